@@ -1,0 +1,71 @@
+//! Why a command failed, for programs (the code) and for people (the text and the hint).
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of failure a response reports. The list is closed and its names never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// The line is no JSON, or not UTF-8.
+    Parse,
+    /// There is no command of that name.
+    UnknownCommand,
+    /// A field is missing or holds something unusable.
+    InvalidField,
+    /// The connection has no current session.
+    NoSession,
+    /// No session has that id or path.
+    SessionNotFound,
+    /// Another process writes to the session.
+    SessionLocked,
+    /// The session is at work on something that excludes the command.
+    Busy,
+    /// No model is chosen, or the one asked for is not there.
+    NoModel,
+    /// No usable credentials for the provider.
+    NoCredentials,
+    /// The command is known but cannot be done in this situation.
+    Unsupported,
+    /// The file system refused.
+    Io,
+    /// An entry or another named thing does not exist.
+    NotFound,
+    /// The daemon is ending and takes no new work.
+    ShuttingDown,
+    /// The line is longer than the limit.
+    TooLarge,
+    /// The client may not do that.
+    Forbidden,
+    /// A fault of the daemon.
+    Internal,
+}
+
+/// The failure fields of a response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[error("{error}")]
+pub struct Failure {
+    /// What happened to which thing, for people.
+    pub error: String,
+    /// The kind of failure, for programs.
+    pub code: ErrorCode,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure without a hint.
+    #[must_use]
+    pub fn new(code: ErrorCode, error: impl Into<String>) -> Self {
+        Self { error: error.into(), code, hint: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}

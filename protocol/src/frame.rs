@@ -1,0 +1,216 @@
+//! One record on the wire: a command comes in, a response goes out.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::error::{ErrorCode, Failure};
+
+/// What every command line has, read before anything else of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Head {
+    /// The `id`, of whatever type; it is repeated in the response.
+    pub id: Option<Value>,
+    /// The `type` as JavaScript would print it (`3` for a number); `None` when there is none.
+    pub kind: Option<String>,
+}
+
+impl Head {
+    /// Reads the head of a line.
+    ///
+    /// JSON that is no object has no `id` and no `type`, as in the reference.
+    ///
+    /// # Errors
+    /// Fails with a `parse` failure when the line is not JSON.
+    pub fn parse(line: &str) -> Result<Self, Failure> {
+        #[derive(Deserialize)]
+        struct Fields {
+            // A present `null` is echoed as `null`; an absent id stays absent.
+            #[serde(default, deserialize_with = "present")]
+            id: Option<Value>,
+            #[serde(default, rename = "type")]
+            kind: Option<Value>,
+        }
+        fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+            Value::deserialize(deserializer).map(Some)
+        }
+        if !line.trim_start().starts_with('{') {
+            return match serde_json::from_str::<serde::de::IgnoredAny>(line) {
+                Ok(_) => Ok(Self { id: None, kind: None }),
+                Err(error) => Err(parse_failure(&error)),
+            };
+        }
+        let fields: Fields = serde_json::from_str(line).map_err(|error| parse_failure(&error))?;
+        let kind = fields.kind.map(|kind| match kind {
+            Value::String(name) => name,
+            other => other.to_string(),
+        });
+        Ok(Self { id: fields.id, kind })
+    }
+}
+
+fn parse_failure(error: &serde_json::Error) -> Failure {
+    Failure::new(ErrorCode::Parse, format!("Failed to parse command: {error}"))
+        .hint("Send one JSON object per line, ended by a line feed.")
+}
+
+/// The failure for a `type` that names no command.
+#[must_use]
+pub fn unknown_command(kind: Option<&str>) -> Failure {
+    let name = kind.unwrap_or("undefined");
+    Failure::new(ErrorCode::UnknownCommand, format!("Unknown command: {name}"))
+}
+
+/// A field of a command that is missing or unusable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FieldError(String);
+
+impl From<FieldError> for Failure {
+    fn from(error: FieldError) -> Self {
+        Self::new(ErrorCode::InvalidField, error.0)
+    }
+}
+
+/// Reads the parameters of a command from its line.
+pub(crate) fn parse_params<T: DeserializeOwned>(line: &str) -> Result<T, FieldError> {
+    let mut deserializer = serde_json::Deserializer::from_str(line);
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        FieldError(describe(&path, &error.into_inner().to_string()))
+    })
+}
+
+/// Says in the words of the protocol what serde says in its own.
+fn describe(path: &str, message: &str) -> String {
+    // serde_json appends the position in the line, which means nothing to a client that sent an object.
+    let message = message.rsplit_once(" at line ").map_or(message, |(text, _)| text);
+    if let Some(field) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        let field = if path == "." { field.to_owned() } else { format!("{path}.{field}") };
+        return format!("Missing field \"{field}\"");
+    }
+    let got = ["invalid type: ", "invalid value: "].iter().find_map(|prefix| message.strip_prefix(prefix));
+    if let Some((got, expected)) = got.and_then(|rest| rest.split_once(", expected ")) {
+        let got = ["integer ", "floating point ", "boolean ", "string "]
+            .iter()
+            .find_map(|kind| got.strip_prefix(kind))
+            .unwrap_or(got);
+        return format!("Invalid field \"{path}\": expected {expected}, got {}", got.replace('`', ""));
+    }
+    if let Some((got, expected)) =
+        message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected "))
+    {
+        let quoted = |text: &str| text.replace('`', "\"");
+        return format!("Invalid field \"{path}\": expected {}, got {}", quoted(expected), quoted(got));
+    }
+    format!("Invalid field \"{path}\": {message}")
+}
+
+/// The answer to a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Response<T> {
+    /// The command's `id`, as it came; absent when the command had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Value>,
+    /// Always `response`.
+    #[serde(rename = "type")]
+    pub kind: ResponseTag,
+    /// The command's `type`; absent when it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Whether the command was done.
+    pub success: bool,
+    /// What it gave, where it gives anything.
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub data: Option<T>,
+    /// Why it was not done.
+    #[serde(flatten)]
+    pub failure: Option<Failure>,
+}
+
+fn none<T>() -> Option<T> {
+    None
+}
+
+/// The `type` of a response line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ResponseTag {
+    /// The only value.
+    #[default]
+    #[serde(rename = "response")]
+    Response,
+}
+
+impl<T> Response<T> {
+    /// The answer to a command that was done.
+    #[must_use]
+    pub fn done(id: Option<Value>, command: &str, data: Option<T>) -> Self {
+        let kind = ResponseTag::Response;
+        Self { id, kind, command: Some(command.to_owned()), success: true, data, failure: None }
+    }
+
+    /// The answer to a command that was not done.
+    #[must_use]
+    pub fn failed(id: Option<Value>, command: Option<&str>, failure: Failure) -> Self {
+        let command = command.map(str::to_owned);
+        Self { id, kind: ResponseTag::Response, command, success: false, data: None, failure: Some(failure) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Command;
+
+    fn check(line: &str, expected: &str) {
+        let head = Head::parse(line).unwrap();
+        let error = Command::parse(head.kind.as_deref().unwrap(), line).unwrap().unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn field_errors_name_the_field_and_what_was_expected() {
+        check(r#"{"type":"prompt","message":3}"#, r#"Invalid field "message": expected a string, got 3"#);
+        check(r#"{"type":"prompt"}"#, r#"Missing field "message""#);
+        check(
+            r#"{"type":"prompt","message":"a","images":[{"data":true}]}"#,
+            r#"Invalid field "images[0].data": expected a string, got true"#,
+        );
+        check(
+            r#"{"type":"set_steering_mode","mode":"some"}"#,
+            r#"Invalid field "mode": expected "all" or "one-at-a-time", got "some""#,
+        );
+    }
+
+    #[test]
+    fn heads_of_odd_lines() {
+        assert_eq!(Head::parse("[1]").unwrap(), Head { id: None, kind: None });
+        assert_eq!(Head::parse("null").unwrap(), Head { id: None, kind: None });
+        let head = Head::parse(r#"{"id":null,"type":7}"#).unwrap();
+        assert_eq!(head, Head { id: Some(Value::Null), kind: Some("7".into()) });
+        for line in ["", " ", "{", "{\"a\":}", "nope"] {
+            let failure = Head::parse(line).unwrap_err();
+            assert_eq!(failure.code, ErrorCode::Parse, "{line:?}");
+            assert!(failure.error.starts_with("Failed to parse command: "), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn responses_have_the_reference_shape() {
+        let text = |response: Response<Value>| serde_json::to_string(&response).unwrap();
+        assert_eq!(
+            text(Response::done(Some("1".into()), "abort", None)),
+            r#"{"id":"1","type":"response","command":"abort","success":true}"#
+        );
+        assert_eq!(
+            text(Response::done(None, "cycle_model", Some(Value::Null))),
+            r#"{"type":"response","command":"cycle_model","success":true,"data":null}"#
+        );
+        let failure = unknown_command(None);
+        assert_eq!(
+            text(Response::failed(Some(Value::from(7)), None, failure)),
+            r#"{"id":7,"type":"response","success":false,"error":"Unknown command: undefined","code":"unknown_command"}"#
+        );
+    }
+}

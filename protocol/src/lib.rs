@@ -1,0 +1,30 @@
+//! Every type that crosses a process boundary of agentd: data only, no I/O.
+//!
+//! The wire is JSON Lines: one JSON object per line, ended by LF. A client writes [`command`]s; the daemon answers
+//! each with one [`frame::Response`] and sends [`event`]s in between. [`message`] and [`entry`] are the vocabulary of
+//! transcripts and of the session files that hold them.
+//!
+//! Two tables define the protocol: the one in [`command`] (name, parameters, result) and the one in [`event`] (name,
+//! payload). Dispatch, name lists and the JSON Schema files in `schemas/` come from them, so that a command or an
+//! event exists in one place.
+
+pub mod command;
+pub mod entry;
+pub mod error;
+pub mod event;
+pub mod frame;
+mod json;
+pub mod lines;
+pub mod message;
+pub mod model;
+pub mod number;
+#[cfg(feature = "schema")]
+pub mod schema;
+pub mod session;
+pub mod settings;
+pub mod tool;
+
+pub use json::Json;
+
+/// The version of the reference wire (pi's `--mode rpc`) that every connection speaks before it asks for more.
+pub const WIRE_VERSION: &str = "1.5.2";

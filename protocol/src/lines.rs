@@ -1,0 +1,156 @@
+//! Splitting bytes into lines: at LF alone, with a cap, and surviving whatever comes.
+
+use std::mem;
+
+use memchr::memchr;
+
+/// The default cap of one line: 64 MiB.
+pub const DEFAULT_MAX_LINE_BYTES: usize = 64 << 20;
+
+/// What a reader found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// A line without its LF, and without one CR before it.
+    Text(String),
+    /// A line that is not UTF-8. It was skipped.
+    NotUtf8,
+    /// A line longer than the cap. It was skipped to its LF, and its bytes were not kept.
+    TooLong,
+}
+
+/// Collects bytes as they arrive and hands out the lines among them.
+///
+/// Memory is bounded by the cap: of a longer line nothing is kept. U+2028, U+2029 and U+0085 are data, never
+/// separators, and a character may straddle two reads.
+#[derive(Debug)]
+pub struct LineSplitter {
+    max_bytes: usize,
+    partial: Vec<u8>,
+    skipping: bool,
+}
+
+impl LineSplitter {
+    /// A splitter for lines of at most `max_bytes` bytes, LF not counted.
+    #[must_use]
+    pub fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, partial: Vec::new(), skipping: false }
+    }
+
+    /// Takes the next bytes and appends the lines that they complete to `lines`.
+    pub fn push(&mut self, mut bytes: &[u8], lines: &mut Vec<Line>) {
+        while let Some(end) = memchr(b'\n', bytes) {
+            self.extend(&bytes[..end]);
+            lines.push(self.take());
+            bytes = &bytes[end + 1..];
+        }
+        self.extend(bytes);
+    }
+
+    /// The last line, when the input ended without LF.
+    pub fn finish(&mut self) -> Option<Line> {
+        (self.skipping || !self.partial.is_empty()).then(|| self.take())
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        if self.skipping {
+            return;
+        }
+        if self.partial.len() + bytes.len() > self.max_bytes {
+            self.skipping = true;
+            self.partial = Vec::new();
+        } else {
+            self.partial.extend_from_slice(bytes);
+        }
+    }
+
+    fn take(&mut self) -> Line {
+        if mem::take(&mut self.skipping) {
+            return Line::TooLong;
+        }
+        let mut bytes = mem::take(&mut self.partial);
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+        String::from_utf8(bytes).map_or(Line::NotUtf8, Line::Text)
+    }
+}
+
+/// Appends `line` to `out` with U+2028 and U+2029 as JSON escapes, then LF.
+///
+/// Readers that split at every Unicode line separator (Node's readline is one) break on the raw characters; JSON allows
+/// the escape, and inside a JSON line they can stand only in strings.
+pub fn write_line(line: &[u8], out: &mut Vec<u8>) {
+    let mut rest = line;
+    // Both characters are E2 80 A8 or E2 80 A9 in UTF-8; E2 is rare in most text, so this is one fast scan.
+    let mut from = 0;
+    while let Some(at) = memchr(0xE2, &rest[from..]).map(|at| at + from) {
+        match rest.get(at..at + 3) {
+            Some([_, 0x80, last @ (0xA8 | 0xA9)]) => {
+                out.extend_from_slice(&rest[..at]);
+                out.extend_from_slice(if *last == 0xA8 { b"\\u2028" } else { b"\\u2029" });
+                rest = &rest[at + 3..];
+                from = 0;
+            }
+            _ => from = at + 1,
+        }
+    }
+    out.extend_from_slice(rest);
+    out.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn split(max: usize, chunks: &[&[u8]]) -> Vec<Line> {
+        let (mut splitter, mut lines) = (LineSplitter::new(max), Vec::new());
+        chunks.iter().for_each(|chunk| splitter.push(chunk, &mut lines));
+        lines.extend(splitter.finish());
+        lines
+    }
+
+    fn text(line: &str) -> Line {
+        Line::Text(line.to_owned())
+    }
+
+    #[test]
+    fn splits_at_lf_alone() {
+        let lines = split(99, &["a\r\n\u{2028}b\u{85}\r\r\n".as_bytes(), b"\n", b"rest"]);
+        assert_eq!(lines, [text("a"), text("\u{2028}b\u{85}\r"), text(""), text("rest")]);
+    }
+
+    #[test]
+    fn survives_long_and_bad_lines() {
+        let lines = split(4, &[b"12345", b"67\nok\n\xFF\nfour\n55555"]);
+        assert_eq!(lines, [Line::TooLong, text("ok"), Line::NotUtf8, text("four"), Line::TooLong]);
+    }
+
+    #[test]
+    fn separators_are_escaped() {
+        let mut out = Vec::new();
+        write_line("\"a\u{2028}b\u{2029}\u{201c}\"".as_bytes(), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), "\"a\\u2028b\\u2029\u{201c}\"\n");
+    }
+
+    proptest! {
+        #[test]
+        fn chunking_does_not_matter(bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..80),
+                                    cuts in proptest::collection::vec(0usize..80, 0..6), max in 1usize..20) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+            prop_assert_eq!(split(max, &chunks), split(max, &[&bytes]));
+        }
+
+        #[test]
+        fn written_lines_stay_the_same_json(value in any::<String>()) {
+            let line = serde_json::to_string(&value).unwrap();
+            let mut out = Vec::new();
+            write_line(line.as_bytes(), &mut out);
+            prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), value);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a session is doing, for clients that ask.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    model::{Model, ThinkingLevel},
+    number,
+};
+
+/// How many queued messages are delivered at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueMode {
+    /// All of them.
+    All,
+    /// One.
+    #[default]
+    OneAtATime,
+}
+
+/// The answer to `get_state`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SessionState {
+    /// The model; with none configured, a placeholder of provider and id `unknown`.
+    pub model: Model,
+    /// The thinking level.
+    pub thinking_level: ThinkingLevel,
+    /// True from the acceptance of a prompt until `agent_settled`.
+    pub is_streaming: bool,
+    /// Whether a compaction is at work.
+    pub is_compacting: bool,
+    /// How steering messages are delivered.
+    pub steering_mode: QueueMode,
+    /// How follow-up messages are delivered.
+    pub follow_up_mode: QueueMode,
+    /// The session file, which appears with the first message; absent for a session in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
+    /// The session's id.
+    pub session_id: String,
+    /// The session's name, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_name: Option<String>,
+    /// Whether the context is compacted on its own when it grows too large.
+    pub auto_compaction_enabled: bool,
+    /// Messages in the context.
+    pub message_count: u64,
+    /// Queued steering and follow-up messages.
+    pub pending_message_count: u64,
+}
+
+/// The answer to `get_session_stats`: counts over all entries of the session, of every branch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SessionStats {
+    /// The session file; absent for a session in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
+    /// The session's id.
+    pub session_id: String,
+    /// User messages.
+    pub user_messages: u64,
+    /// Answers.
+    pub assistant_messages: u64,
+    /// Tool calls in the answers.
+    pub tool_calls: u64,
+    /// Tool results.
+    pub tool_results: u64,
+    /// Messages of every role.
+    pub total_messages: u64,
+    /// Tokens spent.
+    pub tokens: TokenStats,
+    /// US dollars spent.
+    #[serde(with = "number")]
+    pub cost: f64,
+    /// How full the context window is; absent when the window is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_usage: Option<ContextUsage>,
+}
+
+/// Sums of tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TokenStats {
+    /// Input that was not cached.
+    pub input: u64,
+    /// Output.
+    pub output: u64,
+    /// Input read from caches.
+    pub cache_read: u64,
+    /// Input written to caches.
+    pub cache_write: u64,
+    /// The sum of the four.
+    pub total: u64,
+}
+
+/// How full the context window is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ContextUsage {
+    /// Tokens in the context; `null` right after a compaction, until an answer reports them.
+    pub tokens: Option<u64>,
+    /// The window in tokens.
+    pub context_window: u64,
+    /// From 0 to 100, not rounded; `null` with `tokens`.
+    #[serde(serialize_with = "optional_number")]
+    pub percent: Option<f64>,
+}
+
+fn optional_number<S: serde::Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => number::serialize(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}

@@ -1,0 +1,90 @@
+//! `settings.json`: what users configure. Unknown keys are kept.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{model::ThinkingLevel, session::QueueMode};
+
+/// The settings that this version of agentd reads. Every key is optional; a key of another product is ignored.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    /// The provider of the model to start with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_provider: Option<String>,
+    /// The model to start with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_model: Option<String>,
+    /// The thinking level to start with; default `medium`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_thinking_level: Option<ThinkingLevel>,
+    /// Thinking levels by `provider/model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_thinking_levels: Option<Map<String, Value>>,
+    /// The models that `cycle_model` goes through (as `--models`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled_models: Option<Vec<String>>,
+    /// How steering messages are delivered; default `one-at-a-time`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steering_mode: Option<QueueMode>,
+    /// How follow-up messages are delivered; default `one-at-a-time`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follow_up_mode: Option<QueueMode>,
+    /// The tools that are active by default; `+name` and `-name` change the built-in choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_tools: Option<Vec<String>>,
+    /// The shell that runs commands; default `/bin/bash`, else `bash` or `sh` on the search path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell_path: Option<String>,
+    /// A line put before every shell command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell_command_prefix: Option<String>,
+    /// The folder of session files; default `sessions/` in the agent directory, a folder for each working directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_dir: Option<String>,
+    /// Images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImageSettings>,
+    /// Compaction of long contexts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<CompactionSettings>,
+    /// How long a provider may be silent, in milliseconds; 0 or `"disabled"` for no limit; default 300000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_idle_timeout_ms: Option<Value>,
+    /// Whether an entry survives a kill of the daemon (`os`, the default) or a power loss (`fsync`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
+}
+
+/// Settings of images.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ImageSettings {
+    /// Whether images are kept from the model; default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_images: Option<bool>,
+}
+
+/// Settings of compaction.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct CompactionSettings {
+    /// Whether long contexts are compacted by themselves; default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+}
+
+/// What a saved entry survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// A kill of the daemon.
+    #[default]
+    Os,
+    /// A power loss.
+    Fsync,
+}
