@@ -107,7 +107,6 @@ fn describe(path: &str, message: &str) -> String {
 
 /// The answer to a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Response<T> {
     /// The command's `id`, as it came; absent when the command had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +133,6 @@ fn none<T>() -> Option<T> {
 
 /// The `type` of a response line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ResponseTag {
     /// The only value.
     #[default]

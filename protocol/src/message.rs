@@ -415,18 +415,23 @@ pub struct Usage {
 pub struct Cost {
     /// Of `input`.
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub input: f64,
     /// Of `output`.
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub output: f64,
     /// Of `cacheRead`.
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cache_read: f64,
     /// Of `cacheWrite`.
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cache_write: f64,
     /// Of everything.
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub total: f64,
     /// Whether `total` is what the provider reported, not what our prices give.
     #[serde(skip_serializing_if = "Option::is_none")]

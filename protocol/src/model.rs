@@ -101,15 +101,19 @@ pub struct Model {
 pub struct ModelCost {
     /// Input that was not in the provider's cache.
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub input: f64,
     /// Output, reasoning included.
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub output: f64,
     /// Input read from the cache.
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cache_read: f64,
     /// Input written to the cache.
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cache_write: f64,
     /// Prices for long requests: the tier with the highest limit below the input size applies to the whole request.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,15 +130,19 @@ pub struct CostTier {
     pub input_tokens_above: u64,
     /// As in [`ModelCost`].
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub input: f64,
     /// As in [`ModelCost`].
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub output: f64,
     /// As in [`ModelCost`].
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cache_read: f64,
     /// As in [`ModelCost`].
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cache_write: f64,
 }
 

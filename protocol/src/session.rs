@@ -76,6 +76,7 @@ pub struct SessionStats {
     pub tokens: TokenStats,
     /// US dollars spent.
     #[serde(with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cost: f64,
     /// How full the context window is; absent when the window is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,6 +111,7 @@ pub struct ContextUsage {
     pub context_window: u64,
     /// From 0 to 100, not rounded; `null` with `tokens`.
     #[serde(serialize_with = "optional_number")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub percent: Option<f64>,
 }
 

@@ -1,0 +1,102 @@
+//! What a tool is to the loop.
+
+use std::{path::PathBuf, pin::Pin, sync::Arc};
+
+use agentd_protocol::tool::{ToolResult, ToolSpec};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+/// The result of [`Tool::execute`], later.
+pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<ToolResult, ToolError>> + Send + 'a>>;
+
+/// Something that a model can have done.
+///
+/// A tool belongs to one session and is shared by its calls, which may run at the same time.
+pub trait Tool: Send + Sync {
+    /// The name, the description and the schema of the arguments.
+    fn spec(&self) -> &ToolSpec;
+
+    /// One line for the system prompt: what the tool does. `None` keeps the tool out of the list there.
+    fn snippet(&self) -> Option<&str> {
+        None
+    }
+
+    /// Advice for the system prompt, a sentence each.
+    fn guidelines(&self) -> &[&str] {
+        &[]
+    }
+
+    /// Whether calls of this tool may run beside others.
+    fn execution(&self) -> Execution {
+        Execution::Parallel
+    }
+
+    /// Mends the usual slips of models before the arguments are checked against the schema.
+    fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
+        arguments
+    }
+
+    /// Does the call.
+    ///
+    /// The future must end soon after `invocation.cancel` fires, with everything that it started gone; what it returns
+    /// then still becomes the call's result. It is never dropped before it ends.
+    ///
+    /// # Errors
+    /// The message becomes the call's result, for the model to act on.
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_>;
+}
+
+/// Whether calls of a tool may run beside others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Execution {
+    /// They may.
+    Parallel,
+    /// One such call makes the whole batch run one after the other.
+    Sequential,
+}
+
+/// One call of a tool.
+#[derive(Clone)]
+pub struct Invocation {
+    /// The call's id.
+    pub call_id: String,
+    /// The arguments, prepared and checked against the schema.
+    pub arguments: Value,
+    /// The session's working directory, absolute.
+    pub cwd: PathBuf,
+    /// Whether the current model can see images.
+    pub sees_images: bool,
+    /// Variables of the session for child processes (`PI_SESSION_ID`, `PI_MODEL`, …), on top of the session's environment.
+    pub session_env: Vec<(String, String)>,
+    /// Fires when the run is aborted.
+    pub cancel: CancellationToken,
+    /// Takes news while the call runs.
+    pub progress: Progress,
+}
+
+/// Takes the news of a running call. Cheap to clone; never blocks.
+#[derive(Clone)]
+pub struct Progress(Arc<dyn Fn(ToolResult) + Send + Sync>);
+
+impl Progress {
+    /// A sink that calls `report` for each piece of news.
+    pub fn new(report: impl Fn(ToolResult) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(report))
+    }
+
+    /// Shows `partial`, the result so far; it replaces what was shown before.
+    pub fn report(&self, partial: ToolResult) {
+        (self.0)(partial);
+    }
+}
+
+/// A call that failed; the message goes to the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolError(pub String);
+
+impl From<String> for ToolError {
+    fn from(message: String) -> Self {
+        Self(message)
+    }
+}

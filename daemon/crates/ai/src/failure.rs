@@ -1,0 +1,28 @@
+//! Sorts failures of a model call.
+
+/// Why an answer failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// What it means for the caller.
+    pub kind: FailureKind,
+    /// What happened, for people; becomes the answer's `errorMessage`.
+    pub message: String,
+}
+
+/// What a failure means for the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FailureKind {
+    /// Someone stopped it.
+    Aborted,
+    /// The same request may work later.
+    Retryable,
+    /// The transcript is too long for the model.
+    ContextOverflow,
+    /// The key is missing or refused.
+    Auth,
+    /// The provider refused the request or its content.
+    Refused,
+    /// Anything else; trying again will not help.
+    Fatal,
+}
