@@ -17,11 +17,11 @@ use crate::{
 pub struct NoData;
 
 macro_rules! commands {
-    ($($(#[$doc:meta])* $name:ident = $wire:literal : $params:ident => $result:ty),* $(,)?) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $wire:literal : $params:ident => $result:ty),* $(,)?) => {
         /// A command, with its parameters read and checked.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Command {
-            $($(#[$doc])* $name($params),)*
+            $($(#[doc = $doc])* $name($params),)*
         }
 
         // Without the schemas nothing else names the results; this keeps each row's type checked in every build.
@@ -51,12 +51,13 @@ macro_rules! commands {
             #[cfg(feature = "schema")]
             pub(crate) fn schemas(
                 generator: &mut schemars::SchemaGenerator,
-            ) -> Vec<(&'static str, schemars::Schema, Option<schemars::Schema>)> {
-                vec![$((
-                    $wire,
-                    generator.subschema_for::<$params>(),
-                    crate::schema::data_schema::<$result>(generator),
-                ),)*]
+            ) -> Vec<crate::schema::CommandRow> {
+                vec![$(crate::schema::CommandRow {
+                    name: $wire,
+                    doc: concat!($($doc),*).trim(),
+                    params: generator.subschema_for::<$params>(),
+                    data: crate::schema::data_schema::<$result>(generator),
+                },)*]
             }
         }
     };

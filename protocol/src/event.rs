@@ -15,11 +15,11 @@ use crate::{
 };
 
 macro_rules! events {
-    ($($(#[$doc:meta])* $name:ident = $wire:literal),* $(,)?) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $wire:literal),* $(,)?) => {
         /// An event of a session.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Event {
-            $($(#[$doc])* $name($name),)*
+            $($(#[doc = $doc])* $name($name),)*
         }
 
         impl Event {
@@ -44,8 +44,12 @@ macro_rules! events {
             }
 
             #[cfg(feature = "schema")]
-            pub(crate) fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
-                vec![$(($wire, generator.subschema_for::<$name>()),)*]
+            pub(crate) fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<crate::schema::EventRow> {
+                vec![$(crate::schema::EventRow {
+                    name: $wire,
+                    doc: concat!($($doc),*).trim(),
+                    body: generator.subschema_for::<$name>(),
+                },)*]
             }
         }
 

@@ -13,6 +13,21 @@ use crate::{
     settings::Settings,
 };
 
+/// A row of the command table.
+pub(crate) struct CommandRow {
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) params: Schema,
+    pub(crate) data: Option<Schema>,
+}
+
+/// A row of the event table.
+pub(crate) struct EventRow {
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) body: Schema,
+}
+
 /// The schema of a command's `data`; `None` when it answers without.
 pub(crate) fn data_schema<T: JsonSchema + 'static>(generator: &mut SchemaGenerator) -> Option<Schema> {
     (TypeId::of::<T>() != TypeId::of::<NoData>()).then(|| generator.subschema_for::<T>())
@@ -38,20 +53,23 @@ fn document(mut generator: SchemaGenerator, title: &str, body: Value) -> Value {
 }
 
 /// An object that has a fixed `type` and, besides, what `body` says.
-fn tagged(name: &str, id: bool, body: &Schema) -> Value {
+fn tagged(name: &str, doc: &str, id: bool, body: &Schema) -> Value {
     let mut properties = Map::new();
     if id {
         properties
             .insert("id".into(), json!({"description": "Repeated in the response; by custom a string."}));
     }
     properties.insert("type".into(), json!({"const": name}));
-    json!({"title": name, "type": "object", "properties": properties, "required": ["type"], "allOf": [body]})
+    json!({
+        "title": name, "description": doc, "type": "object", "properties": properties, "required": ["type"],
+        "allOf": [body],
+    })
 }
 
 fn commands() -> Value {
     let mut generator = generator();
     let all = Command::schemas(&mut generator);
-    let variants: Vec<Value> = all.iter().map(|(name, params, _)| tagged(name, true, params)).collect();
+    let variants: Vec<Value> = all.iter().map(|row| tagged(row.name, row.doc, true, &row.params)).collect();
     document(generator, "Commands: what a client sends", json!({"oneOf": variants}))
 }
 
@@ -67,7 +85,7 @@ fn responses() -> Value {
         "required": ["type", "success"],
         "allOf": [failure],
     })];
-    for (name, _, data) in all {
+    for CommandRow { name, data, .. } in all {
         let mut properties = json!({
             "type": {"const": "response"}, "command": {"const": name}, "success": {"const": true},
         });
@@ -85,7 +103,7 @@ fn responses() -> Value {
 fn events() -> Value {
     let mut generator = generator();
     let all = Event::schemas(&mut generator);
-    let variants: Vec<Value> = all.iter().map(|(name, body)| tagged(name, false, body)).collect();
+    let variants: Vec<Value> = all.iter().map(|row| tagged(row.name, row.doc, false, &row.body)).collect();
     document(generator, "Events: what the daemon tells without being asked", json!({"oneOf": variants}))
 }
 
@@ -93,6 +111,107 @@ fn single<T: JsonSchema>(title: &str) -> Value {
     let mut generator = generator();
     let body = generator.subschema_for::<T>().to_value();
     document(generator, title, body)
+}
+
+/// The Markdown reference of all commands and events: `docs/protocol-reference.md`.
+#[must_use]
+pub fn reference() -> String {
+    let mut generator = generator();
+    let (commands, events) = (Command::schemas(&mut generator), Event::schemas(&mut generator));
+    let definitions = generator.take_definitions(true);
+    let mut text = String::from(
+        "# Protocol reference\n\n\
+         Generated from the types of the crate `agentd-protocol`; `schemas/` holds the same as JSON Schema. How a \
+         conversation goes is told in [protocol.md](protocol.md).\n\n## Commands\n",
+    );
+    for row in commands {
+        text.push_str(&format!("\n### `{}`\n\n{}\n", row.name, row.doc));
+        text.push_str(&fields(&row.params, &definitions));
+        match &row.data {
+            None => text.push_str("\nAnswers without `data`.\n"),
+            Some(data) => text.push_str(&format!("\nAnswers with {}.\n", kind(data.as_value()))),
+        }
+    }
+    text.push_str("\n## Events\n");
+    for row in events {
+        text.push_str(&format!("\n### `{}`\n\n{}\n{}", row.name, row.doc, fields(&row.body, &definitions)));
+    }
+    text.push_str("\n## Types\n");
+    for (name, definition) in &definitions {
+        let description = definition["description"].as_str().unwrap_or_default().replace('\n', " ");
+        text.push_str(&format!("\n### {name}\n\n{description}\n"));
+        if let Ok(schema) = Schema::try_from(definition.clone()) {
+            text.push_str(&fields(&schema, &definitions));
+        }
+        for list in ["oneOf", "anyOf"] {
+            for variant in definition[list].as_array().into_iter().flatten() {
+                let about = variant["description"].as_str().unwrap_or_default().replace('\n', " ");
+                text.push_str(&format!(
+                    "\n- {}{}{about}",
+                    kind(variant),
+                    if about.is_empty() { "" } else { ": " }
+                ));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The table of an object's fields; empty when it has none.
+fn fields(schema: &Schema, definitions: &Map<String, Value>) -> String {
+    let mut object = schema.as_value();
+    if let Some(name) = object["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+        object = definitions.get(name).unwrap_or(object);
+    }
+    let Some(properties) = object["properties"].as_object().filter(|properties| !properties.is_empty())
+    else {
+        return String::new();
+    };
+    let required =
+        |name: &str| object["required"].as_array().is_some_and(|list| list.iter().any(|item| item == name));
+    let mut text = String::from("\n| field | type | |\n| --- | --- | --- |\n");
+    for (name, property) in properties {
+        let optional = if required(name) { "" } else { "?" };
+        let about =
+            property["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+        text.push_str(&format!(
+            "| `{name}{optional}` | {} | {about} |\n",
+            kind(property).replace('|', "\\|")
+        ));
+    }
+    text
+}
+
+/// A schema in a few words.
+fn kind(schema: &Value) -> String {
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+        return format!("[{name}](#{})", name.to_lowercase());
+    }
+    if let Some(value) = schema.get("const") {
+        return format!("`{value}`");
+    }
+    for list in ["anyOf", "oneOf", "allOf"] {
+        if let Some(variants) = schema[list].as_array() {
+            return variants.iter().map(kind).collect::<Vec<_>>().join(" or ");
+        }
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        return values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(" or ");
+    }
+    if let Some(properties) = schema["properties"].as_object() {
+        let names = |(name, property): (&String, &Value)| match property.get("const") {
+            Some(value) => format!("`{name}: {value}`"),
+            None => format!("`{name}`"),
+        };
+        return format!("object of {}", properties.iter().map(names).collect::<Vec<_>>().join(", "));
+    }
+    match &schema["type"] {
+        Value::String(name) if name == "array" => format!("list of {}", kind(&schema["items"])),
+        Value::String(name) => name.clone(),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        _ => "any".to_owned(),
+    }
 }
 
 /// Every schema file by name, as the text that belongs into `schemas/`.
