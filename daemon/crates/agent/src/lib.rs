@@ -1,5 +1,21 @@
 //! The agent loop: turns, tools, steering. No disk, no network, no sessions: its host supplies them.
+//!
+//! A *run* goes from `agent_start` to `agent_end`. It is made of *turns*: one answer of the model and the results of its
+//! tool calls. [`run`] drives the turns, [`queue`] holds what waits to be said in between, [`ToolSet`] what can be
+//! called, and [`Host`] is everything that the loop does not do itself.
 
+mod arguments;
+mod execute;
+pub mod hooks;
+mod host;
+pub mod queue;
+mod run;
 mod tool;
+mod toolset;
+mod turn;
 
+pub use arguments::ArgumentSchema;
+pub use host::{Host, HostError, Setup, SetupError};
+pub use run::{Ended, Start, run, user_message};
 pub use tool::{Execution, Invocation, Progress, Tool, ToolError, ToolFuture};
+pub use toolset::{Registered, ToolSet};

@@ -1,0 +1,345 @@
+//! Runs the tool calls of one answer.
+
+use std::{
+    collections::VecDeque,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use agentd_protocol::{
+    Json,
+    event::{Event, MessageEnd, MessageStart, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate},
+    message::{Message, ToolCall, ToolResultMessage},
+    tool::ToolResult,
+};
+use futures::FutureExt;
+use serde_json::{Map, Value};
+use tokio::{sync::Notify, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Execution, Host, HostError, Invocation, Progress, Setup, Tool,
+    hooks::{Hooks, Verdict},
+};
+
+/// The result of a call that was never started because the run was aborted.
+const ABORTED: &str = "Operation aborted";
+
+/// How much news of one call waits while the listeners are slow; after that only the newest is kept, since each piece of
+/// news replaces the ones before.
+const MAX_WAITING_NEWS: usize = 8;
+
+/// What became of the calls of one answer.
+pub(crate) struct Batch {
+    /// The result messages in the order of the calls.
+    pub(crate) results: Vec<Json<Message>>,
+    /// Whether every result says that the run may end.
+    pub(crate) terminate: bool,
+}
+
+/// Runs `calls` and emits everything about them. Every call gets a result, also when `cancel` fires.
+///
+/// # Errors
+/// As [`Host::emit`]. Calls that still run are then cancelled and waited for.
+pub(crate) async fn execute<H: Host>(
+    host: &mut H,
+    setup: &Setup,
+    calls: &[ToolCall],
+    cancel: &CancellationToken,
+) -> Result<Batch, HostError> {
+    let one_by_one = setup.sequential_tools
+        || calls.iter().any(|call| {
+            setup.tools.get(&call.name).is_some_and(|found| found.tool.execution() == Execution::Sequential)
+        });
+    if one_by_one {
+        let mut batch = Batch { results: Vec::new(), terminate: true };
+        for call in calls {
+            let done = run_all(host, setup, std::slice::from_ref(call), cancel).await?;
+            batch.results.extend(done.results);
+            batch.terminate &= done.terminate;
+        }
+        return Ok(batch);
+    }
+    run_all(host, setup, calls, cancel).await
+}
+
+/// Answers every call with `text` without running any: for answers that were cut off inside of the calls.
+///
+/// # Errors
+/// As [`Host::emit`].
+pub(crate) async fn refuse_all<H: Host>(
+    host: &mut H,
+    calls: &[ToolCall],
+    text: impl Fn(&ToolCall) -> String,
+) -> Result<Batch, HostError> {
+    let mut outcomes = Vec::with_capacity(calls.len());
+    for call in calls {
+        host.emit(start_event(call)?).await?;
+        let outcome = Outcome::failure(text(call));
+        host.emit(end_event(call, &outcome)).await?;
+        outcomes.push(outcome);
+    }
+    emit_results(host, calls, outcomes).await
+}
+
+/// What became of one call.
+struct Outcome {
+    result: ToolResult,
+    failed: bool,
+    duration_ms: Option<u64>,
+}
+
+impl Outcome {
+    fn failure(message: impl Into<String>) -> Self {
+        Self { result: ToolResult::failure(message), failed: true, duration_ms: None }
+    }
+}
+
+/// A call that passed its checks.
+struct Prepared {
+    tool: Arc<dyn Tool>,
+    arguments: Value,
+}
+
+async fn run_all<H: Host>(
+    host: &mut H,
+    setup: &Setup,
+    calls: &[ToolCall],
+    cancel: &CancellationToken,
+) -> Result<Batch, HostError> {
+    let mut outcomes: Vec<Option<Outcome>> = Vec::with_capacity(calls.len());
+    let mut ready = Vec::new();
+    for call in calls {
+        host.emit(start_event(call)?).await?;
+        let checked = if cancel.is_cancelled() {
+            Err(Outcome::failure(ABORTED))
+        } else {
+            prepare(setup, call).await.and_then(|prepared| {
+                if cancel.is_cancelled() { Err(Outcome::failure(ABORTED)) } else { Ok(prepared) }
+            })
+        };
+        match checked {
+            Ok(prepared) => {
+                ready.push((outcomes.len(), prepared));
+                outcomes.push(None);
+            }
+            Err(outcome) => {
+                host.emit(end_event(call, &outcome)).await?;
+                outcomes.push(Some(outcome));
+            }
+        }
+    }
+    let running = Running::start(setup, calls, ready, cancel);
+    running.finish(host, calls, &mut outcomes).await?;
+    let outcomes = outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Outcome::failure(ABORTED)));
+    emit_results(host, calls, outcomes.collect()).await
+}
+
+/// Finds the tool, mends and checks the arguments, asks the hook.
+async fn prepare(setup: &Setup, call: &ToolCall) -> Result<Prepared, Outcome> {
+    let Some(found) = setup.tools.get(&call.name) else {
+        return Err(Outcome::failure(format!("Tool {} not found", call.name)));
+    };
+    if let Some(error) = &call.arguments_error {
+        return Err(Outcome::failure(format!("Invalid arguments for tool \"{}\": {error}", call.name)));
+    }
+    let arguments = found.tool.prepare(call.arguments.clone());
+    let arguments = found.arguments.check(&call.name, arguments).map_err(Outcome::failure)?;
+    match setup.hooks.before(call, &arguments).await.map_err(Outcome::failure)? {
+        Verdict::Run => Ok(Prepared { tool: Arc::clone(&found.tool), arguments }),
+        Verdict::Block { reason, terminate } => {
+            let reason = reason.unwrap_or_else(|| "Tool execution was blocked".to_owned());
+            let mut outcome = Outcome::failure(reason);
+            outcome.result.terminate = terminate.then_some(true);
+            Err(outcome)
+        }
+    }
+}
+
+/// The calls of a batch that run, side by side.
+struct Running {
+    tasks: JoinSet<(usize, Outcome)>,
+    cancel: CancellationToken,
+    news: Arc<News>,
+}
+
+/// News of running calls, waiting to be published.
+#[derive(Default)]
+struct News {
+    waiting: Mutex<VecDeque<(usize, ToolResult)>>,
+    arrived: Notify,
+}
+
+impl News {
+    fn add(&self, index: usize, partial: ToolResult) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = waiting.iter().filter(|(of, _)| *of == index).count();
+        if newest >= MAX_WAITING_NEWS
+            && let Some(last) = waiting.iter_mut().rev().find(|(of, _)| *of == index)
+        {
+            last.1 = partial;
+        } else {
+            waiting.push_back((index, partial));
+        }
+        drop(waiting);
+        self.arrived.notify_one();
+    }
+
+    fn take(&self) -> VecDeque<(usize, ToolResult)> {
+        std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Running {
+    fn start(
+        setup: &Setup,
+        calls: &[ToolCall],
+        ready: Vec<(usize, Prepared)>,
+        cancel: &CancellationToken,
+    ) -> Self {
+        let news = Arc::new(News::default());
+        let cancel = cancel.child_token();
+        let mut tasks = JoinSet::new();
+        for (index, prepared) in ready {
+            let news = Arc::clone(&news);
+            let invocation = Invocation {
+                call_id: calls[index].id.clone(),
+                arguments: prepared.arguments,
+                cwd: setup.cwd.clone(),
+                sees_images: setup.request.model.sees_images(),
+                session_env: setup.session_env.clone(),
+                cancel: cancel.child_token(),
+                progress: Progress::new(move |partial| news.add(index, partial)),
+            };
+            let call = calls[index].clone();
+            let hooks = Arc::clone(&setup.hooks);
+            tasks.spawn(async move { (index, invoke(&*prepared.tool, &*hooks, &call, invocation).await) });
+        }
+        Self { tasks, cancel, news }
+    }
+
+    /// Publishes news and ends as they come, until every call has ended.
+    async fn finish<H: Host>(
+        mut self,
+        host: &mut H,
+        calls: &[ToolCall],
+        outcomes: &mut [Option<Outcome>],
+    ) -> Result<(), HostError> {
+        let published = self.publish(host, calls, outcomes).await;
+        if published.is_err() {
+            // Nobody can be told any more, but nothing that was started may stay behind.
+            self.cancel.cancel();
+            while self.tasks.join_next().await.is_some() {}
+        }
+        published
+    }
+
+    async fn publish<H: Host>(
+        &mut self,
+        host: &mut H,
+        calls: &[ToolCall],
+        outcomes: &mut [Option<Outcome>],
+    ) -> Result<(), HostError> {
+        let arguments: Vec<Json<Map<String, Value>>> =
+            calls.iter().map(|call| to_json(call.arguments.clone())).collect::<Result<_, _>>()?;
+        loop {
+            let ended = tokio::select! {
+                ended = self.tasks.join_next() => ended,
+                () = self.news.arrived.notified() => None,
+            };
+            // What a call said before it ended goes out before its end.
+            for (index, partial_result) in self.news.take() {
+                let call = &calls[index];
+                host.emit(Event::from(ToolExecutionUpdate {
+                    tool_call_id: call.id.clone(),
+                    tool_name: call.name.clone(),
+                    args: arguments[index].clone(),
+                    partial_result,
+                }))
+                .await?;
+            }
+            if let Some(Ok((index, outcome))) = ended {
+                host.emit(end_event(&calls[index], &outcome)).await?;
+                outcomes[index] = Some(outcome);
+            }
+            if self.tasks.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Runs one call to its end; a panic becomes a failure like any other.
+async fn invoke(tool: &dyn Tool, hooks: &dyn Hooks, call: &ToolCall, invocation: Invocation) -> Outcome {
+    let started = Instant::now();
+    let executed = AssertUnwindSafe(tool.execute(invocation)).catch_unwind().await;
+    let duration_ms = Some(rounded_ms(started.elapsed()));
+    let (result, failed) = match executed {
+        Ok(Ok(result)) => {
+            let failed = result.is_error == Some(true);
+            (result, failed)
+        }
+        Ok(Err(error)) => (ToolResult::failure(error.0), true),
+        Err(_) => {
+            tracing::error!(tool = call.name, "a tool panicked");
+            (ToolResult::failure(format!("The tool {} failed unexpectedly.", call.name)), true)
+        }
+    };
+    match hooks.after(call, result, failed).await {
+        Ok((result, failed)) => Outcome { result, failed, duration_ms },
+        Err(message) => Outcome { duration_ms, ..Outcome::failure(message) },
+    }
+}
+
+fn rounded_ms(duration: Duration) -> u64 {
+    u64::try_from((duration.as_micros() + 500) / 1000).unwrap_or(u64::MAX)
+}
+
+fn to_json<T: serde::Serialize>(value: T) -> Result<Json<T>, HostError> {
+    Json::new(value).map_err(|error| HostError::NotStored(error.to_string()))
+}
+
+fn start_event(call: &ToolCall) -> Result<Event, HostError> {
+    Ok(Event::from(ToolExecutionStart {
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        args: to_json(call.arguments.clone())?,
+    }))
+}
+
+fn end_event(call: &ToolCall, outcome: &Outcome) -> Event {
+    Event::from(ToolExecutionEnd {
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        result: outcome.result.clone(),
+        is_error: outcome.failed,
+        duration_ms: outcome.duration_ms,
+    })
+}
+
+/// Emits the result messages in the order of the calls.
+async fn emit_results<H: Host>(
+    host: &mut H,
+    calls: &[ToolCall],
+    outcomes: Vec<Outcome>,
+) -> Result<Batch, HostError> {
+    let terminate = outcomes.iter().all(|outcome| outcome.result.terminate == Some(true));
+    let mut results = Vec::with_capacity(calls.len());
+    for (call, outcome) in calls.iter().zip(outcomes) {
+        let message = to_json(Message::ToolResult(ToolResultMessage {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            content: outcome.result.content,
+            details: outcome.result.details,
+            usage: outcome.result.usage,
+            is_error: outcome.failed,
+            duration_ms: outcome.duration_ms,
+            timestamp: host.now_ms(),
+        }))?;
+        host.emit(MessageStart { message: message.clone() }.into()).await?;
+        host.emit(MessageEnd { message: message.clone() }.into()).await?;
+        results.push(message);
+    }
+    Ok(Batch { results, terminate })
+}

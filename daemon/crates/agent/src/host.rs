@@ -1,0 +1,99 @@
+//! What the loop needs from whoever runs it.
+
+use std::{path::PathBuf, sync::Arc};
+
+use agentd_ai::{Provider, Request};
+use agentd_protocol::event::Event;
+
+use crate::{
+    hooks::Hooks,
+    queue::{QueueKind, Queued, Ticket},
+    toolset::ToolSet,
+};
+
+/// The loop's surroundings: the session that keeps the transcript, the queues and the listeners.
+///
+/// Every method may wait, for the disk or for slow listeners; the loop goes no further meanwhile. That is the back
+/// pressure which reaches the provider's connection in the end.
+pub trait Host: Send {
+    /// Publishes an event. A message whose `message_end` is published is on disk, and part of the context, first.
+    ///
+    /// # Errors
+    /// Fails when the message could not be stored, or the session is gone. The loop then ends the run.
+    fn emit(&mut self, event: Event) -> impl Future<Output = Result<(), HostError>> + Send;
+
+    /// What is to be delivered next from a queue. It stays queued until [`Host::deliver`].
+    ///
+    /// # Errors
+    /// Fails when the session is gone.
+    fn next_queued(
+        &mut self,
+        kind: QueueKind,
+    ) -> impl Future<Output = Result<Vec<Queued>, HostError>> + Send;
+
+    /// Takes a message out of its queue, and says so to the listeners; false when it no longer waits there.
+    ///
+    /// # Errors
+    /// Fails when the session is gone.
+    fn deliver(&mut self, ticket: Ticket) -> impl Future<Output = Result<bool, HostError>> + Send;
+
+    /// Puts together the next model call from the context as it stands now.
+    ///
+    /// # Errors
+    /// [`SetupError::Refused`] when the model cannot be asked (no key, say): that becomes a failed answer.
+    fn setup(&mut self) -> impl Future<Output = Result<Setup, SetupError>> + Send;
+
+    /// Milliseconds since the Unix epoch.
+    fn now_ms(&self) -> i64;
+}
+
+/// Everything that one model call and its tool calls need.
+#[derive(Clone)]
+pub struct Setup {
+    /// Speaks the model's wire API.
+    pub provider: Arc<dyn Provider>,
+    /// The question.
+    pub request: Request,
+    /// The tools that can be called.
+    pub tools: Arc<ToolSet>,
+    /// Watches, and may change, tool calls.
+    pub hooks: Arc<dyn Hooks>,
+    /// Whether calls run one after the other even where they need not.
+    pub sequential_tools: bool,
+    /// The session's working directory.
+    pub cwd: PathBuf,
+    /// Variables of the session for child processes.
+    pub session_env: Vec<(String, String)>,
+}
+
+/// Why the loop cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// A message could not be written.
+    #[error("{0}")]
+    NotStored(String),
+    /// The session is gone.
+    #[error("the session was closed")]
+    Gone,
+}
+
+/// Why there is no next model call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The model cannot be asked.
+    #[error("{message}")]
+    Refused {
+        /// Why, for people.
+        message: String,
+        /// The wire API of the model that was to be asked.
+        api: String,
+        /// Its provider.
+        provider: String,
+        /// Its id.
+        model: String,
+    },
+    /// The loop cannot go on at all.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+

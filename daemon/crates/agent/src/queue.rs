@@ -1,0 +1,134 @@
+//! Messages that wait to be delivered: steering between turns, follow-ups when the run would end.
+
+use std::collections::VecDeque;
+
+use agentd_protocol::{message::ImageContent, session::QueueMode};
+
+/// Names one queued message for as long as it waits.
+pub type Ticket = u64;
+
+/// When a queued message is delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QueueKind {
+    /// After the current turn.
+    Steering,
+    /// When the run would otherwise end.
+    FollowUp,
+}
+
+/// A message that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queued {
+    /// Its name.
+    pub ticket: Ticket,
+    /// The text.
+    pub text: String,
+    /// Images that go with it.
+    pub images: Vec<ImageContent>,
+}
+
+/// Both queues of a session.
+///
+/// Looking at what comes next does not take it: a message leaves its queue only when it is delivered, so that a run that
+/// ends early, or a client that takes its messages back, loses nothing and delivers nothing twice.
+#[derive(Debug, Default)]
+pub struct Queues {
+    steering: VecDeque<Queued>,
+    follow_up: VecDeque<Queued>,
+    /// How steering messages are delivered.
+    pub steering_mode: QueueMode,
+    /// How follow-ups are delivered.
+    pub follow_up_mode: QueueMode,
+    last_ticket: Ticket,
+}
+
+impl Queues {
+    /// Appends a message.
+    pub fn push(&mut self, kind: QueueKind, text: String, images: Vec<ImageContent>) {
+        self.last_ticket += 1;
+        let queued = Queued { ticket: self.last_ticket, text, images };
+        self.queue_mut(kind).push_back(queued);
+    }
+
+    /// What the next delivery from a queue would hold: one message or all, as its mode says.
+    #[must_use]
+    pub fn next(&self, kind: QueueKind) -> Vec<Queued> {
+        let (queue, mode) = match kind {
+            QueueKind::Steering => (&self.steering, self.steering_mode),
+            QueueKind::FollowUp => (&self.follow_up, self.follow_up_mode),
+        };
+        let count = match mode {
+            QueueMode::All => queue.len(),
+            QueueMode::OneAtATime => 1,
+        };
+        queue.iter().take(count).cloned().collect()
+    }
+
+    /// Takes the message out as it is delivered; false when it no longer waits.
+    pub fn deliver(&mut self, ticket: Ticket) -> bool {
+        for queue in [&mut self.steering, &mut self.follow_up] {
+            if let Some(at) = queue.iter().position(|queued| queued.ticket == ticket) {
+                queue.remove(at);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Empties both queues and gives back the texts: steering, follow-ups.
+    pub fn clear(&mut self) -> (Vec<String>, Vec<String>) {
+        let texts = |queue: &mut VecDeque<Queued>| queue.drain(..).map(|queued| queued.text).collect();
+        (texts(&mut self.steering), texts(&mut self.follow_up))
+    }
+
+    /// The waiting texts: steering, follow-ups.
+    #[must_use]
+    pub fn texts(&self) -> (Vec<String>, Vec<String>) {
+        let texts = |queue: &VecDeque<Queued>| queue.iter().map(|queued| queued.text.clone()).collect();
+        (texts(&self.steering), texts(&self.follow_up))
+    }
+
+    /// How many messages wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.steering.len() + self.follow_up.len()
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn queue_mut(&mut self, kind: QueueKind) -> &mut VecDeque<Queued> {
+        match kind {
+            QueueKind::Steering => &mut self.steering,
+            QueueKind::FollowUp => &mut self.follow_up,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_decide_how_many_are_next_and_looking_takes_nothing() {
+        let mut queues = Queues::default();
+        for text in ["a", "b"] {
+            queues.push(QueueKind::Steering, text.into(), Vec::new());
+        }
+        queues.push(QueueKind::FollowUp, "c".into(), Vec::new());
+        assert_eq!(queues.next(QueueKind::Steering).len(), 1);
+        queues.steering_mode = QueueMode::All;
+        let next = queues.next(QueueKind::Steering);
+        assert_eq!(next.iter().map(|queued| queued.text.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(queues.len(), 3);
+        assert!(queues.deliver(next[0].ticket));
+        assert!(!queues.deliver(next[0].ticket), "a message is delivered once");
+        assert_eq!(queues.texts(), (vec!["b".to_owned()], vec!["c".to_owned()]));
+        assert_eq!(queues.clear(), (vec!["b".to_owned()], vec!["c".to_owned()]));
+        assert!(!queues.deliver(next[1].ticket), "a message taken back is not delivered");
+        assert!(queues.is_empty());
+    }
+}

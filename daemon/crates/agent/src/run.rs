@@ -1,0 +1,188 @@
+//! The loop: turns while there are tool calls or steering messages, then follow-ups.
+
+use agentd_protocol::{
+    Json,
+    event::{AgentEnd, AgentStart, MessageEnd, MessageStart, TurnEnd, TurnStart},
+    message::{AssistantMessage, ContentBlock, Message, MessageContent, StopReason, ToolCall, UserMessage},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Host, HostError, SetupError, execute,
+    execute::Batch,
+    queue::{QueueKind, Queued},
+    turn::{self, Answer},
+};
+
+/// What a run begins with.
+#[derive(Debug, Default)]
+pub struct Start {
+    /// Messages that are new with this run: a system message where the prompt changed, and the prompt.
+    pub messages: Vec<Json<Message>>,
+    /// Queued messages that begin the run in the place of a prompt.
+    pub queued: Vec<Queued>,
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Ended {
+    /// The last answer, if there was one.
+    pub last: Option<AssistantMessage>,
+}
+
+/// Runs from `agent_start` to `agent_end`.
+///
+/// When `cancel` fires, the model's stream and the running tools end, every call gets its result, nothing more is taken
+/// from the queues, and the run ends with an aborted answer.
+///
+/// # Errors
+/// As [`Host::emit`]; `agent_end` was not emitted then.
+pub async fn run<H: Host>(
+    host: &mut H,
+    start: Start,
+    cancel: &CancellationToken,
+) -> Result<Ended, HostError> {
+    let mut run = Run { host, cancel, messages: Vec::new(), last: None };
+    run.host.emit(AgentStart {}.into()).await?;
+    run.host.emit(TurnStart {}.into()).await?;
+    for message in start.messages {
+        run.add(message).await?;
+    }
+    // A run that begins with queued messages does not look into the queue again before its first answer.
+    let steering = if start.queued.is_empty() { run.next_queued(QueueKind::Steering).await? } else { start.queued };
+    run.turns(steering).await?;
+    let Run { host, messages, last, .. } = run;
+    host.emit(AgentEnd { messages, will_retry: false }.into()).await?;
+    Ok(Ended { last })
+}
+
+struct Run<'a, H> {
+    host: &'a mut H,
+    cancel: &'a CancellationToken,
+    messages: Vec<Json<Message>>,
+    last: Option<AssistantMessage>,
+}
+
+/// Whether the run goes on after a turn.
+#[derive(PartialEq, Eq)]
+enum After {
+    /// The model waits for the results of its calls.
+    Tools,
+    /// The model is done.
+    Done,
+    /// The answer failed or was aborted.
+    Failed,
+}
+
+impl<H: Host> Run<'_, H> {
+    async fn turns(&mut self, mut pending: Vec<Queued>) -> Result<(), HostError> {
+        let mut first = true;
+        loop {
+            let mut after = After::Tools;
+            while after == After::Tools || !pending.is_empty() {
+                if !first {
+                    if pending.is_empty() {
+                        pending = self.next_queued(QueueKind::Steering).await?;
+                    }
+                    self.host.emit(TurnStart {}.into()).await?;
+                }
+                first = false;
+                self.deliver(std::mem::take(&mut pending)).await?;
+                after = self.turn().await?;
+                if after == After::Failed {
+                    return Ok(());
+                }
+                pending = self.next_queued(QueueKind::Steering).await?;
+            }
+            pending = self.next_queued(QueueKind::FollowUp).await?;
+            if pending.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One answer and its tool calls.
+    async fn turn(&mut self) -> Result<After, HostError> {
+        let setup = match self.host.setup().await {
+            Ok(setup) => setup,
+            Err(SetupError::Host(error)) => return Err(error),
+            Err(SetupError::Refused { message, api, provider, model }) => {
+                let names = (api.as_str(), provider.as_str(), model.as_str());
+                let failed = turn::failed_answer(names, self.host.now_ms(), StopReason::Error, message);
+                let answer = turn::fail(self.host, failed).await?;
+                return self.end_turn(answer, Vec::new()).await.map(|()| After::Failed);
+            }
+        };
+        let answer = turn::ask(self.host, &setup, self.cancel).await?;
+        if matches!(answer.message.stop_reason, StopReason::Error | StopReason::Aborted) {
+            return self.end_turn(answer, Vec::new()).await.map(|()| After::Failed);
+        }
+        let calls: Vec<ToolCall> = answer.message.tool_calls().cloned().collect();
+        let Batch { results, terminate } = if calls.is_empty() {
+            Batch { results: Vec::new(), terminate: true }
+        } else if answer.message.stop_reason == StopReason::Length {
+            execute::refuse_all(self.host, &calls, cut_off).await?
+        } else {
+            execute::execute(self.host, &setup, &calls, self.cancel).await?
+        };
+        self.end_turn(answer, results).await?;
+        Ok(if terminate { After::Done } else { After::Tools })
+    }
+
+    async fn end_turn(&mut self, answer: Answer, results: Vec<Json<Message>>) -> Result<(), HostError> {
+        self.messages.push(answer.json.clone());
+        self.messages.extend(results.iter().cloned());
+        self.last = Some(answer.message);
+        self.host.emit(TurnEnd { message: answer.json, tool_results: results }.into()).await
+    }
+
+    /// What is next in a queue; nothing once the run is aborted, so that it stays queued for the next run.
+    async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<Queued>, HostError> {
+        if self.cancel.is_cancelled() {
+            return Ok(Vec::new());
+        }
+        self.host.next_queued(kind).await
+    }
+
+    async fn deliver(&mut self, queued: Vec<Queued>) -> Result<(), HostError> {
+        for message in queued {
+            if self.cancel.is_cancelled() || !self.host.deliver(message.ticket).await? {
+                continue;
+            }
+            let message = user_message(message.text, message.images, self.host.now_ms())?;
+            self.add(message).await?;
+        }
+        Ok(())
+    }
+
+    async fn add(&mut self, message: Json<Message>) -> Result<(), HostError> {
+        self.host.emit(MessageStart { message: message.clone() }.into()).await?;
+        self.host.emit(MessageEnd { message: message.clone() }.into()).await?;
+        self.messages.push(message);
+        Ok(())
+    }
+}
+
+/// A prompt as the transcript holds it: a text block, then the images.
+///
+/// # Errors
+/// [`HostError::NotStored`] when it cannot be serialised.
+pub fn user_message(
+    text: String,
+    images: Vec<agentd_protocol::message::ImageContent>,
+    timestamp: i64,
+) -> Result<Json<Message>, HostError> {
+    let mut content = vec![ContentBlock::text(text)];
+    content.extend(images.into_iter().map(ContentBlock::Image));
+    let message = Message::User(UserMessage { content: MessageContent::Blocks(content), timestamp });
+    Json::new(message).map_err(|error| HostError::NotStored(error.to_string()))
+}
+
+/// What a call is told that stood in an answer which hit the output limit (the text is the reference's).
+fn cut_off(call: &ToolCall) -> String {
+    format!(
+        "Tool call \"{}\" was not executed: the response hit the output token limit, so its arguments may be \
+         truncated. Re-issue the tool call with complete arguments.",
+        call.name
+    )
+}

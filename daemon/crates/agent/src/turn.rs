@@ -1,0 +1,122 @@
+//! One model call: deltas in, one assistant message out.
+
+use std::time::Instant;
+
+use agentd_ai::{Accumulator, Delta, failure::Failure, failure::FailureKind};
+use agentd_protocol::{
+    Json,
+    event::{MessageEnd, MessageStart, MessageUpdate},
+    message::{AssistantMessage, Message, StopReason},
+};
+use futures::StreamExt;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Host, HostError, Setup};
+
+/// The `errorMessage` of an answer that someone stopped.
+const ABORTED: &str = "Request was aborted";
+
+/// Asks the model once and emits the answer as it grows.
+///
+/// A provider that fails before it answers gives `message_start` with the final message at once.
+///
+/// # Errors
+/// As [`Host::emit`]. Dropping the stream then closes the connection.
+pub(crate) async fn ask<H: Host>(
+    host: &mut H,
+    setup: &Setup,
+    cancel: &CancellationToken,
+) -> Result<Answer, HostError> {
+    let model = &setup.request.model;
+    let frame = AssistantMessage::pending(&model.api, &model.provider, &model.id, host.now_ms());
+    let level = setup.request.thinking_level.as_str().to_owned();
+    let begun = Instant::now();
+    let mut accumulator = Accumulator::new(std::sync::Arc::clone(model), frame.timestamp);
+    let mut started = false;
+    if cancel.is_cancelled() {
+        accumulator.fold(aborted());
+    } else {
+        let mut deltas = setup.provider.stream(setup.request.clone(), cancel.clone());
+        while !accumulator.is_finished() {
+            match deltas.next().await {
+                Some(Delta::Started) if !started => {
+                    started = true;
+                    let message = message(Message::Assistant(frame.clone()))?;
+                    host.emit(MessageStart { message }.into()).await?;
+                }
+                Some(delta) => {
+                    if let Some(assistant_message_event) = accumulator.fold(delta) {
+                        let usage = accumulator.usage_json();
+                        host.emit(MessageUpdate { usage, assistant_message_event }.into()).await?;
+                    }
+                }
+                None => {
+                    accumulator.fold(ended_early(cancel));
+                }
+            }
+        }
+    }
+    let mut answer = accumulator.into_message();
+    answer.duration_ms = Some(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+    answer.thinking_level = Some(level);
+    emit_whole(host, answer, started).await
+}
+
+/// Emits an answer that failed before any model could be asked.
+///
+/// # Errors
+/// As [`Host::emit`].
+pub(crate) async fn fail<H: Host>(host: &mut H, answer: AssistantMessage) -> Result<Answer, HostError> {
+    emit_whole(host, answer, false).await
+}
+
+/// A complete answer, in both forms.
+pub(crate) struct Answer {
+    pub(crate) json: Json<Message>,
+    pub(crate) message: AssistantMessage,
+}
+
+async fn emit_whole<H: Host>(
+    host: &mut H,
+    answer: AssistantMessage,
+    started: bool,
+) -> Result<Answer, HostError> {
+    let json = message(Message::Assistant(answer.clone()))?;
+    if !started {
+        host.emit(MessageStart { message: json.clone() }.into()).await?;
+    }
+    host.emit(MessageEnd { message: json.clone() }.into()).await?;
+    Ok(Answer { json, message: answer })
+}
+
+/// A failed answer without content.
+pub(crate) fn failed_answer(
+    (api, provider, model): (&str, &str, &str),
+    now_ms: i64,
+    stop_reason: StopReason,
+    error: String,
+) -> AssistantMessage {
+    AssistantMessage {
+        stop_reason,
+        error_message: Some(error),
+        ..AssistantMessage::pending(api, provider, model, now_ms)
+    }
+}
+
+fn aborted() -> Delta {
+    let failure = Failure { kind: FailureKind::Aborted, message: ABORTED.to_owned() };
+    Delta::Failed { failure, raw_stop_reason: None }
+}
+
+/// Stands in for the last delta of a provider that stopped without one.
+fn ended_early(cancel: &CancellationToken) -> Delta {
+    if cancel.is_cancelled() {
+        return aborted();
+    }
+    let message = "The provider's stream ended without saying why".to_owned();
+    Delta::Failed { failure: Failure { kind: FailureKind::Retryable, message }, raw_stop_reason: None }
+}
+
+fn message(message: Message) -> Result<Json<Message>, HostError> {
+    Json::new(message).map_err(|error| HostError::NotStored(error.to_string()))
+}
