@@ -1,2 +1,54 @@
-//! Placeholder.
-fn main() {}
+//! `agentd`: arguments in, exit code out.
+
+use std::{io::Write, process::ExitCode};
+
+use agentd::{
+    cli::{self, Invocation},
+    logging, serve,
+};
+use agentd_config::Environment;
+
+/// Ends with this when the command line or the session makes starting impossible.
+const STARTUP_FAILED: u8 = 1;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    let program = args.next().unwrap_or_default();
+    // The guard of child processes is this program under another first argument. It must be up in a millisecond and
+    // stay small, so nothing else is started before it.
+    if args.next().is_some_and(|first| first == "guard") {
+        return agentd_process::run_guard();
+    }
+    let program = std::path::Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let environment = Environment::from_process();
+    logging::start(environment.get("AGENTD_LOG"));
+    let cwd = match std::env::current_dir() {
+        Ok(cwd) => cwd,
+        Err(error) => return fail(&format!("Error: the working directory cannot be used: {error}")),
+    };
+    match cli::parse(&program, &args, &cwd, environment) {
+        Ok(Invocation::Help) => print(cli::HELP),
+        Ok(Invocation::Version { bare }) => print(&version(bare)),
+        Ok(Invocation::Stdio(options)) => serve::stdio(*options),
+        Err(message) => fail(&message),
+    }
+}
+
+/// Under the reference's name only the version of the wire, which some of its clients compare.
+fn version(bare: bool) -> String {
+    let wire = agentd_protocol::WIRE_VERSION;
+    if bare { format!("{wire}\n") } else { format!("agentd {} (pi wire {wire})\n", env!("CARGO_PKG_VERSION")) }
+}
+
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(STARTUP_FAILED),
+    }
+}
+
+fn fail(message: &str) -> ExitCode {
+    agentd::complain(message);
+    ExitCode::from(STARTUP_FAILED)
+}

@@ -31,6 +31,8 @@ pub enum ErrorCode {
     Io,
     /// An entry or another named thing does not exist.
     NotFound,
+    /// Someone stopped it before it was done.
+    Aborted,
     /// The daemon is ending and takes no new work.
     ShuttingDown,
     /// The line is longer than the limit.

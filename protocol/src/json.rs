@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc, sync::OnceLock};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
+use crate::surrogates::parse;
+
 /// The JSON text of a `T`, passed on byte for byte, with the typed view parsed when it is first asked for.
 ///
 /// A value that came from a session file or another program may hold fields, number forms or escapes that `T` does not
@@ -16,7 +18,8 @@ pub struct Json<T>(Arc<Inner<T>>);
 
 struct Inner<T> {
     raw: Box<RawValue>,
-    typed: OnceLock<Option<T>>,
+    /// Boxed, so that a value that is only carried does not pay for the room of its typed view.
+    typed: OnceLock<Option<Box<T>>>,
 }
 
 impl<T: Serialize> Json<T> {
@@ -26,7 +29,7 @@ impl<T: Serialize> Json<T> {
     /// Fails only for types that JSON cannot represent, such as maps with keys that are no strings.
     pub fn new(value: T) -> Result<Self, serde_json::Error> {
         let raw = serde_json::value::to_raw_value(&value)?;
-        Ok(Self(Arc::new(Inner { raw, typed: OnceLock::from(Some(value)) })))
+        Ok(Self(Arc::new(Inner { raw, typed: OnceLock::from(Some(Box::new(value))) })))
     }
 }
 
@@ -51,10 +54,11 @@ impl<T> Json<T> {
 }
 
 impl<T: DeserializeOwned> Json<T> {
-    /// The typed view, parsed on the first call; `None` when the text is no `T` (an unknown kind, say).
+    /// The typed view, parsed on the first call; `None` when the text is no `T` (an unknown kind, say). Lone surrogates
+    /// read as U+FFFD, see [`parse`].
     #[must_use]
     pub fn get(&self) -> Option<&T> {
-        self.0.typed.get_or_init(|| serde_json::from_str(self.0.raw.get()).ok()).as_ref()
+        self.0.typed.get_or_init(|| parse(self.0.raw.get()).ok()).as_deref()
     }
 }
 
@@ -117,6 +121,14 @@ mod tests {
         let json: Json<serde_json::Value> = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&json).unwrap(), text);
         assert_eq!(json.get().unwrap()["a"], "A");
+    }
+
+    #[test]
+    fn halves_of_characters_are_kept_in_the_text_and_marked_in_the_view() {
+        let text = r#"["cut \ud83d"]"#;
+        let json: Json<Vec<String>> = serde_json::from_str(text).unwrap();
+        assert_eq!(json.get().unwrap(), &["cut \u{fffd}"]);
+        assert_eq!(json.text(), text);
     }
 
     #[test]

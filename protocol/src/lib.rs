@@ -17,14 +17,17 @@ mod json;
 pub mod lines;
 pub mod message;
 pub mod model;
+pub mod models_file;
 pub mod number;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod session;
 pub mod settings;
+mod surrogates;
 pub mod tool;
 
 pub use json::Json;
+pub use surrogates::parse as parse_json;
 
 /// The version of the reference wire (pi's `--mode rpc`) that every connection speaks before it asks for more.
 pub const WIRE_VERSION: &str = "1.5.2";

@@ -10,6 +10,7 @@ use crate::{
     entry::{SessionEntry, SessionHeader},
     error::Failure,
     event::Event,
+    models_file::ModelsFile,
     settings::Settings,
 };
 
@@ -224,6 +225,7 @@ pub fn files() -> Vec<(&'static str, String)> {
         ("header.json", single::<SessionHeader>("The first line of a session file")),
         ("entry.json", single::<SessionEntry>("Every other line of a session file")),
         ("settings.json", single::<Settings>("settings.json")),
+        ("models.json", single::<ModelsFile>("models.json")),
     ];
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     let index = json!({

@@ -1,7 +1,9 @@
 //! `settings.json`: what users configure. Unknown keys are kept.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{model::ThinkingLevel, session::QueueMode};
 
@@ -21,7 +23,7 @@ pub struct Settings {
     pub default_thinking_level: Option<ThinkingLevel>,
     /// Thinking levels by `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub model_thinking_levels: Option<Map<String, Value>>,
+    pub model_thinking_levels: Option<BTreeMap<String, ThinkingLevel>>,
     /// The models that `cycle_model` goes through (as `--models`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled_models: Option<Vec<String>>,
@@ -34,6 +36,10 @@ pub struct Settings {
     /// The tools that are active by default; `+name` and `-name` change the built-in choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_tools: Option<Vec<String>>,
+    /// Whether a project's own settings and prompts are used where nothing else says so; default `ask`. Only read from
+    /// the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_project_trust: Option<ProjectTrust>,
     /// The shell that runs commands; default `/bin/bash`, else `bash` or `sh` on the search path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_path: Option<String>,
@@ -55,6 +61,20 @@ pub struct Settings {
     /// Whether an entry survives a kill of the daemon (`os`, the default) or a power loss (`fsync`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
+}
+
+/// Whether a project's own settings and prompts are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ProjectTrust {
+    /// The user is asked; where nobody can be asked, they are not used.
+    #[default]
+    Ask,
+    /// They are.
+    Always,
+    /// They are not.
+    Never,
 }
 
 /// Settings of images.

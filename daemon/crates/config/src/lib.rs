@@ -1,1 +1,27 @@
-//! Placeholder.
+//! What configures a session: environment, directories, settings, models, instruction files.
+//!
+//! Everything here is synchronous and reads only what it is told to: an [`Environment`] and paths come in as arguments.
+//! Only [`Environment::from_process`] looks at the process, once, from `main`. Callers in async code run these functions
+//! on a blocking thread.
+//!
+//! Nothing here knows credentials: which providers can be used is a predicate that the caller passes in.
+
+mod environment;
+mod json_comments;
+mod json_edit;
+mod json_file;
+pub mod models;
+mod paths;
+mod private_file;
+pub mod resources;
+pub mod settings;
+mod text_file;
+mod trust;
+
+pub use environment::Environment;
+pub use json_file::{Document, JsonFileError, MAX_FILE_BYTES, read_json, without_value};
+pub use paths::{
+    AgentDir, NoAgentDir, ProjectFolders, SessionDir, expand_tilde, resolve_path, session_dir, temp_dir,
+};
+pub use text_file::{MAX_TEXT_BYTES, TextFileError};
+pub use trust::{Trust, TrustBasis, TrustQuestion, decide_trust};

@@ -1,1 +1,47 @@
-//! Placeholder.
+//! Starts, watches and ends the processes that agentd owns; nothing else in agentd starts a process for a session.
+//!
+//! A [`Launcher`] serves the whole daemon, a [`ProcessGroup`] one session, a [`Process`] is one command. Every command
+//! lives in a *scope*: a tiny process that is a subreaper, so that whatever the command forks, however it detaches
+//! itself, stays below the scope, and goes with it. A scope ends its processes when it is told to or when the daemon's
+//! end of their socket closes, which happens even when the daemon is killed outright. Scopes are forked by the *guard*,
+//! a second run of the daemon's own program (see [`run_guard`]) that stays small.
+//!
+//! The rest is what running a shell needs: [`ShellRun`] for one command from start to end, [`OutputTail`] for output
+//! of any length in bounded memory, [`Cleaner`] for terminal output as plain text.
+//!
+//! This crate knows nothing of sessions, tools or models.
+
+mod clean;
+mod cleaned_run;
+mod command;
+mod decode;
+mod drain;
+mod group;
+mod halves;
+mod launcher;
+#[cfg(target_os = "linux")]
+mod linux;
+mod process;
+mod scope;
+mod shell;
+mod shell_run;
+mod spill;
+mod suffix;
+mod tail;
+mod window;
+mod wire;
+
+pub use clean::Cleaner;
+pub use cleaned_run::{CleanedOutput, CleanedRun};
+pub use command::{CommandSpec, ExitStatus, SpawnError};
+pub use decode::Utf8Stream;
+pub use group::ProcessGroup;
+pub use halves::{HALF_BYTES, Halves};
+pub use launcher::{GuardCommand, Launcher};
+#[cfg(target_os = "linux")]
+pub use linux::run_guard;
+pub use process::{OutputPipe, Process};
+pub use shell::{ShellError, resolve_shell};
+pub use shell_run::{ShellCommand, ShellOutcome, ShellRun, Stopped};
+pub use tail::{FullOutput, OutputTail};
+pub use window::{MAX_BYTES, MAX_LINES, TailWindow};

@@ -1,1 +1,32 @@
-//! Placeholder.
+//! One live session: its actor, its run, its feed of events.
+//!
+//! [`open`] makes a session from [`SessionOptions`] and gives a [`SessionHandle`], the only way in; what the session says
+//! comes out of its [`Feed`]. This crate never learns who listens, or through what.
+
+mod actor;
+mod choice;
+mod clock;
+mod commands;
+mod event_log;
+mod feed;
+mod handle;
+mod journal;
+mod models;
+mod open;
+mod options;
+mod queues;
+mod reply;
+mod run;
+mod run_slot;
+mod shared;
+mod step;
+mod system_prompt;
+mod user_bash;
+
+pub use event_log::ReaderId;
+pub use feed::{DEFAULT_FEED_BYTES, Feed, Reader as FeedReader};
+pub use handle::SessionHandle;
+pub use open::{OpenError, Opened, open};
+pub use options::{SessionOptions, Target, ToolSelection};
+pub use reply::Reply;
+pub use shared::{Services, ToolContext};

@@ -1,1 +1,74 @@
-//! Placeholder.
+//! Session files: append-only trees of entries, one JSON object a line.
+//!
+//! Two halves that know nothing of each other's work. [`SessionTree`] and [`Context`] are pure: they hold what a session
+//! says and touch no file. [`SessionWriter`] brings entries to disk and holds nothing but what is not written yet; it
+//! blocks, so it belongs on a thread that may. [`Store`] opens both together.
+//!
+//! A new entry goes to disk first and into the tree when that worked:
+//!
+//! ```
+//! use agentd_protocol::entry::EntryBody;
+//! use agentd_store::{Context, NewEntry, NewSession, Store, StoreOptions};
+//!
+//! # fn main() -> Result<(), agentd_store::StoreError> {
+//! let store = Store::new(StoreOptions::default());
+//! let mut session = store.in_memory(NewSession::new("/home/user/project", 0))?;
+//! let mut context = Context::new(&session.tree);
+//!
+//! let body = EntryBody::ThinkingLevelChange { thinking_level: "high".into() };
+//! let entry = session.tree.prepare(NewEntry::from_body(&body)?, 1_000);
+//! session.writer.append(&entry)?;
+//! session.tree.push(entry);
+//! context.follow(&session.tree);
+//! assert_eq!(context.thinking_level(), Some("high"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Facts about the format (names, shapes, rules of reading) are those of pi's session files, version 3.
+
+mod append;
+mod context;
+mod edit;
+mod entry;
+mod error;
+mod estimate;
+mod fork;
+mod header;
+mod ids;
+mod io;
+mod list;
+mod load;
+mod lock;
+mod migrate;
+mod new_entry;
+mod object;
+mod paths;
+mod stats;
+mod store;
+#[cfg(test)]
+mod testing;
+mod time;
+mod tree;
+mod tree_json;
+
+pub use append::{Durability, SessionWriter};
+pub use context::{Context, ModelRef};
+pub use edit::{EditTargetError, check_edit_target};
+pub use entry::{Entry, EntryKind, Role};
+pub use error::StoreError;
+pub use estimate::{context_usage, estimate_tokens};
+pub use fork::{ForkError, ForkMessage, ForkPoint, copy_all, copy_branch, fork_messages};
+pub use header::Header;
+pub use ids::{check_session_id, new_session_id};
+pub use list::{
+    Found, ListText, SessionSummary, find, find_by_id, list, looks_like_path, newest, read_header, summarize,
+};
+pub use load::LoadReport;
+pub use lock::Holder;
+pub use new_entry::NewEntry;
+pub use paths::{SessionDir, create_dirs, cwd_dir_name, session_file_name};
+pub use stats::{StatsCounter, Totals};
+pub use store::{Begin, NewSession, OpenSession, Store, StoreOptions};
+pub use time::{iso_timestamp, parse_timestamp};
+pub use tree::{Label, SessionTree, UnknownEntry};

@@ -1,0 +1,169 @@
+//! Which environment variables hold a provider's key. From the providers' documentation, by way of the reference's table.
+
+use agentd_config::Environment;
+
+use crate::Secret;
+
+/// A key from the environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum EnvironmentKey {
+    /// Sent as the API wants its keys.
+    ApiKey(Secret),
+    /// Sent as `Authorization: Bearer`.
+    Bearer(Secret),
+}
+
+/// What a provider reads.
+struct Row {
+    provider: &'static str,
+    /// The variables that hold the key, in order.
+    keys: &'static [&'static str],
+    /// Of each of these groups one variable must be set too, else the key is of no use.
+    with: &'static [&'static [&'static str]],
+}
+
+/// A bearer token in the place of a key.
+const BEARER: &str = "ANTHROPIC_AUTH_TOKEN";
+
+const fn row(provider: &'static str, keys: &'static [&'static str]) -> Row {
+    Row { provider, keys, with: &[] }
+}
+
+/// Sources that need more than a key (cloud identities, federated tokens) are not in the table.
+const TABLE: &[Row] = &[
+    row("anthropic", &[BEARER, "ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"]),
+    row("openai", &["OPENAI_API_KEY"]),
+    Row {
+        provider: "azure",
+        keys: &["AZURE_OPENAI_API_KEY"],
+        with: &[&["AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_RESOURCE_NAME"]],
+    },
+    row("google", &["GEMINI_API_KEY"]),
+    row("google-vertex", &["GOOGLE_CLOUD_API_KEY"]),
+    row("amazon-bedrock", &["AWS_BEARER_TOKEN_BEDROCK"]),
+    row("github-copilot", &["COPILOT_GITHUB_TOKEN"]),
+    row("ant-ling", &["ANT_LING_API_KEY"]),
+    row("baseten", &["BASETEN_API_KEY"]),
+    row("cerebras", &["CEREBRAS_API_KEY"]),
+    row("deepseek", &["DEEPSEEK_API_KEY"]),
+    row("fireworks", &["FIREWORKS_API_KEY"]),
+    row("groq", &["GROQ_API_KEY"]),
+    row("huggingface", &["HF_TOKEN"]),
+    row("kimi-coding", &["KIMI_API_KEY"]),
+    row("meta", &["META_API_KEY"]),
+    row("minimax", &["MINIMAX_API_KEY"]),
+    row("minimax-cn", &["MINIMAX_CN_API_KEY"]),
+    row("mistral", &["MISTRAL_API_KEY"]),
+    row("moonshotai", &["MOONSHOT_API_KEY"]),
+    row("moonshotai-cn", &["MOONSHOT_API_KEY"]),
+    row("nvidia", &["NVIDIA_API_KEY"]),
+    row("opencode", &["OPENCODE_API_KEY"]),
+    row("opencode-go", &["OPENCODE_API_KEY"]),
+    row("openrouter", &["OPENROUTER_API_KEY"]),
+    row("radius", &["RADIUS_API_KEY"]),
+    row("together", &["TOGETHER_API_KEY"]),
+    row("typesafe", &["TYPESAFE_API_KEY"]),
+    row("vercel-ai-gateway", &["AI_GATEWAY_API_KEY"]),
+    row("xai", &["XAI_API_KEY"]),
+    row("zai", &["ZAI_API_KEY"]),
+    row("zai-coding-cn", &["ZAI_CODING_CN_API_KEY"]),
+    row("xiaomi", &["XIAOMI_API_KEY"]),
+    row("xiaomi-token-plan-cn", &["XIAOMI_TOKEN_PLAN_CN_API_KEY"]),
+    row("xiaomi-token-plan-ams", &["XIAOMI_TOKEN_PLAN_AMS_API_KEY"]),
+    row("xiaomi-token-plan-sgp", &["XIAOMI_TOKEN_PLAN_SGP_API_KEY"]),
+    row("qwen-token-plan", &["QWEN_TOKEN_PLAN_API_KEY"]),
+    row("qwen-token-plan-individual", &["QWEN_TOKEN_PLAN_API_KEY"]),
+    row("qwen-token-plan-cn", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
+    row("qwen-token-plan-individual-cn", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
+    Row {
+        provider: "cloudflare-workers-ai",
+        keys: &["CLOUDFLARE_API_KEY"],
+        with: &[&["CLOUDFLARE_ACCOUNT_ID"]],
+    },
+    Row {
+        provider: "cloudflare-ai-gateway",
+        keys: &["CLOUDFLARE_API_KEY"],
+        with: &[&["CLOUDFLARE_ACCOUNT_ID"], &["CLOUDFLARE_GATEWAY_ID"]],
+    },
+];
+
+/// The key of a provider, if the environment has it with all that goes with it. An empty variable counts as not set.
+pub(crate) fn key_of(provider: &str, environment: &Environment) -> Option<EnvironmentKey> {
+    let row = row_of(provider)?;
+    let is_set = |name: &&str| environment.non_empty(name).is_some();
+    if !row.with.iter().all(|group| group.iter().any(is_set)) {
+        return None;
+    }
+    row.keys.iter().find_map(|name| {
+        let secret = Secret::new(environment.non_empty(name)?);
+        Some(if *name == BEARER { EnvironmentKey::Bearer(secret) } else { EnvironmentKey::ApiKey(secret) })
+    })
+}
+
+/// What the user would set for a provider, in words; `None` for a provider that reads no variable.
+pub(crate) fn advice_for(provider: &str) -> Option<String> {
+    let row = row_of(provider)?;
+    // The last is the plain API key; those before it are for special logins.
+    let key = row.keys.last()?;
+    let with = row.with.iter().map(|group| format!(" and {}", group.join(" or ")));
+    Some(format!("{key}{}", with.collect::<String>()))
+}
+
+fn row_of(provider: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.provider == provider)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(provider: &str, variables: &[(&str, &str)], expected: Option<EnvironmentKey>) {
+        let environment: Environment = variables.iter().copied().collect();
+        assert_eq!(key_of(provider, &environment), expected, "{provider} {variables:?}");
+    }
+
+    fn key(text: &str) -> Option<EnvironmentKey> {
+        Some(EnvironmentKey::ApiKey(Secret::new(text)))
+    }
+
+    #[test]
+    fn every_row_is_found_by_each_of_its_variables() {
+        for row in TABLE {
+            for name in row.keys {
+                let with = row.with.iter().map(|group| (group[0], "w"));
+                let variables: Vec<(&str, &str)> = with.chain([(*name, "k")]).collect();
+                let expected =
+                    if *name == BEARER { Some(EnvironmentKey::Bearer(Secret::new("k"))) } else { key("k") };
+                check(row.provider, &variables, expected);
+            }
+            check(row.provider, &[], None);
+            assert_eq!(
+                TABLE.iter().filter(|other| other.provider == row.provider).count(),
+                1,
+                "{}",
+                row.provider
+            );
+        }
+    }
+
+    #[test]
+    fn order_and_companions() {
+        let all = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_OAUTH_TOKEN", "o"), (BEARER, "b")];
+        check("anthropic", &all, Some(EnvironmentKey::Bearer(Secret::new("b"))));
+        check("anthropic", &all[..2], key("o"));
+        check("anthropic", &[("ANTHROPIC_API_KEY", "k"), (BEARER, "")], key("k"));
+        check("azure", &[("AZURE_OPENAI_API_KEY", "k")], None);
+        check("azure", &[("AZURE_OPENAI_API_KEY", "k"), ("AZURE_OPENAI_RESOURCE_NAME", "r")], key("k"));
+        check("cloudflare-ai-gateway", &[("CLOUDFLARE_API_KEY", "k"), ("CLOUDFLARE_ACCOUNT_ID", "a")], None);
+        check("unknown", &[("UNKNOWN_API_KEY", "k")], None);
+    }
+
+    #[test]
+    fn advice() {
+        assert_eq!(advice_for("openai").as_deref(), Some("OPENAI_API_KEY"));
+        assert_eq!(advice_for("anthropic").as_deref(), Some("ANTHROPIC_API_KEY"));
+        let azure = "AZURE_OPENAI_API_KEY and AZURE_OPENAI_BASE_URL or AZURE_OPENAI_RESOURCE_NAME";
+        assert_eq!(advice_for("azure").as_deref(), Some(azure));
+        assert_eq!(advice_for("local"), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! Why a request cannot be authorised.
+
+use std::path::PathBuf;
+
+use crate::{StoreError, ValueError};
+
+/// Why there are no credentials. The first line says what is missing (clients know these sentences); after a blank line
+/// follows what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// No model is chosen that could have credentials.
+    #[error(
+        "No API key found for the selected model.\n\nNo usable model is configured. Add one to {}, such as \
+         {{\"providers\": {{\"local\": {{\"baseUrl\": \"http://127.0.0.1:8080/v1\", \"api\": \"openai-completions\", \
+         \"apiKey\": \"none\", \"models\": [{{\"id\": \"my-model\"}}]}}}}}}, and start again.",
+        models_file.display()
+    )]
+    NoModel {
+        /// Where models are configured.
+        models_file: PathBuf,
+    },
+    /// No source has a key.
+    #[error("No API key found for {provider}.\n\n{advice}")]
+    NoKey {
+        /// The provider.
+        provider: String,
+        /// Where a key could be put.
+        advice: String,
+    },
+    /// A key is configured and does not resolve.
+    #[error("No API key found for {provider}.\n\nThe key in {place} cannot be used: {source}.")]
+    Unresolved {
+        /// The provider.
+        provider: String,
+        /// The configuration that names the key.
+        place: String,
+        /// Why.
+        source: ValueError,
+    },
+    /// Something else than a usable key is stored. Other sources are not tried: they may belong to another account.
+    #[error("No API key found for {provider}.\n\nThe entry \"{provider}\" in {} cannot be used: {problem}. Repair or remove it.", file.display())]
+    UnusableEntry {
+        /// The provider.
+        provider: String,
+        /// The file of stored credentials.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A login is stored, which this version cannot use.
+    #[error(
+        "Authentication failed for \"{provider}\". Credentials may have expired or network is unavailable. Run '/login \
+         {provider}' to re-authenticate.\n\nThe entry \"{provider}\" in {} is a login (\"oauth\"), and this version of \
+         agentd uses API keys only: store an entry of type \"api_key\", or remove it to use a key from the environment.",
+        file.display()
+    )]
+    OAuth {
+        /// The provider.
+        provider: String,
+        /// The file of stored credentials.
+        file: PathBuf,
+    },
+    /// A configured header does not resolve.
+    #[error("The header \"{header}\" of {provider} in {} cannot be used: {source}.", file.display())]
+    Header {
+        /// The provider.
+        provider: String,
+        /// The header's name.
+        header: String,
+        /// The file that configures it.
+        file: PathBuf,
+        /// Why.
+        source: ValueError,
+    },
+    /// The file of stored credentials is broken.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

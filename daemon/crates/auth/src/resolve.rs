@@ -1,0 +1,304 @@
+//! The credentials of a provider: which source counts, and what it says.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use agentd_config::{
+    AgentDir, Environment,
+    models::{DEMO_PROVIDER, ModelRegistry},
+};
+use agentd_protocol::{model::Model, models_file::ConfigValue};
+
+use crate::{
+    AuthError, AuthStore, CommandCache, Secret, StoreError, Stored, StoredCredentials, ValueError,
+    environment::{self, EnvironmentKey},
+    value,
+};
+
+/// What authorises requests to a model. `Debug` shows the names of headers and nothing else.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ProviderCredentials {
+    /// The API key, sent as the API wants it.
+    pub api_key: Option<Secret>,
+    /// Headers; they win over the adapter's own.
+    pub headers: Vec<(String, Secret)>,
+}
+
+impl fmt::Debug for ProviderCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("ProviderCredentials")
+            .field("api_key", &self.api_key)
+            .field("headers", &names)
+            .finish()
+    }
+}
+
+/// Where a session's credentials come from.
+#[derive(Debug, Clone)]
+pub struct AuthSources {
+    /// Holds `auth.json`, and is named in advice.
+    pub agent_dir: AgentDir,
+    /// The session's environment.
+    pub environment: Environment,
+    /// The models and their providers' keys and headers.
+    pub registry: Arc<ModelRegistry>,
+    /// Outputs of commands; one cache for the whole daemon.
+    pub commands: CommandCache,
+}
+
+/// The credentials of a session; cheap to clone. Sources in order: [`Auth::set_override`] (`--api-key`), `auth.json`,
+/// `apiKey` in `models.json`, environment variables.
+#[derive(Clone)]
+pub struct Auth(Arc<Inner>);
+
+struct Inner {
+    sources: AuthSources,
+    store: AuthStore,
+    overrides: RwLock<HashMap<String, Secret>>,
+    /// What `auth.json` said when it was last read.
+    stored: RwLock<Arc<Snapshot>>,
+}
+
+/// `auth.json` at one moment; for a broken one nothing, and the reason.
+#[derive(Default)]
+struct Snapshot {
+    credentials: StoredCredentials,
+    error: Option<String>,
+}
+
+impl fmt::Debug for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Auth").field("agent_dir", &self.0.sources.agent_dir).finish_non_exhaustive()
+    }
+}
+
+impl Auth {
+    /// Reads `auth.json`. Blocks on the file system. A broken file fails no earlier than the requests it would serve.
+    #[must_use]
+    pub fn load(sources: AuthSources) -> Self {
+        let store = AuthStore::at(sources.agent_dir.auth_file());
+        let stored = RwLock::new(Arc::new(snapshot(&store.read())));
+        Self(Arc::new(Inner { sources, store, overrides: RwLock::default(), stored }))
+    }
+
+    /// Uses this key for a provider before all other sources, until the session ends (`--api-key`).
+    pub fn set_override(&self, provider: impl Into<String>, key: Secret) {
+        self.0.overrides.write().unwrap_or_else(PoisonError::into_inner).insert(provider.into(), key);
+    }
+
+    /// What was wrong with `auth.json` when it was last read, for the user.
+    #[must_use]
+    pub fn load_error(&self) -> Option<String> {
+        self.stored().error.clone()
+    }
+
+    /// Whether a key is configured for a provider, as far as that can be told without running commands or asking the
+    /// network. Reads no files.
+    #[must_use]
+    pub fn is_configured(&self, provider: &str) -> bool {
+        if self.needs_no_key(provider) || self.override_of(provider).is_some() {
+            return true;
+        }
+        let environment = &self.0.sources.environment;
+        match self.stored().credentials.get(provider) {
+            Some(Stored::ApiKey { key: Some(key), env }) => {
+                value::is_resolvable(key, &overlay(environment, env))
+            }
+            Some(Stored::ApiKey { key: None, env }) => {
+                environment::key_of(provider, &overlay(environment, env)).is_some()
+            }
+            Some(Stored::OAuth | Stored::Unusable(_)) => false,
+            None => {
+                let configured = self.configured_key(provider);
+                configured.is_some_and(|key| value::is_resolvable(key, environment))
+                    || environment::key_of(provider, environment).is_some()
+            }
+        }
+    }
+
+    /// The credentials for requests to a model. `auth.json` is read again, so that a changed key counts at once; it may
+    /// run commands of the user's.
+    ///
+    /// # Errors
+    /// [`AuthError`]; the message is for the user. Cancel safety: a command that runs is killed when this is dropped.
+    pub async fn credentials(&self, model: &Model) -> Result<ProviderCredentials, AuthError> {
+        if model.is_placeholder() {
+            return Err(AuthError::NoModel { models_file: self.0.sources.agent_dir.models_file() });
+        }
+        let (api_key, bearer) = match self.key(model).await? {
+            Some(EnvironmentKey::ApiKey(key)) => (Some(key), None),
+            Some(EnvironmentKey::Bearer(token)) => (None, Some(token)),
+            None => (None, None),
+        };
+        let mut headers = self.headers(model).await?;
+        let provider = self.0.sources.registry.provider(&model.provider);
+        let as_header =
+            provider.filter(|provider| provider.auth_header).and(api_key.as_ref()).or(bearer.as_ref());
+        let has_own = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        if let Some(token) = as_header.filter(|_| !has_own) {
+            headers.push(("Authorization".into(), Secret::new(format!("Bearer {}", token.expose()))));
+        }
+        Ok(ProviderCredentials { api_key, headers })
+    }
+
+    /// The key of the first source that has one; `None` where none is needed.
+    async fn key(&self, model: &Model) -> Result<Option<EnvironmentKey>, AuthError> {
+        let provider = &model.provider;
+        if let Some(key) = self.override_of(provider) {
+            return Ok(Some(EnvironmentKey::ApiKey(key)));
+        }
+        if self.needs_no_key(provider) {
+            return Ok(None);
+        }
+        let environment = &self.0.sources.environment;
+        if let Some(stored) = self.reread().await?.get(provider) {
+            return self.stored_key(model, stored).await.map(Some);
+        }
+        let from_environment = environment::key_of(provider, environment);
+        if let Some(configured) = self.configured_key(provider) {
+            return match value::resolve(configured, environment, &self.0.sources.commands).await {
+                Ok(key) => Ok(Some(EnvironmentKey::ApiKey(key))),
+                Err(ValueError::MissingVariable(_) | ValueError::Empty) if from_environment.is_some() => {
+                    Ok(from_environment)
+                }
+                Err(source) => Err(self.unresolved(provider, &self.models_place(provider), source)),
+            };
+        }
+        from_environment.map(Some).ok_or_else(|| self.no_key(model))
+    }
+
+    async fn stored_key(&self, model: &Model, stored: &Stored) -> Result<EnvironmentKey, AuthError> {
+        let (provider, file) = (model.provider.clone(), self.auth_file());
+        let (key, env) = match stored {
+            Stored::ApiKey { key, env } => (key, env),
+            Stored::OAuth => return Err(AuthError::OAuth { provider, file }),
+            Stored::Unusable(problem) => {
+                return Err(AuthError::UnusableEntry { provider, file, problem: problem.clone() });
+            }
+        };
+        let environment = overlay(&self.0.sources.environment, env);
+        let Some(key) = key else {
+            let problem = || AuthError::UnusableEntry { provider, file, problem: "it has no \"key\"".into() };
+            return environment::key_of(&model.provider, &environment).ok_or_else(problem);
+        };
+        let key = value::resolve(key, &environment, &self.0.sources.commands).await;
+        let place = format!("the entry \"{provider}\" of {}", file.display());
+        key.map(EnvironmentKey::ApiKey).map_err(|source| self.unresolved(&provider, &place, source))
+    }
+
+    async fn headers(&self, model: &Model) -> Result<Vec<(String, Secret)>, AuthError> {
+        let AuthSources { registry, environment, commands, agent_dir } = &self.0.sources;
+        let configured = registry.provider(&model.provider).map(|provider| provider.headers_of(&model.id));
+        let mut headers = Vec::new();
+        for (name, value) in configured.unwrap_or_default() {
+            let value =
+                value::resolve(value, environment, commands).await.map_err(|source| AuthError::Header {
+                    provider: model.provider.clone(),
+                    header: name.to_owned(),
+                    file: agent_dir.models_file(),
+                    source,
+                })?;
+            headers.push((name.to_owned(), value));
+        }
+        Ok(headers)
+    }
+
+    /// Reads `auth.json` anew, on a blocking thread.
+    async fn reread(&self) -> Result<StoredCredentials, AuthError> {
+        let store = self.0.store.clone();
+        let read = match tokio::task::spawn_blocking(move || store.read()).await {
+            Ok(read) => read,
+            // Only when the runtime ends; nobody is left to ask a model.
+            Err(_) => self.0.store.read(),
+        };
+        *self.0.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot(&read));
+        Ok(read?)
+    }
+
+    fn stored(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.0.stored.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether this is the built-in demo, and not a provider of the user's by that name.
+    fn needs_no_key(&self, provider: &str) -> bool {
+        provider == DEMO_PROVIDER && self.0.sources.registry.provider(provider).is_none()
+    }
+
+    fn override_of(&self, provider: &str) -> Option<Secret> {
+        self.0.overrides.read().unwrap_or_else(PoisonError::into_inner).get(provider).cloned()
+    }
+
+    fn configured_key(&self, provider: &str) -> Option<&ConfigValue> {
+        self.0.sources.registry.provider(provider)?.api_key.as_ref()
+    }
+
+    fn auth_file(&self) -> PathBuf {
+        self.0.sources.agent_dir.auth_file()
+    }
+
+    fn models_place(&self, provider: &str) -> String {
+        format!("\"apiKey\" of \"{provider}\" in {}", self.0.sources.agent_dir.models_file().display())
+    }
+
+    fn unresolved(&self, provider: &str, place: &str, source: ValueError) -> AuthError {
+        AuthError::Unresolved { provider: provider.to_owned(), place: place.to_owned(), source }
+    }
+
+    fn no_key(&self, model: &Model) -> AuthError {
+        let provider = model.provider.clone();
+        let variable =
+            environment::advice_for(&provider).map(|names| format!("set {names} in the environment, "));
+        let mut advice = format!(
+            "To give one, {}store it in {} as {{\"{provider}\": {{\"type\": \"api_key\", \"key\": \"...\"}}}}, or put it as {}.",
+            variable.unwrap_or_default(),
+            self.auth_file().display(),
+            self.models_place(&provider),
+        );
+        if is_local(&model.base_url) {
+            advice.push_str(" A server that needs no key still needs some text there, such as \"none\".");
+        }
+        AuthError::NoKey { provider, advice }
+    }
+}
+
+fn snapshot(read: &Result<StoredCredentials, StoreError>) -> Snapshot {
+    match read {
+        Ok(credentials) => Snapshot { credentials: credentials.clone(), error: None },
+        Err(error) => Snapshot { error: Some(error.to_string()), ..Snapshot::default() },
+    }
+}
+
+/// The environment with the variables of a credential over it.
+fn overlay(environment: &Environment, env: &[(String, ConfigValue)]) -> Environment {
+    let mut environment = environment.clone();
+    for (name, value) in env {
+        environment.set(name, value.expose());
+    }
+    environment
+}
+
+/// Whether a URL leads to this machine or its local network, where servers often want no key.
+fn is_local(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match authority.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.split_once(':').map_or(authority, |(host, _)| host),
+    };
+    match host.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_unspecified(),
+        Ok(std::net::IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unspecified(),
+        Err(_) => {
+            host.eq_ignore_ascii_case("localhost") || host.ends_with(".local") || host.ends_with(".localhost")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! The order of sources, and what users are told.
+
+use std::fs;
+
+use super::*;
+
+struct Place {
+    folder: tempfile::TempDir,
+    variables: Vec<(&'static str, &'static str)>,
+}
+
+const MODELS: &str = r#"{"providers": {
+    "plain": {"baseUrl": "http://127.0.0.1:1/v1", "api": "a", "models": [{"id": "m"}]},
+    "keyed": {"baseUrl": "https://h", "api": "a", "apiKey": "hush-models", "models": [{"id": "m"}]},
+    "openai": {"baseUrl": "https://h", "api": "a", "apiKey": "$MISSING", "models": [{"id": "m"}]},
+    "anthropic": {"baseUrl": "https://h", "api": "a", "models": [{"id": "m"}]},
+    "command": {"baseUrl": "https://h", "api": "a", "apiKey": "!echo hush-command", "models": [{"id": "m"}]},
+    "failing": {"baseUrl": "https://h", "api": "a", "apiKey": "!echo hush; exit 1", "models": [{"id": "m"}]},
+    "headers": {"baseUrl": "https://h", "api": "a", "apiKey": "hush", "authHeader": true,
+        "headers": {"X-One": "$ONE", "X-Two": "2"},
+        "models": [{"id": "m", "headers": {"x-two": "hush-two"}}, {"id": "own", "headers": {"authorization": "Basic x"}}]}
+}}"#;
+
+impl Place {
+    fn new(auth: &str, variables: &[(&'static str, &'static str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("models.json"), MODELS).unwrap();
+        if !auth.is_empty() {
+            fs::write(folder.path().join("auth.json"), auth).unwrap();
+        }
+        Self { folder, variables: variables.to_vec() }
+    }
+
+    fn auth(&self) -> Auth {
+        let agent_dir = AgentDir::at(self.folder.path());
+        let registry = ModelRegistry::load(&agent_dir.models_file());
+        assert_eq!(registry.load_error(), None);
+        Auth::load(AuthSources {
+            environment: self.variables.iter().copied().collect(),
+            registry: Arc::new(registry),
+            commands: CommandCache::default(),
+            agent_dir,
+        })
+    }
+
+    fn without_path(&self, text: &str) -> String {
+        text.replace(&format!("{}/", self.folder.path().display()), "")
+    }
+}
+
+async fn credentials(auth: &Auth, provider: &str, id: &str) -> Result<ProviderCredentials, AuthError> {
+    let model = auth.0.sources.registry.find(provider, id).unwrap();
+    auth.credentials(&model).await
+}
+
+/// The key, or the error with file names instead of paths.
+async fn key(place: &Place, provider: &str) -> Result<String, String> {
+    let auth = place.auth();
+    let configured = auth.is_configured(provider);
+    match credentials(&auth, provider, "m").await {
+        Ok(found) => {
+            assert!(configured, "{provider} has credentials and is not configured");
+            assert!(!format!("{found:?} {auth:?}").contains("hush"));
+            Ok(found.api_key.unwrap().expose().to_owned())
+        }
+        Err(error) => {
+            let shown = place.without_path(&error.to_string());
+            assert!(!format!("{shown}{error:?}").contains("hush"), "{error:?}");
+            Err(shown)
+        }
+    }
+}
+
+async fn check(
+    auth: &str,
+    variables: &[(&'static str, &'static str)],
+    provider: &str,
+    expected: Result<&str, &str>,
+) {
+    let got = key(&Place::new(auth, variables), provider).await;
+    assert_eq!(got.as_deref().map_err(String::as_str), expected, "{provider} {auth} {variables:?}");
+}
+
+#[tokio::test]
+async fn sources_in_order() {
+    let stored = r#"{"keyed": {"type": "api_key", "key": "hush-stored"}}"#;
+    check(stored, &[], "keyed", Ok("hush-stored")).await;
+    check("", &[], "keyed", Ok("hush-models")).await;
+    check("", &[("MISSING", "hush-variable"), ("OPENAI_API_KEY", "hush-env")], "openai", Ok("hush-variable"))
+        .await;
+    check("", &[("OPENAI_API_KEY", "hush-env")], "openai", Ok("hush-env")).await;
+    check("", &[("PATH", "/bin")], "command", Ok("hush-command")).await;
+    let place = Place::new(stored, &[]);
+    let auth = place.auth();
+    auth.set_override("keyed", Secret::new("hush-flag"));
+    auth.set_override("plain", Secret::new("hush-flag"));
+    assert!(auth.is_configured("plain"));
+    for provider in ["keyed", "plain"] {
+        let found = credentials(&auth, provider, "m").await.unwrap();
+        assert_eq!(found.api_key, Some(Secret::new("hush-flag")));
+    }
+}
+
+#[tokio::test]
+async fn stored_entries() {
+    let entry = |entry: &str| format!("{{\"openai\": {entry}}}");
+    let env = [("OPENAI_API_KEY", "hush-env"), ("KEY", "hush-key")];
+    check(&entry(r#"{"type":"api_key","key":"$KEY"}"#), &env, "openai", Ok("hush-key")).await;
+    check(
+        &entry(r#"{"type":"api_key","key":"$KEY","env":{"KEY":"hush-own"}}"#),
+        &env,
+        "openai",
+        Ok("hush-own"),
+    )
+    .await;
+    check(
+        &entry(r#"{"type":"api_key","env":{"OPENAI_API_KEY":"hush-own"}}"#),
+        &env,
+        "openai",
+        Ok("hush-own"),
+    )
+    .await;
+    check(
+        &entry(r#"{"type":"api_key","key":"$NONE"}"#),
+        &env,
+        "openai",
+        Err("No API key found for openai.\n\nThe key in the entry \"openai\" of auth.json cannot be used: the environment variable NONE is not set."),
+    )
+    .await;
+    check(
+        &entry(r#"{"type":"hush"}"#),
+        &env,
+        "openai",
+        Err("No API key found for openai.\n\nThe entry \"openai\" in auth.json cannot be used: its \"type\" is neither \"api_key\" nor \"oauth\". Repair or remove it."),
+    )
+    .await;
+    let place = Place::new(&entry(r#"{"type":"oauth","access":"hush"}"#), &env);
+    let error = key(&place, "openai").await.unwrap_err();
+    assert!(
+        error.starts_with(
+            "Authentication failed for \"openai\". Credentials may have expired or network is unavailable. Run '/login openai' to re-authenticate.\n\n"
+        ),
+        "{error}"
+    );
+    assert!(!place.auth().is_configured("openai"));
+}
+
+#[tokio::test]
+async fn advice_names_where_a_key_could_be() {
+    check(
+        "",
+        &[],
+        "anthropic",
+        Err("No API key found for anthropic.\n\nTo give one, set ANTHROPIC_API_KEY in the environment, store it in auth.json as {\"anthropic\": {\"type\": \"api_key\", \"key\": \"...\"}}, or put it as \"apiKey\" of \"anthropic\" in models.json."),
+    )
+    .await;
+    check(
+        "",
+        &[],
+        "plain",
+        Err("No API key found for plain.\n\nTo give one, store it in auth.json as {\"plain\": {\"type\": \"api_key\", \"key\": \"...\"}}, or put it as \"apiKey\" of \"plain\" in models.json. A server that needs no key still needs some text there, such as \"none\"."),
+    )
+    .await;
+    check(
+        "",
+        &[],
+        "openai",
+        Err("No API key found for openai.\n\nThe key in \"apiKey\" of \"openai\" in models.json cannot be used: the environment variable MISSING is not set."),
+    )
+    .await;
+    check(
+        "",
+        &[("PATH", "/bin")],
+        "failing",
+        Err("No API key found for failing.\n\nThe key in \"apiKey\" of \"failing\" in models.json cannot be used: its command failed with exit status: 1: run it in a shell to see why."),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_configured_is_known_without_running_anything() {
+    let place = Place::new("", &[("ANTHROPIC_AUTH_TOKEN", "hush")]);
+    let auth = place.auth();
+    let configured = |provider: &str| auth.is_configured(provider);
+    for provider in ["keyed", "command", "failing", "headers", "anthropic", "demo"] {
+        assert!(configured(provider), "{provider}");
+    }
+    for provider in ["plain", "openai", "nobody"] {
+        assert!(!configured(provider), "{provider}");
+    }
+}
+
+#[tokio::test]
+async fn headers_and_bearer_tokens() {
+    let shown = |found: ProviderCredentials| {
+        let headers = found.headers.iter().map(|(name, value)| format!("{name}: {}", value.expose()));
+        (found.api_key.is_some(), headers.collect::<Vec<_>>())
+    };
+    let place = Place::new("", &[("ONE", "1"), ("ANTHROPIC_AUTH_TOKEN", "token")]);
+    let auth = place.auth();
+    let all = ["X-One: 1", "x-two: hush-two", "Authorization: Bearer hush"].map(str::to_owned).to_vec();
+    assert_eq!(shown(credentials(&auth, "headers", "m").await.unwrap()), (true, all));
+    let own = ["X-One: 1", "X-Two: 2", "authorization: Basic x"].map(str::to_owned).to_vec();
+    assert_eq!(shown(credentials(&auth, "headers", "own").await.unwrap()), (true, own));
+    let bearer = vec!["Authorization: Bearer token".to_owned()];
+    assert_eq!(shown(credentials(&auth, "anthropic", "m").await.unwrap()), (false, bearer));
+    let place = Place::new("", &[]);
+    assert_eq!(
+        key(&place, "headers").await.unwrap_err(),
+        "The header \"X-One\" of headers in models.json cannot be used: the environment variable ONE is not set."
+    );
+}
+
+#[tokio::test]
+async fn the_demo_needs_nothing_and_the_placeholder_gets_advice() {
+    let place = Place::new("", &[]);
+    let auth = place.auth();
+    assert_eq!(credentials(&auth, "demo", "demo").await.unwrap(), ProviderCredentials::default());
+    let error = auth.credentials(&Model::placeholder()).await.unwrap_err();
+    let error = place.without_path(&error.to_string());
+    let example = error.strip_prefix("No API key found for the selected model.\n\nNo usable model is configured. Add one to models.json, such as ");
+    let example = example.and_then(|text| text.strip_suffix(", and start again.")).unwrap();
+    // The advice works when followed.
+    fs::write(place.folder.path().join("models.json"), example).unwrap();
+    assert!(place.auth().is_configured("local"));
+}
+
+#[tokio::test]
+async fn a_changed_file_counts_at_once_and_a_broken_one_stops_requests() {
+    let place = Place::new("", &[]);
+    let auth = place.auth();
+    let file = place.folder.path().join("auth.json");
+    assert!(!auth.is_configured("plain"));
+    fs::write(&file, r#"{"plain": {"type": "api_key", "key": "hush"}}"#).unwrap();
+    assert!(credentials(&auth, "plain", "m").await.is_ok());
+    assert!(auth.is_configured("plain"));
+    fs::write(&file, "{\"plain\": hush").unwrap();
+    let error = place.without_path(&credentials(&auth, "keyed", "m").await.unwrap_err().to_string());
+    assert_eq!(
+        error,
+        "stored credentials cannot be used: auth.json, line 1, column 11: expected value. Repair the file or remove it."
+    );
+    assert!(auth.load_error().is_some() && auth.is_configured("keyed"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{\"plain\": hush");
+    let found = credentials(&auth, "demo", "demo").await;
+    assert_eq!(found.unwrap(), ProviderCredentials::default());
+}
+
+#[test]
+fn local_urls() {
+    for url in [
+        "http://localhost:8080/v1",
+        "http://127.0.0.1",
+        "https://[::1]:1/x",
+        "http://192.168.1.5:80",
+        "http://u@box.local/",
+    ] {
+        assert!(is_local(url), "{url}");
+    }
+    for url in ["https://api.openai.com/v1", "http://8.8.8.8", "https://localhost.example.com", ""] {
+        assert!(!is_local(url), "{url}");
+    }
+}

@@ -1,0 +1,158 @@
+//! `auth.json`: stored credentials. Only read in this version; a login would write it, whole, under a lock.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use agentd_config::{JsonFileError, read_json};
+use agentd_protocol::models_file::ConfigValue;
+use serde_json::{Map, Value};
+
+/// The file.
+#[derive(Debug, Clone)]
+pub struct AuthStore {
+    path: PathBuf,
+}
+
+/// What the file holds.
+#[derive(Debug, Clone, Default)]
+pub struct StoredCredentials(BTreeMap<String, Stored>);
+
+/// What is stored for a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stored {
+    /// A key.
+    ApiKey {
+        /// Where the key comes from: a literal, a variable, a command.
+        key: Option<ConfigValue>,
+        /// Variables that belong to the credential and come before those of the environment.
+        env: Vec<(String, ConfigValue)>,
+    },
+    /// A login, which this version cannot use.
+    OAuth,
+    /// Something that cannot be used, and why.
+    Unusable(String),
+}
+
+/// Why the file cannot be used. It is never overwritten.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be read or is not JSON.
+    #[error("stored credentials cannot be used: {0}. Repair the file or remove it.")]
+    File(#[from] JsonFileError),
+    /// It holds no object.
+    #[error("stored credentials cannot be used: {} holds no JSON object. Repair the file or remove it.", path.display())]
+    NotAnObject {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl AuthStore {
+    /// The file at this path, whether it exists or not.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Reads the file; a missing one holds nothing. Blocks on the file system.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the message names the file.
+    pub fn read(&self) -> Result<StoredCredentials, StoreError> {
+        let Some(document) = read_json(&self.path)? else { return Ok(StoredCredentials::default()) };
+        let Value::Object(entries) = document.value else {
+            return Err(StoreError::NotAnObject { path: self.path.clone() });
+        };
+        Ok(StoredCredentials(
+            entries.into_iter().map(|(provider, entry)| (provider, stored(entry))).collect(),
+        ))
+    }
+}
+
+impl StoredCredentials {
+    /// What is stored for a provider.
+    #[must_use]
+    pub fn get(&self, provider: &str) -> Option<&Stored> {
+        self.0.get(provider)
+    }
+}
+
+/// One entry. A bad one costs only its own provider.
+fn stored(entry: Value) -> Stored {
+    let unusable = |what: &str| Stored::Unusable(what.to_owned());
+    let Value::Object(mut entry) = entry else { return unusable("it is no object") };
+    match entry.get("type").and_then(Value::as_str) {
+        Some("api_key") => {}
+        Some("oauth") => return Stored::OAuth,
+        _ => return unusable("its \"type\" is neither \"api_key\" nor \"oauth\""),
+    }
+    let key = match entry.remove("key") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(key)) => Some(ConfigValue::new(key)),
+        Some(_) => return unusable("its \"key\" is no string"),
+    };
+    match entry.remove("env") {
+        None | Some(Value::Null) => Stored::ApiKey { key, env: Vec::new() },
+        Some(Value::Object(env)) => variables(env).map_or_else(
+            || unusable("its \"env\" holds something that is no string"),
+            |env| Stored::ApiKey { key, env },
+        ),
+        Some(_) => unusable("its \"env\" is no object"),
+    }
+}
+
+fn variables(env: Map<String, Value>) -> Option<Vec<(String, ConfigValue)>> {
+    env.into_iter().map(|(name, value)| Some((name, ConfigValue::new(value.as_str()?)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<StoredCredentials, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("auth.json");
+        std::fs::write(&path, text).unwrap();
+        let read = AuthStore::at(&path).read();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        read.map_err(|error| error.to_string())
+    }
+
+    fn check(entry: &str, expected: Stored) {
+        let stored = read(&format!("\u{FEFF}{{ // mine\n \"p\": {entry}, }}")).unwrap();
+        assert_eq!(stored.get("p"), Some(&expected), "{entry}");
+        assert!(!format!("{stored:?}").contains("hush"), "{stored:?}");
+    }
+
+    #[test]
+    fn entries() {
+        let key = Some(ConfigValue::new("hush"));
+        check(r#"{"type":"api_key","key":"hush"}"#, Stored::ApiKey { key: key.clone(), env: Vec::new() });
+        let env = vec![("A".to_owned(), ConfigValue::new("hush"))];
+        check(r#"{"type":"api_key","key":"hush","env":{"A":"hush"},"x":1}"#, Stored::ApiKey { key, env });
+        check(r#"{"type":"api_key"}"#, Stored::ApiKey { key: None, env: Vec::new() });
+        check(r#"{"type":"oauth","access":"hush","refresh":"hush","expires":1}"#, Stored::OAuth);
+        let unusable = |entry: &str, what: &str| check(entry, Stored::Unusable(what.into()));
+        unusable(r#""hush""#, "it is no object");
+        unusable(r#"{"type":"hush"}"#, "its \"type\" is neither \"api_key\" nor \"oauth\"");
+        unusable(r#"{"type":"api_key","key":["hush"]}"#, "its \"key\" is no string");
+        unusable(r#"{"type":"api_key","env":"hush"}"#, "its \"env\" is no object");
+        unusable(
+            r#"{"type":"api_key","env":{"A":["hush"]}}"#,
+            "its \"env\" holds something that is no string",
+        );
+    }
+
+    #[test]
+    fn broken_files_are_named_and_not_quoted() {
+        for (text, expected) in [
+            ("{\"p\": hush}", "auth.json, line 1, column 7: expected value. Repair the file or remove it."),
+            ("[\"hush\"]", "auth.json holds no JSON object. Repair the file or remove it."),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.ends_with(expected) && !error.contains("hush"), "{error}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        assert!(AuthStore::at(folder.path()).read().is_err());
+        assert!(AuthStore::at(folder.path().join("none")).read().unwrap().get("p").is_none());
+    }
+}

@@ -1,0 +1,232 @@
+//! Changing one member of a JSON text and nothing else: comments, order, number forms and unknown members stay.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use crate::json_comments::{string_end, strip};
+
+/// Sets the member at `path` (outermost key first) of the object that `text` holds, making the objects between when they
+/// are not there. `None` when the text holds no object or is broken.
+pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Option<String> {
+    let stripped = strip(text);
+    if stripped.trim().is_empty() {
+        let member = render(path, value, 1)?;
+        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        return Some(format!("{text}{gap}{{\n  {member}\n}}\n"));
+    }
+    let start = skip_blanks(stripped.as_bytes(), 0);
+    set_in(text, &stripped, start, path, value, 1)
+}
+
+/// [`set`] in the object that starts at `start`, which is `depth - 1` objects deep.
+fn set_in(
+    text: &str,
+    stripped: &str,
+    start: usize,
+    path: &[&str],
+    value: &Value,
+    depth: usize,
+) -> Option<String> {
+    let (key, below) = path.split_first()?;
+    let object = members(stripped, start)?;
+    // Parsers take the last of two members with the same key.
+    if let Some(member) = object.members.iter().rev().find(|member| member.key == *key) {
+        if !below.is_empty() && stripped.as_bytes()[member.value.start] == b'{' {
+            return set_in(text, stripped, member.value.start, below, value, depth + 1);
+        }
+        let new = if below.is_empty() { pretty(value, depth)? } else { object_of(below, value, depth)? };
+        return Some(splice(text, member.value.clone(), &new));
+    }
+    let member = render(path, value, depth)?;
+    match object.members.last() {
+        Some(last) => {
+            let gap = gap_before(stripped, last.start, depth);
+            Some(splice(text, last.value.end..last.value.end, &format!(",{gap}{member}")))
+        }
+        None => {
+            let (indent, outdent) = ("  ".repeat(depth), "  ".repeat(depth - 1));
+            let inside = &text[start + 1..object.end];
+            // A comment alone in the braces stays there.
+            let kept =
+                if inside.trim().is_empty() { String::new() } else { format!("{}\n", inside.trim_end()) };
+            let lead = if kept.is_empty() { "\n" } else { "" };
+            Some(splice(text, start + 1..object.end, &format!("{kept}{lead}{indent}{member}\n{outdent}")))
+        }
+    }
+}
+
+struct Object {
+    members: Vec<Member>,
+    /// The offset of the closing brace.
+    end: usize,
+}
+
+struct Member {
+    key: String,
+    start: usize,
+    value: Range<usize>,
+}
+
+/// The members of the object that starts at `start` of a valid JSON text.
+fn members(json: &str, start: usize) -> Option<Object> {
+    let bytes = json.as_bytes();
+    let mut at = skip_blanks(bytes, start.checked_add(1).filter(|_| bytes.get(start) == Some(&b'{'))?);
+    let mut members = Vec::new();
+    while bytes.get(at)? == &b'"' {
+        let key_end = string_end(bytes, at);
+        let key = serde_json::from_str(&json[at..key_end]).ok()?;
+        let colon = skip_blanks(bytes, key_end);
+        let value = skip_blanks(bytes, colon + 1);
+        let end = value_end(bytes, value)?;
+        members.push(Member { key, start: at, value: value..end });
+        at = skip_blanks(bytes, end);
+        if bytes.get(at)? == &b',' {
+            at = skip_blanks(bytes, at + 1);
+        }
+    }
+    (bytes[at] == b'}').then_some(Object { members, end: at })
+}
+
+fn skip_blanks(bytes: &[u8], from: usize) -> usize {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    from + bytes.get(from..).unwrap_or_default().iter().take_while(|byte| blank(byte)).count()
+}
+
+/// The offset after the value that starts at `start`.
+fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut at = start;
+    loop {
+        match bytes.get(at)? {
+            b'"' => at = string_end(bytes, at),
+            b'{' | b'[' => (depth, at) = (depth + 1, at + 1),
+            b'}' | b']' => (depth, at) = (depth.checked_sub(1)?, at + 1),
+            _ if depth > 0 => at += 1,
+            // A number or a word.
+            _ => {
+                let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
+                return Some(at + bytes[at..].iter().position(ends)?);
+            }
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// What stands between a comma and the next member: as before the member at `start`.
+fn gap_before(json: &str, start: usize, depth: usize) -> String {
+    let before = &json[..start];
+    let blanks = &before[before.trim_end_matches([' ', '\t']).len()..];
+    if before.trim_end_matches([' ', '\t']).ends_with('\n') {
+        return format!("\n{blanks}");
+    }
+    // On one line with what comes before it.
+    if before[..before.len() - blanks.len()].ends_with(['{', ',']) {
+        " ".into()
+    } else {
+        format!("\n{}", "  ".repeat(depth))
+    }
+}
+
+fn splice(text: &str, range: Range<usize>, new: &str) -> String {
+    format!("{}{new}{}", &text[..range.start], &text[range.end..])
+}
+
+/// `"key": value`, the value being what lies below the first key.
+fn render(path: &[&str], value: &Value, depth: usize) -> Option<String> {
+    let (key, below) = path.split_first()?;
+    let value = if below.is_empty() { pretty(value, depth)? } else { object_of(below, value, depth)? };
+    Some(format!("{}: {value}", serde_json::to_string(key).ok()?))
+}
+
+fn object_of(path: &[&str], value: &Value, depth: usize) -> Option<String> {
+    let member = render(path, value, depth + 1)?;
+    Some(format!("{{\n{}{member}\n{}}}", "  ".repeat(depth + 1), "  ".repeat(depth)))
+}
+
+fn pretty(value: &Value, depth: usize) -> Option<String> {
+    let text = serde_json::to_string_pretty(value).ok()?;
+    Some(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::json_file::parse;
+
+    fn check(text: &str, path: &[&str], value: Value, expected: &str) {
+        assert_eq!(set(text, path, &value).as_deref(), Some(expected), "{text}");
+    }
+
+    #[test]
+    fn only_the_member_changes() {
+        check("", &["a"], json!(1), "{\n  \"a\": 1\n}\n");
+        check("{}", &["a"], json!(1), "{\n  \"a\": 1\n}");
+        check("{}\n", &["a", "b"], json!([]), "{\n  \"a\": {\n    \"b\": []\n  }\n}\n");
+        check("// mine\n{ /* none */ }", &["a"], json!(1), "// mine\n{ /* none */\n  \"a\": 1\n}");
+        check("// mine", &["a"], json!(1), "// mine\n{\n  \"a\": 1\n}\n");
+        check("{\"x\":1.0,\"a\":2}", &["a"], json!("new"), "{\"x\":1.0,\"a\":\"new\"}");
+        check("{\"x\":1.0}", &["a"], json!(1), "{\"x\":1.0, \"a\": 1}");
+        check("{\n\t\"x\": 1 // one\n}", &["a"], json!(true), "{\n\t\"x\": 1,\n\t\"a\": true // one\n}");
+        check("{\n  \"x\": 1,\n}", &["a"], json!(true), "{\n  \"x\": 1,\n  \"a\": true,\n}");
+        check(
+            "{\"c\": {\"d\": 1, \"e\": [{}]}, \"z\": 0}",
+            &["c", "e"],
+            json!(2),
+            "{\"c\": {\"d\": 1, \"e\": 2}, \"z\": 0}",
+        );
+        check("{\"c\": 5}", &["c", "e"], json!(2), "{\"c\": {\n    \"e\": 2\n  }}");
+        check("{\"a\":1,\"a\":2}", &["a"], json!(3), "{\"a\":1,\"a\":3}");
+        check("{\"a\\u0062\":1}", &["ab"], json!(3), "{\"a\\u0062\":3}");
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for text in ["[]", "5", "{", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":\"b"] {
+            assert_eq!(set(text, &["x"], &json!(1)), None, "{text}");
+        }
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[a\"\\\\/,}é]{0,4}".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::btree_map("[abc]", inner, 0..3)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_says_the_same_with_the_member_set(
+            object in prop::collection::btree_map("[abc]", values(), 0..4), value in values(), pretty: bool, deep: bool,
+        ) {
+            let before = Value::Object(object.into_iter().collect());
+            let text = if pretty { serde_json::to_string_pretty(&before).unwrap() } else { before.to_string() };
+            let path: &[&str] = if deep { &["a", "b"] } else { &["a"] };
+            let after = parse(&set(&text, path, &value).unwrap()).unwrap();
+            let mut expected = before;
+            if deep {
+                if !expected["a"].is_object() {
+                    expected["a"] = json!({});
+                }
+                expected["a"]["b"] = value;
+            } else {
+                expected["a"] = value;
+            }
+            prop_assert_eq!(after, expected);
+        }
+    }
+}

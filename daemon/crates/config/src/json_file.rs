@@ -1,0 +1,163 @@
+//! Reading JSON files that people edit.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::{
+    json_comments,
+    text_file::{TextFileError, read_bytes, without_mark},
+};
+
+/// The longest configuration file that is read: 16 MiB, many times a catalogue of all models there are.
+pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// A JSON file as it was read.
+#[derive(Clone)]
+pub struct Document {
+    /// The text, without a byte order mark, with its comments.
+    pub text: String,
+    /// What it says.
+    pub value: Value,
+    /// Whether the file begins with a byte order mark.
+    pub has_mark: bool,
+}
+
+/// Why a JSON file could not be used. No message quotes a value of the file, since values can be secrets.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonFileError {
+    /// It could not be read at all.
+    #[error(transparent)]
+    Unreadable(#[from] TextFileError),
+    /// It is not UTF-8.
+    #[error("{} is not UTF-8 text (byte {offset}): save it as UTF-8", path.display())]
+    NotUtf8 {
+        /// The path.
+        path: PathBuf,
+        /// The offset of the first bad byte.
+        offset: usize,
+    },
+    /// It is not JSON.
+    #[error("{}, line {line}, column {column}: {what}", path.display())]
+    Syntax {
+        /// The path.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column in bytes, from 1; 0 at the end of the line before.
+        column: usize,
+        /// What the parser met or missed.
+        what: String,
+    },
+}
+
+/// Reads a JSON file with an optional byte order mark, comments and trailing commas; `None` when there is none. A file
+/// that holds nothing but blanks is an empty object.
+///
+/// # Errors
+/// [`JsonFileError`]; the message names the file and the place in it.
+pub fn read_json(path: &Path) -> Result<Option<Document>, JsonFileError> {
+    let Some(bytes) = read_bytes(path, MAX_FILE_BYTES)? else { return Ok(None) };
+    let body = without_mark(&bytes);
+    let mark_bytes = bytes.len() - body.len();
+    let text = std::str::from_utf8(body).map_err(|error| JsonFileError::NotUtf8 {
+        path: path.to_owned(),
+        offset: error.valid_up_to() + mark_bytes,
+    })?;
+    let value = parse(text).map_err(|error| {
+        let position = format!(" at line {} column {}", error.line(), error.column());
+        let what = error.to_string();
+        JsonFileError::Syntax {
+            path: path.to_owned(),
+            line: error.line(),
+            column: error.column(),
+            what: what.strip_suffix(&position).unwrap_or(&what).to_owned(),
+        }
+    })?;
+    Ok(Some(Document { text: text.to_owned(), value, has_mark: mark_bytes > 0 }))
+}
+
+/// Parses JSON with comments and trailing commas.
+pub(crate) fn parse(text: &str) -> serde_json::Result<Value> {
+    let stripped = json_comments::strip(text);
+    if stripped.trim().is_empty() {
+        Ok(Value::Object(serde_json::Map::new()))
+    } else {
+        serde_json::from_str(&stripped)
+    }
+}
+
+/// A message of serde without the value that it quotes: `invalid type: string "…", expected a map` becomes
+/// `expected a map, not a string`.
+#[must_use]
+pub fn without_value(message: &str) -> String {
+    for start in ["invalid type: ", "invalid value: "] {
+        let Some((before, rest)) = message.split_once(start) else { continue };
+        let Some((met, expected)) = rest.rsplit_once(", expected ") else { continue };
+        // The names of our types say nothing to people.
+        let expected = if expected.starts_with("struct ") { "an object" } else { expected };
+        let kind = met.split(['`', '"']).next().unwrap_or_default().trim();
+        let article = if kind.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+        let met = if matches!(kind, "null" | "") { kind.to_owned() } else { format!("{article} {kind}") };
+        return format!("{before}expected {expected}, not {met}");
+    }
+    message.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<Value, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.json");
+        std::fs::write(&path, bytes).unwrap();
+        let read = read_json(&path).map(|document| document.unwrap().value);
+        read.map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+    }
+
+    #[test]
+    fn tolerates_what_editors_and_people_write() {
+        assert_eq!(read(b"\xEF\xBB\xBF{\"a\": 1,} // note"), Ok(json!({"a": 1})));
+        assert_eq!(read(b" \n"), Ok(json!({})));
+        assert_eq!(read(b"// nothing yet"), Ok(json!({})));
+    }
+
+    #[test]
+    fn says_what_is_wrong_where() {
+        assert_eq!(
+            read(b"{\n  /* b */ \"a\": x\n}"),
+            Err("x.json, line 2, column 16: expected value".into())
+        );
+        assert_eq!(read(b"{"), Err("x.json, line 1, column 1: EOF while parsing an object".into()));
+        assert_eq!(
+            read(b"\xEF\xBB\xBFa\xFF"),
+            Err("x.json is not UTF-8 text (byte 4): save it as UTF-8".into())
+        );
+        let folder = tempfile::tempdir().unwrap();
+        assert!(read_json(&folder.path().join("none")).unwrap().is_none());
+        assert!(read_json(folder.path()).is_err());
+    }
+
+    #[test]
+    fn a_file_beyond_the_limit_is_refused_without_reading_it_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("huge.json");
+        std::fs::File::create(&path).unwrap().set_len(MAX_FILE_BYTES * 1000).unwrap();
+        let error = read_json(&path).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("more than the 16777216 that are read"), "{error}");
+    }
+
+    #[test]
+    fn messages_lose_their_values() {
+        let check = |message: &str, expected: &str| assert_eq!(without_value(message), expected);
+        check("invalid type: string \"sk, expected 1\", expected a map", "expected a map, not a string");
+        check("invalid type: integer `5`, expected a string", "expected a string, not an integer");
+        check("invalid type: null, expected a string", "expected a string, not null");
+        check("invalid type: string \"x\", expected struct X", "expected an object, not a string");
+        check("name: invalid type: map, expected a string", "name: expected a string, not a map");
+        check("missing field `id`", "missing field `id`");
+    }
+}

@@ -1,0 +1,53 @@
+//! Models for tests.
+
+use std::sync::Arc;
+
+use agentd_protocol::model::Model;
+
+use super::{ModelRegistry, Offer};
+
+/// The API that [`TestOffer`] speaks.
+pub(super) const API: &str = "api";
+
+pub(super) fn model(provider: &str, id: &str) -> Arc<Model> {
+    let (id, reasoning) = match id.strip_suffix('!') {
+        Some(id) => (id, true),
+        None => (id, false),
+    };
+    Arc::new(Model {
+        id: id.into(),
+        name: format!("Name of {id}"),
+        api: API.into(),
+        provider: provider.into(),
+        base_url: "http://h".into(),
+        reasoning,
+        ..Model::placeholder()
+    })
+}
+
+/// Models written as `provider/id`, with `!` behind those that reason; providers with credentials.
+pub(super) struct TestOffer {
+    pub(super) registry: ModelRegistry,
+    has_auth: Box<dyn Fn(&str) -> bool>,
+}
+
+impl TestOffer {
+    pub(super) fn new(models: &[&str], with_auth: &'static [&'static str]) -> Self {
+        let split = |text: &&str| {
+            let (provider, id) = text.split_once('/').unwrap();
+            model(provider, id)
+        };
+        Self {
+            registry: ModelRegistry::of(models.iter().map(split).collect()),
+            has_auth: Box::new(|provider| with_auth.contains(&provider)),
+        }
+    }
+
+    pub(super) fn offer(&self) -> Offer<'_> {
+        Offer { registry: &self.registry, apis: &[API, "scripted"], has_auth: &*self.has_auth }
+    }
+}
+
+pub(super) fn full_id(model: &Model) -> String {
+    format!("{}/{}", model.provider, model.id)
+}

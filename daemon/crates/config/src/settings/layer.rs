@@ -1,0 +1,204 @@
+//! One settings file: read, checked key by key, and brought to today's names.
+
+use std::path::Path;
+
+use agentd_protocol::settings::Settings;
+use serde_json::{Map, Value};
+use serde_path_to_error::Segment;
+
+use crate::json_file::{read_json, without_value};
+
+/// The usable keys of a file, and what to tell the user about the others.
+#[derive(Debug, Default)]
+pub(super) struct Layer {
+    pub(super) values: Map<String, Value>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Layer {
+    /// Reads a file. One that is missing is empty; one that is broken is empty with a warning.
+    pub(super) fn read(path: &Path) -> Self {
+        let mut layer = Self::default();
+        match read_json(path) {
+            Ok(None) => {}
+            Ok(Some(document)) => match document.value {
+                Value::Object(values) => layer.values = values,
+                _ => layer.warn_unused(&format!("{}: expected an object", path.display())),
+            },
+            Err(error) => layer.warn_unused(&error.to_string()),
+        }
+        layer.rename_legacy();
+        layer.check(path);
+        layer
+    }
+
+    fn warn_unused(&mut self, problem: &str) {
+        self.warnings.push(format!(
+            "settings: {problem}. The file is not used, and nothing is saved to it until it is repaired."
+        ));
+    }
+
+    /// Names that older versions wrote count where the new name is missing.
+    fn rename_legacy(&mut self) {
+        if !self.values.contains_key("steeringMode")
+            && let Some(mode) = self.values.remove("queueMode")
+        {
+            self.values.insert("steeringMode".into(), mode);
+        }
+    }
+
+    /// Takes out every value that is of the wrong kind.
+    fn check(&mut self, path: &Path) {
+        let mut problems = Vec::new();
+        self.values.retain(|key, value| {
+            let mut found = wrong_values(key, value);
+            let usable = !found.last().is_some_and(|problem| problem.whole_key);
+            problems.append(&mut found);
+            usable
+        });
+        for Problem { at, what, .. } in problems {
+            self.warnings.push(format!("settings: {}: \"{at}\" is ignored: {what}", path.display()));
+        }
+    }
+}
+
+struct Problem {
+    /// The dotted path of the key.
+    at: String,
+    what: String,
+    /// Whether the whole top-level key is of no use.
+    whole_key: bool,
+}
+
+/// Removes what is wrong inside `value` and reports it; the last report tells when nothing of the key is left to use.
+fn wrong_values(key: &str, value: &mut Value) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut report = |at: String, what: String, whole_key| problems.push(Problem { at, what, whole_key });
+    if key == "httpIdleTimeoutMs" && !is_timeout(value) {
+        let what = "expected a number of milliseconds, 0 or more, or \"disabled\"".to_owned();
+        report(key.to_owned(), what, true);
+        return problems;
+    }
+    // Each round takes out at least one member, so this ends.
+    while let Err(error) = typed(key, value) {
+        let keys = member_keys(error.path());
+        let what = without_value(&error.inner().to_string());
+        let whole_key = keys.len() < 2 || !remove(value, &keys[1..]);
+        report(if keys.is_empty() { key.to_owned() } else { keys.join(".") }, what, whole_key);
+        if whole_key {
+            break;
+        }
+    }
+    problems
+}
+
+/// Reads one top-level key as the type that it should have. Keys that we do not know have every type.
+fn typed(key: &str, value: &Value) -> Result<Settings, serde_path_to_error::Error<serde_json::Error>> {
+    let object = Map::from_iter([(key.to_owned(), value.clone())]);
+    serde_path_to_error::deserialize(Value::Object(object))
+}
+
+/// The object keys on the way to what was wrong. A wrong item makes its whole list wrong.
+fn member_keys(path: &serde_path_to_error::Path) -> Vec<String> {
+    path.iter()
+        .map_while(|segment| match segment {
+            Segment::Map { key } => Some(key.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Removes the member at `keys`; false when it is not there.
+fn remove(value: &mut Value, keys: &[String]) -> bool {
+    let Some((last, outer)) = keys.split_last() else { return false };
+    let object = outer.iter().try_fold(value, |value, key| value.get_mut(key));
+    object.and_then(Value::as_object_mut).is_some_and(|object| object.shift_remove(last).is_some())
+}
+
+fn is_timeout(value: &Value) -> bool {
+    value.is_null() || value.as_f64().is_some_and(|millis| millis >= 0.0) || value == "disabled"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(text: &str, values: Value, warnings: &[&str]) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        std::fs::write(&path, text).unwrap();
+        let layer = Layer::read(&path);
+        assert_eq!(Value::Object(layer.values), values, "{text}");
+        let place = format!("{}/", folder.path().display());
+        let got: Vec<String> = layer.warnings.iter().map(|warning| warning.replace(&place, "")).collect();
+        assert_eq!(got, warnings, "{text}");
+    }
+
+    #[test]
+    fn good_files() {
+        check("", json!({}), &[]);
+        check("{\"theme\": 7, \"defaultModel\": \"m\",}", json!({"theme": 7, "defaultModel": "m"}), &[]);
+        check(r#"{"queueMode":"all"}"#, json!({"steeringMode": "all"}), &[]);
+        check(
+            r#"{"queueMode":"all","steeringMode":"one-at-a-time"}"#,
+            json!({"queueMode": "all", "steeringMode": "one-at-a-time"}),
+            &[],
+        );
+        for timeout in ["0", "1.5", "\"disabled\"", "null"] {
+            let text = format!("{{\"httpIdleTimeoutMs\":{timeout}}}");
+            check(&text, serde_json::from_str(&text).unwrap(), &[]);
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_costs_only_its_own_key() {
+        check(
+            r#"{"defaultModel":5,"steeringMode":"sometimes","defaultProvider":"p"}"#,
+            json!({"defaultProvider": "p"}),
+            &[
+                "settings: settings.json: \"defaultModel\" is ignored: expected a string, not an integer",
+                "settings: settings.json: \"steeringMode\" is ignored: unknown variant `sometimes`, expected `all` or `one-at-a-time`",
+            ],
+        );
+        check(
+            r#"{"compaction":{"enabled":"yes","keepRecentTokens":1},"images":[]}"#,
+            json!({"compaction": {"keepRecentTokens": 1}, "images": []}),
+            &["settings: settings.json: \"compaction.enabled\" is ignored: expected a boolean, not a string"],
+        );
+        check(
+            r#"{"modelThinkingLevels":{"a/b":"high","a/c":"hard"},"enabledModels":["x",1]}"#,
+            json!({"modelThinkingLevels": {"a/b": "high"}}),
+            &[
+                "settings: settings.json: \"modelThinkingLevels.a/c\" is ignored: unknown variant `hard`, expected one of `off`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`",
+                "settings: settings.json: \"enabledModels\" is ignored: expected a string, not an integer",
+            ],
+        );
+        check(
+            r#"{"httpIdleTimeoutMs":-1}"#,
+            json!({}),
+            &[
+                "settings: settings.json: \"httpIdleTimeoutMs\" is ignored: expected a number of milliseconds, 0 or more, or \"disabled\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_broken_file_is_empty() {
+        let end = ". The file is not used, and nothing is saved to it until it is repaired.";
+        check(
+            "{",
+            json!({}),
+            &[&format!("settings: settings.json, line 1, column 1: EOF while parsing an object{end}")],
+        );
+        check("[]", json!({}), &[&format!("settings: settings.json: expected an object{end}")]);
+        let folder = tempfile::tempdir().unwrap();
+        let layer = Layer::read(folder.path());
+        assert!(
+            layer.values.is_empty() && layer.warnings[0].contains("is no regular file"),
+            "{:?}",
+            layer.warnings
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! The settings of a session: the user's, and over them the project's where it is trusted.
+
+use std::{path::Path, time::Duration};
+
+use agentd_protocol::settings::Settings;
+use serde_json::{Map, Value};
+
+use super::{layer::Layer, merge::merge};
+use crate::{AgentDir, Environment, ProjectFolders, Trust, TrustQuestion, decide_trust};
+
+/// What the settings files say for a working directory.
+#[derive(Debug, Clone)]
+pub struct LoadedSettings {
+    /// The keys that we know.
+    pub settings: Settings,
+    /// The project folders of the working directory.
+    pub folders: ProjectFolders,
+    /// Whether the project's own settings and prompts are used.
+    pub trust: Trust,
+    /// What to tell the user: a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Loads `settings.json` of the agent directory and, for a trusted project, that of the project folder. Of a project that
+/// is not trusted, only `sessionDir` counts: where sessions are must not depend on the decision. Nothing fails; what
+/// cannot be used is in [`LoadedSettings::warnings`].
+///
+/// `approve` is `--approve` (true) or `--no-approve` (false).
+#[must_use]
+pub fn load(
+    agent_dir: &AgentDir,
+    cwd: &Path,
+    environment: &Environment,
+    approve: Option<bool>,
+) -> LoadedSettings {
+    let Layer { values: user, mut warnings } = Layer::read(&agent_dir.settings_file());
+    let folders = ProjectFolders::of(cwd, agent_dir);
+    let default = typed(user.clone(), &mut warnings).default_project_trust.unwrap_or_default();
+    let trust =
+        decide_trust(TrustQuestion { cwd, folders: &folders, agent_dir, environment, approve, default });
+    warnings.extend(trust.warning.clone());
+    let mut project = folders.find("settings.json").map(|file| Layer::read(&file)).unwrap_or_default();
+    if trust.trusted {
+        warnings.append(&mut project.warnings);
+    } else {
+        project.values.retain(|key, _| key == "sessionDir");
+    }
+    let settings = typed(merge(user, project.values), &mut warnings);
+    LoadedSettings { settings, folders, trust, warnings }
+}
+
+/// The typed view of keys that were each found good.
+fn typed(values: Map<String, Value>, warnings: &mut Vec<String>) -> Settings {
+    serde_json::from_value(Value::Object(values)).unwrap_or_else(|error| {
+        warnings.push(format!(
+            "settings: the files together cannot be used ({error}); defaults are used instead"
+        ));
+        Settings::default()
+    })
+}
+
+/// How long a provider may be silent (`httpIdleTimeoutMs`, default 5 minutes); `None` for no limit.
+#[must_use]
+pub fn http_idle_timeout(settings: &Settings) -> Option<Duration> {
+    const DEFAULT: Duration = Duration::from_secs(300);
+    match &settings.http_idle_timeout_ms {
+        None | Some(Value::Null) => Some(DEFAULT),
+        Some(Value::Number(millis)) => {
+            let millis = millis.as_f64().unwrap_or_default();
+            (millis > 0.0).then(|| Duration::try_from_secs_f64(millis / 1000.0).unwrap_or(Duration::MAX))
+        }
+        Some(value) if value == "disabled" => None,
+        Some(_) => Some(DEFAULT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::PathBuf};
+
+    use serde_json::json;
+
+    use super::*;
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let place = Self(tempfile::tempdir().unwrap());
+            fs::create_dir(place.path("cwd")).unwrap();
+            for (name, text) in files {
+                fs::create_dir_all(place.path(name).parent().unwrap()).unwrap();
+                fs::write(place.path(name), text).unwrap();
+            }
+            place
+        }
+
+        fn path(&self, below: &str) -> PathBuf {
+            self.0.path().join(below)
+        }
+
+        fn load(&self, approve: Option<bool>) -> LoadedSettings {
+            load(&AgentDir::at(self.path("agent")), &self.path("cwd"), &Environment::default(), approve)
+        }
+
+        fn model(&self, approve: Option<bool>) -> Option<String> {
+            self.load(approve).settings.default_model
+        }
+    }
+
+    #[test]
+    fn the_project_counts_when_trusted() {
+        let place = Place::new(&[
+            ("agent/settings.json", r#"{"defaultModel":"user","compaction":{"enabled":false}}"#),
+            ("cwd/.pi/settings.json", r#"{"defaultModel":"project","sessionDir":"s","shellPath":5}"#),
+        ]);
+        let untrusted = place.load(None);
+        assert_eq!(untrusted.settings.default_model.as_deref(), Some("user"));
+        assert_eq!(untrusted.settings.session_dir.as_deref(), Some("s"));
+        assert!(untrusted.warnings.is_empty());
+        let trusted = place.load(Some(true));
+        assert_eq!(trusted.settings.default_model.as_deref(), Some("project"));
+        assert_eq!(trusted.settings.compaction.unwrap().enabled, Some(false));
+        assert_eq!(trusted.warnings.len(), 1);
+        fs::write(place.path("agent/settings.json"), r#"{"defaultProjectTrust":"always"}"#).unwrap();
+        assert_eq!(place.model(None).as_deref(), Some("project"));
+        assert_eq!(place.model(Some(false)), None);
+    }
+
+    #[test]
+    fn our_folder_hides_that_of_the_reference() {
+        let place = Place::new(&[
+            ("cwd/.agentd/settings.json", r#"{"defaultModel":"ours"}"#),
+            ("cwd/.pi/settings.json", r#"{"defaultModel":"theirs","defaultProvider":"p"}"#),
+        ]);
+        let settings = place.load(Some(true)).settings;
+        assert_eq!((settings.default_model.as_deref(), settings.default_provider), (Some("ours"), None));
+    }
+
+    #[test]
+    fn a_project_cannot_trust_itself() {
+        let place = Place::new(&[(
+            "cwd/.pi/settings.json",
+            r#"{"defaultProjectTrust":"always","defaultModel":"p"}"#,
+        )]);
+        assert_eq!(place.model(None), None);
+    }
+
+    #[test]
+    fn broken_files_are_named_and_the_rest_counts() {
+        let place = Place::new(&[
+            ("agent/settings.json", "{x"),
+            ("cwd/.pi/settings.json", r#"{"defaultModel":"p"}"#),
+        ]);
+        let loaded = place.load(Some(true));
+        assert_eq!(loaded.settings.default_model.as_deref(), Some("p"));
+        assert!(
+            loaded.warnings[0].contains("agent/settings.json, line 1, column 2"),
+            "{:?}",
+            loaded.warnings
+        );
+    }
+
+    #[test]
+    fn idle_timeouts() {
+        let check = |value: Value, expected: Option<u64>| {
+            let settings = Settings { http_idle_timeout_ms: Some(value), ..Settings::default() };
+            assert_eq!(http_idle_timeout(&settings), expected.map(Duration::from_millis));
+        };
+        assert_eq!(http_idle_timeout(&Settings::default()), Some(Duration::from_secs(300)));
+        check(json!(250), Some(250));
+        check(json!(0), None);
+        check(json!("disabled"), None);
+        check(Value::Null, Some(300_000));
+        assert!(
+            http_idle_timeout(&Settings { http_idle_timeout_ms: Some(json!(1e300)), ..Settings::default() })
+                .is_some()
+        );
+    }
+}

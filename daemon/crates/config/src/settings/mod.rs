@@ -1,0 +1,9 @@
+//! `settings.json`, of the user and of the project.
+
+mod layer;
+mod load;
+mod merge;
+mod save;
+
+pub use load::{LoadedSettings, http_idle_timeout, load};
+pub use save::{SaveError, SettingChange, save};

@@ -1,0 +1,181 @@
+//! Saving settings: only what changed, under a lock that other processes respect.
+
+use std::{io, path::PathBuf};
+
+use serde_json::Value;
+
+use crate::{
+    AgentDir,
+    json_edit::set,
+    json_file::{JsonFileError, parse, read_json},
+    private_file::{lock, replace},
+};
+
+/// One key to set.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingChange<'a> {
+    /// The key, outermost object first: `["compaction", "enabled"]`.
+    pub path: &'a [&'a str],
+    /// Its new value.
+    pub value: &'a Value,
+}
+
+/// Why nothing was saved. The file is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// Saving would lose what is in a file that cannot be read.
+    #[error("the setting was not saved, since the settings file is broken: {0}. Repair or remove it.")]
+    Broken(#[source] JsonFileError),
+    /// The file holds JSON, but no object to put the key into.
+    #[error("the setting was not saved, since {} holds no JSON object. Repair or remove it.", path.display())]
+    NotAnObject {
+        /// The settings file.
+        path: PathBuf,
+    },
+    /// The file system refused.
+    #[error("the setting was not saved to {}: {source}", path.display())]
+    Io {
+        /// The settings file, or its lock file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// Sets keys in the user's settings file and leaves all else in it as it is, comments included. Two savers at the same
+/// time, in any processes, both succeed and lose nothing of each other. A reader sees the file before or after.
+///
+/// # Errors
+/// [`SaveError`]; then the file is unchanged.
+pub fn save(agent_dir: &AgentDir, changes: &[SettingChange<'_>]) -> Result<(), SaveError> {
+    let path = agent_dir.settings_file();
+    let lock_path = agent_dir.run_dir().join("settings.lock");
+    let _lock = lock(&lock_path).map_err(|source| SaveError::Io { path: lock_path, source })?;
+    let before = read_json(&path).map_err(SaveError::Broken)?;
+    let mark = if before.as_ref().is_some_and(|document| document.has_mark) { "\u{FEFF}" } else { "" };
+    let before = before.map(|document| document.text).unwrap_or_default();
+    let mut after = before.clone();
+    for change in changes {
+        after = set(&after, change.path, change.value)
+            .filter(|text| holds(text, change))
+            .ok_or_else(|| SaveError::NotAnObject { path: path.clone() })?;
+    }
+    if after == before {
+        return Ok(());
+    }
+    replace(&path, &format!("{mark}{after}")).map_err(|source| SaveError::Io { path, source })
+}
+
+/// Whether the text, read again, says what was to be set.
+fn holds(text: &str, change: &SettingChange<'_>) -> bool {
+    let Ok(value) = parse(text) else { return false };
+    change.path.iter().try_fold(&value, |value, key| value.get(key)) == Some(change.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, AgentDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let agent_dir = AgentDir::at(folder.path().join("agent"));
+        (folder, agent_dir)
+    }
+
+    fn save_one(agent_dir: &AgentDir, path: &[&str], value: Value) -> Result<(), SaveError> {
+        save(agent_dir, &[SettingChange { path, value: &value }])
+    }
+
+    fn put(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn everything_else_in_the_file_stays() {
+        let (_folder, agent_dir) = place();
+        let file = agent_dir.settings_file();
+        save_one(&agent_dir, &["steeringMode"], json!("all")).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "{\n  \"steeringMode\": \"all\"\n}\n");
+        put(
+            &file,
+            "\u{FEFF}{\n  // mine\n  \"z\": 1.0,\n  \"compaction\": {\"enabled\": true, \"other\": 2},\n}\n",
+        );
+        let changes = [
+            SettingChange { path: &["compaction", "enabled"], value: &json!(false) },
+            SettingChange { path: &["a"], value: &json!(1) },
+        ];
+        save(&agent_dir, &changes).unwrap();
+        assert_eq!(
+            fs::read_to_string(&file).unwrap(),
+            "\u{FEFF}{\n  // mine\n  \"z\": 1.0,\n  \"compaction\": {\"enabled\": false, \"other\": 2},\n  \"a\": 1,\n}\n"
+        );
+    }
+
+    #[test]
+    fn a_broken_file_is_never_overwritten() {
+        let (_folder, agent_dir) = place();
+        let file = agent_dir.settings_file();
+        for broken in ["{\"a\": ", "[]", "\"x\"", "{} {}"] {
+            put(&file, broken);
+            let error = save_one(&agent_dir, &["a"], json!(1)).unwrap_err().to_string();
+            assert!(error.contains("settings.json") && error.contains("Repair or remove it"), "{error}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), broken);
+        }
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert!(matches!(save_one(&agent_dir, &["a"], json!(1)), Err(SaveError::Broken(_))));
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_directory_is_reported() {
+        let (folder, agent_dir) = place();
+        fs::write(folder.path().join("agent"), "").unwrap();
+        assert!(matches!(save_one(&agent_dir, &["a"], json!(1)), Err(SaveError::Io { .. })));
+    }
+
+    /// Runs in a process of its own for the test below; does nothing when run with the others.
+    #[test]
+    fn child_that_saves() {
+        let Ok(task) = std::env::var("AGENTD_TEST_SAVER") else { return };
+        let (agent_dir, name) = task.split_once('|').unwrap();
+        for number in 0..25 {
+            save_one(&AgentDir::at(agent_dir), &["keys", &format!("{name}{number}")], json!(number)).unwrap();
+        }
+    }
+
+    #[test]
+    fn savers_in_threads_and_processes_lose_nothing() {
+        let (_folder, agent_dir) = place();
+        put(&agent_dir.settings_file(), "{\"kept\": true}");
+        let process = |name: &str| {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "settings::save::tests::child_that_saves"])
+                .env("AGENTD_TEST_SAVER", format!("{}|{name}", agent_dir.path().display()))
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        let children = [process("a"), process("b")];
+        std::thread::scope(|scope| {
+            for name in ["c", "d"] {
+                let agent_dir = &agent_dir;
+                scope.spawn(move || {
+                    for number in 0..25 {
+                        save_one(agent_dir, &["keys", &format!("{name}{number}")], json!(number)).unwrap();
+                    }
+                });
+            }
+        });
+        for mut child in children {
+            assert!(child.wait().unwrap().success());
+        }
+        let saved = read_json(&agent_dir.settings_file()).unwrap().unwrap().value;
+        assert_eq!(saved["keys"].as_object().unwrap().len(), 100);
+        assert_eq!(saved["kept"], true);
+    }
+}

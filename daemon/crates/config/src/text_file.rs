@@ -1,0 +1,90 @@
+//! Reading a file that people keep by hand: bounded, regular files only.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind, Read},
+    path::{Path, PathBuf},
+};
+
+/// The longest text file (instructions, prompts) that is read: 1 MiB. Models take less.
+pub const MAX_TEXT_BYTES: u64 = 1024 * 1024;
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum TextFileError {
+    /// A directory, a device or the like.
+    #[error("{} is no regular file: move it away or put a file in its place", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Longer than the limit.
+    #[error("{} is {size} bytes long, more than the {limit} that are read: make it shorter", path.display())]
+    TooLarge {
+        /// The path.
+        path: PathBuf,
+        /// Its length in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The file system refused.
+    #[error("{} cannot be read: {source}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// Reads a regular file of at most `limit` bytes; `None` when there is nothing at that path.
+pub(crate) fn read_bytes(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, TextFileError> {
+    let failed = |source| TextFileError::Io { path: path.to_owned(), source };
+    // Looked at before opening: opening a named pipe would wait for its writer.
+    let about = match path.metadata() {
+        Ok(about) => about,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    if !about.is_file() {
+        return Err(TextFileError::NotAFile { path: path.to_owned() });
+    }
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    if bytes.len() as u64 > limit {
+        return Err(TextFileError::TooLarge { path: path.to_owned(), size: about.len(), limit });
+    }
+    Ok(Some(bytes))
+}
+
+/// [`read_bytes`] as text without a byte order mark; what is not UTF-8 becomes U+FFFD.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, TextFileError> {
+    let bytes = read_bytes(path, MAX_TEXT_BYTES)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(without_mark(&bytes)).into_owned()))
+}
+
+/// The bytes after a UTF-8 byte order mark, if there is one.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_of_bounded_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        assert!(read_text(&path).unwrap().is_none());
+        std::fs::write(&path, b"\xEF\xBB\xBFa\xFFb").unwrap();
+        assert_eq!(read_text(&path).unwrap().unwrap(), "a\u{FFFD}b");
+        assert!(read_text(&path.join("below")).unwrap().is_none());
+        assert!(matches!(read_text(folder.path()), Err(TextFileError::NotAFile { .. })));
+        let error = read_bytes(&path, 5).unwrap_err().to_string();
+        assert!(error.contains("file is 6 bytes long, more than the 5"), "{error}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Whether a project's own settings and prompts are used: they come with the code and could have been written by anyone.
+
+use std::path::{Path, PathBuf};
+
+use agentd_protocol::settings::ProjectTrust;
+use serde_json::Value;
+
+use crate::{AgentDir, Environment, ProjectFolders, json_file::read_json, paths::canonical};
+
+/// What in a project folder configures us, and so needs trust.
+const CONFIGURING: [&str; 8] = [
+    "settings.json",
+    "mcp.json",
+    "extensions",
+    "skills",
+    "prompts",
+    "themes",
+    "SYSTEM.md",
+    "APPEND_SYSTEM.md",
+];
+
+/// What the decision depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct TrustQuestion<'a> {
+    /// The working directory.
+    pub cwd: &'a Path,
+    /// Its project folders.
+    pub folders: &'a ProjectFolders,
+    /// Holds `trust.json`.
+    pub agent_dir: &'a AgentDir,
+    /// Names the home directory, whose own `.agents/skills` belong to the user.
+    pub environment: &'a Environment,
+    /// `--approve` (true) or `--no-approve` (false).
+    pub approve: Option<bool>,
+    /// The user's setting `defaultProjectTrust`.
+    pub default: ProjectTrust,
+}
+
+/// The decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trust {
+    /// Whether the project's own settings and prompts are used.
+    pub trusted: bool,
+    /// Why.
+    pub basis: TrustBasis,
+    /// What is wrong with `trust.json`, for the user.
+    pub warning: Option<String>,
+}
+
+/// What decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrustBasis {
+    /// A flag of the command line.
+    Flag,
+    /// The project has nothing that needs trust.
+    NothingToTrust,
+    /// `trust.json` has an entry for this directory.
+    Saved(PathBuf),
+    /// The setting `defaultProjectTrust`.
+    Setting,
+    /// Someone would have to be asked, and nobody was.
+    Unasked,
+}
+
+/// Decides in the order flag, `trust.json` (the nearest ancestor with an entry), setting. A `trust.json` that cannot be
+/// read trusts nothing.
+#[must_use]
+pub fn decide_trust(question: TrustQuestion<'_>) -> Trust {
+    let decided = |trusted, basis| Trust { trusted, basis, warning: None };
+    if let Some(approve) = question.approve {
+        return decided(approve, TrustBasis::Flag);
+    }
+    if !needs_trust(&question) {
+        return decided(true, TrustBasis::NothingToTrust);
+    }
+    match saved(&question.agent_dir.trust_file(), question.cwd) {
+        Ok(Some((directory, trusted))) => return decided(trusted, TrustBasis::Saved(directory)),
+        Ok(None) => {}
+        Err(problem) => {
+            let warning =
+                Some(format!("{problem}; the project in {} is not trusted", question.cwd.display()));
+            return Trust { trusted: false, basis: TrustBasis::Unasked, warning };
+        }
+    }
+    match question.default {
+        ProjectTrust::Always => decided(true, TrustBasis::Setting),
+        ProjectTrust::Never => decided(false, TrustBasis::Setting),
+        ProjectTrust::Ask => decided(false, TrustBasis::Unasked),
+    }
+}
+
+fn needs_trust(question: &TrustQuestion<'_>) -> bool {
+    CONFIGURING.into_iter().any(|name| question.folders.find(name).is_some()) || has_project_skills(question)
+}
+
+/// Whether the working directory or an ancestor up to the root of its repository has `.agents/skills`.
+fn has_project_skills(question: &TrustQuestion<'_>) -> bool {
+    let skills = |folder: &Path| folder.join(".agents/skills");
+    let own = question.environment.non_empty("HOME").map(|home| canonical(&skills(Path::new(home))));
+    for folder in question.cwd.ancestors() {
+        let candidate = skills(folder);
+        if candidate.exists() && Some(canonical(&candidate)) != own {
+            return true;
+        }
+        if folder.join(".git").exists() {
+            break;
+        }
+    }
+    false
+}
+
+/// The saved decision for the nearest ancestor of `cwd`, itself included.
+fn saved(file: &Path, cwd: &Path) -> Result<Option<(PathBuf, bool)>, String> {
+    let Some(document) = read_json(file).map_err(|error| error.to_string())? else { return Ok(None) };
+    let Value::Object(decisions) = document.value else {
+        return Err(format!("{}: expected an object of directories and true or false", file.display()));
+    };
+    let decision = |folder: &Path| decisions.get(folder.to_str()?)?.as_bool();
+    let cwd = canonical(cwd);
+    Ok(cwd.ancestors().find_map(|folder| decision(folder).map(|trusted| (folder.to_path_buf(), trusted))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    struct Place {
+        root: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let place = Self { root: tempfile::tempdir().unwrap() };
+            fs::create_dir_all(place.path("home/agent")).unwrap();
+            fs::create_dir_all(place.path("home/code/project/.pi")).unwrap();
+            place
+        }
+
+        fn path(&self, below: &str) -> PathBuf {
+            self.root.path().canonicalize().unwrap().join(below)
+        }
+
+        fn write(&self, below: &str, text: &str) {
+            let path = self.path(below);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn decide(&self, approve: Option<bool>, default: ProjectTrust) -> Trust {
+            let agent_dir = AgentDir::at(self.path("home/agent"));
+            let cwd = self.path("home/code/project");
+            let environment: Environment = [("HOME", self.path("home"))].into_iter().collect();
+            decide_trust(TrustQuestion {
+                cwd: &cwd,
+                folders: &ProjectFolders::of(&cwd, &agent_dir),
+                agent_dir: &agent_dir,
+                environment: &environment,
+                approve,
+                default,
+            })
+        }
+
+        fn check(&self, default: ProjectTrust, trusted: bool, basis: TrustBasis) {
+            assert_eq!(self.decide(None, default), Trust { trusted, basis, warning: None });
+        }
+    }
+
+    #[test]
+    fn a_project_without_configuration_needs_no_trust() {
+        let place = Place::new();
+        place.write("home/.agents/skills/mine/SKILL.md", "");
+        place.check(ProjectTrust::Never, true, TrustBasis::NothingToTrust);
+        for entry in CONFIGURING {
+            let place = Place::new();
+            place.write(&format!("home/code/project/.pi/{entry}"), "{}");
+            place.check(ProjectTrust::Ask, false, TrustBasis::Unasked);
+        }
+        place.write("home/code/.agents/skills/theirs/SKILL.md", "");
+        place.check(ProjectTrust::Ask, false, TrustBasis::Unasked);
+        fs::create_dir(place.path("home/code/project/.git")).unwrap();
+        place.check(ProjectTrust::Ask, true, TrustBasis::NothingToTrust);
+        place.write("home/code/project/.agentd/SYSTEM.md", "");
+        place.check(ProjectTrust::Ask, false, TrustBasis::Unasked);
+    }
+
+    #[test]
+    fn flag_then_file_then_setting() {
+        let place = Place::new();
+        place.write("home/code/project/.pi/settings.json", "{}");
+        place.check(ProjectTrust::Always, true, TrustBasis::Setting);
+        place.check(ProjectTrust::Never, false, TrustBasis::Setting);
+        let (code, project) = (place.path("home/code"), place.path("home/code/project"));
+        let save = |text: String| place.write("home/agent/trust.json", &text);
+        save(format!("{{\"{}\": true}}", code.display()));
+        place.check(ProjectTrust::Never, true, TrustBasis::Saved(code.clone()));
+        save(format!("{{\"{}\": true, \"{}\": false}}", code.display(), project.display()));
+        place.check(ProjectTrust::Always, false, TrustBasis::Saved(project));
+        let flag = Trust { trusted: true, basis: TrustBasis::Flag, warning: None };
+        assert_eq!(place.decide(Some(true), ProjectTrust::Never), flag);
+        assert!(!place.decide(Some(false), ProjectTrust::Always).trusted);
+    }
+
+    #[test]
+    fn a_broken_file_trusts_nothing() {
+        let place = Place::new();
+        place.write("home/code/project/.pi/settings.json", "{}");
+        for broken in ["{", "[]"] {
+            place.write("home/agent/trust.json", broken);
+            let trust = place.decide(None, ProjectTrust::Always);
+            assert!(!trust.trusted);
+            assert!(trust.warning.unwrap().contains("trust.json"));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A shell command whose output people read: the clients' own `bash` command.
+
+use std::path::PathBuf;
+
+use agentd_protocol::tool::Truncation;
+
+use crate::{
+    clean::Cleaner,
+    decode::Utf8Stream,
+    group::ProcessGroup,
+    shell::ShellError,
+    shell_run::{ShellCommand, ShellOutcome, ShellRun},
+    tail::{FullOutput, OutputTail},
+};
+
+/// A command that runs and whose output comes as clean text (see [`Cleaner`]). Dropping it kills the command.
+///
+/// ```text
+/// let mut run = CleanedRun::start(&group, command, temp_dir).await?;
+/// while let Some(text) = run.next().await { … }
+/// let output = run.finish();
+/// ```
+pub struct CleanedRun {
+    run: ShellRun,
+    tail: OutputTail,
+    decoder: Utf8Stream,
+    cleaner: Cleaner,
+    over: bool,
+}
+
+/// What came of a [`CleanedRun`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CleanedOutput {
+    /// The end of the output.
+    pub output: Truncation,
+    /// The file with all of the output, when that is long.
+    pub full_output: Option<PathBuf>,
+    /// How the command ended.
+    pub outcome: ShellOutcome,
+}
+
+impl CleanedRun {
+    /// Starts `command` in `group`. Long output goes to a file in `temp_dir`.
+    ///
+    /// # Errors
+    /// See [`ShellError`]. Cancel safety: if dropped, whatever was started is killed.
+    pub async fn start(
+        group: &ProcessGroup,
+        command: ShellCommand,
+        temp_dir: PathBuf,
+    ) -> Result<Self, ShellError> {
+        Ok(Self {
+            run: ShellRun::start(group, command).await?,
+            tail: OutputTail::new(temp_dir),
+            decoder: Utf8Stream::new(),
+            cleaner: Cleaner::new(),
+            over: false,
+        })
+    }
+
+    /// The next piece of text, never empty; `None` once the command has ended. The command waits while nobody asks.
+    pub async fn next(&mut self) -> Option<String> {
+        while !self.over {
+            let (text, raw_bytes) = match self.run.next().await {
+                Some(chunk) => (self.cleaner.clean(&self.decoder.push(chunk)), chunk.len()),
+                None => {
+                    self.over = true;
+                    (self.cleaner.clean(self.decoder.finish()), 0)
+                }
+            };
+            let text = text.to_string();
+            self.tail.push_text(&text, raw_bytes).await;
+            if self.over {
+                self.tail.finish().await;
+            }
+            if !text.is_empty() {
+                return Some(text);
+            }
+        }
+        None
+    }
+
+    /// How it ended, once [`Self::next`] has given `None`.
+    #[must_use]
+    pub fn finish(self) -> CleanedOutput {
+        let full_output = match self.tail.full_output() {
+            FullOutput::File(path) => Some(path.to_path_buf()),
+            FullOutput::Shown | FullOutput::Lost(_) => None,
+        };
+        CleanedOutput { output: self.tail.snapshot(), full_output, outcome: self.run.finish() }
+    }
+}

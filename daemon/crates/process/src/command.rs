@@ -1,0 +1,102 @@
+//! What is to be run, how it ended, and why it could not start.
+
+use std::{ffi::OsString, fmt, io, path::PathBuf};
+
+/// A program to start.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CommandSpec {
+    /// The program: a path, or a name to look for on the `PATH` of `env`.
+    pub program: OsString,
+    /// Its arguments, without its name.
+    pub args: Vec<OsString>,
+    /// Its working directory, absolute.
+    pub cwd: PathBuf,
+    /// Its complete environment; nothing is inherited. Of two entries with one name the later counts.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// Leaves out the arguments and the environment, which may hold secrets.
+impl fmt::Debug for CommandSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandSpec")
+            .field("program", &self.program)
+            .field("cwd", &self.cwd)
+            .field("args", &self.args.len())
+            .field("env", &self.env.len())
+            .finish()
+    }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExitStatus {
+    /// The exit code; 128 + n when signal n ended the process, as shells report it.
+    pub code: i32,
+    /// The signal that ended the process.
+    pub signal: Option<i32>,
+}
+
+impl ExitStatus {
+    /// A process that ended by itself with `code`.
+    #[must_use]
+    pub const fn exited(code: i32) -> Self {
+        Self { code, signal: None }
+    }
+
+    /// A process that `signal` ended.
+    #[must_use]
+    pub const fn signaled(signal: i32) -> Self {
+        Self { code: 128 + signal, signal: Some(signal) }
+    }
+
+    /// Whether the process ended by itself with code 0.
+    #[must_use]
+    pub const fn success(self) -> bool {
+        self.code == 0
+    }
+}
+
+/// Why a process could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The working directory cannot be entered.
+    #[error("cannot enter the working directory {}: {source}", path.display())]
+    WorkingDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The program cannot be executed: it is missing, not executable, or its arguments are too long.
+    #[error("cannot execute {}: {source}", program.display())]
+    Program {
+        /// The program as asked for.
+        program: OsString,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An argument, a variable or the directory has a NUL byte in it, which no process can be given.
+    #[error("the {part} of a command contains a NUL byte: remove it")]
+    NulByte {
+        /// What has it: `program`, `arguments`, `environment` or `working directory`.
+        part: &'static str,
+    },
+    /// The guard could not be started or asked; see [`crate::run_guard`].
+    #[error("cannot start the process guard {}: {source}", program.display())]
+    Guard {
+        /// The guard's program.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused what a new process needs: a pipe, a socket pair, or a fork.
+    #[error("cannot prepare a new process: {0}")]
+    Resources(#[source] io::Error),
+    /// The process that watches the command was killed while the command was starting. Whether the command ran is
+    /// not known; whatever it left was killed.
+    #[error("the process guard was killed while the command was starting; the command may have run in part")]
+    GuardLost,
+    /// The group was ended by [`crate::ProcessGroup::terminate`].
+    #[error("the session is closed: it starts no more processes")]
+    Closed,
+}

@@ -1,0 +1,175 @@
+//! All processes of one session.
+
+use std::{
+    collections::HashMap,
+    io,
+    os::{fd::OwnedFd, unix::net::UnixStream as StdStream},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::net::{UnixStream, unix::pipe};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    command::{CommandSpec, SpawnError},
+    drain,
+    launcher::Launcher,
+    process::{KILL_WAIT, OutputPipe, Process},
+    scope::Scope,
+    wire::{self, Order, Stage},
+};
+
+/// All processes of one session, those included that finished commands left running. Cheap to clone.
+///
+/// When the last clone and the last [`Process`] of the group are gone, everything in it is killed.
+#[derive(Debug, Clone)]
+pub struct ProcessGroup {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    launcher: Launcher,
+    members: Mutex<Members>,
+    tasks: TaskTracker,
+}
+
+#[derive(Debug, Default)]
+struct Members {
+    closed: bool,
+    next: u64,
+    scopes: HashMap<u64, Arc<Scope>>,
+}
+
+impl ProcessGroup {
+    pub(crate) fn new(launcher: Launcher) -> Self {
+        Self { inner: Arc::new(Inner { launcher, members: Mutex::default(), tasks: TaskTracker::new() }) }
+    }
+
+    /// Starts a program: in a session of its own, with nothing to read, and with its output and its errors in one pipe,
+    /// so that they arrive in the order in which they were written.
+    ///
+    /// # Errors
+    /// See [`SpawnError`]. A guard that was killed is replaced without an error, as long as the command cannot have run.
+    /// Cancel safety: if dropped, whatever was started is killed.
+    pub async fn spawn(&self, command: CommandSpec) -> Result<Process, SpawnError> {
+        let bytes = wire::encode_command(&command)?;
+        // The guard may be killed between taking the request and forking: the command has not run then.
+        for _ in 0..2 {
+            let process = self.request().await?;
+            // An error here says only that the scope ended early; its reports say why.
+            let _ = process.watch().scope().send(&bytes).await;
+            let state = process.watch().launched().await;
+            match (state.started, state.failure) {
+                (Some(_), _) => return Ok(process),
+                (None, Some((stage, errno))) => return Err(spawn_error(command, stage, errno)),
+                (None, None) if state.scope.is_some() => return Err(self.lost()),
+                (None, None) => {
+                    tracing::warn!("the process guard was killed before it started a command; trying again")
+                }
+            }
+        }
+        Err(self.lost())
+    }
+
+    /// A scope closes early also when the group was closed around it.
+    fn lost(&self) -> SpawnError {
+        if self.members().closed { SpawnError::Closed } else { SpawnError::GuardLost }
+    }
+
+    /// A scope without a command.
+    async fn request(&self) -> Result<Process, SpawnError> {
+        let (output, output_end) =
+            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| SpawnError::Resources(errno.into()))?;
+        let (socket, scope_end) = StdStream::pair().map_err(SpawnError::Resources)?;
+        let (output, socket) = register(output, socket).map_err(SpawnError::Resources)?;
+        self.inner.launcher.request(OwnedFd::from(scope_end), output_end).await?;
+
+        let (scope, monitor) = Scope::new(socket);
+        let scope = Arc::new(scope);
+        let id = {
+            let mut members = self.members();
+            if members.closed {
+                return Err(SpawnError::Closed);
+            }
+            members.next += 1;
+            let id = members.next;
+            members.scopes.insert(id, Arc::clone(&scope));
+            id
+        };
+        let group = Arc::downgrade(&self.inner);
+        self.inner.tasks.spawn(async move {
+            monitor.run().await;
+            if let Some(inner) = group.upgrade() {
+                inner.members().scopes.remove(&id);
+            }
+        });
+        Ok(Process::new(self.clone(), scope, OutputPipe::new(output)))
+    }
+
+    /// Ends every process of the group and closes it: it starts no more.
+    ///
+    /// All are asked to end (SIGTERM); what is left after `grace` is killed. Returns when nothing is left, except for
+    /// processes that SIGKILL cannot end within 5 seconds; those are logged.
+    /// Cancel safety: if dropped, the group is closed, and what was not asked yet goes with the group's last clone.
+    pub async fn terminate(&self, grace: Duration) {
+        let scopes: Vec<_> = {
+            let mut members = self.members();
+            members.closed = true;
+            members.scopes.values().cloned().collect()
+        };
+        scopes.iter().for_each(|scope| scope.order(Order::Terminate));
+        if tokio::time::timeout(grace, all_gone(&scopes)).await.is_ok() {
+            return;
+        }
+        scopes.iter().for_each(|scope| scope.order(Order::Kill));
+        if tokio::time::timeout(KILL_WAIT, all_gone(&scopes)).await.is_err() {
+            let left = scopes.iter().filter(|scope| !scope.now().gone).count();
+            tracing::warn!(commands = left, "processes of a session survive SIGKILL");
+        }
+    }
+
+    /// How many commands have processes that still run, finished commands with something in the background included.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.members().scopes.values().filter(|scope| scope.now().is_running()).count()
+    }
+
+    /// Goes on reading, and forgetting, the output of processes that a finished command left in the background.
+    pub(crate) fn drain(&self, output: OutputPipe) {
+        self.inner.tasks.spawn(drain::drain(output));
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.inner.members()
+    }
+}
+
+impl Inner {
+    fn members(&self) -> MutexGuard<'_, Members> {
+        // Nothing that holds this lock can panic half-way through a change.
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn all_gone(scopes: &[Arc<Scope>]) {
+    for scope in scopes {
+        scope.gone().await;
+    }
+}
+
+fn register(output: OwnedFd, socket: StdStream) -> io::Result<(pipe::Receiver, UnixStream)> {
+    socket.set_nonblocking(true)?;
+    Ok((pipe::Receiver::from_owned_fd(output)?, UnixStream::from_std(socket)?))
+}
+
+fn spawn_error(command: CommandSpec, stage: Stage, errno: i32) -> SpawnError {
+    let source = io::Error::from_raw_os_error(errno);
+    match stage {
+        Stage::Scope => SpawnError::Resources(source),
+        Stage::WorkingDirectory => SpawnError::WorkingDirectory { path: command.cwd, source },
+        Stage::Program => SpawnError::Program { program: command.program, source },
+    }
+}

@@ -1,0 +1,137 @@
+//! The daemon's side of the guard: starts it with the first command, and again when it was killed.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream as StdStream, process::CommandExt as _},
+    },
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::Arc,
+};
+
+use tokio::{io::Interest, net::UnixStream, sync::Mutex};
+
+use crate::{command::SpawnError, group::ProcessGroup, linux};
+
+/// How to start a program that calls [`crate::run_guard`].
+#[derive(Debug, Clone)]
+pub struct GuardCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// The arguments that make it the guard.
+    pub args: Vec<OsString>,
+}
+
+impl GuardCommand {
+    /// The running program itself, with `guard` as its only argument.
+    ///
+    /// It is named by the kernel's link to it, which stays good when the file is replaced by an upgrade.
+    #[must_use]
+    pub fn this_program() -> Self {
+        Self { program: "/proc/self/exe".into(), args: vec!["guard".into()] }
+    }
+}
+
+/// Starts processes for the whole daemon. Cheap to clone; the guard ends with the last clone.
+///
+/// Belongs to one tokio runtime, with its I/O driver on.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    command: GuardCommand,
+    guard: Mutex<Option<Guard>>,
+}
+
+impl Launcher {
+    /// A launcher whose guard is started by `guard`, with the first command and not before.
+    #[must_use]
+    pub fn new(guard: GuardCommand) -> Self {
+        Self { inner: Arc::new(Inner { command: guard, guard: Mutex::new(None) }) }
+    }
+
+    /// A new, empty group of processes.
+    #[must_use]
+    pub fn group(&self) -> ProcessGroup {
+        ProcessGroup::new(self.clone())
+    }
+
+    /// Has the guard fork a scope that talks through `scope` and whose command writes to `output`.
+    ///
+    /// A guard that is gone is replaced, once. Cancel safety: if dropped, the request was made or it was not; without
+    /// its other end a scope does nothing.
+    pub(crate) async fn request(&self, scope: OwnedFd, output: OwnedFd) -> Result<(), SpawnError> {
+        let mut slot = self.inner.guard.lock().await;
+        if let Some(guard) = &*slot {
+            match guard.send(&scope, &output).await {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    tracing::warn!(%error, "the process guard is gone; starting another");
+                    *slot = None;
+                }
+            }
+        }
+        let failed = |source| SpawnError::Guard { program: self.inner.command.program.clone(), source };
+        let guard = slot.insert(Guard::start(&self.inner.command).await.map_err(failed)?);
+        guard.send(&scope, &output).await.map_err(failed)
+    }
+
+    /// The process id of the guard, while there is one.
+    pub async fn guard_pid(&self) -> Option<u32> {
+        self.inner.guard.lock().await.as_ref().map(|guard| guard.child.0.id())
+    }
+}
+
+#[derive(Debug)]
+struct Guard {
+    control: UnixStream,
+    child: GuardProcess,
+}
+
+impl Guard {
+    async fn start(command: &GuardCommand) -> io::Result<Self> {
+        let (ours, theirs) = StdStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let command = command.clone();
+        let child = tokio::task::spawn_blocking(move || start_guard(&command, theirs.into())).await??;
+        let control = UnixStream::from_std(ours)?;
+        Ok(Self { control, child })
+    }
+
+    /// Waits only while the guard is behind with its requests.
+    async fn send(&self, scope: &OwnedFd, output: &OwnedFd) -> io::Result<()> {
+        let send =
+            || linux::send_request(&self.control, scope.as_fd(), output.as_fd()).map_err(io::Error::from);
+        self.control.async_io(Interest::WRITABLE, send).await
+    }
+}
+
+fn start_guard(command: &GuardCommand, control: OwnedFd) -> io::Result<GuardProcess> {
+    let mut guard = Command::new(&command.program);
+    guard.arg0("agentd").args(&command.args).env_clear().current_dir("/").stdin(Stdio::from(control));
+    // A pipe to the daemon's starter, held by the guard, would hide the daemon's end from it.
+    guard.stdout(Stdio::null()).stderr(Stdio::null());
+    linux::Adopted::start_guard(&mut guard).map(GuardProcess)
+}
+
+/// The guard as a child of this process.
+#[derive(Debug)]
+struct GuardProcess(Child);
+
+impl Drop for GuardProcess {
+    /// Scopes do not need the guard, so killing it harms no command; and a killed process can be waited for at once.
+    fn drop(&mut self) {
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
+            tracing::warn!(%error, pid = self.0.id(), "cannot end the process guard");
+        }
+        if let Ok(pid) = i32::try_from(self.0.id()) {
+            linux::Adopted::forget(pid);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What the daemon inherits when the guard is killed.
+//!
+//! The daemon is a subreaper as well: scopes whose guard was killed become its children, and so do the processes of a
+//! scope that was killed together with the guard.
+
+use std::{
+    collections::HashSet,
+    io,
+    process::{Child, Command},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, WaitOptions, getpid, getsid, kill_process, set_child_subreaper, waitpid},
+};
+
+use super::procfs;
+
+/// Guards and scopes of this whole process, whichever launcher they belong to: a process has one set of children.
+static KNOWN: Mutex<Option<HashSet<i32>>> = Mutex::new(None);
+
+/// The processes that killed helpers left to this one.
+pub(crate) struct Adopted;
+
+impl Adopted {
+    /// Starts a guard, as something that [`Adopted::sweep`] spares.
+    pub(crate) fn start_guard(command: &mut Command) -> io::Result<Child> {
+        // Held over the start, so that a sweep cannot meet a guard that is not known yet.
+        let mut known = known();
+        set_child_subreaper(Some(getpid()))?;
+        let child = command.spawn()?;
+        known.get_or_insert_default().extend(i32::try_from(child.id()));
+        Ok(child)
+    }
+
+    /// Has [`Adopted::sweep`] spare this guard or scope.
+    pub(crate) fn know(pid: i32) {
+        known().get_or_insert_default().insert(pid);
+    }
+
+    /// Forgets a guard or scope that has ended or is about to. Returns whether it is this process that must
+    /// [`Adopted::reap`] it. Does not block.
+    pub(crate) fn forget(pid: i32) -> bool {
+        known().get_or_insert_default().remove(&pid);
+        !try_reap(pid)
+    }
+
+    /// Reaps a child that is about to end. May block, for a second at most.
+    pub(crate) fn reap(pid: i32) {
+        const PAUSE: Duration = Duration::from_millis(5);
+        for _ in 0..200 {
+            if try_reap(pid) {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        tracing::warn!(pid, "a process that watches a command does not end");
+    }
+
+    /// Kills and reaps every process that was left to this one by a scope. May block, for a tenth of a second at least:
+    /// the guard that would have taken them may be about to die as well.
+    ///
+    /// Every command runs in a session of its own, and what this process starts by other means does not: those are told
+    /// apart by their session.
+    pub(crate) fn sweep() {
+        const PAUSE: Duration = Duration::from_millis(20);
+        const QUIET_PASSES: u32 = 5;
+        const MOST_PASSES: u32 = 100;
+        let mut quiet = 0;
+        for _ in 0..MOST_PASSES {
+            quiet = if pass() { 0 } else { quiet + 1 };
+            if quiet == QUIET_PASSES {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        tracing::warn!("processes that were left by a killed guard survive SIGKILL");
+    }
+}
+
+/// Kills what is there now. Returns whether anything was.
+fn pass() -> bool {
+    let known = known();
+    let (Ok(children), Ok(session)) = (procfs::children_of(getpid()), getsid(None)) else { return false };
+    let session = session.as_raw_nonzero().get();
+    let spared = |pid: &i32| known.as_ref().is_some_and(|known| known.contains(pid));
+    let strays: Vec<_> = children
+        .iter()
+        .filter(|stat| stat.session != session && !spared(&stat.pid))
+        .map(|stat| stat.pid)
+        .collect();
+    for pid in strays.iter().copied().filter_map(Pid::from_raw) {
+        // An own child: until it is reaped, here, its number is nobody else's.
+        let _ = kill_process(pid, rustix::process::Signal::KILL);
+    }
+    for pid in &strays {
+        // What has not ended yet is met again by the next pass.
+        try_reap(*pid);
+    }
+    !strays.is_empty()
+}
+
+/// Reaps `pid` if it is a child of this process that has ended. Returns whether it is no such child any more, or never
+/// was: the guard is the usual parent.
+fn try_reap(pid: i32) -> bool {
+    let Some(pid) = Pid::from_raw(pid) else { return true };
+    !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None) | Err(Errno::INTR))
+}
+
+fn known() -> MutexGuard<'static, Option<HashSet<i32>>> {
+    // A set of numbers is never half changed.
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}

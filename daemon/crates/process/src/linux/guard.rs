@@ -1,0 +1,189 @@
+//! The guard: forks a scope for each command that the daemon asks for.
+
+use std::{
+    collections::HashSet,
+    env, fs,
+    io::{self, IoSlice, IoSliceMut, Write as _},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    process::ExitCode,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+        SendFlags, recvmsg, sendmsg,
+    },
+    process::{Pid, getpid, set_child_subreaper},
+};
+
+use super::{
+    procfs, scope,
+    sys::{self, Fork},
+};
+use crate::wire::{Report, Stage};
+
+/// Descriptors that go with a request: the scope's end of its socket, and where the command's output goes.
+const REQUEST_FDS: usize = 2;
+
+/// Runs the guard until the daemon closes its end of the control socket, which is the standard input.
+///
+/// The daemon's `main` calls this, before it starts any thread, when its first argument says so; [`crate::GuardCommand`]
+/// is the other side of that agreement. The guard is in a session of its own, so that a Ctrl-C in the daemon's terminal
+/// does not reach it, and blocks every signal. It uses no memory that grows and reads no command: a request is one byte
+/// and two descriptors, and the fork that gets them, a scope, does the rest.
+pub fn run_guard() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody to tell it to when even this fails: the daemon sees the closed socket.
+            let _ = writeln!(
+                io::stderr(),
+                "agentd guard: {error}. The daemon starts this program by itself; there is no need to run it by hand."
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Asks the guard at the other end of `control` for a scope. Does not block.
+///
+/// # Errors
+/// [`Errno::AGAIN`] when the guard is behind; [`Errno::PIPE`] and its like when it is gone.
+pub(crate) fn send_request(
+    control: impl AsFd,
+    scope: BorrowedFd<'_>,
+    output: BorrowedFd<'_>,
+) -> Result<(), Errno> {
+    let fds = [scope, output];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REQUEST_FDS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(&fds));
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    sendmsg(control, &[IoSlice::new(b"s")], &mut ancillary, flags).map(drop)
+}
+
+struct Guard {
+    control: OwnedFd,
+    signals: OwnedFd,
+    scopes: HashSet<i32>,
+}
+
+fn serve() -> io::Result<()> {
+    let mut guard = Guard::prepare()?;
+    loop {
+        let (asked, ended) = guard.wait()?;
+        if ended {
+            guard.on_children_ended();
+        }
+        if asked && !guard.on_request()? {
+            return Ok(());
+        }
+    }
+}
+
+impl Guard {
+    fn prepare() -> io::Result<Self> {
+        if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
+            return Err(io::Error::other("started too late: the process has threads already"));
+        }
+        let stdin = io::stdin();
+        rustix::net::sockopt::socket_type(&stdin)
+            .map_err(|_| io::Error::other("the standard input is no control socket"))?;
+        // Without a list of them they stay open; commands still get none that was opened by agentd.
+        let _ = sys::close_inherited();
+        sys::block_signals()?;
+        sys::reset_dispositions();
+        // Fails only for a process that leads a group already, which then is out of the terminal's reach as well.
+        let _ = rustix::process::setsid();
+        let control = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
+        sys::replace_stdin(fs::File::open("/dev/null")?)?;
+        env::set_current_dir("/")?;
+        // Only for whoever reads a list of processes.
+        let _ = fs::write("/proc/self/comm", "agentd-guard");
+        // Takes in what a killed scope leaves behind.
+        set_child_subreaper(Some(getpid()))?;
+        // Without it the guard is larger and works as well.
+        let _ = sys::release_code();
+        Ok(Self { control, signals: sys::child_signals()?, scopes: HashSet::new() })
+    }
+
+    /// Waits for a request or the end of a child.
+    fn wait(&self) -> io::Result<(bool, bool)> {
+        let mut fds = [PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) => Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
+            Err(Errno::INTR) => Ok((false, false)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reaps. A child that is no scope was left by a scope that somebody killed, so it goes too, with all below it.
+    fn on_children_ended(&mut self) {
+        scope::drain(&self.signals);
+        let mut orphaned = false;
+        procfs::reap(|pid, status| {
+            let known = self.scopes.remove(&pid.as_raw_nonzero().get());
+            orphaned |= !known || status.signaled();
+        });
+        if orphaned {
+            procfs::kill_children(None, &self.scopes);
+        }
+    }
+
+    /// Takes one request. Returns false when the daemon is gone.
+    fn on_request(&mut self) -> io::Result<bool> {
+        let mut byte = [0];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REQUEST_FDS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut buffers = [IoSliceMut::new(&mut byte)];
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let received = match recvmsg(&self.control, &mut buffers, &mut ancillary, flags) {
+            Ok(message) => message.bytes,
+            Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
+            Err(Errno::CONNRESET) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        if received == 0 {
+            return Ok(false);
+        }
+        let fds: Vec<OwnedFd> = ancillary
+            .drain()
+            .filter_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        if let Ok([scope, output]) = <[OwnedFd; REQUEST_FDS]>::try_from(fds) {
+            self.start_scope(UnixStream::from(scope), output);
+        }
+        Ok(true)
+    }
+
+    fn start_scope(&mut self, mut socket: UnixStream, output: OwnedFd) {
+        match sys::fork() {
+            Ok(Fork::Parent(pid)) => {
+                self.scopes.insert(Pid::as_raw_nonzero(pid).get());
+            }
+            Ok(Fork::Child) => {
+                // Held by scopes, the control socket would keep the daemon from seeing the guard's end.
+                let null = fs::File::open("/dev/null").map(OwnedFd::from);
+                let Ok(null) = null else { std::process::exit(1) };
+                drop(std::mem::replace(&mut self.control, null));
+                let ok = scope::run(socket, output, &self.signals);
+                std::process::exit(i32::from(!ok));
+            }
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                // The daemon that asked may be gone; then nobody waits for this.
+                let _ = socket.write_all(&Report::Failed(Stage::Scope, errno).encode());
+            }
+        }
+    }
+}

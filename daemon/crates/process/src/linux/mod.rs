@@ -1,0 +1,12 @@
+//! What Linux needs: the guard, its scopes, and the little that only the kernel's own calls can do.
+
+mod adopted;
+mod guard;
+mod procfs;
+mod scope;
+mod sys;
+
+pub(crate) use adopted::Adopted;
+pub use guard::run_guard;
+pub(crate) use guard::send_request;
+pub(crate) use procfs::kill_session;

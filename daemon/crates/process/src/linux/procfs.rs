@@ -1,0 +1,179 @@
+//! What `/proc` says about the processes below this one.
+//!
+//! A process id can be given to a stranger once its process was reaped, so this module kills in two ways only: own
+//! children, whose ids cannot be given away before this process reaps them; and others through a descriptor that is
+//! opened first and checked after.
+
+use std::{collections::HashSet, fs, io, str::FromStr, time::Duration};
+
+use rustix::{
+    io::Errno,
+    process::{
+        Pid, PidfdFlags, Signal, getpid, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
+    },
+};
+
+/// One line of `/proc/<pid>/stat`, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub(super) pid: i32,
+    zombie: bool,
+    parent: i32,
+    group: i32,
+    pub(super) session: i32,
+    /// When the process started, in clock ticks since boot: with the id, the process's identity.
+    started: u64,
+}
+
+impl FromStr for Stat {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        // The name, in parentheses, may itself hold spaces and parentheses; what follows it never does.
+        let (head, fields) = line.rsplit_once(')').ok_or(())?;
+        let pid = head.split_once(' ').ok_or(())?.0;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        let field = |index: usize| fields.get(index).copied().ok_or(());
+        let number = |text: &str| text.parse::<i32>().map_err(drop);
+        Ok(Self {
+            pid: number(pid)?,
+            zombie: matches!(field(0)?, "Z" | "X"),
+            parent: number(field(1)?)?,
+            group: number(field(2)?)?,
+            session: number(field(3)?)?,
+            started: field(19)?.parse().map_err(drop)?,
+        })
+    }
+}
+
+impl Stat {
+    fn of(pid: i32) -> Option<Self> {
+        fs::read_to_string(format!("/proc/{pid}/stat")).ok()?.parse().ok()
+    }
+
+    /// Sends `signal` to this process, and never to one that has got its id since.
+    fn signal(&self, signal: Signal) {
+        let Some(pid) = Pid::from_raw(self.pid) else { return };
+        let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        if Self::of(self.pid).is_some_and(|now| now.started == self.started) {
+            // It may have ended meanwhile, or belong to another user: either way there is nothing more to do.
+            let _ = pidfd_send_signal(descriptor, signal);
+        }
+    }
+}
+
+/// Every process that this one may see.
+fn everything() -> io::Result<Vec<Stat>> {
+    let numbers = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(numbers.filter_map(Stat::of).collect())
+}
+
+/// The ids of this process's own children, ended ones included until they are reaped.
+///
+/// # Errors
+/// Fails when `/proc` is not there.
+pub(super) fn children() -> io::Result<Vec<i32>> {
+    // Cheap, but only present when the kernel was built with it.
+    if let Ok(list) = fs::read_to_string("/proc/thread-self/children") {
+        return Ok(list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect());
+    }
+    Ok(children_of(getpid())?.iter().map(|stat| stat.pid).collect())
+}
+
+/// The children of a process, whichever of its threads they belong to.
+pub(super) fn children_of(parent: Pid) -> io::Result<Vec<Stat>> {
+    let parent = parent.as_raw_nonzero().get();
+    Ok(everything()?.into_iter().filter(|stat| stat.parent == parent).collect())
+}
+
+/// Kills the own children that `spared` does not name, each with its process group.
+///
+/// Their own children become ours when they are dead, so a caller that repeats this until no child is left ends the
+/// whole tree, from the top down. Killing a group at once leaves a process that forks without end no gap to slip through.
+pub(super) fn kill_children(fallback: Option<i32>, spared: &HashSet<i32>) {
+    let own_group = rustix::process::getpgrp();
+    let list = children().unwrap_or_else(|_| fallback.into_iter().collect());
+    for pid in list.into_iter().filter(|pid| !spared.contains(pid)).filter_map(Pid::from_raw) {
+        if let Ok(group) = rustix::process::getpgid(Some(pid))
+            && group != own_group
+        {
+            // "No such process" means done already. A process of another user cannot be killed by us at all.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Asks everything below this process to end, and wakes what is stopped so that it can.
+pub(super) fn terminate_descendants() {
+    let Ok(all) = everything() else { return };
+    let mut below = HashSet::from([getpid().as_raw_nonzero().get()]);
+    // Parents may be listed after their children, so go over the list until a pass finds nobody new.
+    loop {
+        let before = below.len();
+        below.extend(
+            all.iter().filter(|stat| below.contains(&stat.parent)).map(|stat| stat.pid).collect::<Vec<_>>(),
+        );
+        if below.len() == before {
+            break;
+        }
+    }
+    let own = getpid().as_raw_nonzero().get();
+    for stat in all.iter().filter(|stat| stat.pid != own && !stat.zombie && below.contains(&stat.pid)) {
+        stat.signal(Signal::TERM);
+        stat.signal(Signal::CONT);
+    }
+}
+
+/// Kills every process of a session, and returns when none is left or after two seconds.
+///
+/// This is for commands whose scope was killed: nothing then holds their processes together but the session that each
+/// command starts in. Blocks.
+pub(crate) fn kill_session(session: i32) {
+    const PAUSE: Duration = Duration::from_millis(10);
+    for _ in 0..200 {
+        let Ok(all) = everything() else { return };
+        let members: Vec<_> = all.iter().filter(|stat| stat.session == session && !stat.zombie).collect();
+        if members.is_empty() {
+            return;
+        }
+        members.iter().for_each(|stat| stat.signal(Signal::KILL));
+        std::thread::sleep(PAUSE);
+    }
+    tracing::warn!(session, "processes of a command survive SIGKILL");
+}
+
+/// Reaps every child that has ended, and calls `ended` for each. Returns whether any child is left.
+pub(super) fn reap(mut ended: impl FnMut(Pid, rustix::process::WaitStatus)) -> bool {
+    loop {
+        match rustix::process::wait(rustix::process::WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => ended(pid, status),
+            Ok(None) => return true,
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_fields() {
+        let line = "42 (a) R 9 (b c) S 7 5 4 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 12345 99 1\n";
+        let expected = Stat { pid: 42, zombie: false, parent: 7, group: 5, session: 4, started: 12345 };
+        assert_eq!(line.parse(), Ok(expected));
+    }
+
+    #[test]
+    fn a_torn_line_is_refused() {
+        assert_eq!("42 (sh) S 7 5".parse::<Stat>(), Err(()));
+    }
+
+    #[test]
+    fn this_process_is_found() {
+        let own = getpid().as_raw_nonzero().get();
+        assert!(everything().expect("/proc").iter().any(|stat| stat.pid == own && !stat.zombie));
+    }
+}

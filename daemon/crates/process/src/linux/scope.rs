@@ -1,0 +1,208 @@
+//! A scope: the process that one command, and everything that the command starts, lives under.
+
+use std::{
+    collections::HashSet,
+    env, fs,
+    io::{self, Read as _, Write as _},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{WaitStatus, getpid, set_child_subreaper},
+};
+
+use super::{procfs, sys};
+use crate::wire::{self, Order, Report, Stage};
+
+/// Pauses between two rounds of killing what has not gone yet: short at first, for processes that were just born, and
+/// longer for those that cannot die now (in the middle of a disk or network wait) or not by us (another user's).
+const KILL_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
+
+/// How long a scope without a daemon keeps trying to kill before it gives up.
+const LONE_KILL_TIME: Duration = Duration::from_secs(10);
+
+/// Runs one command and returns when nothing of it is left. Returns false when that could not be made true.
+pub(super) fn run(mut socket: UnixStream, output: OwnedFd, signals: &OwnedFd) -> bool {
+    let _ = fs::write("/proc/self/comm", "agentd-scope");
+    match start(&mut socket, output) {
+        Ok(shell) => Scope { socket, shell: Some(shell), kill: None }.watch(signals),
+        Err(Some((stage, errno))) => {
+            // With the daemon gone nobody waits for the reason, and nothing was started.
+            let _ = socket.write_all(&Report::Failed(stage, errno).encode());
+            true
+        }
+        Err(None) => true,
+    }
+}
+
+/// Reads the command and starts it. `Err(None)` means that the daemon is gone or does not want it any more.
+fn start(socket: &mut UnixStream, output: OwnedFd) -> Result<i32, Option<(Stage, i32)>> {
+    let gone = |_: io::Error| None;
+    let own = getpid();
+    set_child_subreaper(Some(own)).map_err(|errno| Some((Stage::Scope, errno.raw_os_error())))?;
+    socket.write_all(&Report::Ready(own.as_raw_nonzero().get()).encode()).map_err(gone)?;
+    let mut length = [0; 8];
+    socket.read_exact(&mut length).map_err(gone)?;
+    let length =
+        usize::try_from(u64::from_ne_bytes(length)).map_err(|_| Some((Stage::Scope, libc::EMSGSIZE)))?;
+    let mut bytes = vec![0; length];
+    socket.read_exact(&mut bytes).map_err(gone)?;
+    let spec = wire::decode_command(&bytes).ok_or(Some((Stage::Scope, libc::EBADMSG)))?;
+
+    // Entered here and not by the new process, so that a missing directory is told apart from a missing program.
+    env::set_current_dir(&spec.cwd).map_err(failed(Stage::WorkingDirectory))?;
+    let stderr = output.try_clone().map_err(failed(Stage::Scope))?;
+    let mut command = Command::new(&spec.program);
+    command.args(&spec.args).env_clear().envs(spec.env);
+    command.stdin(Stdio::null()).stdout(output).stderr(stderr);
+    sys::detach_on_start(&mut command);
+    let child = command.spawn().map_err(failed(Stage::Program))?;
+    // Staying in it would keep the command's directory from being unmounted for as long as anything runs.
+    let _ = env::set_current_dir("/");
+    let pid = i32::try_from(child.id()).map_err(|_| Some((Stage::Scope, libc::ERANGE)))?;
+    Ok(pid)
+}
+
+fn failed(stage: Stage) -> impl Fn(io::Error) -> Option<(Stage, i32)> {
+    move |error| Some((stage, error.raw_os_error().unwrap_or(libc::EINVAL)))
+}
+
+struct Scope {
+    socket: UnixStream,
+    /// The command's own process, until it is reaped.
+    shell: Option<i32>,
+    kill: Option<Kill>,
+}
+
+/// Killing under way.
+struct Kill {
+    pause: Duration,
+    /// When to give up, once the daemon is gone.
+    deadline: Option<Instant>,
+}
+
+impl Scope {
+    fn watch(mut self, signals: &OwnedFd) -> bool {
+        if let Some(pid) = self.shell {
+            self.report(Report::Started(pid));
+        }
+        loop {
+            if self.reap() == Left::Nothing {
+                self.report(Report::Empty);
+                return true;
+            }
+            if self
+                .kill
+                .as_ref()
+                .and_then(|kill| kill.deadline)
+                .is_some_and(|deadline| Instant::now() > deadline)
+            {
+                return false;
+            }
+            let Ok((ordered, ended)) = self.wait(signals) else { return false };
+            if ended {
+                drain(signals);
+            }
+            if ordered {
+                self.take_orders();
+            }
+            if self.kill.is_some() {
+                procfs::kill_children(self.shell, &HashSet::new());
+            }
+        }
+    }
+
+    fn wait(&mut self, signals: &OwnedFd) -> io::Result<(bool, bool)> {
+        let lone = self.kill.as_ref().is_some_and(|kill| kill.deadline.is_some());
+        let timeout = self.kill.as_mut().map(|kill| {
+            let pause = kill.pause;
+            kill.pause = (pause * 2).min(KILL_PAUSES.1);
+            Timespec { tv_sec: 0, tv_nsec: i64::from(pause.subsec_nanos()) }
+        });
+        // A closed socket is always ready: do not ask again once that is known.
+        let mut both = [PollFd::new(signals, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
+        let fds = if lone { &mut both[..1] } else { &mut both[..] };
+        match poll(fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok((!lone && !both[1].revents().is_empty(), !both[0].revents().is_empty()))
+    }
+
+    fn take_orders(&mut self) {
+        let mut orders = [0; 16];
+        match self.socket.read(&mut orders) {
+            Ok(0) => self.on_daemon_gone(),
+            Ok(count) => {
+                for order in &orders[..count] {
+                    if *order == Order::Kill as u8 {
+                        self.start_killing();
+                    } else if *order == Order::Terminate as u8 {
+                        procfs::terminate_descendants();
+                    }
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.on_daemon_gone(),
+        }
+    }
+
+    fn start_killing(&mut self) {
+        self.kill.get_or_insert(Kill { pause: KILL_PAUSES.0, deadline: None });
+    }
+
+    fn on_daemon_gone(&mut self) {
+        self.start_killing();
+        if let Some(kill) = &mut self.kill {
+            kill.deadline.get_or_insert_with(|| Instant::now() + LONE_KILL_TIME);
+        }
+    }
+
+    fn reap(&mut self) -> Left {
+        let mut ended = None;
+        let shell = self.shell;
+        let left = procfs::reap(|pid, status| {
+            if Some(pid.as_raw_nonzero().get()) == shell {
+                ended = Some(status);
+            }
+        });
+        if let Some(status) = ended {
+            self.shell = None;
+            self.report(exit_report(status));
+        }
+        if left { Left::Something } else { Left::Nothing }
+    }
+
+    fn report(&mut self, report: Report) {
+        if self.socket.write_all(&report.encode()).is_err() {
+            self.on_daemon_gone();
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Left {
+    Something,
+    Nothing,
+}
+
+fn exit_report(status: WaitStatus) -> Report {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Report::Exited(code),
+        (None, Some(signal)) => Report::Signaled(signal),
+        (None, None) => Report::Signaled(libc::SIGKILL),
+    }
+}
+
+/// Empties the descriptor that told of ended children; what ended is found out by waiting for it.
+pub(super) fn drain(signals: impl AsFd) {
+    let mut buffer = [0; 512];
+    while rustix::io::read(&signals, &mut buffer).is_ok_and(|count| count > 0) {}
+}

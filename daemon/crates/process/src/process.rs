@@ -1,0 +1,167 @@
+//! One running command.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    net::unix::pipe,
+};
+
+use crate::{
+    command::ExitStatus,
+    group::ProcessGroup,
+    scope::{Scope, State},
+    wire::Order,
+};
+
+/// How long to wait for killed processes to be gone. Only those in the middle of a disk or network wait, or of another
+/// user, are still there then; their scope goes on trying.
+pub(crate) const KILL_WAIT: Duration = Duration::from_secs(5);
+
+/// One command of a [`ProcessGroup`], with everything that it started.
+///
+/// Dropped while the command's own process runs, it kills all of it. Dropped later, it leaves what runs in the
+/// background to the group.
+#[derive(Debug)]
+pub struct Process {
+    /// What the command and everything that it started write, in the order in which they write it.
+    pub output: OutputPipe,
+    group: ProcessGroup,
+    watch: Watch,
+}
+
+/// The command of a [`Process`] without its output.
+#[derive(Debug, Clone)]
+pub(crate) struct Watch(Arc<Scope>);
+
+impl Process {
+    pub(crate) fn new(group: ProcessGroup, scope: Arc<Scope>, output: OutputPipe) -> Self {
+        Self { output, group, watch: Watch(scope) }
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// The process id of the command's own process, which leads a session of this id.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        self.watch.0.now().started
+    }
+
+    /// How the command's own process ended, if it has.
+    #[must_use]
+    pub fn exit(&self) -> Option<ExitStatus> {
+        self.watch.exit()
+    }
+
+    /// Waits for the command's own process to end; what it left in the background may still run. Cancel safe.
+    ///
+    /// If the process that watches the command is killed, so is the command, and this tells of a SIGKILL.
+    pub async fn wait(&self) -> ExitStatus {
+        self.watch.wait().await
+    }
+
+    /// Waits until neither the command nor anything that it started is left. Cancel safe.
+    pub async fn gone(&self) {
+        self.watch.gone().await;
+    }
+
+    /// Has the command and everything that it started killed, without waiting for it.
+    pub fn start_kill(&self) {
+        self.watch.start_kill();
+    }
+
+    /// Kills the command and everything that it started, and returns when they are gone.
+    ///
+    /// Returns after 5 seconds at the latest; processes that SIGKILL cannot end by then are logged.
+    /// Cancel safety: if dropped, the killing goes on.
+    pub async fn kill(&self) {
+        self.start_kill();
+        if tokio::time::timeout(KILL_WAIT, self.gone()).await.is_err() {
+            tracing::warn!(pid = self.pid(), "processes of a command survive SIGKILL");
+        }
+    }
+
+    /// Stops reading: what runs in the background stays in the group, and may go on writing into nowhere.
+    pub(crate) fn forget_output(&mut self) {
+        if let Some(receiver) = self.output.0.take() {
+            self.group.drain(OutputPipe::new(receiver));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.exit().is_none() {
+            self.start_kill();
+        }
+    }
+}
+
+impl Watch {
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.0
+    }
+
+    /// Waits until the command runs or cannot.
+    pub(crate) async fn launched(&self) -> State {
+        let settled = |state: &State| state.started.is_some() || state.failure.is_some() || state.gone;
+        // An error means that the monitor went with its runtime; the last state says what was known.
+        let _ = self.0.state().wait_for(settled).await;
+        self.0.now()
+    }
+
+    pub(crate) fn exit(&self) -> Option<ExitStatus> {
+        self.0.now().exit
+    }
+
+    pub(crate) async fn wait(&self) -> ExitStatus {
+        let _ = self.0.state().wait_for(|state| state.exit.is_some() || state.gone).await;
+        self.exit().unwrap_or(ExitStatus::signaled(libc::SIGKILL))
+    }
+
+    pub(crate) async fn gone(&self) {
+        self.0.gone().await;
+    }
+
+    pub(crate) fn start_kill(&self) {
+        self.0.order(Order::Kill);
+    }
+}
+
+/// The reading end of what a command writes.
+#[derive(Debug)]
+pub struct OutputPipe(Option<pipe::Receiver>);
+
+impl OutputPipe {
+    pub(crate) fn new(receiver: pipe::Receiver) -> Self {
+        Self(Some(receiver))
+    }
+
+    /// Reads what is there without waiting: 0 at the end, [`io::ErrorKind::WouldBlock`] when there is nothing now.
+    pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // Asks the pipe itself: the runtime may not yet know that there is something to read.
+        let Some(receiver) = &self.0 else { return Ok(0) };
+        Ok(rustix::io::read(receiver, buffer)?)
+    }
+}
+
+impl AsyncRead for OutputPipe {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Some(receiver) => Pin::new(receiver).poll_read(cx, buffer),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+}

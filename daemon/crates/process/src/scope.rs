@@ -1,0 +1,173 @@
+//! The daemon's view of one scope: what it reported, and how to tell it things.
+
+use std::{
+    os::fd::AsFd as _,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use rustix::net::SendFlags;
+use tokio::{
+    io::AsyncReadExt as _,
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::watch,
+};
+
+use crate::{
+    command::ExitStatus,
+    linux,
+    wire::{Order, Report, Stage},
+};
+
+/// What is known of a command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// The scope exists, as this process; from here on the command may have run.
+    pub(crate) scope: Option<i32>,
+    /// The command's own process.
+    pub(crate) started: Option<i32>,
+    /// Why the command could not start: where, and the system's error code.
+    pub(crate) failure: Option<(Stage, i32)>,
+    /// How the command's own process ended.
+    pub(crate) exit: Option<ExitStatus>,
+    /// Nothing of the command is left.
+    pub(crate) gone: bool,
+}
+
+/// One scope. When it is dropped, its end of the socket closes, which has the scope kill everything in it.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    socket: OwnedWriteHalf,
+    /// Whether the scope has its whole command; orders would be read as a part of it before.
+    complete: AtomicBool,
+    state: watch::Receiver<State>,
+}
+
+/// Reads a scope's reports until it ends.
+pub(crate) struct Monitor {
+    socket: OwnedReadHalf,
+    state: watch::Sender<State>,
+}
+
+impl Scope {
+    pub(crate) fn new(socket: UnixStream) -> (Self, Monitor) {
+        let (read, write) = socket.into_split();
+        let (sender, receiver) = watch::channel(State::default());
+        (
+            Self { socket: write, complete: AtomicBool::new(false), state: receiver },
+            Monitor { socket: read, state: sender },
+        )
+    }
+
+    /// Sends the scope its command. Cancel safety: none; a scope with half a command is to be dropped.
+    pub(crate) async fn send(&self, mut command: &[u8]) -> std::io::Result<()> {
+        while !command.is_empty() {
+            self.socket.writable().await?;
+            match self.socket.try_write(command) {
+                Ok(count) => command = &command[count..],
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.complete.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Tells the scope what to do with its processes; never waits.
+    pub(crate) fn order(&self, order: Order) {
+        let socket = self.socket.as_ref().as_fd();
+        if self.complete.load(Ordering::Acquire) {
+            // An error says that the scope has ended: there is nothing left to do.
+            let _ = rustix::net::send(socket, &[order as u8], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        } else {
+            // A scope without its command has started nothing, and ends when the socket does.
+            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+        }
+    }
+
+    /// What is known now, and later.
+    pub(crate) fn state(&self) -> watch::Receiver<State> {
+        self.state.clone()
+    }
+
+    pub(crate) fn now(&self) -> State {
+        *self.state.borrow()
+    }
+
+    /// Waits until nothing of the command is left.
+    pub(crate) async fn gone(&self) {
+        // The monitor sets `gone` before it ends; if it was dropped with its runtime there is nobody left to wait.
+        let _ = self.state.clone().wait_for(|state| state.gone).await;
+    }
+}
+
+impl Monitor {
+    /// Follows the scope to its end.
+    pub(crate) async fn run(mut self) {
+        let mut bytes = [0; Report::SIZE];
+        let mut empty = false;
+        while self.socket.read_exact(&mut bytes).await.is_ok() {
+            let Some(report) = Report::decode(bytes) else { break };
+            if let Report::Ready(pid) = report {
+                linux::Adopted::know(pid);
+            }
+            empty |= report == Report::Empty;
+            self.state.send_modify(|state| state.apply(report));
+        }
+        let state = *self.state.borrow();
+        if let Some(scope) = state.scope
+            && linux::Adopted::forget(scope)
+        {
+            off_thread(move || linux::Adopted::reap(scope)).await;
+        }
+        if !empty {
+            self.on_lost(state).await;
+        }
+        self.state.send_modify(|state| state.gone = true);
+    }
+
+    /// The scope was killed. The guard ends what that leaves; when the guard is gone too, this does.
+    async fn on_lost(&self, state: State) {
+        let Some(session) = state.started else { return };
+        tracing::warn!(session, "the process that watches a command was killed; killing what it watched");
+        let running = state.exit.is_none();
+        off_thread(move || {
+            // Once the shell has ended its number may be a stranger's.
+            if running {
+                linux::kill_session(session);
+            }
+            linux::Adopted::sweep();
+        })
+        .await;
+        if running {
+            self.state.send_modify(|state| state.exit = Some(ExitStatus::signaled(libc::SIGKILL)));
+        }
+    }
+}
+
+/// Does what may block where that is allowed.
+async fn off_thread(work: impl FnOnce() + Send + 'static) {
+    if let Err(error) = tokio::task::spawn_blocking(work).await {
+        tracing::warn!(%error, "cannot clean up after the process that watches a command");
+    }
+}
+
+impl State {
+    /// Whether the command, or something that it started, may be there.
+    pub(crate) fn is_running(&self) -> bool {
+        !self.gone && self.failure.is_none()
+    }
+
+    fn apply(&mut self, report: Report) {
+        match report {
+            Report::Ready(pid) => self.scope = Some(pid),
+            Report::Started(pid) => self.started = Some(pid),
+            Report::Failed(stage, errno) => self.failure = Some((stage, errno)),
+            Report::Exited(code) => self.exit = Some(ExitStatus::exited(code)),
+            Report::Signaled(signal) => self.exit = Some(ExitStatus::signaled(signal)),
+            Report::Empty => self.gone = true,
+        }
+    }
+}

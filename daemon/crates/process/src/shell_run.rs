@@ -1,0 +1,244 @@
+//! One shell command from start to end.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use tokio::{
+    io::AsyncReadExt as _,
+    select,
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    command::{CommandSpec, ExitStatus},
+    group::ProcessGroup,
+    process::{KILL_WAIT, Process},
+    shell::ShellError,
+};
+
+/// How long the output of a shell that has exited must be silent before nobody waits for more of it (tools.md, 3).
+const SILENCE: Duration = Duration::from_millis(100);
+
+/// Bytes that are read at once: what a pipe holds.
+const CHUNK: usize = 64 * 1024;
+
+/// Reads of a killed command's pipe: enough for all that it holds, even if it gives a page at a time.
+const READS_AFTER_KILL: usize = 16;
+
+/// A command for a shell.
+#[derive(Clone)]
+pub struct ShellCommand {
+    /// The shell; see [`crate::resolve_shell`].
+    pub shell: PathBuf,
+    /// What it runs, as one argument after `-c`.
+    pub command: String,
+    /// The working directory, absolute.
+    pub cwd: PathBuf,
+    /// The complete environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// When to kill it, with all that it started; `None` lets it run for ever.
+    pub timeout: Option<Duration>,
+    /// Fires when it is to be killed at once, with all that it started.
+    pub cancel: CancellationToken,
+}
+
+/// Why a command was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// Its token fired.
+    Aborted,
+    /// Its time was up.
+    TimedOut,
+}
+
+/// How a shell command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShellOutcome {
+    /// How the shell ended; `None` only when it could not be killed.
+    pub exit: Option<ExitStatus>,
+    /// Why the command was killed, if it was.
+    pub stopped: Option<Stopped>,
+    /// How long after its start the shell exited by itself, when it had done so before the command was stopped:
+    /// background processes then kept the command going.
+    pub shell_exited_after: Option<Duration>,
+    /// From the start to the end.
+    pub wall_time: Duration,
+}
+
+/// A shell command that runs. Dropping it kills the command, unless its shell has exited.
+///
+/// ```text
+/// let mut run = ShellRun::start(&group, command).await?;
+/// while let Some(chunk) = run.next().await { … }
+/// let outcome = run.finish();
+/// ```
+///
+/// It ends when the shell has exited and its output is closed. When background processes keep the output open, it ends
+/// once nothing came for 100 ms; they go on running in the group.
+#[derive(Debug)]
+pub struct ShellRun {
+    process: Process,
+    cancel: CancellationToken,
+    buffer: Vec<u8>,
+    started: Instant,
+    deadline: Option<Instant>,
+    output_open: bool,
+    exited: Option<(ExitStatus, Instant)>,
+    /// The last moment at which something happened that more output may follow.
+    last_news: Instant,
+    stop: Option<Stop>,
+    ended: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stop {
+    why: Stopped,
+    at: Instant,
+    /// Nothing of the command is left, or it is no use to wait longer.
+    over: bool,
+    /// Reads that are still granted after that. A process that we may not kill could write without end.
+    reads_left: usize,
+}
+
+enum News {
+    Stop(Stopped),
+    Exited(ExitStatus),
+    KillOver,
+    Read(usize),
+    Closed,
+    Silence,
+}
+
+impl ShellRun {
+    /// Starts `command` in `group`.
+    ///
+    /// # Errors
+    /// See [`ShellError`]. Cancel safety: if dropped, whatever was started is killed.
+    pub async fn start(group: &ProcessGroup, command: ShellCommand) -> Result<Self, ShellError> {
+        let ShellCommand { shell, command, cwd, env, timeout, cancel } = command;
+        let spec = CommandSpec { program: shell.into(), args: vec!["-c".into(), command.into()], cwd, env };
+        let process = group.spawn(spec).await?;
+        let started = Instant::now();
+        Ok(Self {
+            process,
+            cancel,
+            buffer: vec![0; CHUNK],
+            started,
+            // A time too far away to be told is as good as none.
+            deadline: timeout.and_then(|timeout| started.checked_add(timeout)),
+            output_open: true,
+            exited: None,
+            last_news: started,
+            stop: None,
+            ended: None,
+        })
+    }
+
+    /// The next piece of output, in the order in which it was written; `None` at the end. Cancel safe.
+    ///
+    /// A caller that is slow to ask again slows the command down: nothing piles up here.
+    pub async fn next(&mut self) -> Option<&[u8]> {
+        let count = loop {
+            if self.is_over() {
+                break self.read_rest();
+            }
+            match self.news().await {
+                News::Stop(why) => self.stop(why),
+                News::Exited(status) => {
+                    self.last_news = Instant::now();
+                    self.exited = Some((status, self.last_news));
+                }
+                News::KillOver => self.stop = self.stop.map(|stop| Stop { over: true, ..stop }),
+                News::Read(count) => {
+                    self.last_news = Instant::now();
+                    break count;
+                }
+                News::Closed => self.output_open = false,
+                // The runtime learns of new output a little late. If this task had no turn for a while, the time is up
+                // although there is something to read: only the pipe itself knows.
+                News::Silence => match self.process.output.try_read(&mut self.buffer) {
+                    Ok(count @ 1..) => {
+                        self.last_news = Instant::now();
+                        break count;
+                    }
+                    Ok(0) | Err(_) => self.detach(),
+                },
+            }
+        };
+        if count == 0 {
+            self.ended.get_or_insert_with(Instant::now);
+            return None;
+        }
+        Some(&self.buffer[..count])
+    }
+
+    /// How the shell ended, as far as [`ShellRun::next`] has noticed.
+    #[must_use]
+    pub fn shell_exit(&self) -> Option<ExitStatus> {
+        self.exited.map(|(status, _)| status)
+    }
+
+    /// How the command ended. To be called after [`ShellRun::next`] has returned `None`; a command that still runs is
+    /// killed by this.
+    #[must_use]
+    pub fn finish(self) -> ShellOutcome {
+        let exit = self.exited.map(|(status, _)| status).or_else(|| self.process.exit());
+        let before = |(_, at): &(ExitStatus, Instant)| self.stop.is_some_and(|stop| *at <= stop.at);
+        ShellOutcome {
+            exit,
+            stopped: self.stop.map(|stop| stop.why),
+            shell_exited_after: self.exited.filter(before).map(|(_, at)| at - self.started),
+            wall_time: self.ended.unwrap_or_else(Instant::now) - self.started,
+        }
+    }
+
+    /// Waits for the next thing to happen. The order counts: a flood of output delays none of the others.
+    async fn news(&mut self) -> News {
+        let (running, stopping) = (self.exited.is_none(), self.stop.is_some());
+        let deadline = self.deadline.unwrap_or(self.started);
+        let patience = self.stop.map_or(self.started, |stop| stop.at) + KILL_WAIT;
+        let watch = self.process.watch().clone();
+        select! {
+            biased;
+            () = self.cancel.cancelled(), if !stopping => News::Stop(Stopped::Aborted),
+            () = sleep_until(deadline), if !stopping && self.deadline.is_some() => News::Stop(Stopped::TimedOut),
+            status = watch.wait(), if running => News::Exited(status),
+            () = watch.gone(), if stopping => News::KillOver,
+            () = sleep_until(patience), if stopping => News::KillOver,
+            read = self.process.output.read(&mut self.buffer), if self.output_open => match read {
+                Ok(count @ 1..) => News::Read(count),
+                // A pipe that cannot be read has nothing more to give.
+                Ok(0) | Err(_) => News::Closed,
+            },
+            () = sleep_until(self.last_news + SILENCE), if !running && !stopping => News::Silence,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self.stop {
+            Some(stop) => stop.over,
+            None => self.exited.is_some() && !self.output_open,
+        }
+    }
+
+    fn stop(&mut self, why: Stopped) {
+        self.stop = Some(Stop { why, at: Instant::now(), over: false, reads_left: READS_AFTER_KILL });
+        self.process.start_kill();
+    }
+
+    /// Leaves the background processes that hold the output open to the group.
+    fn detach(&mut self) {
+        self.output_open = false;
+        self.process.forget_output();
+    }
+
+    /// What is in the pipe of a command that was stopped, without waiting for more.
+    fn read_rest(&mut self) -> usize {
+        let Some(stop) = self.stop.as_mut().filter(|stop| self.output_open && stop.reads_left > 0) else {
+            return 0;
+        };
+        stop.reads_left -= 1;
+        // An error is "nothing there now": somebody who could not be killed holds the pipe open.
+        self.process.output.try_read(&mut self.buffer).unwrap_or(0)
+    }
+}

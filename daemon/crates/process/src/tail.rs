@@ -1,0 +1,197 @@
+//! The output of a command: its end to show, all of it in a file.
+
+use std::path::{Path, PathBuf};
+
+use agentd_protocol::tool::Truncation;
+
+use crate::{
+    decode::Utf8Stream,
+    spill::Spill,
+    window::{MAX_BYTES, TailWindow},
+};
+
+/// Takes output of any length in bounded memory: shows its end, and keeps all of it in a file once it is long.
+///
+/// The file, `pi-bash-<16 hex digits>.log`, readable by its owner only, is made when there are more than 50 KiB (before
+/// or after decoding) or 2000 lines.
+#[derive(Debug)]
+pub struct OutputTail {
+    decoder: Utf8Stream,
+    window: TailWindow,
+    raw_bytes: u64,
+    spill: Spill,
+}
+
+/// Where the whole of an output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FullOutput<'a> {
+    /// Short enough to be shown whole.
+    Shown,
+    /// In this file.
+    File(&'a Path),
+    /// Lost, for this kind of reason: the file could not be made or written.
+    Lost(std::io::ErrorKind),
+}
+
+impl OutputTail {
+    /// No output yet; a file would be made in `temp_dir`.
+    #[must_use]
+    pub fn new(temp_dir: PathBuf) -> Self {
+        Self {
+            decoder: Utf8Stream::new(),
+            window: TailWindow::new(),
+            raw_bytes: 0,
+            spill: Spill::new(temp_dir),
+        }
+    }
+
+    /// Takes a piece of raw output, which goes to the file as it is, and returns what it decodes to.
+    pub async fn push<'a>(&mut self, bytes: &'a [u8]) -> std::borrow::Cow<'a, str> {
+        let text = self.decoder.push(bytes);
+        self.window.push(&text);
+        self.keep(bytes, bytes.len() as u64).await;
+        text
+    }
+
+    /// Takes a piece of output as text made from `raw_bytes` bytes; the text is what goes to the file.
+    ///
+    /// One output is given by this method or by [`OutputTail::push`], not by both.
+    pub async fn push_text(&mut self, text: &str, raw_bytes: usize) {
+        self.window.push(text);
+        self.keep(text.as_bytes(), raw_bytes as u64).await;
+    }
+
+    async fn keep(&mut self, bytes: &[u8], raw_bytes: u64) {
+        self.raw_bytes += raw_bytes;
+        self.spill.push(bytes).await;
+        if self.raw_bytes > MAX_BYTES as u64 || self.window.is_truncated() {
+            self.spill.open().await;
+        }
+    }
+
+    /// Ends the output; returns the text of a character that was cut off, which is counted already.
+    pub async fn finish(&mut self) -> &'static str {
+        let rest = self.decoder.finish();
+        self.window.push(rest);
+        self.keep(&[], 0).await;
+        self.spill.finish().await;
+        rest
+    }
+
+    /// The end of the output so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Truncation {
+        self.window.snapshot()
+    }
+
+    /// Where the whole of the output is. The file is complete after [`OutputTail::finish`].
+    #[must_use]
+    pub fn full_output(&self) -> FullOutput<'_> {
+        match (self.spill.path(), self.spill.failure()) {
+            (Some(path), _) => FullOutput::File(path),
+            (None, Some(error)) => FullOutput::Lost(error.kind()),
+            (None, None) => FullOutput::Shown,
+        }
+    }
+
+    /// Counts of the whole output.
+    #[must_use]
+    pub fn window(&self) -> &TailWindow {
+        &self.window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+
+    fn tail() -> (tempfile::TempDir, OutputTail) {
+        let dir = tempfile::tempdir().unwrap();
+        let tail = OutputTail::new(dir.path().into());
+        (dir, tail)
+    }
+
+    #[track_caller]
+    fn file(tail: &OutputTail) -> &Path {
+        match tail.full_output() {
+            FullOutput::File(path) => path,
+            other => panic!("no file but {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn short_output_makes_no_file() {
+        let (dir, mut tail) = tail();
+        tail.push(&[b'x'; MAX_BYTES]).await;
+        tail.finish().await;
+        assert_eq!(tail.full_output(), FullOutput::Shown);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn long_output_is_whole_in_a_private_file() {
+        let (_dir, mut tail) = tail();
+        let mut all = Vec::new();
+        for round in 0..3000u32 {
+            let piece = format!("line {round} \u{fffd}");
+            tail.push(piece.as_bytes()).await;
+            tail.push(b"\xff\r\n").await;
+            all.extend_from_slice(piece.as_bytes());
+            all.extend_from_slice(b"\xff\r\n");
+        }
+        tail.finish().await;
+        let path = file(&tail);
+        assert_eq!(fs::read(path).unwrap(), all);
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let hex = name.strip_prefix("pi-bash-").and_then(|name| name.strip_suffix(".log")).unwrap();
+        assert!(hex.len() == 16 && hex.bytes().all(|digit| digit.is_ascii_hexdigit()), "{name}");
+        assert_eq!(tail.snapshot().total_lines, 3000);
+    }
+
+    #[tokio::test]
+    async fn many_short_lines_make_a_file() {
+        let (_dir, mut tail) = tail();
+        tail.push("x\n".repeat(2001).as_bytes()).await;
+        tail.finish().await;
+        assert_eq!(fs::read_to_string(file(&tail)).unwrap(), "x\n".repeat(2001));
+    }
+
+    #[tokio::test]
+    async fn output_that_grows_by_decoding_makes_a_file() {
+        let (_dir, mut tail) = tail();
+        tail.push(&vec![0xff; MAX_BYTES / 2]).await;
+        tail.finish().await;
+        assert_eq!(fs::read(file(&tail)).unwrap(), vec![0xff; MAX_BYTES / 2]);
+    }
+
+    #[tokio::test]
+    async fn raw_bytes_count_when_text_is_given() {
+        let (_dir, mut tail) = tail();
+        tail.push_text("little", MAX_BYTES + 1).await;
+        tail.finish().await;
+        assert_eq!(fs::read_to_string(file(&tail)).unwrap(), "little");
+        assert!(!tail.snapshot().truncated);
+    }
+
+    #[tokio::test]
+    async fn a_missing_folder_loses_the_file_and_not_the_end() {
+        let mut tail = OutputTail::new("/nonexistent/folder".into());
+        tail.push(&[b'x'; MAX_BYTES + 1]).await;
+        tail.push(b"end").await;
+        tail.finish().await;
+        assert_eq!(tail.full_output(), FullOutput::Lost(std::io::ErrorKind::NotFound));
+        assert!(tail.snapshot().content.ends_with("xend"));
+    }
+
+    #[tokio::test]
+    async fn a_cut_character_at_the_end_is_shown_as_replaced() {
+        let (_dir, mut tail) = tail();
+        tail.push(b"a\xe6\xbc").await;
+        assert_eq!(tail.snapshot().content, "a");
+        assert_eq!(tail.finish().await, "\u{fffd}");
+        assert_eq!(tail.snapshot().content, "a\u{fffd}");
+    }
+}

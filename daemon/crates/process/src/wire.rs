@@ -1,0 +1,203 @@
+//! The bytes between the daemon and a scope. Both ends are always the same build, so there are no versions.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::PathBuf,
+};
+
+use crate::command::{CommandSpec, SpawnError};
+
+/// What a scope is told after its command is running, a byte each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Order {
+    /// Ask everything below to end.
+    Terminate = b't',
+    /// Kill everything below, until nothing is left.
+    Kill = b'k',
+}
+
+/// What could not be done to start a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Preparing the scope itself.
+    Scope,
+    /// Entering the working directory.
+    WorkingDirectory,
+    /// Executing the program.
+    Program,
+}
+
+/// What a scope tells the daemon: [`Report::SIZE`] bytes each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The scope exists, as this process, and is about to read its command. Before this, nothing can have run.
+    Ready(i32),
+    /// The command runs, with this process id.
+    Started(i32),
+    /// The command could not be started; the number is the system's error code.
+    Failed(Stage, i32),
+    /// The command's own process exited by itself with this code.
+    Exited(i32),
+    /// The command's own process was ended by this signal.
+    Signaled(i32),
+    /// Neither the command nor anything that it started is left.
+    Empty,
+}
+
+impl Report {
+    /// Bytes of one report.
+    pub(crate) const SIZE: usize = 5;
+
+    pub(crate) fn encode(self) -> [u8; Self::SIZE] {
+        let (tag, value) = match self {
+            Self::Ready(pid) => (b'r', pid),
+            Self::Started(pid) => (b's', pid),
+            Self::Failed(Stage::Scope, errno) => (b'f', errno),
+            Self::Failed(Stage::WorkingDirectory, errno) => (b'w', errno),
+            Self::Failed(Stage::Program, errno) => (b'p', errno),
+            Self::Exited(code) => (b'x', code),
+            Self::Signaled(signal) => (b'n', signal),
+            Self::Empty => (b'e', 0),
+        };
+        let value = value.to_ne_bytes();
+        [tag, value[0], value[1], value[2], value[3]]
+    }
+
+    /// Reads a report; `None` for bytes that no scope writes.
+    pub(crate) fn decode(bytes: [u8; Self::SIZE]) -> Option<Self> {
+        let [tag, a, b, c, d] = bytes;
+        let value = i32::from_ne_bytes([a, b, c, d]);
+        Some(match tag {
+            b'r' => Self::Ready(value),
+            b's' => Self::Started(value),
+            b'f' => Self::Failed(Stage::Scope, value),
+            b'w' => Self::Failed(Stage::WorkingDirectory, value),
+            b'p' => Self::Failed(Stage::Program, value),
+            b'x' => Self::Exited(value),
+            b'n' => Self::Signaled(value),
+            b'e' => Self::Empty,
+            _ => return None,
+        })
+    }
+}
+
+/// Writes `command` as what a scope reads: the length of the rest in 8 bytes, then counted strings.
+///
+/// # Errors
+/// [`SpawnError::NulByte`] when a string could not be passed to a process.
+pub(crate) fn encode_command(command: &CommandSpec) -> Result<Vec<u8>, SpawnError> {
+    let mut out = vec![0; 8];
+    put(&mut out, command.cwd.as_os_str(), "working directory")?;
+    put(&mut out, &command.program, "program")?;
+    put_count(&mut out, command.args.len());
+    for argument in &command.args {
+        put(&mut out, argument, "arguments")?;
+    }
+    put_count(&mut out, command.env.len());
+    for (name, value) in &command.env {
+        put(&mut out, name, "environment")?;
+        put(&mut out, value, "environment")?;
+    }
+    let length = (out.len() - 8) as u64;
+    out[..8].copy_from_slice(&length.to_ne_bytes());
+    Ok(out)
+}
+
+/// Reads back what [`encode_command`] wrote, without the length; `None` when the bytes are something else.
+pub(crate) fn decode_command(bytes: &[u8]) -> Option<CommandSpec> {
+    let mut rest = bytes;
+    let cwd = PathBuf::from(take(&mut rest)?);
+    let program = take(&mut rest)?;
+    let args = (0..take_count(&mut rest)?).map(|_| take(&mut rest)).collect::<Option<_>>()?;
+    let env = (0..take_count(&mut rest)?)
+        .map(|_| Some((take(&mut rest)?, take(&mut rest)?)))
+        .collect::<Option<_>>()?;
+    rest.is_empty().then_some(CommandSpec { program, args, cwd, env })
+}
+
+fn put(out: &mut Vec<u8>, text: &OsStr, part: &'static str) -> Result<(), SpawnError> {
+    let bytes = text.as_bytes();
+    if memchr::memchr(0, bytes).is_some() {
+        return Err(SpawnError::NulByte { part });
+    }
+    put_count(out, bytes.len());
+    out.extend_from_slice(bytes);
+    Ok(())
+}
+
+fn put_count(out: &mut Vec<u8>, count: usize) {
+    out.extend_from_slice(&(count as u64).to_ne_bytes());
+}
+
+fn take(rest: &mut &[u8]) -> Option<OsString> {
+    let length = take_count(rest)?;
+    let (text, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(OsString::from_vec(text.to_vec()))
+}
+
+fn take_count(rest: &mut &[u8]) -> Option<usize> {
+    let (count, after) = rest.split_first_chunk::<8>()?;
+    *rest = after;
+    usize::try_from(u64::from_ne_bytes(*count)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text() -> impl Strategy<Value = OsString> {
+        proptest::collection::vec(1u8..=255, 0..20).prop_map(OsString::from_vec)
+    }
+
+    proptest! {
+        #[test]
+        fn a_command_comes_back_as_it_was(
+            program in text(),
+            cwd in text(),
+            args in proptest::collection::vec(text(), 0..5),
+            env in proptest::collection::vec((text(), text()), 0..5),
+        ) {
+            let command = CommandSpec { program, args, cwd: cwd.into(), env };
+            let bytes = encode_command(&command).expect("no NUL bytes");
+            prop_assert_eq!(u64::from_ne_bytes(bytes[..8].try_into().unwrap()), (bytes.len() - 8) as u64);
+            prop_assert_eq!(decode_command(&bytes[8..]), Some(command));
+            prop_assert_eq!(decode_command(&bytes[8..bytes.len() - 1]), None, "a torn command is refused");
+        }
+
+        #[test]
+        fn a_report_comes_back_as_it_was(value: i32, kind in 0..8) {
+            let report = match kind {
+                0 => Report::Ready(value),
+                1 => Report::Started(value),
+                2 => Report::Failed(Stage::Scope, value),
+                3 => Report::Failed(Stage::WorkingDirectory, value),
+                4 => Report::Failed(Stage::Program, value),
+                5 => Report::Exited(value),
+                6 => Report::Signaled(value),
+                _ => Report::Empty,
+            };
+            prop_assert_eq!(Report::decode(report.encode()), Some(report));
+        }
+    }
+
+    #[test]
+    fn a_nul_byte_is_refused_by_its_place() {
+        let command = CommandSpec {
+            program: "sh".into(),
+            args: vec!["-c".into(), "a\0b".into()],
+            cwd: "/".into(),
+            env: Vec::new(),
+        };
+        assert!(matches!(encode_command(&command), Err(SpawnError::NulByte { part: "arguments" })));
+    }
+
+    #[test]
+    fn unknown_reports_are_refused() {
+        assert_eq!(Report::decode([b'?', 0, 0, 0, 0]), None);
+    }
+}

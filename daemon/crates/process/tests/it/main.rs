@@ -1,0 +1,9 @@
+//! Processes for real: every test starts a guard of its own.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on is to fail there")]
+
+mod fixture;
+mod guard_loss;
+mod output;
+mod shell_run;
+mod spawn;
+mod trees;

@@ -1,0 +1,270 @@
+//! The loop that owns a session: the only writer of its file, the only source of its events.
+//!
+//! It waits for the disk and for room in the feed, never for a model, a process or a client: those work in tasks of
+//! their own and send steps.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use agentd_agent::HostError;
+use agentd_protocol::{
+    Json,
+    command::{Accepted, Disposition, PromptParams},
+    error::{ErrorCode, Failure},
+    event::{AgentSettled, Event},
+    message::Message as TranscriptMessage,
+};
+use bytes::Bytes;
+use futures::FutureExt;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
+
+use crate::{
+    choice::Chooser,
+    feed::Feed,
+    handle::{AbortSwitch, Message},
+    journal::Journal,
+    queues::SessionQueues,
+    reply::{Reply, encode},
+    run::Prompt,
+    run_slot::RunSlot,
+    shared::Shared,
+    step::{STEPS_AT_ONCE, Snapshot, Step},
+    user_bash::UserBash,
+};
+
+/// How long background processes of a closing session have between SIGTERM and SIGKILL.
+const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
+
+/// How many commands are taken before running work gets its turn again.
+const COMMANDS_AT_ONCE: usize = 16;
+
+/// A session, as its own task sees it. The fields are the concerns; the command families in the sibling modules work
+/// on them.
+pub(crate) struct Actor {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) feed: Feed,
+    pub(crate) journal: Journal,
+    pub(crate) queues: SessionQueues,
+    pub(crate) chooser: Chooser,
+    pub(crate) run: RunSlot,
+    pub(crate) user_bash: UserBash,
+    pub(crate) abort: AbortSwitch,
+    pub(crate) steps: mpsc::Sender<Step>,
+    /// The run and the user's commands.
+    pub(crate) tasks: JoinSet<()>,
+    /// Who waits for the session to be idle.
+    pub(crate) idle_waiters: Vec<oneshot::Sender<()>>,
+    /// Set once the session takes no new work.
+    pub(crate) closing: bool,
+}
+
+impl Actor {
+    /// Works until the session is closed.
+    pub(crate) async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Message>,
+        mut steps: mpsc::Receiver<Step>,
+        closing: tokio_util::sync::CancellationToken,
+    ) {
+        let mut taken_steps = Vec::with_capacity(STEPS_AT_ONCE);
+        let mut taken_commands = Vec::with_capacity(COMMANDS_AT_ONCE);
+        loop {
+            // Listeners that take nothing hold the session up here, and nowhere else. A session that is being closed
+            // does not wait for them.
+            if !closing.is_cancelled() && !self.feed.has_room() {
+                tokio::select! {
+                    () = self.feed.room() => {}
+                    () = closing.cancelled() => {}
+                }
+            }
+            // Unbiased: neither a flood of commands nor a fast model keeps the other waiting. An abort needs no
+            // precedence here, it goes by the switch.
+            tokio::select! {
+                count = inbox.recv_many(&mut taken_commands, COMMANDS_AT_ONCE) => {
+                    if count == 0 {
+                        break;
+                    }
+                }
+                _ = steps.recv_many(&mut taken_steps, STEPS_AT_ONCE) => {}
+                Some(_) = self.tasks.join_next() => {}
+            }
+            for message in taken_commands.drain(..) {
+                match message {
+                    Message::Command(command, reply) => self.on_command(*command, reply).await,
+                    Message::WhenIdle(done) => self.when_idle(done),
+                    Message::Close(done) => {
+                        self.close(&mut steps).await;
+                        let _ = done.send(());
+                        return;
+                    }
+                }
+            }
+            self.on_steps(&mut taken_steps).await;
+        }
+        self.close(&mut steps).await;
+    }
+
+    /// Takes steps in order; the events among them go out together.
+    async fn on_steps(&mut self, steps: &mut Vec<Step>) {
+        let mut events: Vec<Bytes> = Vec::new();
+        for step in steps.drain(..) {
+            if let Step::Publish(line) | Step::BashOutput { event: line } = step {
+                events.push(line);
+                continue;
+            }
+            self.feed.publish(events.drain(..));
+            self.on_step(step).await;
+        }
+        if !events.is_empty() {
+            self.feed.publish(events);
+        }
+    }
+
+    async fn on_step(&mut self, step: Step) {
+        match step {
+            Step::Publish(line) | Step::BashOutput { event: line } => self.feed.publish([line]),
+            Step::Store { message, event, stored } => {
+                let result = self.store(message, event).await;
+                let _ = stored.send(result);
+            }
+            Step::Next { kind, reply } => {
+                let _ = reply.send(self.queues.next(kind));
+            }
+            Step::Deliver { ticket, reply } => {
+                let _ = reply.send(self.queues.deliver(ticket, &self.feed));
+            }
+            Step::Context { reply } => {
+                let snapshot =
+                    Snapshot { messages: self.journal.messages().to_vec(), choice: self.chooser.current() };
+                let _ = reply.send(snapshot);
+            }
+            Step::Accepted => self.on_accepted().await,
+            Step::Refused(failure) => self.on_refused(failure),
+            Step::Started(line) => {
+                self.run.begin();
+                self.feed.publish([line]);
+            }
+            Step::Ended(line) => {
+                self.run.end();
+                self.feed.publish([line]);
+            }
+            Step::Settled => self.on_settled().await,
+            Step::BashEnded(end) => self.on_bash_end(*end).await,
+        }
+    }
+
+    /// Stores a message; then says so.
+    async fn store(&mut self, message: Json<TranscriptMessage>, event: Bytes) -> Result<(), HostError> {
+        self.journal
+            .append_told(message)
+            .await
+            .map_err(|error| HostError::NotStored(error.to_string()))?;
+        self.feed.publish([event]);
+        Ok(())
+    }
+
+    /// Publishes an event of the actor's own.
+    pub(crate) fn publish(&self, event: &Event) {
+        match encode(event) {
+            Ok(line) => self.feed.publish([line]),
+            Err(error) => tracing::error!(%error, event = event.name(), "cannot write an event"),
+        }
+    }
+
+    /// Starts the run of a prompt. Its checks are part of the run: they read files and may run commands.
+    pub(crate) fn start_run(&mut self, prompt: Prompt, reply: Reply) {
+        let cancel = self.run.start(reply);
+        self.abort.arm(cancel.clone());
+        let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
+        self.tasks.spawn(async move {
+            let run = crate::run::drive(shared, steps.clone(), prompt, cancel);
+            if AssertUnwindSafe(run).catch_unwind().await.is_err() {
+                tracing::error!("a run panicked");
+                // The actor may be gone too; then nobody waits for the run.
+                let _ = steps.send(Step::Settled).await;
+            }
+        });
+    }
+
+    async fn on_accepted(&mut self) {
+        self.store_bash_messages().await;
+        if let Some(reply) = self.run.accept() {
+            reply.data(&self.feed, Accepted { disposition: Disposition::Started });
+        }
+    }
+
+    /// The prompt failed its checks: there was no run, and no event says otherwise.
+    fn on_refused(&mut self, failure: Failure) {
+        let Some(finished) = self.run.finish() else { return };
+        self.abort.disarm();
+        if let Some(reply) = finished.reply {
+            reply.fail(&self.feed, failure);
+        }
+        self.after_run(finished.aborting, finished.waiting);
+    }
+
+    async fn on_settled(&mut self) {
+        self.store_bash_messages().await;
+        // Idle first: whoever asks once the event is out must be told so.
+        let Some(finished) = self.run.finish() else { return };
+        self.abort.disarm();
+        if let Some(reply) = finished.reply {
+            reply.fail(&self.feed, Failure::new(ErrorCode::Internal, "The run broke down before it began"));
+        }
+        self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
+        self.after_run(finished.aborting, finished.waiting);
+    }
+
+    /// Answers who waited for the end of a run, and starts what waited for it.
+    fn after_run(&mut self, aborting: Vec<Reply>, waiting: Vec<(PromptParams, Reply)>) {
+        for reply in aborting {
+            reply.done(&self.feed);
+        }
+        for (params, reply) in waiting {
+            self.prompt(params, reply);
+        }
+        self.tell_idle();
+    }
+
+    /// Tells who waits for the session to be idle, if it is.
+    pub(crate) fn tell_idle(&mut self) {
+        if self.is_idle() {
+            for waiter in self.idle_waiters.drain(..) {
+                // Whoever waited may have left.
+                let _ = waiter.send(());
+            }
+        }
+    }
+
+    /// Ends everything that works for the session, and stores how it ended.
+    async fn close(&mut self, steps: &mut mpsc::Receiver<Step>) {
+        self.closing = true;
+        self.run.cancel();
+        self.user_bash.abort_all();
+        while !self.is_idle() {
+            match steps.recv().await {
+                Some(step) => self.on_step(step).await,
+                None => break,
+            }
+        }
+        while self.tasks.join_next().await.is_some() {}
+        self.shared.processes.terminate(BACKGROUND_GRACE).await;
+        self.tell_idle();
+        self.feed.close();
+    }
+
+    fn when_idle(&mut self, done: oneshot::Sender<()>) {
+        if self.is_idle() {
+            let _ = done.send(());
+        } else {
+            self.idle_waiters.push(done);
+        }
+    }
+
+    /// Whether nothing works for the session.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.run.is_active() && !self.user_bash.is_active()
+    }
+}

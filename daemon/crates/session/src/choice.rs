@@ -1,0 +1,79 @@
+//! Which model a session uses and how hard it thinks. Pure: the commands around it are in [`crate::models`], the rules
+//! of choosing in `agentd_config::models`.
+
+use std::sync::Arc;
+
+use agentd_config::models::ScopedModel;
+use agentd_protocol::model::{Model, ThinkingLevel};
+
+/// The model and the level that the next request uses.
+#[derive(Debug, Clone)]
+pub(crate) struct Choice {
+    pub(crate) model: Arc<Model>,
+    pub(crate) level: ThinkingLevel,
+}
+
+/// The choice, and what `cycle_model` goes through.
+pub(crate) struct Chooser {
+    current: Choice,
+    /// Empty: all available models.
+    scope: Vec<ScopedModel>,
+}
+
+impl Chooser {
+    pub(crate) fn new(current: Choice, scope: Vec<ScopedModel>) -> Self {
+        Self { current, scope }
+    }
+
+    pub(crate) fn current(&self) -> Choice {
+        self.current.clone()
+    }
+
+    pub(crate) fn scope(&self) -> &[ScopedModel] {
+        &self.scope
+    }
+
+    /// The level that the scope pins for a model.
+    pub(crate) fn pinned(&self, model: &Model) -> Option<ThinkingLevel> {
+        let same = |scoped: &&ScopedModel| scoped.model.provider == model.provider && scoped.model.id == model.id;
+        self.scope.iter().find(same)?.level
+    }
+
+    pub(crate) fn set(&mut self, choice: Choice) {
+        self.current = choice;
+    }
+
+    /// The levels to choose from: those of the model; all where there is no model.
+    pub(crate) fn levels(&self) -> Vec<ThinkingLevel> {
+        if self.current.model.is_placeholder() {
+            return ThinkingLevel::ALL.to_vec();
+        }
+        self.current.model.thinking_levels()
+    }
+
+    /// The level after the current one, round and round; `None` where there is nothing to choose.
+    pub(crate) fn next_level(&self) -> Option<ThinkingLevel> {
+        if !self.current.model.reasoning {
+            return None;
+        }
+        let levels = self.current.model.thinking_levels();
+        let at = levels.iter().position(|level| *level == self.current.level);
+        levels.get(at.map_or(0, |at| (at + 1) % levels.len())).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_go_round() {
+        let model = |reasoning| Arc::new(Model { id: "a".into(), reasoning, ..Model::placeholder() });
+        let chooser = |reasoning, level| Chooser::new(Choice { model: model(reasoning), level }, Vec::new());
+        assert_eq!(chooser(true, ThinkingLevel::High).next_level(), Some(ThinkingLevel::Off));
+        assert_eq!(chooser(true, ThinkingLevel::Off).next_level(), Some(ThinkingLevel::Minimal));
+        assert_eq!(chooser(false, ThinkingLevel::Off).next_level(), None);
+        let none = Choice { model: Arc::new(Model::placeholder()), level: ThinkingLevel::Off };
+        assert_eq!(Chooser::new(none, Vec::new()).levels().len(), 7);
+    }
+}

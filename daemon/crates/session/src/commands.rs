@@ -1,0 +1,183 @@
+//! The commands of a session: one line each here, one function each in the module of their family.
+
+use agentd_agent::queue::QueueKind;
+use agentd_protocol::{
+    command::{
+        Accepted, BashParams, Command, Disposition, GetEntriesParams, Levels, Messages, PromptParams,
+        QueueModeParams, QueueParams, SetSessionNameParams, StreamingBehavior,
+    },
+    error::{ErrorCode, Failure},
+    event::{Event, SessionInfoChanged},
+    session::SessionState,
+};
+
+use crate::{actor::Actor, reply::Reply, run::Prompt};
+
+impl Actor {
+    /// Does a command, or starts what will answer it.
+    pub(crate) async fn on_command(&mut self, command: Command, reply: Reply) {
+        match command {
+            Command::Prompt(params) => self.prompt(params, reply),
+            Command::Steer(params) => self.queue(QueueKind::Steering, params, reply),
+            Command::FollowUp(params) => self.queue(QueueKind::FollowUp, params, reply),
+            Command::Abort(_) => self.abort(reply),
+            Command::ClearQueue(_) => self.clear_queue(reply),
+            Command::GetState(_) => self.get_state(reply),
+            Command::GetMessages(_) => self.get_messages(reply),
+            Command::GetEntries(params) => self.get_entries(&params, reply),
+            Command::GetLastAssistantText(_) => reply.data(&self.feed, self.journal.last_text()),
+            Command::GetSessionStats(_) => self.get_stats(reply),
+            Command::SetModel(params) => self.set_model(params, reply).await,
+            Command::CycleModel(_) => self.cycle_model(reply).await,
+            Command::GetAvailableModels(_) => self.get_available_models(reply).await,
+            Command::SetThinkingLevel(params) => self.set_thinking_level(&params, reply).await,
+            Command::CycleThinkingLevel(_) => self.cycle_thinking_level(reply).await,
+            Command::GetAvailableThinkingLevels(_) => self.get_thinking_levels(reply),
+            Command::SetSteeringMode(params) => self.set_mode(QueueKind::Steering, params, reply).await,
+            Command::SetFollowUpMode(params) => self.set_mode(QueueKind::FollowUp, params, reply).await,
+            Command::Bash(params) => self.bash(params, reply),
+            Command::AbortBash(_) => self.abort_bash(reply),
+            Command::SetSessionName(params) => self.set_name(&params, reply).await,
+            // A session cannot replace itself: the connection does it, and sends none of these on.
+            Command::NewSession(_) => {
+                let text = "new_session is for the connection, not for the session";
+                reply.fail(&self.feed, Failure::new(ErrorCode::Internal, text));
+            }
+        }
+    }
+
+    /// Starts a run, queues the message, or says why neither.
+    pub(crate) fn prompt(&mut self, params: PromptParams, reply: Reply) {
+        if self.closing {
+            return reply.fail(&self.feed, shutting_down());
+        }
+        if self.run.is_ending() {
+            if let Some((params, reply)) = self.run.wait(params, reply) {
+                self.start_run(prompt(params), reply);
+            }
+            return;
+        }
+        if !self.run.is_active() {
+            return self.start_run(prompt(params), reply);
+        }
+        let kind = match params.streaming_behavior {
+            Some(StreamingBehavior::Steer) => QueueKind::Steering,
+            Some(StreamingBehavior::FollowUp) => QueueKind::FollowUp,
+            None => {
+                let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue \
+                            the message.";
+                return reply.fail(&self.feed, Failure::new(ErrorCode::Busy, text));
+            }
+        };
+        let params = QueueParams { message: params.message, images: params.images };
+        self.queue(kind, params, reply);
+    }
+
+    fn queue(&mut self, kind: QueueKind, params: QueueParams, reply: Reply) {
+        if self.closing {
+            return reply.fail(&self.feed, shutting_down());
+        }
+        let images = params.images.into_iter().map(Into::into).collect();
+        self.queues.push(kind, params.message, images, &self.feed);
+        reply.data(&self.feed, Accepted { disposition: Disposition::Queued });
+    }
+
+    /// Answered when the run has settled; at once when there is none.
+    fn abort(&mut self, reply: Reply) {
+        if let Some(reply) = self.run.abort(reply) {
+            reply.done(&self.feed);
+        }
+    }
+
+    fn clear_queue(&mut self, reply: Reply) {
+        let cleared = self.queues.clear(&self.feed);
+        reply.data(&self.feed, cleared);
+    }
+
+    fn get_state(&self, reply: Reply) {
+        let choice = self.chooser.current();
+        let (steering_mode, follow_up_mode) = self.queues.modes();
+        let state = SessionState {
+            model: (*choice.model).clone(),
+            thinking_level: choice.level,
+            is_streaming: self.run.is_active(),
+            is_compacting: false,
+            steering_mode,
+            follow_up_mode,
+            session_file: self.journal.file().map(|path| path.display().to_string()),
+            session_id: self.shared.session_id.clone(),
+            session_name: self.journal.name(),
+            auto_compaction_enabled: self.shared.auto_compaction,
+            message_count: self.journal.messages().len() as u64,
+            pending_message_count: self.queues.len() as u64,
+        };
+        reply.data(&self.feed, state);
+    }
+
+    fn get_messages(&self, reply: Reply) {
+        reply.data(&self.feed, Messages { messages: self.journal.messages().to_vec() });
+    }
+
+    fn get_entries(&self, params: &GetEntriesParams, reply: Reply) {
+        let entries = self.journal.entries(params.since.as_deref()).ok_or_else(|| {
+            let since = params.since.as_deref().unwrap_or_default();
+            Failure::new(ErrorCode::NotFound, format!("Entry not found: {since}"))
+        });
+        reply.result(&self.feed, entries.and_then(|entries| entries));
+    }
+
+    fn get_stats(&mut self, reply: Reply) {
+        let window = self.chooser.current().model.context_window;
+        reply.data(&self.feed, self.journal.stats(window));
+    }
+
+    fn get_thinking_levels(&self, reply: Reply) {
+        reply.data(&self.feed, Levels { levels: self.chooser.levels() });
+    }
+
+    /// The mode counts at once, also when it cannot be saved; that is then said.
+    async fn set_mode(&mut self, kind: QueueKind, params: QueueModeParams, reply: Reply) {
+        self.queues.set_mode(kind, params.mode);
+        let key = match kind {
+            QueueKind::Steering => "steeringMode",
+            QueueKind::FollowUp => "followUpMode",
+        };
+        let saved = self.shared.save_setting(key, &params.mode).await;
+        reply.outcome(&self.feed, saved);
+    }
+
+    async fn set_name(&mut self, params: &SetSessionNameParams, reply: Reply) {
+        let name = params.name.trim();
+        if name.is_empty() {
+            let text = "Session name cannot be empty";
+            return reply.fail(&self.feed, Failure::new(ErrorCode::InvalidField, text));
+        }
+        match self.journal.set_name(name).await {
+            Ok(()) => {
+                self.publish(&Event::from(SessionInfoChanged { name: self.journal.name() }));
+                reply.done(&self.feed);
+            }
+            Err(failure) => reply.fail(&self.feed, failure),
+        }
+    }
+
+    fn bash(&mut self, params: BashParams, reply: Reply) {
+        if self.closing {
+            return reply.fail(&self.feed, shutting_down());
+        }
+        self.start_bash(params, reply);
+    }
+
+    fn abort_bash(&mut self, reply: Reply) {
+        self.user_bash.abort_all();
+        reply.done(&self.feed);
+    }
+}
+
+fn prompt(params: PromptParams) -> Prompt {
+    Prompt { text: params.message, images: params.images.into_iter().map(Into::into).collect() }
+}
+
+fn shutting_down() -> Failure {
+    Failure::new(ErrorCode::ShuttingDown, "The session is closing and takes no new work.")
+}

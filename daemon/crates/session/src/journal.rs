@@ -1,0 +1,133 @@
+//! The session's transcript: the tree in memory, the context that follows from it, the file behind it.
+//!
+//! An entry goes to disk first, on a blocking thread, and into the tree when that worked.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use agentd_protocol::{
+    Json,
+    command::{Entries, LastText},
+    entry::{EntryBody, SessionEntry},
+    error::{ErrorCode, Failure},
+    message::Message,
+    session::SessionStats,
+};
+use agentd_store::{
+    Context, Entry, NewEntry, OpenSession, SessionTree, SessionWriter, StatsCounter, StoreError,
+};
+
+use crate::clock::now_ms;
+
+/// The transcript of a live session.
+pub(crate) struct Journal {
+    tree: SessionTree,
+    context: Context,
+    stats: StatsCounter,
+    /// Only ever locked on the blocking thread of the one append that is under way.
+    writer: Arc<Mutex<SessionWriter>>,
+    file: Option<PathBuf>,
+}
+
+impl Journal {
+    pub(crate) fn new(session: OpenSession) -> Self {
+        let OpenSession { tree, writer, .. } = session;
+        let file = writer.path().map(Path::to_owned);
+        Self { context: Context::new(&tree), tree, stats: StatsCounter::default(), writer: Arc::new(Mutex::new(writer)), file }
+    }
+
+    /// The session file, which appears with the first run.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    pub(crate) fn name(&self) -> Option<String> {
+        self.tree.name().map(str::to_owned)
+    }
+
+    /// The messages of the context.
+    pub(crate) fn messages(&self) -> &[Json<Message>] {
+        self.context.messages()
+    }
+
+    /// The entries after one, or all; `None` when there is no such entry.
+    pub(crate) fn entries(&self, since: Option<&str>) -> Option<Result<Entries, Failure>> {
+        let entries: Result<Vec<Json<SessionEntry>>, StoreError> =
+            self.tree.since(since)?.iter().map(Entry::json).collect();
+        let leaf_id = self.tree.leaf_id().map(str::to_owned);
+        Some(entries.map(|entries| Entries { entries, leaf_id }).map_err(|error| store_failure(&error)))
+    }
+
+    /// The text of the last answer that has any.
+    pub(crate) fn last_text(&self) -> LastText {
+        let text = self.messages().iter().rev().find_map(|message| match message.get()? {
+            Message::Assistant(answer) => Some(answer.text().trim().to_owned()).filter(|text| !text.is_empty()),
+            _ => None,
+        });
+        LastText { text }
+    }
+
+    /// Counts over all entries, and how full a context window of that size is.
+    pub(crate) fn stats(&mut self, context_window: u64) -> SessionStats {
+        let window = (context_window > 0).then_some(context_window);
+        self.stats.stats(&self.tree, &self.context, self.file.as_deref(), window)
+    }
+
+    /// Adds a message that is told of afterwards. A run's first message, of whatever role, already makes the file, so that
+    /// nobody is told of a message that is not on disk.
+    pub(crate) async fn append_told(&mut self, message: Json<Message>) -> Result<(), StoreError> {
+        self.add(NewEntry::message(message), true).await
+    }
+
+    /// Adds a message that no event tells of.
+    pub(crate) async fn append_message(&mut self, message: Json<Message>) -> Result<(), StoreError> {
+        self.add(NewEntry::message(message), false).await
+    }
+
+    /// Adds another kind of entry. It waits in memory as long as there is no file.
+    pub(crate) async fn append(&mut self, body: &EntryBody) -> Result<(), Failure> {
+        let entry = NewEntry::from_body(body).map_err(|error| store_failure(&error))?;
+        self.add(entry, false).await.map_err(|error| store_failure(&error))
+    }
+
+    pub(crate) async fn set_name(&mut self, name: &str) -> Result<(), Failure> {
+        self.add(NewEntry::session_info(name), false).await.map_err(|error| store_failure(&error))
+    }
+
+    async fn add(&mut self, new: NewEntry, make_file: bool) -> Result<(), StoreError> {
+        let entry = self.tree.prepare(new, now_ms());
+        let writer = Arc::clone(&self.writer);
+        let written = tokio::task::spawn_blocking(move || {
+            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            writer.append(&entry)?;
+            if make_file && !writer.is_on_disk() && writer.path().is_some() {
+                writer.create_now()?;
+            }
+            Ok(entry)
+        });
+        let entry = written.await.unwrap_or_else(|error| Err(interrupted(self.file.as_deref(), error)))?;
+        self.tree.push(entry);
+        self.context.follow(&self.tree);
+        Ok(())
+    }
+}
+
+/// The append did not come to its end: the runtime is ending, or a bug panicked.
+fn interrupted(file: Option<&Path>, error: tokio::task::JoinError) -> StoreError {
+    let path = file.map(Path::to_owned).unwrap_or_default();
+    StoreError::Io { action: "write", path, source: std::io::Error::other(error) }
+}
+
+/// What a client is told about a file that does not do as it should.
+pub(crate) fn store_failure(error: &StoreError) -> Failure {
+    let code = match error {
+        StoreError::Locked { .. } => ErrorCode::SessionLocked,
+        StoreError::NotASession { .. } | StoreError::TooNew { .. } => ErrorCode::Unsupported,
+        StoreError::InvalidSessionId => ErrorCode::InvalidField,
+        StoreError::Encode(_) => ErrorCode::Internal,
+        _ => ErrorCode::Io,
+    };
+    Failure::new(code, error.to_string())
+}

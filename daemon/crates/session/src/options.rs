@@ -1,0 +1,150 @@
+//! What a session is opened with: the session flags of the command line, as values.
+
+use std::path::PathBuf;
+
+use agentd_config::Environment;
+use agentd_protocol::model::ThinkingLevel;
+
+/// How to open a session.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// The folder to work in, absolute. A session from a file works in the folder that the file names.
+    pub cwd: PathBuf,
+    /// The environment of the session: what configures it, and what its child processes get.
+    pub environment: Environment,
+    /// Whether the reference's own directories and names come first (`--compat pi`).
+    pub compat: bool,
+    /// Which session.
+    pub target: Target,
+    /// `--session-dir`: the folder of session files.
+    pub session_dir: Option<PathBuf>,
+    /// `--name`.
+    pub name: Option<String>,
+    /// `--provider`.
+    pub provider: Option<String>,
+    /// `--model`: an id, a pattern, `provider/id`, with an optional `:level`.
+    pub model: Option<String>,
+    /// `--models`: what `cycle_model` goes through.
+    pub models: Option<Vec<String>>,
+    /// `--api-key`: the key for the provider of the chosen model.
+    pub api_key: Option<agentd_auth::Secret>,
+    /// `--thinking`.
+    pub thinking: Option<ThinkingLevel>,
+    /// `--system-prompt`: a text, or the path of a file that holds it.
+    pub system_prompt: Option<String>,
+    /// `--append-system-prompt`, as often as given.
+    pub append_system_prompt: Vec<String>,
+    /// Which tools are active.
+    pub tools: ToolSelection,
+    /// `--no-context-files`.
+    pub no_context_files: bool,
+    /// `--approve` (true) or `--no-approve` (false): whether the project's own settings are trusted.
+    pub approve: Option<bool>,
+}
+
+/// Which session to open.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Target {
+    /// A new one.
+    #[default]
+    New,
+    /// A new one that names another session file as its parent.
+    Child(String),
+    /// The most recent one of the working directory, else a new one (`--continue`).
+    Continue,
+    /// `--session`: a path, an id, or the beginning of an id.
+    Existing(String),
+    /// `--session-id`: exactly this id in the working directory, made if it is not there.
+    Id(String),
+    /// `--no-session`, with the id of `--session-id` if given: nothing is written.
+    Ephemeral(Option<String>),
+}
+
+/// Which tools are active: `--tools`, `--exclude-tools`, `--no-tools`, `--no-builtin-tools`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolSelection {
+    /// The names to allow, with `*`; or only `+name` and `-name`, which change the default choice.
+    pub allow: Option<Vec<String>>,
+    /// The names to leave out, with `*`, applied last.
+    pub exclude: Vec<String>,
+    /// No tools at all.
+    pub none: bool,
+}
+
+impl ToolSelection {
+    /// Whether a tool is active. `defaults` are the names that are active when nothing was chosen.
+    #[must_use]
+    pub fn is_active(&self, name: &str, defaults: &[String]) -> bool {
+        if self.none || self.exclude.iter().any(|pattern| matches(pattern, name)) {
+            return false;
+        }
+        let by_default = defaults.iter().any(|pattern| matches(pattern, name));
+        let Some(allow) = &self.allow else { return by_default };
+        choose(allow, name, by_default)
+    }
+}
+
+/// Applies a list of names, or of `+name` and `-name` when it holds nothing else.
+fn choose(list: &[String], name: &str, by_default: bool) -> bool {
+    let modifies = !list.is_empty() && list.iter().all(|item| item.starts_with(['+', '-']));
+    if !modifies {
+        return list.iter().any(|pattern| matches(pattern, name));
+    }
+    // The last word on a name counts.
+    let last = list.iter().rev().find(|item| matches(&item[1..], name));
+    last.map_or(by_default, |item| item.starts_with('+'))
+}
+
+/// The names that a `defaultTools` setting makes active: a list of its own, or a change of the built-in choice.
+#[must_use]
+pub(crate) fn default_tools(setting: Option<&[String]>) -> Vec<String> {
+    const BUILT_IN: [&str; 4] = ["read", "bash", "edit", "write"];
+    let Some(list) = setting else { return BUILT_IN.map(str::to_owned).to_vec() };
+    if list.is_empty() || !list.iter().all(|item| item.starts_with(['+', '-'])) {
+        return list.to_vec();
+    }
+    let added = list.iter().filter_map(|item| item.strip_prefix('+')).map(str::to_owned);
+    let kept = BUILT_IN.into_iter().filter(|name| choose(list, name, true)).map(str::to_owned);
+    kept.chain(added.filter(|name| !BUILT_IN.contains(&name.as_str()))).collect()
+}
+
+/// `*` stands for any run of characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((prefix, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(prefix) else { return false };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return name.ends_with(part);
+        }
+        let Some(at) = name.find(part) else { return false };
+        name = &name[at + part.len()..];
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn active(allow: Option<&[&str]>, exclude: &[&str]) -> Vec<&'static str> {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let selection = ToolSelection { allow: allow.map(list), exclude: list(exclude), none: false };
+        let defaults = default_tools(None);
+        ["read", "bash", "edit", "write", "grep"]
+            .into_iter()
+            .filter(|name| selection.is_active(name, &defaults))
+            .collect()
+    }
+
+    #[test]
+    fn selections() {
+        assert_eq!(active(None, &[]), ["read", "bash", "edit", "write"]);
+        assert_eq!(active(Some(&["read", "grep"]), &[]), ["read", "grep"]);
+        assert_eq!(active(Some(&["+grep", "-write"]), &[]), ["read", "bash", "edit", "grep"]);
+        assert_eq!(active(Some(&["*r*e*"]), &["re*"]), ["write"]);
+        assert_eq!(active(Some(&["*"]), &["b*h"]), ["read", "edit", "write", "grep"]);
+        assert_eq!(default_tools(Some(&["+grep".into(), "-bash".into()])), ["read", "edit", "write", "grep"]);
+        assert_eq!(default_tools(Some(&["ls".into()])), ["ls"]);
+    }
+}

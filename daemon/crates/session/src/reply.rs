@@ -1,0 +1,74 @@
+//! Answers to commands, put into the feed so that they keep their place among the events.
+
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    frame::Response,
+};
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{event_log::ReaderId, feed::Feed};
+
+/// Where the answer to one command goes. Every command is answered exactly once.
+#[derive(Debug)]
+pub struct Reply {
+    /// The listener that sent the command.
+    pub reader: ReaderId,
+    /// The command's `id`.
+    pub id: Option<Value>,
+    /// The command's `type`.
+    pub command: &'static str,
+}
+
+impl Reply {
+    /// The command was done, and answers with `data`.
+    pub(crate) fn data<T: Serialize>(self, feed: &Feed, data: T) {
+        let line = encode(&Response::done(self.id.clone(), self.command, Some(data)));
+        match line {
+            Ok(line) => feed.reply(self.reader, line),
+            Err(error) => {
+                let text = format!("cannot write the answer to {}: {error}", self.command);
+                self.fail(feed, Failure::new(ErrorCode::Internal, text));
+            }
+        }
+    }
+
+    /// The command was done, and has nothing to say.
+    pub(crate) fn done(self, feed: &Feed) {
+        let response = Response::<()>::done(self.id, self.command, None);
+        feed.reply(self.reader, encode_sure(&response));
+    }
+
+    /// The command was not done.
+    pub(crate) fn fail(self, feed: &Feed, failure: Failure) {
+        let response = Response::<()>::failed(self.id, Some(self.command), failure);
+        feed.reply(self.reader, encode_sure(&response));
+    }
+
+    /// `data` or the failure.
+    pub(crate) fn result<T: Serialize>(self, feed: &Feed, result: Result<T, Failure>) {
+        match result {
+            Ok(data) => self.data(feed, data),
+            Err(failure) => self.fail(feed, failure),
+        }
+    }
+
+    /// Done, or the failure.
+    pub(crate) fn outcome(self, feed: &Feed, outcome: Result<(), Failure>) {
+        match outcome {
+            Ok(()) => self.done(feed),
+            Err(failure) => self.fail(feed, failure),
+        }
+    }
+}
+
+/// One JSON line, without LF.
+pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {
+    serde_json::to_vec(value).map(Bytes::from)
+}
+
+/// [`encode`] for values without parts that could fail: strings, numbers, booleans.
+fn encode_sure(response: &Response<()>) -> Bytes {
+    encode(response).unwrap_or_else(|_| Bytes::from_static(br#"{"type":"response","success":false}"#))
+}

@@ -1,0 +1,136 @@
+//! The loop's host: turns what the loop says into steps for the actor.
+
+use std::sync::Arc;
+
+use agentd_agent::{
+    Host, HostError, Setup, SetupError,
+    hooks::NoHooks,
+    queue::{QueueKind, Queued, Ticket},
+};
+use agentd_ai::Request;
+use agentd_protocol::event::Event;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    reply::encode,
+    shared::Shared,
+    step::{Snapshot, Step},
+};
+
+/// The surroundings of one run.
+pub(crate) struct RunHost {
+    pub(super) shared: Arc<Shared>,
+    steps: mpsc::Sender<Step>,
+    cancel: CancellationToken,
+}
+
+impl RunHost {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        steps: mpsc::Sender<Step>,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self { shared, steps, cancel }
+    }
+
+    /// Sends a step that needs no answer. A session that is gone needs none either.
+    pub(super) async fn send(&self, step: Step) {
+        let _ = self.steps.send(step).await;
+    }
+
+    /// Sends a step and waits for its answer.
+    async fn ask<T>(&self, step: impl FnOnce(oneshot::Sender<T>) -> Step) -> Result<T, HostError> {
+        let (reply, answer) = oneshot::channel();
+        self.steps.send(step(reply)).await.map_err(|_| HostError::Gone)?;
+        answer.await.map_err(|_| HostError::Gone)
+    }
+
+    /// The context and the model as they stand now.
+    pub(super) async fn snapshot(&self) -> Result<Snapshot, HostError> {
+        self.ask(|reply| Step::Context { reply }).await
+    }
+
+    /// Wire API, provider and id of the current model.
+    pub(super) async fn model_names(&self) -> (String, String, String) {
+        match self.snapshot().await {
+            Ok(snapshot) => {
+                let model = snapshot.choice.model;
+                (model.api.clone(), model.provider.clone(), model.id.clone())
+            }
+            Err(_) => Default::default(),
+        }
+    }
+
+    /// Publishes an event whose message is not in the session file.
+    pub(super) async fn publish_unstored(&self, event: &Event) {
+        match encode(event) {
+            Ok(line) if matches!(event, Event::AgentEnd(_)) => self.send(Step::Ended(line)).await,
+            Ok(line) => self.send(Step::Publish(line)).await,
+            Err(error) => tracing::error!(%error, "cannot write an event"),
+        }
+    }
+}
+
+impl Host for RunHost {
+    async fn emit(&mut self, event: Event) -> Result<(), HostError> {
+        let line = encode(&event).map_err(|error| HostError::NotStored(error.to_string()))?;
+        match event {
+            Event::MessageEnd(end) => {
+                self.ask(|stored| Step::Store { message: end.message, event: line, stored }).await?
+            }
+            Event::AgentStart(_) => self.steps.send(Step::Started(line)).await.map_err(|_| HostError::Gone),
+            Event::AgentEnd(_) => self.steps.send(Step::Ended(line)).await.map_err(|_| HostError::Gone),
+            // What a stopped answer was still about to say need not wait for listeners: its whole text follows.
+            Event::MessageUpdate(_) if self.cancel.is_cancelled() => {
+                let _ = self.steps.try_send(Step::Publish(line));
+                Ok(())
+            }
+            _ => self.steps.send(Step::Publish(line)).await.map_err(|_| HostError::Gone),
+        }
+    }
+
+    async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<Queued>, HostError> {
+        self.ask(|reply| Step::Next { kind, reply }).await
+    }
+
+    async fn deliver(&mut self, ticket: Ticket) -> Result<bool, HostError> {
+        self.ask(|reply| Step::Deliver { ticket, reply }).await
+    }
+
+    async fn setup(&mut self) -> Result<Setup, SetupError> {
+        let Snapshot { messages, choice } = self.snapshot().await?;
+        let model = choice.model;
+        let refused = |message: String| SetupError::Refused {
+            message,
+            api: model.api.clone(),
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+        };
+        let shared = &self.shared;
+        let provider = shared.provider(&model.api).map_err(|failure| refused(failure.error))?;
+        // Resolved for each request: a key that was renewed meanwhile is used at once.
+        let credentials = shared.credentials(&model).await.map_err(|failure| refused(failure.error))?;
+        Ok(Setup {
+            provider,
+            request: Request {
+                thinking_level: choice.level,
+                session_id: shared.session_id.clone(),
+                credentials,
+                idle_timeout: shared.idle_timeout,
+                block_images: shared.block_images,
+                model: Arc::clone(&model),
+                messages,
+            },
+            tools: Arc::clone(&shared.tools),
+            hooks: Arc::new(NoHooks),
+            sequential_tools: false,
+            cwd: shared.cwd.clone(),
+            session_env: shared.session_env(&model, choice.level),
+        })
+    }
+
+    fn now_ms(&self) -> i64 {
+        crate::clock::now_ms()
+    }
+}

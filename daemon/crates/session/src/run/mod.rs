@@ -1,0 +1,10 @@
+//! One run of a session, from the prompt to the point where the session is idle again.
+//!
+//! The run drives, the actor publishes and persists: a run is a task that asks models and tools and sends what happens
+//! to the actor as steps. It goes no further than the actor lets it, which is no further than the slowest listener.
+
+mod drive;
+mod host;
+mod prepare;
+
+pub(crate) use drive::{Prompt, drive};

@@ -1,0 +1,116 @@
+//! At most one run: whether there is one, how to stop it, and who waits for it.
+
+use agentd_protocol::command::PromptParams;
+use tokio_util::sync::CancellationToken;
+
+use crate::reply::Reply;
+
+/// The place of the session's run.
+#[derive(Default)]
+pub(crate) struct RunSlot(Option<Active>);
+
+struct Active {
+    cancel: CancellationToken,
+    /// Whoever sent the prompt, until it is accepted.
+    reply: Option<Reply>,
+    /// Between `agent_end` and `agent_settled`.
+    ending: bool,
+    aborting: Vec<Reply>,
+    waiting: Vec<(PromptParams, Reply)>,
+}
+
+/// What is left to do when a run is over.
+pub(crate) struct Finished {
+    /// The prompt's sender, if the prompt was never accepted.
+    pub(crate) reply: Option<Reply>,
+    /// Whether someone stopped the run.
+    pub(crate) aborted: bool,
+    /// Who asked to stop it.
+    pub(crate) aborting: Vec<Reply>,
+    /// Prompts that came while it was ending.
+    pub(crate) waiting: Vec<(PromptParams, Reply)>,
+}
+
+impl RunSlot {
+    /// Takes the place for a prompt; gives the token that stops it.
+    pub(crate) fn start(&mut self, reply: Reply) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        self.0 = Some(Active {
+            cancel: cancel.clone(),
+            reply: Some(reply),
+            ending: false,
+            aborting: Vec::new(),
+            waiting: Vec::new(),
+        });
+        cancel
+    }
+
+    /// From the prompt until the session has settled.
+    pub(crate) fn is_active(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether a prompt that comes now waits for the end instead of being refused.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.0.as_ref().is_some_and(|run| run.ending)
+    }
+
+    /// The prompt was accepted: whoever sent it is to be told.
+    pub(crate) fn accept(&mut self) -> Option<Reply> {
+        self.0.as_mut()?.reply.take()
+    }
+
+    /// `agent_start` goes out.
+    pub(crate) fn begin(&mut self) {
+        if let Some(run) = &mut self.0 {
+            run.ending = false;
+        }
+    }
+
+    /// `agent_end` goes out.
+    pub(crate) fn end(&mut self) {
+        if let Some(run) = &mut self.0 {
+            run.ending = true;
+        }
+    }
+
+    /// Keeps a prompt until the run has settled; gives it back when there is no run.
+    pub(crate) fn wait(&mut self, params: PromptParams, reply: Reply) -> Option<(PromptParams, Reply)> {
+        match &mut self.0 {
+            Some(run) => {
+                run.waiting.push((params, reply));
+                None
+            }
+            None => Some((params, reply)),
+        }
+    }
+
+    /// Stops the run.
+    pub(crate) fn cancel(&self) {
+        if let Some(run) = &self.0 {
+            run.cancel.cancel();
+        }
+    }
+
+    /// Stops the run and keeps the asker until it has settled; gives it back when there is no run.
+    pub(crate) fn abort(&mut self, reply: Reply) -> Option<Reply> {
+        self.cancel();
+        match &mut self.0 {
+            Some(run) => {
+                run.aborting.push(reply);
+                None
+            }
+            None => Some(reply),
+        }
+    }
+
+    /// Frees the place.
+    pub(crate) fn finish(&mut self) -> Option<Finished> {
+        self.0.take().map(|run| Finished {
+            reply: run.reply,
+            aborted: run.cancel.is_cancelled(),
+            aborting: run.aborting,
+            waiting: run.waiting,
+        })
+    }
+}

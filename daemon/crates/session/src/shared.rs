@@ -1,0 +1,230 @@
+//! What the parts of one session share and never change: surroundings, configuration, tools.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use agentd_agent::{Tool, ToolSet};
+use agentd_ai::{Credentials, Provider, Registry, Secret};
+use agentd_auth::{Auth, AuthError};
+use agentd_config::{
+    AgentDir, Environment, ProjectFolders,
+    models::{ModelRegistry, Offer},
+    settings::{SettingChange, save},
+};
+use agentd_process::{Launcher, ProcessGroup, ShellError, resolve_shell};
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    model::{Model, ThinkingLevel},
+    settings::Settings,
+};
+use serde::Serialize;
+
+/// What all sessions of a daemon share.
+pub struct Services {
+    /// The wire APIs of this build.
+    pub providers: Registry,
+    /// Starts child processes.
+    pub launcher: Launcher,
+    /// Outputs of commands that print keys, kept for the daemon's life.
+    pub key_commands: agentd_auth::CommandCache,
+    /// Makes the tools of one session, in the order in which models see them.
+    pub tools: Box<dyn Fn(ToolContext) -> Vec<Arc<dyn Tool>> + Send + Sync>,
+}
+
+/// What the tools of one session are made with.
+pub struct ToolContext {
+    /// The session's processes.
+    pub processes: ProcessGroup,
+    /// The setting `shellPath`.
+    pub shell_path: Option<PathBuf>,
+    /// The setting `shellCommandPrefix`.
+    pub shell_command_prefix: Option<String>,
+    /// The complete environment of child processes.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where long outputs go.
+    pub temp_dir: PathBuf,
+}
+
+/// One session's surroundings.
+pub(crate) struct Shared {
+    pub(crate) services: Arc<Services>,
+    pub(crate) session_id: String,
+    pub(crate) session_file: Option<PathBuf>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) agent_dir: AgentDir,
+    pub(crate) environment: Environment,
+    pub(crate) child_environment: Vec<(OsString, OsString)>,
+    pub(crate) temp_dir: PathBuf,
+    pub(crate) processes: ProcessGroup,
+    pub(crate) tools: Arc<ToolSet>,
+    pub(crate) shell: Shell,
+    pub(crate) settings: Settings,
+    pub(crate) models: Arc<ModelRegistry>,
+    pub(crate) auth: Auth,
+    pub(crate) prompt: PromptSources,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) block_images: bool,
+    pub(crate) auto_compaction: bool,
+}
+
+/// Where the system prompt comes from.
+pub(crate) struct PromptSources {
+    /// `--system-prompt`.
+    pub(crate) system: Option<String>,
+    /// `--append-system-prompt`.
+    pub(crate) appended: Vec<String>,
+    pub(crate) context_files: bool,
+    pub(crate) folders: ProjectFolders,
+    pub(crate) trusted: bool,
+}
+
+/// How the user's commands are run.
+pub(crate) struct Shell {
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) prefix: Option<String>,
+}
+
+impl Shell {
+    /// The shell to start.
+    pub(crate) async fn find(&self, environment: &[(OsString, OsString)]) -> Result<PathBuf, ShellError> {
+        resolve_shell(self.path.as_deref(), environment).await
+    }
+
+    /// The command line after the configured prefix line.
+    pub(crate) fn prefixed(&self, command: &str) -> String {
+        match &self.prefix {
+            Some(prefix) => format!("{prefix}\n{command}"),
+            None => command.to_owned(),
+        }
+    }
+}
+
+impl Shared {
+    /// The adapter of a wire API.
+    pub(crate) fn provider(&self, api: &str) -> Result<Arc<dyn Provider>, Failure> {
+        self.services.providers.get(api).ok_or_else(|| {
+            let known = self.services.providers.apis().collect::<Vec<_>>().join(", ");
+            let text = format!("The API \"{api}\" is not part of this version of agentd");
+            Failure::new(ErrorCode::NoModel, text).hint(format!("It speaks: {known}."))
+        })
+    }
+
+    /// What authorises a request to a model.
+    pub(crate) async fn credentials(&self, model: &Model) -> Result<Credentials, Failure> {
+        let found = self.auth.credentials(model).await.map_err(|error| auth_failure(&error))?;
+        let secret = |secret: agentd_auth::Secret| Secret::new(secret.expose());
+        Ok(Credentials {
+            api_key: found.api_key.map(secret),
+            headers: found.headers.into_iter().map(|(name, value)| (name, secret(value))).collect(),
+        })
+    }
+
+    /// Whether a prompt to a model has a chance: the model is there, its API is spoken, a key resolves.
+    pub(crate) async fn check_model(&self, model: &Model) -> Result<(), Failure> {
+        if model.is_placeholder()
+            && let Some(error) = self.models.load_error()
+        {
+            // The reason why there is no model is worth more than the fact.
+            let text = format!("No API key found for the selected model.\n\n{error}");
+            return Err(Failure::new(ErrorCode::NoModel, text));
+        }
+        self.credentials(model).await?;
+        self.provider(&model.api).map(drop)
+    }
+
+    /// Looks at the models that can be used, on a blocking thread: keys may be looked up in files.
+    pub(crate) async fn with_offer<T: Send + 'static>(
+        self: &Arc<Self>,
+        look: impl FnOnce(&Offer<'_>) -> T + Send + 'static,
+    ) -> T
+    where
+        T: Default,
+    {
+        let shared = Arc::clone(self);
+        let looked = tokio::task::spawn_blocking(move || {
+            let apis: Vec<&str> = shared.services.providers.apis().collect();
+            let has_auth = |provider: &str| shared.auth.is_configured(provider);
+            look(&Offer { registry: &shared.models, apis: &apis, has_auth: &has_auth })
+        });
+        // It fails only when the runtime ends, or when `look` panics; then nothing was found.
+        looked.await.unwrap_or_default()
+    }
+
+    /// Saves a choice in the user's settings.
+    pub(crate) async fn save_setting<T: Serialize>(&self, key: &'static str, value: &T) -> Result<(), Failure> {
+        let failed = |error: String| Failure::new(ErrorCode::Io, error);
+        let value = serde_json::to_value(value).map_err(|error| failed(error.to_string()))?;
+        let agent_dir = self.agent_dir.clone();
+        tokio::task::spawn_blocking(move || save(&agent_dir, &[SettingChange { path: &[key], value: &value }]))
+            .await
+            .map_err(|error| failed(error.to_string()))?
+            .map_err(|error| failed(error.to_string()))
+    }
+
+    /// The variables that tell child processes of tools where they are.
+    pub(crate) fn session_env(&self, model: &Model, level: ThinkingLevel) -> Vec<(String, String)> {
+        let mut env = vec![("PI_SESSION_ID".to_owned(), self.session_id.clone())];
+        if let Some(file) = &self.session_file {
+            env.push(("PI_SESSION_FILE".into(), file.display().to_string()));
+        }
+        env.push(("PI_PROVIDER".into(), model.provider.clone()));
+        env.push(("PI_MODEL".into(), model.id.clone()));
+        env.push(("PI_REASONING_LEVEL".into(), level.as_str().into()));
+        env
+    }
+}
+
+fn auth_failure(error: &AuthError) -> Failure {
+    let code = match error {
+        AuthError::NoModel { .. } => ErrorCode::NoModel,
+        _ => ErrorCode::NoCredentials,
+    };
+    Failure::new(code, error.to_string())
+}
+
+/// The environment of child processes: that of the session, with the agent directory's own programs first on the search
+/// path, without what another session left behind, and with what tells programs that an agent runs them.
+pub(crate) fn child_environment(
+    environment: &Environment,
+    agent_dir: &Path,
+    compat: bool,
+) -> Vec<(OsString, OsString)> {
+    const STALE: [&str; 5] =
+        ["PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL"];
+    let mut path = agent_dir.join("bin").into_os_string();
+    if let Some(rest) = environment.get_os("PATH").filter(|path| !path.is_empty()) {
+        path.push(":");
+        path.push(rest);
+    }
+    let mut own = environment.clone();
+    STALE.iter().for_each(|name| own.remove(name));
+    own.set("PATH", path);
+    own.set("PI_CODING_AGENT", "true");
+    own.set("AI_AGENT", if compat { "pi" } else { "agentd" });
+    own.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_see_where_they_are_and_nothing_stale() {
+        let mut environment = Environment::default();
+        for (name, value) in [("PATH", "/usr/bin"), ("PI_SESSION_ID", "old"), ("HOME", "/h"), ("PI_OFFLINE", "1")] {
+            environment.set(name, value);
+        }
+        let children = child_environment(&environment, Path::new("/a"), false);
+        let get = |name: &str| {
+            children.iter().find(|(key, _)| key == name).map(|(_, value)| value.to_string_lossy().into_owned())
+        };
+        assert_eq!(get("PATH").as_deref(), Some("/a/bin:/usr/bin"));
+        assert_eq!(get("PI_SESSION_ID"), None);
+        assert_eq!(get("PI_OFFLINE").as_deref(), Some("1"));
+        assert_eq!((get("AI_AGENT").as_deref(), get("PI_CODING_AGENT").as_deref()), (Some("agentd"), Some("true")));
+    }
+}

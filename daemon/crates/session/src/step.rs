@@ -1,0 +1,51 @@
+//! What the run, and other tasks of a session, send to its actor.
+
+use agentd_agent::{
+    HostError,
+    queue::{QueueKind, Queued, Ticket},
+};
+use agentd_protocol::{Json, error::Failure, message::Message};
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use crate::{choice::Choice, user_bash::BashEnd};
+
+/// How many steps wait for the actor. Small: it is what ties the speed of a model's stream to the speed of the listeners.
+pub(crate) const STEPS: usize = 64;
+
+/// How many steps the actor takes at once.
+pub(crate) const STEPS_AT_ONCE: usize = 64;
+
+/// One step of a task that works for the session.
+pub(crate) enum Step {
+    /// An event, as its finished line.
+    Publish(Bytes),
+    /// A message to store; then the event that says so.
+    Store { message: Json<Message>, event: Bytes, stored: oneshot::Sender<Result<(), HostError>> },
+    /// What is next in a queue?
+    Next { kind: QueueKind, reply: oneshot::Sender<Vec<Queued>> },
+    /// A queued message is about to be delivered. Does it still wait?
+    Deliver { ticket: Ticket, reply: oneshot::Sender<bool> },
+    /// The context as it stands, and the model that it is for.
+    Context { reply: oneshot::Sender<Snapshot> },
+    /// The prompt passed its checks.
+    Accepted,
+    /// The prompt did not pass its checks: there is no run.
+    Refused(Failure),
+    /// The first event of a run.
+    Started(Bytes),
+    /// The last event of a run, unless it goes on by itself.
+    Ended(Bytes),
+    /// Nothing more comes of the run.
+    Settled,
+    /// A command of the user's printed something.
+    BashOutput { event: Bytes },
+    /// A command of the user's ended.
+    BashEnded(Box<BashEnd>),
+}
+
+/// What a model call is made from.
+pub(crate) struct Snapshot {
+    pub(crate) messages: Vec<Json<Message>>,
+    pub(crate) choice: Choice,
+}

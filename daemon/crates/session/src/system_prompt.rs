@@ -1,0 +1,208 @@
+//! The system prompt: named sections, in a fixed order, and the message that brings a transcript up to date with them.
+
+use agentd_protocol::{
+    message::{MessageContent, SystemMessage, ToolName},
+    tool::ToolSpec,
+};
+use serde_json::{Map, Value};
+
+/// What the sections are made of.
+#[derive(Debug, Default)]
+pub(crate) struct PromptParts<'a> {
+    /// Replaces the built-in prompt.
+    pub(crate) custom: Option<String>,
+    /// Texts appended to whichever prompt it is.
+    pub(crate) appended: Vec<String>,
+    /// Files with instructions of the project, nearest last: absolute path, content.
+    pub(crate) context_files: Vec<(String, String)>,
+    /// Name and one line of each active tool that has one.
+    pub(crate) tools: Vec<(&'a str, &'a str)>,
+    /// Advice of the active tools, in tool order.
+    pub(crate) guidelines: Vec<&'a str>,
+    /// Names of all active tools.
+    pub(crate) active: Vec<&'a str>,
+    /// The working directory.
+    pub(crate) cwd: String,
+}
+
+/// The sections by name, in the order in which they are rendered.
+#[must_use]
+pub(crate) fn sections(parts: &PromptParts<'_>) -> Map<String, Value> {
+    let mut sections = Map::new();
+    let mut add = |name: &str, text: String| {
+        let text = if name == "preamble" { text } else { format!("<{name}>\n{text}\n</{name}>") };
+        sections.insert(name.to_owned(), Value::String(text));
+    };
+    if let Some(custom) = &parts.custom {
+        add("preamble", custom.clone());
+    } else {
+        add("preamble", PREAMBLE.to_owned());
+        add("tools", tools(parts));
+        add("rules", rules(parts));
+        add("docs", DOCS.to_owned());
+    }
+    if !parts.appended.is_empty() {
+        add("addendum", parts.appended.join("\n\n"));
+    }
+    if !parts.context_files.is_empty() {
+        add("project_context", project_context(parts));
+    }
+    add("cwd", parts.cwd.replace('\\', "/"));
+    sections
+}
+
+const PREAMBLE: &str = "You are a coding agent working for the user inside of agentd, on the user's own machine. You \
+    solve tasks by looking at the project, changing files and running commands with the tools below, and you say what \
+    you found and did.";
+
+const DOCS: &str = "agentd runs you. When the user asks about agentd itself, its manual is printed by `agentctl \
+    --help` and `agentd --help`; settings and models are configured in settings.json and models.json of the agent \
+    directory.";
+
+fn tools(parts: &PromptParts<'_>) -> String {
+    let mut text = if parts.tools.is_empty() {
+        "(none)".to_owned()
+    } else {
+        parts.tools.iter().map(|(name, line)| format!("- {name}: {line}")).collect::<Vec<_>>().join("\n")
+    };
+    text.push_str("\n\nThe project may offer further tools; use those that you were given.");
+    text
+}
+
+fn rules(parts: &PromptParts<'_>) -> String {
+    let active = |name: &str| parts.active.contains(&name);
+    let mut rules: Vec<&str> = Vec::new();
+    if active("bash") && !["grep", "find", "ls"].into_iter().any(active) {
+        rules.push("Use bash to list, find and search files (ls, find, rg or grep).");
+    }
+    for rule in parts.guidelines.iter().copied().chain([
+        "Be concise: lead with the result, leave out what the user can see for themselves.",
+        "Name files by their paths, so that the user can open them.",
+    ]) {
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    rules.iter().map(|rule| format!("- {rule}")).collect::<Vec<_>>().join("\n")
+}
+
+fn project_context(parts: &PromptParts<'_>) -> String {
+    let mut text = "Instructions of this project and its user, the most specific ones last:".to_owned();
+    for (path, content) in &parts.context_files {
+        text.push_str(&format!(
+            "\n\n<project_instructions path=\"{path}\">\n{content}\n</project_instructions>"
+        ));
+    }
+    text
+}
+
+/// The system message that turns the state `(sections, tools)` that a transcript has declared into the wanted one;
+/// `None` when nothing differs.
+#[must_use]
+pub(crate) fn update(
+    declared: (&Map<String, Value>, &[ToolSpec]),
+    wanted: (&Map<String, Value>, &[ToolSpec]),
+    timestamp: i64,
+) -> Option<SystemMessage> {
+    let mut sections = Map::new();
+    for (name, text) in wanted.0 {
+        if declared.0.get(name) != Some(text) {
+            sections.insert(name.clone(), text.clone());
+        }
+    }
+    for name in declared.0.keys().filter(|name| !wanted.0.contains_key(*name)) {
+        sections.insert(name.clone(), Value::Null);
+    }
+    let changed =
+        |tool: &ToolSpec, others: &[ToolSpec]| !others.iter().any(|other| other.name == tool.name && other == tool);
+    let added: Vec<ToolSpec> =
+        wanted.1.iter().filter(|tool| changed(tool, declared.1)).cloned().collect();
+    let removed: Vec<ToolName> = declared
+        .1
+        .iter()
+        .filter(|tool| !wanted.1.iter().any(|other| other.name == tool.name))
+        .map(|tool| ToolName { name: tool.name.clone() })
+        .collect();
+    if sections.is_empty() && added.is_empty() && removed.is_empty() {
+        return None;
+    }
+    Some(SystemMessage {
+        content: MessageContent::default(),
+        sections: (!sections.is_empty()).then_some(sections),
+        timestamp,
+        tools_added: (!added.is_empty()).then_some(added),
+        tools_removed: (!removed.is_empty()).then_some(removed),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts() -> PromptParts<'static> {
+        PromptParts {
+            tools: vec![("read", "reads files")],
+            active: vec!["read", "bash"],
+            guidelines: vec!["Read first.", "Read first."],
+            cwd: "C:\\project".into(),
+            ..PromptParts::default()
+        }
+    }
+
+    fn names(sections: &Map<String, Value>) -> Vec<&str> {
+        sections.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn sections_come_in_order() {
+        assert_eq!(names(&sections(&parts())), ["preamble", "tools", "rules", "docs", "cwd"]);
+        let full = PromptParts {
+            appended: vec!["one".into(), "two".into()],
+            context_files: vec![("/p/AGENTS.md".into(), "Test it.".into())],
+            ..parts()
+        };
+        let sections = sections(&full);
+        assert_eq!(
+            names(&sections),
+            ["preamble", "tools", "rules", "docs", "addendum", "project_context", "cwd"]
+        );
+        assert_eq!(sections["addendum"], "<addendum>\none\n\ntwo\n</addendum>");
+        assert_eq!(sections["cwd"], "<cwd>\nC:/project\n</cwd>");
+        let rules = sections["rules"].as_str().unwrap();
+        assert_eq!(rules.matches("Read first.").count(), 1);
+        assert!(rules.contains("Use bash to list"));
+        let context = sections["project_context"].as_str().unwrap();
+        assert!(context.contains(
+            "\n\n<project_instructions path=\"/p/AGENTS.md\">\nTest it.\n</project_instructions>\n</project_context>"
+        ));
+    }
+
+    #[test]
+    fn a_custom_prompt_replaces_the_built_in_sections() {
+        let custom = PromptParts { custom: Some("Be a poet.".into()), ..parts() };
+        let sections = sections(&custom);
+        assert_eq!(names(&sections), ["preamble", "cwd"]);
+        assert_eq!(sections["preamble"], "Be a poet.");
+    }
+
+    #[test]
+    fn updates_hold_only_what_changed() {
+        let tool = |name: &str, description: &str| ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            parameters: Value::Null,
+            constrained_sampling: None,
+        };
+        let before = sections(&parts());
+        let tools = [tool("read", "a"), tool("bash", "b")];
+        assert_eq!(update((&before, &tools), (&before, &tools), 0), None);
+        let mut after = before.clone();
+        after.remove("docs");
+        after.insert("cwd".into(), "elsewhere".into());
+        let message = update((&before, &tools), (&after, &[tool("read", "new")]), 7).unwrap();
+        assert_eq!(
+            serde_json::to_string(&message).unwrap(),
+            r#"{"content":"","sections":{"cwd":"elsewhere","docs":null},"timestamp":7,"toolsAdded":[{"name":"read","description":"new","parameters":null}],"toolsRemoved":[{"name":"bash"}]}"#
+        );
+    }
+}

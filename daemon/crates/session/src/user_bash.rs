@@ -1,0 +1,143 @@
+//! Shell commands of the user (`bash`, `abort_bash`): run beside everything else, recorded in the transcript.
+
+use agentd_process::{CleanedOutput, CleanedRun, ShellCommand, ShellError, Stopped};
+use agentd_protocol::{
+    Json,
+    command::{BashOutput, BashParams},
+    error::{ErrorCode, Failure},
+    event::{BashExecutionUpdate, Event},
+    message::{BashExecutionMessage, Message},
+};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    actor::Actor,
+    clock::now_ms,
+    reply::{Reply, encode},
+    shared::Shared,
+    step::Step,
+};
+
+/// The user's commands that run, and what those that ended have yet to add to the transcript.
+#[derive(Default)]
+pub(crate) struct UserBash {
+    running: usize,
+    cancel: CancellationToken,
+    /// Results that came during a run: they are added at its edges, so that they never come between a tool call and its
+    /// result.
+    unstored: Vec<Json<Message>>,
+}
+
+/// How a command ended.
+pub(crate) struct BashEnd {
+    reply: Reply,
+    params: BashParams,
+    result: Result<CleanedOutput, ShellError>,
+}
+
+impl UserBash {
+    pub(crate) fn is_active(&self) -> bool {
+        self.running > 0
+    }
+
+    /// Kills every running command, with all that it started.
+    pub(crate) fn abort_all(&mut self) {
+        std::mem::take(&mut self.cancel).cancel();
+    }
+}
+
+impl Actor {
+    /// Starts a command; its end is answered by [`Actor::on_bash_end`].
+    pub(crate) fn start_bash(&mut self, params: BashParams, reply: Reply) {
+        self.user_bash.running += 1;
+        let cancel = self.user_bash.cancel.child_token();
+        let (shared, steps) = (std::sync::Arc::clone(&self.shared), self.steps.clone());
+        self.tasks.spawn(async move {
+            let result = run(&shared, &params.command, reply.id.as_ref(), &steps, cancel).await;
+            let end = BashEnd { reply, params, result };
+            // Without the actor there is nobody to tell.
+            let _ = steps.send(Step::BashEnded(Box::new(end))).await;
+        });
+    }
+
+    pub(crate) async fn on_bash_end(&mut self, end: BashEnd) {
+        self.user_bash.running -= 1;
+        let BashEnd { reply, params, result } = end;
+        let result = match result {
+            Ok(output) => self.record_bash(params, output).await,
+            Err(error) => Err(Failure::new(ErrorCode::Io, error.to_string())),
+        };
+        reply.result(&self.feed, result);
+        self.tell_idle();
+    }
+
+    async fn record_bash(&mut self, params: BashParams, result: CleanedOutput) -> Result<BashOutput, Failure> {
+        let cancelled = result.outcome.stopped == Some(Stopped::Aborted);
+        let exit_code = result.outcome.exit.map(|exit| exit.code).filter(|_| !cancelled);
+        let output = BashOutput {
+            output: result.output.content,
+            exit_code,
+            cancelled,
+            truncated: result.output.truncated,
+            full_output_path: result.full_output.map(|path| path.display().to_string()),
+        };
+        let message = Message::BashExecution(BashExecutionMessage {
+            command: params.command,
+            output: output.output.clone(),
+            exit_code,
+            cancelled,
+            truncated: output.truncated,
+            full_output_path: output.full_output_path.clone(),
+            timestamp: now_ms(),
+            exclude_from_context: params.exclude_from_context.then_some(true),
+        });
+        let message =
+            Json::new(message).map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+        self.user_bash.unstored.push(message);
+        if !self.run.is_active() {
+            self.store_bash_messages().await;
+        }
+        Ok(output)
+    }
+
+    /// Adds the results that wait to the transcript.
+    pub(crate) async fn store_bash_messages(&mut self) {
+        for message in std::mem::take(&mut self.user_bash.unstored) {
+            if let Err(error) = self.journal.append_message(message).await {
+                tracing::error!(%error, "the result of a command of the user could not be stored");
+            }
+        }
+    }
+}
+
+/// Runs a command and publishes its output as it comes.
+async fn run(
+    shared: &Shared,
+    command: &str,
+    id: Option<&Value>,
+    steps: &mpsc::Sender<Step>,
+    cancel: CancellationToken,
+) -> Result<CleanedOutput, ShellError> {
+    let command = ShellCommand {
+        shell: shared.shell.find(&shared.child_environment).await?,
+        command: shared.shell.prefixed(command),
+        cwd: shared.cwd.clone(),
+        env: shared.child_environment.clone(),
+        timeout: None,
+        cancel,
+    };
+    let mut run = CleanedRun::start(&shared.processes, command, shared.temp_dir.clone()).await?;
+    while let Some(delta) = run.next().await {
+        let event = Event::from(BashExecutionUpdate { id: id.cloned(), delta });
+        match encode(&event) {
+            Ok(event) => {
+                // The session's pace is the command's pace: the channel is bounded.
+                let _ = steps.send(Step::BashOutput { event }).await;
+            }
+            Err(error) => tracing::error!(%error, "cannot write an event"),
+        }
+    }
+    Ok(run.finish())
+}

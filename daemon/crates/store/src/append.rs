@@ -1,0 +1,314 @@
+//! Bringing entries to disk: one entry, one line, one write.
+
+use std::{
+    io, mem,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crate::{
+    Entry, Header, StoreError,
+    io::{FileIo, Io},
+    lock::{Note, Notes},
+};
+
+/// When an entry counts as saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Once the system has it: it survives a kill of this process, not a loss of power.
+    #[default]
+    Os,
+    /// Once the disk has it: it survives a loss of power.
+    Fsync,
+}
+
+/// What writers of one store have in common.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) io: Arc<dyn Io>,
+    pub(crate) notes: Notes,
+    pub(crate) durability: Durability,
+    pub(crate) max_line_bytes: usize,
+}
+
+/// The only one who writes to a session file. Blocks; may move between threads.
+///
+/// A new session has no file until it holds a message of the user or of the model. Then the file is made with all that
+/// was appended so far, and it must not be there yet. From then on the file is locked until the writer is dropped.
+///
+/// An entry whose append failed is not in the file (what came of it is cut off again, at the latest before the next
+/// append), so it must not go into the tree either. A later append may work again.
+pub struct SessionWriter {
+    with: Surroundings,
+    state: State,
+    /// Kept between appends: lines are of like size.
+    buffer: Vec<u8>,
+}
+
+enum State {
+    /// Nothing is ever written.
+    Memory,
+    /// The file is yet to be made; `pending` are its first lines.
+    Deferred {
+        path: PathBuf,
+        pending: Vec<u8>,
+    },
+    Open(OpenFile),
+}
+
+struct OpenFile {
+    path: PathBuf,
+    file: Box<dyn FileIo>,
+    tail: Tail,
+    _note: Option<Note>,
+}
+
+/// What stands at the end of the file.
+enum Tail {
+    /// A whole line.
+    Clean,
+    /// A line without LF that someone else left.
+    NoNewline,
+    /// The beginning of a line whose append failed, from `start` to `end`.
+    Torn { start: u64, end: u64 },
+}
+
+impl SessionWriter {
+    pub(crate) fn memory(with: Surroundings) -> Self {
+        Self { with, state: State::Memory, buffer: Vec::new() }
+    }
+
+    /// A writer for a file that is yet to be made.
+    pub(crate) fn deferred(with: Surroundings, path: PathBuf, header: &Header) -> Self {
+        let mut pending = header.line().as_bytes().to_vec();
+        pending.push(b'\n');
+        Self { with, state: State::Deferred { path, pending }, buffer: Vec::new() }
+    }
+
+    /// A writer for a file that is there and locked.
+    pub(crate) fn open(
+        with: Surroundings,
+        path: PathBuf,
+        file: Box<dyn FileIo>,
+        lacks_newline: bool,
+    ) -> Self {
+        let note = with.notes.leave(&*with.io, &path);
+        let tail = if lacks_newline { Tail::NoNewline } else { Tail::Clean };
+        let mut open = OpenFile { path, file, tail, _note: note };
+        // Where the disk is full, the line break goes out with the next entry.
+        if lacks_newline && let Err(error) = open.write(b"", &with) {
+            tracing::warn!(%error, "cannot end the last line of a session file");
+        }
+        Self { with, state: State::Open(open), buffer: Vec::new() }
+    }
+
+    /// The session file, which may not be there yet; `None` for a session in memory.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.state {
+            State::Memory => None,
+            State::Deferred { path, .. } => Some(path),
+            State::Open(open) => Some(&open.path),
+        }
+    }
+
+    /// Whether there is a file.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
+
+    /// Saves an entry. Once this returns, it is as safe as the store's [`Durability`] says; as long as the session has
+    /// no file yet, it waits in memory.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the entry is not saved then.
+    pub fn append(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        self.append_all(std::slice::from_ref(entry))
+    }
+
+    /// Saves several entries with one write: all of them or none.
+    ///
+    /// # Errors
+    /// [`StoreError`]; none of the entries is saved then.
+    pub fn append_all(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        let limit = self.with.max_line_bytes;
+        if let Some(size) = entries.iter().map(Entry::line_len).find(|size| *size > limit) {
+            return Err(StoreError::EntryTooLarge { size, limit });
+        }
+        if entries.is_empty() || matches!(self.state, State::Memory) {
+            return Ok(());
+        }
+        self.buffer.clear();
+        for entry in entries {
+            entry.write_line(&mut self.buffer);
+            self.buffer.push(b'\n');
+        }
+        let result = match &mut self.state {
+            State::Memory => Ok(()),
+            State::Deferred { pending, .. } if !entries.iter().any(Entry::starts_the_file) => {
+                pending.extend_from_slice(&self.buffer);
+                Ok(())
+            }
+            State::Deferred { .. } => self.create(),
+            State::Open(open) => open.write(&self.buffer, &self.with),
+        };
+        // One huge tool result must not stay for the rest of the session.
+        self.buffer.shrink_to(64 << 10);
+        result
+    }
+
+    /// Writes the header of a session into a file that is open and empty.
+    pub(crate) fn write_header(&mut self, header: &Header) -> Result<(), StoreError> {
+        let line = format!("{}\n", header.line());
+        match &mut self.state {
+            State::Open(open) => open.write(line.as_bytes(), &self.with),
+            State::Memory | State::Deferred { .. } => Ok(()),
+        }
+    }
+
+    /// Makes the file now, with all that was appended so far.
+    ///
+    /// # Errors
+    /// [`StoreError`]; there is no file then, and everything waits as before.
+    pub fn create_now(&mut self) -> Result<(), StoreError> {
+        self.buffer.clear();
+        if matches!(self.state, State::Deferred { .. }) { self.create() } else { Ok(()) }
+    }
+
+    /// Makes the file with the pending lines and those in the buffer.
+    fn create(&mut self) -> Result<(), StoreError> {
+        let State::Deferred { path, pending } = &mut self.state else { return Ok(()) };
+        let before = pending.len();
+        pending.extend_from_slice(&self.buffer);
+        match create(path, pending, &self.with) {
+            Ok(open) => {
+                self.state = State::Open(open);
+                Ok(())
+            }
+            Err(error) => {
+                pending.truncate(before);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for SessionWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = match self.state {
+            State::Memory => "in memory",
+            State::Deferred { .. } => "no file yet",
+            State::Open(_) => "open",
+        };
+        f.debug_struct("SessionWriter")
+            .field("path", &self.path())
+            .field("state", &state)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes a file, takes it and writes its first lines. When that fails there is no file again.
+fn create(path: &Path, content: &[u8], with: &Surroundings) -> Result<OpenFile, StoreError> {
+    let io = &*with.io;
+    if let Some(dir) = path.parent() {
+        io.create_dirs(dir).map_err(StoreError::io("create the folder", dir))?;
+    }
+    let file = io.create_new(path).map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => StoreError::Exists { path: path.to_owned() },
+        _ => StoreError::Io { action: "create the session file", path: path.to_owned(), source },
+    })?;
+    let locked = file.try_lock().map_err(StoreError::io("lock the session file", path));
+    if matches!(locked, Ok(false)) {
+        // Someone opened it within this instant: now it is theirs, and not ours to remove.
+        return Err(with.notes.locked(path));
+    }
+    let mut open = OpenFile { path: path.to_owned(), file, tail: Tail::Clean, _note: None };
+    let written = locked.and_then(|_| open.write(content, with)).and_then(|()| {
+        match (with.durability, path.parent()) {
+            (Durability::Fsync, Some(dir)) => {
+                io.sync_dir(dir).map_err(StoreError::io("sync the folder", dir))
+            }
+            _ => Ok(()),
+        }
+    });
+    if let Err(error) = written {
+        if let Err(left) = io.remove(path) {
+            tracing::warn!(error = %left, path = %path.display(), "cannot remove a session file that was not finished");
+        }
+        return Err(error);
+    }
+    open._note = with.notes.leave(io, path);
+    Ok(open)
+}
+
+impl OpenFile {
+    /// Appends whole lines. `lines` may be empty: then only what is wrong with the end of the file is put right.
+    fn write(&mut self, lines: &[u8], with: &Surroundings) -> Result<(), StoreError> {
+        let state = self.file.state().map_err(StoreError::io("read the state of", &*self.path))?;
+        if !state.has_name {
+            return Err(StoreError::Removed { path: self.path.clone() });
+        }
+        let mut start = state.len;
+        if let Tail::Torn { start: whole, end } = self.tail {
+            if start == end {
+                self.file.set_len(whole).map_err(StoreError::io("repair the end of", &*self.path))?;
+                start = whole;
+                self.tail = Tail::Clean;
+            } else {
+                // Another program wrote behind it; what it wrote is not ours to cut off.
+                self.tail = Tail::NoNewline;
+            }
+        }
+        let before = mem::replace(&mut self.tail, Tail::Clean);
+        let with_break;
+        let bytes = if matches!(before, Tail::NoNewline) {
+            with_break = [b"\n", lines].concat();
+            &*with_break
+        } else {
+            lines
+        };
+        let mut written = 0;
+        let result = write_all(&mut *self.file, bytes, &mut written).and_then(|()| match with.durability {
+            Durability::Os => Ok(()),
+            Durability::Fsync => self.file.sync(),
+        });
+        result.map_err(|source| {
+            self.cut(start, written as u64, before);
+            StoreError::Io { action: "write to the session file", path: self.path.clone(), source }
+        })
+    }
+
+    /// Takes back the `written` bytes from `start` on, if no other program wrote behind them.
+    fn cut(&mut self, start: u64, written: u64, before: Tail) {
+        let end = start + written;
+        let is_last = self.file.state().is_ok_and(|state| state.len == end);
+        if written == 0 || (is_last && self.file.set_len(start).is_ok()) {
+            self.tail = before;
+        } else if matches!(before, Tail::NoNewline) {
+            // The line break may stay; it does no harm.
+            self.tail = Tail::Torn { start: start + 1, end };
+        } else {
+            self.tail = Tail::Torn { start, end };
+        }
+    }
+}
+
+/// One system call, as a rule. A signal or a limit may split it.
+pub(crate) fn write_all(file: &mut dyn FileIo, mut bytes: &[u8], written: &mut usize) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.append(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => {
+                *written += count;
+                bytes = &bytes[count..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

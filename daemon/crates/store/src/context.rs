@@ -1,0 +1,294 @@
+//! What the model is shown of a session: the messages from the root to the leaf, compactions and edits applied.
+
+use std::{collections::HashMap, sync::Arc};
+
+use agentd_protocol::{
+    Json,
+    message::{BranchSummaryMessage, CompactionSummaryMessage, Message},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    Entry, EntryKind, Role, SessionTree,
+    edit::Replacement,
+    object::{Object, quoted},
+};
+
+/// The transcript at the leaf of a tree, with the choices that were made on the way there.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    messages: Vec<Json<Message>>,
+    /// For each message, the id of the entry that it comes from.
+    sources: Vec<Arc<str>>,
+    thinking_level: Option<String>,
+    model: Option<ModelRef>,
+    /// The leaf that this is the context of.
+    leaf: Option<u32>,
+}
+
+/// A model by its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRef {
+    /// The provider.
+    pub provider: String,
+    /// The model's id at the provider.
+    pub model_id: String,
+}
+
+impl Context {
+    /// The context at the leaf of `tree`.
+    #[must_use]
+    pub fn new(tree: &SessionTree) -> Self {
+        let path = tree.path(tree.leaf_index());
+        let mut context = Self { leaf: tree.leaf_index(), ..Self::default() };
+        context.read_choices(tree, &path);
+
+        let selected = select(tree, &path);
+        let edits = edits(tree, &selected);
+        for (place, at) in selected.iter().enumerate() {
+            let entry = tree.entry(*at);
+            match edits.get(entry.id()) {
+                Some(Replacement::Nothing) => {}
+                edit => {
+                    let from = context.messages.len();
+                    context.add(entry, place == 0);
+                    if let Some(Replacement::Content(content)) = edit {
+                        context.messages[from..].iter_mut().for_each(|message| replace(message, content));
+                    }
+                }
+            }
+        }
+        context
+    }
+
+    /// Brings the context up to date after the tree grew or its leaf moved.
+    ///
+    /// The usual case, entries that were added at the leaf, costs as much as they are many; compactions, edits and
+    /// moves to another branch make the context anew.
+    pub fn follow(&mut self, tree: &SessionTree) {
+        let mut added = Vec::new();
+        for at in tree.upwards(tree.leaf_index()).take_while(|at| Some(*at) != self.leaf) {
+            // What changes messages that are there already, and paths that do not come by here.
+            let rewrites = matches!(tree.entry(at).kind(), EntryKind::Compaction | EntryKind::ContextEdit);
+            if rewrites || (tree.parent(at).is_none() && self.leaf.is_some()) {
+                *self = Self::new(tree);
+                return;
+            }
+            added.push(at);
+        }
+        if tree.leaf_index().is_none() {
+            *self = Self::default();
+            return;
+        }
+        for at in added.into_iter().rev() {
+            self.choose(tree.entry(at));
+            self.add(tree.entry(at), false);
+        }
+        self.leaf = tree.leaf_index();
+    }
+
+    /// The messages, oldest first. Those of message entries have the text that is in the file.
+    #[must_use]
+    pub fn messages(&self) -> &[Json<Message>] {
+        &self.messages
+    }
+
+    /// For each message, the id of the entry that it comes from.
+    #[must_use]
+    pub fn sources(&self) -> &[Arc<str>] {
+        &self.sources
+    }
+
+    /// The thinking level that was last chosen; `None` when none ever was, which means `off`.
+    #[must_use]
+    pub fn thinking_level(&self) -> Option<&str> {
+        self.thinking_level.as_deref()
+    }
+
+    /// The model that was last chosen or answered.
+    #[must_use]
+    pub fn model(&self) -> Option<&ModelRef> {
+        self.model.as_ref()
+    }
+
+    /// Finds the latest choices on the whole path, compacted parts included.
+    fn read_choices(&mut self, tree: &SessionTree, path: &[u32]) {
+        for at in path.iter().rev() {
+            let entry = tree.entry(*at);
+            if self.model.is_none() {
+                self.model = model_of(entry);
+            }
+            if self.thinking_level.is_none() {
+                self.thinking_level = level_of(entry);
+            }
+            if self.model.is_some() && self.thinking_level.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn choose(&mut self, entry: &Entry) {
+        if let Some(model) = model_of(entry) {
+            self.model = Some(model);
+        }
+        if let Some(level) = level_of(entry) {
+            self.thinking_level = Some(level);
+        }
+    }
+
+    /// Adds what an entry contributes. A compaction counts only in the first place: older ones within the kept part
+    /// are summarised by it.
+    fn add(&mut self, entry: &Entry, is_first: bool) {
+        match entry.kind() {
+            EntryKind::Message(_) => self.messages.extend(entry.message().cloned()),
+            EntryKind::CustomMessage => self.messages.extend(custom_message(entry)),
+            EntryKind::BranchSummary => self.messages.extend(branch_summary(entry)),
+            EntryKind::Compaction if is_first => self.messages.extend(compaction(entry)),
+            _ => {}
+        }
+        self.sources.resize(self.messages.len(), Arc::clone(&entry.id));
+    }
+}
+
+/// The entries that count: with a compaction on the path, it and what it kept, in the order of the context.
+fn select(tree: &SessionTree, path: &[u32]) -> Vec<u32> {
+    let Some(last) = path.iter().rposition(|at| tree.entry(*at).kind() == EntryKind::Compaction) else {
+        return path.to_vec();
+    };
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Kept {
+        first_kept_entry_id: Option<String>,
+    }
+    let kept = tree.entry(path[last]).read::<Kept>().and_then(|kept| kept.first_kept_entry_id);
+    let before = &path[..last];
+    let first = kept.and_then(|id| before.iter().position(|at| tree.entry(*at).id() == id)).unwrap_or(last);
+    let is_system = |at: &u32| tree.entry(*at).kind() == EntryKind::Message(Role::System);
+
+    let mut selected = vec![path[last]];
+    selected.extend(before[first..].iter().filter(|at| !is_system(at)));
+    selected.extend(&path[last + 1..]);
+    selected
+}
+
+/// The last edit of each entry.
+fn edits<'a>(tree: &'a SessionTree, selected: &[u32]) -> HashMap<String, Replacement<'a>> {
+    let edits =
+        selected.iter().map(|at| tree.entry(*at)).filter(|entry| entry.kind() == EntryKind::ContextEdit);
+    edits.filter_map(Replacement::of).collect()
+}
+
+/// Puts other content into a message that has content of its own.
+fn replace(message: &mut Json<Message>, content: &str) {
+    let role = Role::of(message.text());
+    if !matches!(role, Role::User | Role::Assistant | Role::ToolResult | Role::Custom) {
+        return;
+    }
+    let Some(mut object) = Object::parse(message.text()) else { return };
+    let is_text = content.starts_with('"');
+    if is_text && matches!(role, Role::Assistant | Role::ToolResult) {
+        object.set("content", format!("[{{\"type\":\"text\",\"text\":{content}}}]"));
+    } else {
+        object.set("content", content);
+    }
+    if let Some(edited) = from_text(object.text()) {
+        *message = edited;
+    }
+}
+
+fn from_text(text: String) -> Option<Json<Message>> {
+    RawValue::from_string(text).ok().map(Json::from_raw)
+}
+
+fn model_of(entry: &Entry) -> Option<ModelRef> {
+    #[derive(Deserialize)]
+    struct Chosen {
+        provider: String,
+        #[serde(rename = "modelId")]
+        model_id: String,
+    }
+    #[derive(Deserialize)]
+    struct Answered {
+        provider: String,
+        model: String,
+    }
+    match entry.kind() {
+        EntryKind::ModelChange => {
+            let Chosen { provider, model_id } = entry.read()?;
+            Some(ModelRef { provider, model_id })
+        }
+        EntryKind::Message(Role::Assistant) => {
+            // Not the typed view: only two short fields are wanted, and it would stay in memory.
+            let Answered { provider, model } = agentd_protocol::parse_json(entry.message()?.text()).ok()?;
+            Some(ModelRef { provider, model_id: model })
+        }
+        _ => None,
+    }
+}
+
+fn level_of(entry: &Entry) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Change {
+        thinking_level: String,
+    }
+    (entry.kind() == EntryKind::ThinkingLevelChange)
+        .then(|| entry.read::<Change>())?
+        .map(|change| change.thinking_level)
+}
+
+/// The message of an extension, its content as in the file.
+fn custom_message(entry: &Entry) -> Option<Json<Message>> {
+    let fields = Object::parse(entry.frame())?;
+    let mut text = String::from("{\"role\":\"custom\"");
+    for (name, missing) in [
+        ("customType", Some("\"\"")),
+        ("content", Some("\"\"")),
+        ("display", Some("false")),
+        ("details", None),
+    ] {
+        if let Some(value) = fields.get(name).or(missing) {
+            text.push_str(&format!(",{}:{value}", quoted(name)));
+        }
+    }
+    text.push_str(&format!(",\"timestamp\":{}}}", entry.timestamp_ms().unwrap_or(0)));
+    from_text(text)
+}
+
+fn branch_summary(entry: &Entry) -> Option<Json<Message>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Summary {
+        summary: String,
+        from_id: Option<String>,
+    }
+    let Summary { summary, from_id } = entry.read().filter(|read: &Summary| !read.summary.is_empty())?;
+    let message = BranchSummaryMessage {
+        summary,
+        from_id: from_id.unwrap_or_default(),
+        timestamp: entry.timestamp_ms().unwrap_or(0),
+    };
+    Json::new(Message::BranchSummary(message)).ok()
+}
+
+/// The system state at the compaction, where it is stored, and the summary.
+fn compaction(entry: &Entry) -> impl Iterator<Item = Json<Message>> {
+    let fields = Object::parse(entry.frame());
+    let system = fields.as_ref().and_then(|fields| fields.get("systemMessage"));
+    let system = system.filter(|text| text.starts_with('{')).and_then(|text| from_text(text.to_owned()));
+
+    let text = |name| fields.as_ref().and_then(|fields| fields.string(name));
+    let tokens = fields.as_ref().and_then(|fields| fields.get("tokensBefore")?.parse::<f64>().ok());
+    let summary = CompactionSummaryMessage {
+        summary: text("summary").unwrap_or_default().into_owned(),
+        // Saturates; a count is never negative.
+        tokens_before: tokens.unwrap_or(0.0) as u64,
+        timestamp: entry.timestamp_ms().unwrap_or(0),
+    };
+    let summary = Json::new(Message::CompactionSummary(summary)).ok();
+    [system, summary].into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! One entry: the line as it is in the file, and the little that a tree needs to know of it.
+
+use std::{ops::Range, sync::Arc};
+
+use agentd_protocol::{
+    Json,
+    entry::{EntryBody, SessionEntry},
+    message::Message,
+};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::{
+    StoreError,
+    object::{each_member, name, string},
+    time::parse_timestamp,
+};
+
+/// What an entry is, as far as the store cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EntryKind {
+    /// A message of the transcript.
+    Message(Role),
+    /// A new thinking level.
+    ThinkingLevelChange,
+    /// A new model.
+    ModelChange,
+    /// Tokens spent outside of any message.
+    Usage,
+    /// A summary in the place of what came before.
+    Compaction,
+    /// A summary of a branch that was left.
+    BranchSummary,
+    /// A change of another entry's message.
+    ContextEdit,
+    /// Data of an extension.
+    Custom,
+    /// A message of an extension.
+    CustomMessage,
+    /// A bookmark.
+    Label,
+    /// The session's name.
+    SessionInfo,
+    /// Something that this version does not know. It is kept and passed on.
+    Unknown,
+}
+
+/// Who speaks in a message entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// `system`.
+    System,
+    /// `user`.
+    User,
+    /// `assistant`.
+    Assistant,
+    /// `toolResult`.
+    ToolResult,
+    /// `bashExecution`.
+    BashExecution,
+    /// `custom`, in files that were once of version 2.
+    Custom,
+    /// Anything else.
+    Unknown,
+}
+
+impl EntryKind {
+    pub(crate) fn from_name(kind: &str) -> Self {
+        match kind {
+            "message" => Self::Message(Role::Unknown),
+            "thinking_level_change" => Self::ThinkingLevelChange,
+            "model_change" => Self::ModelChange,
+            "usage" => Self::Usage,
+            "compaction" => Self::Compaction,
+            "branch_summary" => Self::BranchSummary,
+            "context_edit" => Self::ContextEdit,
+            "custom" => Self::Custom,
+            "custom_message" => Self::CustomMessage,
+            "label" => Self::Label,
+            "session_info" => Self::SessionInfo,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Role {
+    fn from_name(role: &str) -> Self {
+        match role {
+            "system" => Self::System,
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "toolResult" => Self::ToolResult,
+            "bashExecution" => Self::BashExecution,
+            "custom" => Self::Custom,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The role that a message's text names. Most messages begin with it, so that little of a long one is read.
+    pub(crate) fn of(message: &str) -> Self {
+        if let Some(role) = message.strip_prefix("{\"role\":\"").and_then(|rest| rest.split('"').next()) {
+            return Self::from_name(role);
+        }
+        let mut role = None;
+        each_member(message, |key, value| {
+            if name(key) == "role" {
+                role = string(value);
+            }
+        });
+        role.map_or(Self::Unknown, |role| Self::from_name(&role))
+    }
+}
+
+/// An entry of a session.
+///
+/// Holds the text of its line once. Of a `message` entry, the message is a piece of its own, so that contexts, events
+/// and requests share it.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub(crate) id: Arc<str>,
+    pub(crate) parent_id: Option<Arc<str>>,
+    pub(crate) kind: EntryKind,
+    /// The line without its message.
+    pub(crate) frame: Box<str>,
+    /// The message and its place in the frame.
+    pub(crate) message: Option<(Json<Message>, usize)>,
+    /// Where in the frame the time stamp stands, without its quotes.
+    pub(crate) timestamp: Range<usize>,
+}
+
+impl Entry {
+    /// Reads a line; `None` when it is no object, or has no id.
+    ///
+    /// Everything else may be missing or odd: the line is kept as it is. A header line is no entry.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let (mut kind, mut id, mut parent, mut timestamp, mut message) = (None, None, None, None, None);
+        let is_object = each_member(line, |key, value| match &*name(key) {
+            "type" => kind = string(value),
+            "id" => id = string(value),
+            "parentId" => parent = string(value),
+            "timestamp" => timestamp = Some(value),
+            "message" => message = Some(value),
+            _ => {}
+        });
+        let id = id.filter(|id| is_object && !id.is_empty())?;
+        if kind.as_deref() == Some("session") {
+            return None;
+        }
+        let mut kind = kind.map_or(EntryKind::Unknown, |kind| EntryKind::from_name(&kind));
+        let message = message.filter(|text| matches!(kind, EntryKind::Message(_)) && text.starts_with('{'));
+        if let Some(text) = message {
+            kind = EntryKind::Message(Role::of(text));
+        }
+        let parts = Parts {
+            kind,
+            id: Arc::from(&*id),
+            parent_id: parent.map(|parent| Arc::from(&*parent)),
+            timestamp: timestamp.and_then(|text| range_in(line, text)),
+        };
+        match message.and_then(|text| range_in(line, text)) {
+            Some(range) => parts.with_message(line, range),
+            None => Some(parts.whole(line)),
+        }
+    }
+
+    /// Unique in the session.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The entry that this one follows; `None` for a root.
+    #[must_use]
+    pub fn parent_id(&self) -> Option<&str> {
+        self.parent_id.as_deref()
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> EntryKind {
+        self.kind
+    }
+
+    /// When it was made, as the line says; empty when it does not.
+    #[must_use]
+    pub fn timestamp(&self) -> &str {
+        self.frame.get(self.timestamp.clone()).unwrap_or_default()
+    }
+
+    /// [`Self::timestamp`] in Unix milliseconds.
+    #[must_use]
+    pub fn timestamp_ms(&self) -> Option<i64> {
+        parse_timestamp(self.timestamp())
+    }
+
+    /// The message of a message entry, its text as it is in the line.
+    #[must_use]
+    pub fn message(&self) -> Option<&Json<Message>> {
+        self.message.as_ref().map(|(message, _)| message)
+    }
+
+    /// Whether this is what makes a session worth a file: a message of the user or of the model.
+    #[must_use]
+    pub fn starts_the_file(&self) -> bool {
+        matches!(self.kind, EntryKind::Message(Role::User | Role::Assistant))
+    }
+
+    /// The length of the line in bytes, LF not counted.
+    #[must_use]
+    pub fn line_len(&self) -> usize {
+        self.frame.len() + self.message().map_or(0, |message| message.text().len())
+    }
+
+    /// Appends the line, without LF, to `out`.
+    pub fn write_line(&self, out: &mut Vec<u8>) {
+        for part in self.parts() {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    /// The line, without LF.
+    #[must_use]
+    pub fn line(&self) -> String {
+        self.parts().concat()
+    }
+
+    fn parts(&self) -> [&str; 3] {
+        match &self.message {
+            Some((message, at)) => {
+                let (before, after) = self.frame.split_at(*at);
+                [before, message.text(), after]
+            }
+            None => [&self.frame, "", ""],
+        }
+    }
+
+    /// The line as a value to be sent. Copies the text.
+    ///
+    /// # Errors
+    /// None for an entry that was read or made here: its line is JSON.
+    pub fn json(&self) -> Result<Json<SessionEntry>, StoreError> {
+        Ok(Json::from_raw(RawValue::from_string(self.line())?))
+    }
+
+    /// What the entry holds, parsed now; `None` when it is of an unknown kind or its fields make no sense.
+    ///
+    /// [`Self::message`] is the better way to a message.
+    #[must_use]
+    pub fn body(&self) -> Option<EntryBody> {
+        match self.message() {
+            Some(message) => message.get().cloned().map(|message| EntryBody::Message { message }),
+            None => self.read(),
+        }
+    }
+
+    /// Reads some fields of an entry that is no message.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        agentd_protocol::parse_json(&self.frame).ok()
+    }
+
+    /// The line of an entry that is no message; else the line without its message.
+    pub(crate) fn frame(&self) -> &str {
+        &self.frame
+    }
+}
+
+/// What is known of a line before its text is stored.
+struct Parts {
+    kind: EntryKind,
+    id: Arc<str>,
+    parent_id: Option<Arc<str>>,
+    timestamp: Option<Range<usize>>,
+}
+
+impl Parts {
+    fn whole(self, line: &str) -> Entry {
+        let timestamp = unquoted(self.timestamp);
+        let Self { kind, id, parent_id, .. } = self;
+        Entry { id, parent_id, kind, frame: line.into(), message: None, timestamp }
+    }
+
+    fn with_message(self, line: &str, message: Range<usize>) -> Option<Entry> {
+        let json = Json::from_raw(RawValue::from_string(line[message.clone()].to_owned()).ok()?);
+        let frame = [&line[..message.start], &line[message.end..]].concat().into_boxed_str();
+        // A time stamp behind the message moves up with the rest of the frame.
+        let shift = message.len();
+        let timestamp = self.timestamp.map(|range| match range.start < message.start {
+            true => range,
+            false => range.start - shift..range.end - shift,
+        });
+        let timestamp = unquoted(timestamp);
+        let Self { kind, id, parent_id, .. } = self;
+        Some(Entry { id, parent_id, kind, frame, message: Some((json, message.start)), timestamp })
+    }
+}
+
+/// Where `part`, a sub-slice of `whole`, lies in it.
+fn range_in(whole: &str, part: &str) -> Option<Range<usize>> {
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    (start + part.len() <= whole.len()).then(|| start..start + part.len())
+}
+
+/// The range of a string without its quotes. What is no string is taken for an empty one.
+fn unquoted(range: Option<Range<usize>>) -> Range<usize> {
+    range.filter(|range| range.len() >= 2).map_or(0..0, |range| range.start + 1..range.end - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(line: &str) -> Entry {
+        let entry = Entry::parse(line).unwrap();
+        assert_eq!(entry.line(), line);
+        assert_eq!(entry.json().unwrap().text(), line);
+        assert_eq!(entry.line_len(), line.len());
+        entry
+    }
+
+    #[test]
+    fn a_message_entry_shares_its_message() {
+        let line = r#"{"type":"message","id":"a","parentId":null,"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"\ud83d hi","x":1.0},"extra":[1.50]}"#;
+        let entry = entry(line);
+        assert_eq!(
+            (entry.id(), entry.parent_id(), entry.kind()),
+            ("a", None, EntryKind::Message(Role::User))
+        );
+        assert_eq!(entry.message().unwrap().text(), r#"{"role":"user","content":"\ud83d hi","x":1.0}"#);
+        assert_eq!(entry.timestamp_ms(), Some(1_767_225_600_000));
+        let Some(EntryBody::Message { message: Message::User(user) }) = entry.body() else {
+            panic!("no message")
+        };
+        assert_eq!(user.content.text(), "\u{fffd} hi");
+    }
+
+    #[test]
+    fn the_order_of_fields_does_not_matter() {
+        let line = r#"{"message":{"content":"x","role":"assistant"},"timestamp":"t1","parentId":"p","id":"a","type":"message"}"#;
+        let entry = entry(line);
+        assert_eq!((entry.kind(), entry.timestamp()), (EntryKind::Message(Role::Assistant), "t1"));
+        assert_eq!(entry.parent_id(), Some("p"));
+    }
+
+    #[test]
+    fn other_kinds_are_kept_whole() {
+        let known =
+            entry(r#"{"type":"label","id":"a","parentId":"b","timestamp":"t","targetId":"b","label":"x"}"#);
+        assert_eq!(known.kind(), EntryKind::Label);
+        assert!(matches!(known.body(), Some(EntryBody::Label { label: Some(label), .. }) if label == "x"));
+        let unknown = entry(r#"{"type":"todo","id":"a","message":{"role":"user"},"timestamp":7}"#);
+        assert_eq!((unknown.kind(), unknown.timestamp(), unknown.body()), (EntryKind::Unknown, "", None));
+        assert!(unknown.message().is_none());
+        let odd = entry(r#"{"type":"message","id":"a","message":"text"}"#);
+        assert_eq!((odd.kind(), odd.message()), (EntryKind::Message(Role::Unknown), None));
+    }
+
+    #[test]
+    fn escapes_in_heads_are_read() {
+        let entry = entry(r#"{"\u0074ype":"custom\u005fmessage","id":"\u0061\"","parentId":"x\ud800"}"#);
+        assert_eq!((entry.id(), entry.parent_id()), ("a\"", Some("x\u{fffd}")));
+        assert_eq!(entry.kind(), EntryKind::CustomMessage);
+    }
+
+    #[test]
+    fn lines_that_are_no_entries() {
+        for line in ["", "{", "[]", "7", r#"{"type":"label"}"#, r#"{"type":"label","id":7}"#, r#"{"id":""}"#]
+        {
+            assert!(Entry::parse(line).is_none(), "{line}");
+        }
+        assert!(Entry::parse(r#"{"type":"session","id":"x"}"#).is_none());
+    }
+}

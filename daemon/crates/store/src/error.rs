@@ -1,0 +1,99 @@
+//! What can go wrong with session files.
+
+use std::{io, path::PathBuf};
+
+use agentd_protocol::entry::SESSION_VERSION;
+
+use crate::Holder;
+
+/// Why a session file could not be opened, read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file holds something else.
+    #[error("Session file is not a valid pi session: {}", path.display())]
+    NotASession {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The path names a folder or a device.
+    #[error("{} is not a regular file: name a session file (.jsonl)", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A later program wrote the file.
+    #[error(
+        "session file {} has format version {found}, newer than {SESSION_VERSION}: upgrade agentd to open it",
+        path.display()
+    )]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// The version that its header names.
+        found: u32,
+    },
+    /// Another process, or another session of this one, writes to the file.
+    #[error("session file {} is in use by {}: close the session there, or fork it", path.display(), in_words(holder.as_ref()))]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// Who holds it, if they left a note.
+        holder: Option<Holder>,
+    },
+    /// A file that was to be made is there already.
+    #[error("session file {} exists already: open it instead of creating it", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Someone removed the file while the session was open.
+    #[error("session file {} was removed while the session was open: nothing more can be saved to it", path.display())]
+    Removed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An entry is so large that it could not be read again.
+    #[error("an entry of {size} bytes is over the limit of {limit} bytes for one line of a session file")]
+    EntryTooLarge {
+        /// Its size in bytes.
+        size: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// A chosen session id has characters that file names and programs do not take.
+    #[error(
+        "Session id must be non-empty, contain only alphanumeric characters, '-', '_', and '.', and start and end with \
+         an alphanumeric character"
+    )]
+    InvalidSessionId,
+    /// A value cannot be written as JSON.
+    #[error("cannot write a session entry as JSON")]
+    Encode(#[from] serde_json::Error),
+    /// The file system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, in words.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl StoreError {
+    /// A failure of the file system; for use with `map_err`.
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+fn in_words(holder: Option<&Holder>) -> String {
+    match holder {
+        Some(holder) if holder.pid == std::process::id() => "another session of this process".into(),
+        Some(holder) => format!("process {}", holder.pid),
+        None => "another process".into(),
+    }
+}

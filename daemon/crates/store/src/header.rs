@@ -1,0 +1,126 @@
+//! The first line of a session file.
+
+use agentd_protocol::entry::{SESSION_VERSION, SessionHeader, SessionTag};
+
+use crate::object::{each_member, name, string};
+
+/// The header of a session: the line as it is in the file, and what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    typed: SessionHeader,
+    line: Box<str>,
+}
+
+impl Header {
+    /// The header of a new session of the current version.
+    pub(crate) fn new(
+        id: String,
+        timestamp: String,
+        cwd: String,
+        parent_session: Option<String>,
+    ) -> Result<Self, serde_json::Error> {
+        let kind = SessionTag::Session;
+        let typed =
+            SessionHeader { kind, version: Some(SESSION_VERSION), id, timestamp, cwd, parent_session };
+        let line = serde_json::to_string(&typed)?.into_boxed_str();
+        Ok(Self { typed, line })
+    }
+
+    /// Reads a header line: an object with `type` `session` and a string as `id`. Other fields may be missing or odd.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let (mut kind, mut id, mut timestamp, mut cwd, mut parent, mut version) =
+            (None, None, None, None, None, None);
+        let is_object = each_member(line, |key, value| match &*name(key) {
+            "type" => kind = string(value),
+            "id" => id = string(value),
+            "timestamp" => timestamp = string(value),
+            "cwd" => cwd = string(value),
+            "parentSession" => parent = string(value),
+            "version" => version = value.parse::<f64>().ok(),
+            _ => {}
+        });
+        if !is_object || kind.as_deref() != Some("session") {
+            return None;
+        }
+        let typed = SessionHeader {
+            kind: SessionTag::Session,
+            // Saturates: a version far beyond ours is still one beyond ours.
+            version: version.map(|version| version as u32),
+            id: id?.into_owned(),
+            timestamp: timestamp.unwrap_or_default().into_owned(),
+            cwd: cwd.unwrap_or_default().into_owned(),
+            parent_session: parent.map(|parent| parent.into_owned()),
+        };
+        Some(Self { typed, line: line.into() })
+    }
+
+    /// What the header says.
+    #[must_use]
+    pub fn typed(&self) -> &SessionHeader {
+        &self.typed
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.typed.id
+    }
+
+    /// The folder that the session works in.
+    #[must_use]
+    pub fn cwd(&self) -> &str {
+        &self.typed.cwd
+    }
+
+    /// The version of the format; a file that names none is of version 1.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.typed.version.unwrap_or(1)
+    }
+
+    /// The line, without LF.
+    #[must_use]
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_header_has_the_order_of_the_format() {
+        let header = Header::new("i".into(), "t".into(), "/c".into(), Some("/p".into())).unwrap();
+        let line =
+            r#"{"type":"session","version":3,"id":"i","timestamp":"t","cwd":"/c","parentSession":"/p"}"#;
+        assert_eq!(header.line(), line);
+        assert_eq!(Header::parse(line).unwrap(), header);
+    }
+
+    #[test]
+    fn odd_headers_are_read() {
+        let header = Header::parse(r#"{"id":"x","type":"session","cwd":7,"extra":"\ud800"}"#).unwrap();
+        assert_eq!((header.id(), header.cwd(), header.version()), ("x", "", 1));
+        assert!(header.line().contains("extra"));
+        assert_eq!(Header::parse(r#"{"id":"x","type":"session","version":2.0}"#).unwrap().version(), 2);
+        assert_eq!(
+            Header::parse(r#"{"id":"x","type":"session","version":1e99}"#).unwrap().version(),
+            u32::MAX
+        );
+    }
+
+    #[test]
+    fn what_is_no_header() {
+        for line in [
+            r#"{"type":"session"}"#,
+            r#"{"type":"session","id":5}"#,
+            r#"{"type":"message","id":"x"}"#,
+            "[]",
+            "",
+        ] {
+            assert_eq!(Header::parse(line), None, "{line}");
+        }
+    }
+}

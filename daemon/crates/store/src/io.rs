@@ -1,0 +1,171 @@
+//! The one layer between session files and the system, so that tests can make it fail.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, Read, Write},
+    path::Path,
+};
+
+/// What the store asks of a file system. Blocks.
+pub(crate) trait Io: Send + Sync {
+    /// Opens a file to be read and appended to.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn FileIo>>;
+    /// Makes a file, private to the user, to be read and appended to; fails if it is there.
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn FileIo>>;
+    /// Makes a folder and those above it, private to the user; one that is there is left as it is.
+    fn create_dirs(&self, path: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Puts a file in the place of another, in one step.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Brings a folder's list of names to the disk.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// What a path leads to; links are followed.
+    fn stat(&self, path: &Path) -> io::Result<FileState>;
+}
+
+/// An open session file.
+pub(crate) trait FileIo: Read + Send {
+    /// Appends as many of the bytes as it can, in one system call.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Cuts the file.
+    fn set_len(&mut self, len: u64) -> io::Result<()>;
+    /// Brings the file's content to the disk.
+    fn sync(&mut self) -> io::Result<()>;
+    /// The file as it is now.
+    fn state(&self) -> io::Result<FileState>;
+    /// Gives the file the permissions of another.
+    fn copy_mode(&self, of: &Path) -> io::Result<()>;
+    /// Takes the file for this handle alone; false when another handle has it.
+    fn try_lock(&self) -> io::Result<bool>;
+}
+
+/// Facts about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileState {
+    /// In bytes.
+    pub(crate) len: u64,
+    /// A regular file, no folder and no device.
+    pub(crate) is_file: bool,
+    /// Whether the file has a name; where the system does not say, it has.
+    pub(crate) has_name: bool,
+    /// What tells the file from all others, where the system says.
+    pub(crate) identity: Option<(u64, u64)>,
+}
+
+/// The real file system.
+pub(crate) struct Disk;
+
+impl Io for Disk {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        Ok(Box::new(DiskFile(OpenOptions::new().read(true).append(true).open(path)?)))
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create_new(true);
+        private_file(&mut options);
+        Ok(Box::new(DiskFile(options.open(path)?)))
+    }
+
+    fn create_dirs(&self, path: &Path) -> io::Result<()> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        private_dir(&mut builder);
+        builder.create(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        // Folders cannot be opened as files everywhere; where they cannot, names need no such step.
+        if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<FileState> {
+        fs::metadata(path).map(|metadata| state(&metadata))
+    }
+}
+
+struct DiskFile(File);
+
+impl Read for DiskFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl FileIo for DiskFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn set_len(&mut self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn state(&self) -> io::Result<FileState> {
+        self.0.metadata().map(|metadata| state(&metadata))
+    }
+
+    fn copy_mode(&self, of: &Path) -> io::Result<()> {
+        self.0.set_permissions(fs::metadata(of)?.permissions())
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            // File systems without locks: the session is as safe as the reference's, which takes none.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                tracing::warn!(%error, "the file system has no locks: nothing keeps other programs from this session");
+                Ok(true)
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn state(metadata: &fs::Metadata) -> FileState {
+    use std::os::unix::fs::MetadataExt;
+    FileState {
+        len: metadata.len(),
+        is_file: metadata.is_file(),
+        has_name: metadata.nlink() > 0,
+        identity: Some((metadata.dev(), metadata.ino())),
+    }
+}
+
+#[cfg(not(unix))]
+fn state(metadata: &fs::Metadata) -> FileState {
+    FileState { len: metadata.len(), is_file: metadata.is_file(), has_name: true, identity: None }
+}
+
+#[cfg(unix)]
+fn private_file(options: &mut OpenOptions) {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.mode(0o600);
+}
+
+#[cfg(not(unix))]
+fn private_file(_options: &mut OpenOptions) {}
+
+#[cfg(unix)]
+fn private_dir(builder: &mut DirBuilder) {
+    use std::os::unix::fs::DirBuilderExt;
+    builder.mode(0o700);
+}
+
+#[cfg(not(unix))]
+fn private_dir(_builder: &mut DirBuilder) {}

@@ -1,0 +1,394 @@
+//! Finding sessions without opening them.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use agentd_protocol::message::{ContentBlock, MessageContent};
+use serde::Deserialize;
+
+use crate::{
+    Header, Role, SessionDir,
+    load::{Line, each_line},
+    object::{each_member, name, string},
+    time::parse_timestamp,
+};
+
+/// How much of a file is looked at for its header.
+const HEADER_BYTES: u64 = 1 << 20;
+
+/// Longer lines are passed over when a session is summarised.
+const SUMMARY_LINE_BYTES: usize = 64 << 20;
+
+/// The header of a session file; `None` for what is no session. At most the first MiB is read.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
+    let mut file = File::open(path)?.take(HEADER_BYTES);
+    // Headers are short: a small first bite, and more only if there is no line in it.
+    let (mut bytes, mut bite) = (Vec::new(), 4096);
+    let mut done = 0;
+    loop {
+        let count = (&mut file).take(bite).read_to_end(&mut bytes)?;
+        let is_all = count == 0;
+        while let Some(end) =
+            memchr::memchr(b'\n', &bytes[done..]).map(|at| done + at).or(is_all.then_some(bytes.len()))
+        {
+            let line = String::from_utf8_lossy(&bytes[done..end]);
+            match line.trim_ascii() {
+                "" => {}
+                line => match Header::parse(line) {
+                    Some(header) => return Ok(Some(header)),
+                    None if serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok() => return Ok(None),
+                    None => {}
+                },
+            }
+            if end >= bytes.len() {
+                return Ok(None);
+            }
+            done = end + 1;
+        }
+        bite *= 4;
+    }
+}
+
+/// A session file that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// One of the working directory.
+    Local(PathBuf),
+    /// One that works elsewhere.
+    Elsewhere {
+        /// The file.
+        path: PathBuf,
+        /// Where it works.
+        cwd: String,
+    },
+}
+
+/// Whether the argument of `--session` is a path, and not an id or the beginning of one.
+#[must_use]
+pub fn looks_like_path(text: &str) -> bool {
+    text.contains(['/', '\\']) || text.ends_with(".jsonl")
+}
+
+/// The session of `cwd` in `dir` that was written to last; what `--continue` opens.
+///
+/// # Errors
+/// When the folder cannot be read; one that is not there holds nothing.
+pub fn newest(dir: &SessionDir, cwd: &str) -> io::Result<Option<PathBuf>> {
+    let found = files(&dir.path)?
+        .into_iter()
+        .find(|file| header_of(file).is_some_and(|header| is_local(&header, dir, cwd)));
+    Ok(found.map(|file| file.path))
+}
+
+/// The session with exactly this id that belongs to `cwd`; what `--session-id` opens.
+///
+/// # Errors
+/// When the folder cannot be read; one that is not there holds nothing.
+pub fn find_by_id(id: &str, dir: &SessionDir, cwd: &str) -> io::Result<Option<PathBuf>> {
+    let mut files = files(&dir.path)?;
+    // The names that our own files have for it come first; any name may hold it.
+    let end = format!("_{id}.jsonl");
+    files.sort_by_key(|file| !file.path.to_string_lossy().ends_with(&end));
+    let matches = |file: &SessionFile| {
+        header_of(file).is_some_and(|header| header.id() == id && is_local(&header, dir, cwd))
+    };
+    Ok(files.into_iter().find(matches).map(|file| file.path))
+}
+
+/// The session that an id or the beginning of one means: one of `cwd` of exactly this id, one of `cwd` whose id begins
+/// so, then the same among all others, below `root` and in `dir`. Of several, the one that was written to last.
+///
+/// # Errors
+/// When a folder cannot be read; one that is not there holds nothing.
+pub fn find(id: &str, dir: &SessionDir, root: &Path, cwd: &str) -> io::Result<Option<Found>> {
+    if let Some(path) = find_by_id(id, dir, cwd)? {
+        return Ok(Some(Found::Local(path)));
+    }
+    // An empty text is the beginning of every id; nobody means that.
+    if id.is_empty() {
+        return Ok(None);
+    }
+    let mut all = files(&dir.path)?;
+    for folder in subfolders(root)? {
+        if folder != dir.path {
+            all.extend(files(&folder)?);
+        }
+    }
+    // The best of each rank, in the order of the ranks; `files` has the latest first.
+    let mut ranks: [Option<Found>; 3] = [None, None, None];
+    let mut latest = [i64::MIN; 3];
+    for file in all {
+        let Some(header) = header_of(&file).filter(|header| header.id().starts_with(id)) else { continue };
+        let in_dir = file.path.parent() == Some(&*dir.path);
+        let local = in_dir && is_local(&header, dir, cwd);
+        let rank = if local {
+            0
+        } else if header.id() == id {
+            1
+        } else {
+            2
+        };
+        if ranks[rank].is_none() || file.modified_ms > latest[rank] {
+            latest[rank] = file.modified_ms;
+            let cwd = header.cwd().to_owned();
+            ranks[rank] =
+                Some(if local { Found::Local(file.path) } else { Found::Elsewhere { path: file.path, cwd } });
+        }
+    }
+    Ok(ranks.into_iter().flatten().next())
+}
+
+/// What lists show of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSummary {
+    /// The file.
+    pub path: PathBuf,
+    /// The session's id.
+    pub id: String,
+    /// Where it works.
+    pub cwd: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// The file that it was forked from.
+    pub parent_session_path: Option<String>,
+    /// When it was made, in Unix milliseconds: the header's time, else the file's.
+    pub created_ms: i64,
+    /// The time of the last message of the user or of the model, else the header's, else the file's.
+    pub modified_ms: i64,
+    /// Message entries.
+    pub message_count: u64,
+    /// The user's first text, or `(no messages)`.
+    pub first_message: String,
+    /// The texts of user and model, joined by spaces; empty unless they were asked for.
+    pub all_messages_text: String,
+}
+
+/// Whether a summary holds all texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListText {
+    /// Only the first message of the user.
+    First,
+    /// All that the user and the model said, to be searched.
+    All,
+}
+
+/// The sessions in a folder, the last modified first; only those of `cwd` in a shared one, unless `cwd` is `None`.
+///
+/// # Errors
+/// When the folder cannot be read; one that is not there holds nothing. Files that cannot be read are passed over.
+pub fn list(dir: &SessionDir, cwd: Option<&str>, text: ListText) -> io::Result<Vec<SessionSummary>> {
+    let is_wanted = |file: &SessionFile| match cwd {
+        Some(cwd) if dir.is_shared => header_of(file).is_some_and(|header| is_local(&header, dir, cwd)),
+        _ => true,
+    };
+    let mut sessions = Vec::new();
+    for file in files(&dir.path)?.into_iter().filter(is_wanted) {
+        match summarize(&file.path, text) {
+            Ok(summary) => sessions.extend(summary),
+            Err(error) => tracing::warn!(%error, path = %file.path.display(), "cannot read a session file"),
+        }
+    }
+    sessions.sort_by_key(|session| std::cmp::Reverse(session.modified_ms));
+    Ok(sessions)
+}
+
+/// Reads a session file for a list; `None` for what is no session. Nothing is locked, and nothing but the result is
+/// kept.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn summarize(path: &Path, text: ListText) -> io::Result<Option<SessionSummary>> {
+    let mut file = File::open(path)?;
+    let file_ms = modified_ms(&file.metadata()?);
+    let mut gathered = Gathered { text, ..Gathered::default() };
+    each_line(&mut file, SUMMARY_LINE_BYTES, &mut |line| {
+        if let Line::Bytes(bytes) = line {
+            gathered.line(String::from_utf8_lossy(bytes).trim_ascii());
+        }
+    })?;
+    Ok(gathered.finish(path, file_ms))
+}
+
+#[derive(Default)]
+struct Gathered {
+    text: ListText,
+    header: Option<Header>,
+    is_invalid: bool,
+    name: Option<String>,
+    count: u64,
+    last_ms: Option<i64>,
+    first: Option<String>,
+    all: String,
+}
+
+impl Default for ListText {
+    fn default() -> Self {
+        Self::First
+    }
+}
+
+impl Gathered {
+    fn line(&mut self, line: &str) {
+        if line.is_empty() || self.is_invalid {
+            return;
+        }
+        if self.header.is_none() {
+            self.header = Header::parse(line);
+            self.is_invalid =
+                self.header.is_none() && serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
+            return;
+        }
+        let (mut kind, mut label, mut time, mut message) = (None, None, None, None);
+        let is_object = each_member(line, |key, value| match &*name(key) {
+            "type" => kind = string(value),
+            "name" => label = string(value),
+            "timestamp" => time = string(value),
+            "message" => message = Some(value),
+            _ => {}
+        });
+        match kind.as_deref() {
+            Some("session_info") if is_object => {
+                self.name = label.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+            }
+            Some("message") if is_object => {
+                self.count += 1;
+                self.message(message.unwrap_or_default(), time.as_deref());
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, message: &str, entry_time: Option<&str>) {
+        #[derive(Deserialize)]
+        struct Time {
+            timestamp: Option<f64>,
+        }
+        #[derive(Deserialize)]
+        struct Content {
+            content: MessageContent,
+        }
+        let role = Role::of(message);
+        if !matches!(role, Role::User | Role::Assistant) {
+            return;
+        }
+        let own = serde_json::from_str::<Time>(message).ok().and_then(|time| time.timestamp);
+        let time = own.map(|ms| ms as i64).or_else(|| entry_time.and_then(parse_timestamp));
+        self.last_ms = self.last_ms.max(time);
+        let is_first = role == Role::User && self.first.is_none();
+        if !is_first && self.text == ListText::First {
+            return;
+        }
+        let Ok(Content { content }) = agentd_protocol::parse_json(message) else { return };
+        let text = match content {
+            MessageContent::Text(text) => text,
+            MessageContent::Blocks(blocks) => {
+                blocks.iter().filter_map(ContentBlock::as_text).collect::<Vec<_>>().join(" ")
+            }
+            MessageContent::Nothing => String::new(),
+        };
+        if text.is_empty() {
+            return;
+        }
+        if self.text == ListText::All {
+            if !self.all.is_empty() {
+                self.all.push(' ');
+            }
+            self.all.push_str(&text);
+        }
+        if is_first {
+            self.first = Some(text);
+        }
+    }
+
+    fn finish(self, path: &Path, file_ms: i64) -> Option<SessionSummary> {
+        let header = self.header?;
+        let header = header.typed();
+        let created = parse_timestamp(&header.timestamp);
+        Some(SessionSummary {
+            path: path.to_owned(),
+            id: header.id.clone(),
+            cwd: header.cwd.clone(),
+            name: self.name,
+            parent_session_path: header.parent_session.clone(),
+            created_ms: created.unwrap_or(file_ms),
+            modified_ms: self.last_ms.or(created).unwrap_or(file_ms),
+            message_count: self.count,
+            first_message: self.first.unwrap_or_else(|| "(no messages)".into()),
+            all_messages_text: self.all,
+        })
+    }
+}
+
+struct SessionFile {
+    path: PathBuf,
+    modified_ms: i64,
+}
+
+/// The `.jsonl` files of a folder, the last written first.
+fn files(dir: &Path) -> io::Result<Vec<SessionFile>> {
+    let mut files = Vec::new();
+    for entry in entries(dir)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "jsonl") {
+            continue;
+        }
+        // Gone in this instant, or a link that leads nowhere: no session either way.
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        if metadata.is_file() {
+            files.push(SessionFile { modified_ms: modified_ms(&metadata), path });
+        }
+    }
+    // By name where two were written in the same millisecond: names begin with the time of creation.
+    files.sort_by(|a, b| (b.modified_ms, &b.path).cmp(&(a.modified_ms, &a.path)));
+    Ok(files)
+}
+
+fn subfolders(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in entries(root)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            folders.push(path);
+        }
+    }
+    Ok(folders)
+}
+
+/// What is in a folder; nothing in one that is not there.
+fn entries(dir: &Path) -> io::Result<impl Iterator<Item = io::Result<fs::DirEntry>>> {
+    match fs::read_dir(dir) {
+        Ok(entries) => Ok(Some(entries).into_iter().flatten()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
+        Err(error) => Err(error),
+    }
+}
+
+fn header_of(file: &SessionFile) -> Option<Header> {
+    match read_header(&file.path) {
+        Ok(header) => header,
+        Err(error) => {
+            tracing::debug!(%error, path = %file.path.display(), "cannot read a session file");
+            None
+        }
+    }
+}
+
+fn is_local(header: &Header, dir: &SessionDir, cwd: &str) -> bool {
+    !dir.is_shared || header.cwd() == cwd
+}
+
+fn modified_ms(metadata: &fs::Metadata) -> i64 {
+    let time = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

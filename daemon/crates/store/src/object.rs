@@ -1,0 +1,151 @@
+//! JSON objects taken apart and put together as text, so that what is not ours stays byte for byte.
+
+use std::borrow::Cow;
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Calls `member` with the name and the text of the value of each member of the object that `text` is; false when it
+/// is no object, or no JSON.
+///
+/// Names are as in the text, quotes and escapes included. Values are sub-slices of `text`.
+pub(crate) fn each_member<'a>(text: &'a str, member: impl FnMut(&'a str, &'a str)) -> bool {
+    struct Members<F>(F);
+
+    impl<'de, F: FnMut(&'de str, &'de str)> Visitor<'de> for Members<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+            while let Some((name, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
+                (self.0)(name.get(), value.get());
+            }
+            Ok(())
+        }
+    }
+
+    let mut json = serde_json::Deserializer::from_str(text);
+    json.deserialize_map(Members(member)).and_then(|()| json.end()).is_ok()
+}
+
+/// What a member's name reads as, without its quotes.
+pub(crate) fn name(raw: &str) -> Cow<'_, str> {
+    string(raw).unwrap_or(Cow::Borrowed(raw))
+}
+
+/// The string that a JSON text is; `None` when it is something else.
+pub(crate) fn string(raw: &str) -> Option<Cow<'_, str>> {
+    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        agentd_protocol::parse_json(raw).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
+}
+
+/// A string as JSON text.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The members of an object in order, to be changed and written again.
+pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Object<'a> {
+    /// Takes an object apart; `None` when `text` is none.
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        let mut members = Vec::new();
+        each_member(text, |name, value| members.push((Cow::Borrowed(name), Cow::Borrowed(value))))
+            .then_some(Self(members))
+    }
+
+    /// The text of a member's value. Of several members of one name the last counts, as in JavaScript.
+    pub(crate) fn get(&self, wanted: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(key, _)| name(key) == wanted).map(|(_, value)| &**value)
+    }
+
+    /// The string that a member holds.
+    pub(crate) fn string(&self, wanted: &str) -> Option<Cow<'_, str>> {
+        self.get(wanted).and_then(string)
+    }
+
+    /// Gives a member a value: in its place if it is there, else at the end.
+    pub(crate) fn set(&mut self, wanted: &str, value: impl Into<Cow<'a, str>>) {
+        match self.0.iter().rposition(|(key, _)| name(key) == wanted) {
+            Some(at) => self.0[at].1 = value.into(),
+            None => self.0.push((quoted(wanted).into(), value.into())),
+        }
+    }
+
+    /// Gives a member a value: in its place if it is there, else as member number `place`.
+    pub(crate) fn set_at(&mut self, wanted: &str, value: impl Into<Cow<'a, str>>, place: usize) {
+        match self.0.iter().rposition(|(key, _)| name(key) == wanted) {
+            Some(at) => self.0[at].1 = value.into(),
+            None => self.0.insert(place.min(self.0.len()), (quoted(wanted).into(), value.into())),
+        }
+    }
+
+    /// Takes a member out.
+    pub(crate) fn remove(&mut self, wanted: &str) {
+        self.0.retain(|(key, _)| name(key) != wanted);
+    }
+
+    /// The object as text.
+    pub(crate) fn text(&self) -> String {
+        let size = self.0.iter().map(|(key, value)| key.len() + value.len() + 2).sum::<usize>() + 2;
+        let mut out = String::with_capacity(size);
+        out.push('{');
+        for (at, (key, value)) in self.0.iter().enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            out.push_str(key);
+            out.push(':');
+            out.push_str(value);
+        }
+        out.push('}');
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_the_text_itself() {
+        let text = r#" { "a" : 1.0 , "\u0062":"\ud800","\ud800":[ 1, {"x":"}"} ] } "#;
+        let mut seen = Vec::new();
+        assert!(each_member(text, |name, value| seen.push((name, value))));
+        assert_eq!(
+            seen,
+            [(r#""a""#, "1.0"), (r#""\u0062""#, r#""\ud800""#), (r#""\ud800""#, r#"[ 1, {"x":"}"} ]"#)]
+        );
+        assert_eq!(name(seen[1].0), "b");
+        assert_eq!(name(seen[2].0), "\u{fffd}");
+    }
+
+    #[test]
+    fn no_object_is_told_apart() {
+        for text in ["", "[]", "1", "null", "{", r#"{"a":1"#, r#"{"a":1}x"#, r#"{"a":1,}"#, "\"{}\"", "\0\0"]
+        {
+            assert!(!each_member(text, |_, _| {}), "{text}");
+        }
+        assert!(each_member("{}", |_, _| {}));
+    }
+
+    #[test]
+    fn changes_keep_the_rest() {
+        let mut object = Object::parse(r#"{"type":"x","n":1.50,"twice":1,"twice":2}"#).unwrap();
+        assert_eq!(object.get("twice"), Some("2"));
+        object.set("n", "2");
+        object.set("new", quoted("a\"b"));
+        object.set_at("id", "7", 1);
+        object.set_at("type", "\"y\"", 1);
+        object.remove("twice");
+        assert_eq!(object.text(), r#"{"type":"y","id":7,"n":2,"new":"a\"b"}"#);
+    }
+}

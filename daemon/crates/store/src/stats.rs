@@ -1,0 +1,202 @@
+//! Counts over a whole session, of every branch.
+
+use std::path::Path;
+
+use agentd_protocol::{
+    message::Usage,
+    session::{SessionStats, TokenStats},
+};
+use serde::Deserialize;
+
+use crate::{
+    Context, Entry, EntryKind, Role, SessionTree,
+    estimate::context_usage,
+    object::{each_member, name},
+};
+
+/// Sums over the entries of a session.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Totals {
+    /// User messages.
+    pub user_messages: u64,
+    /// Answers.
+    pub assistant_messages: u64,
+    /// Tool calls in the answers.
+    pub tool_calls: u64,
+    /// Tool results.
+    pub tool_results: u64,
+    /// Messages of every role.
+    pub total_messages: u64,
+    /// Tokens of answers, tools, summaries and whatever else was noted.
+    pub tokens: TokenStats,
+    /// US dollars.
+    pub cost: f64,
+}
+
+/// Counts the entries of one tree, each once: asking again costs only what was added since.
+#[derive(Debug, Clone, Default)]
+pub struct StatsCounter {
+    counted: usize,
+    totals: Totals,
+}
+
+impl StatsCounter {
+    /// The sums over all entries of `tree`, which must be the one of the calls before, grown or not.
+    pub fn totals(&mut self, tree: &SessionTree) -> &Totals {
+        for entry in tree.entries().get(self.counted..).unwrap_or_default() {
+            self.totals.add(entry);
+        }
+        self.counted = tree.entries().len();
+        &self.totals
+    }
+
+    /// The answer to `get_session_stats`. `window` is the model's context window in tokens, if it has one.
+    pub fn stats(
+        &mut self,
+        tree: &SessionTree,
+        context: &Context,
+        file: Option<&Path>,
+        window: Option<u64>,
+    ) -> SessionStats {
+        let totals = self.totals(tree);
+        SessionStats {
+            session_file: file.map(|path| path.display().to_string()),
+            session_id: tree.header().id().to_owned(),
+            user_messages: totals.user_messages,
+            assistant_messages: totals.assistant_messages,
+            tool_calls: totals.tool_calls,
+            tool_results: totals.tool_results,
+            total_messages: totals.total_messages,
+            tokens: totals.tokens.clone(),
+            cost: totals.cost,
+            context_usage: window.and_then(|window| context_usage(tree, context, window)),
+        }
+    }
+}
+
+impl Totals {
+    fn add(&mut self, entry: &Entry) {
+        // The texts, not the typed views: those would stay in memory for every message of the session.
+        match entry.kind() {
+            EntryKind::Message(role) => {
+                self.total_messages += 1;
+                let text = entry.message().map_or("", |message| message.text());
+                match role {
+                    Role::User => self.user_messages += 1,
+                    Role::Assistant => {
+                        self.assistant_messages += 1;
+                        self.tool_calls += member(text, "content").map_or(0, tool_calls);
+                        self.spend(text);
+                    }
+                    Role::ToolResult => {
+                        self.tool_results += 1;
+                        self.spend(text);
+                    }
+                    _ => {}
+                }
+            }
+            EntryKind::Usage | EntryKind::Compaction | EntryKind::BranchSummary => self.spend(entry.frame()),
+            _ => {}
+        }
+    }
+
+    /// Adds what the `usage` of an object says.
+    fn spend(&mut self, text: &str) {
+        let Some(usage) = member(text, "usage").and_then(|text| serde_json::from_str::<Usage>(text).ok())
+        else {
+            return;
+        };
+        let tokens = &mut self.tokens;
+        tokens.input += usage.input;
+        tokens.output += usage.output;
+        tokens.cache_read += usage.cache_read;
+        tokens.cache_write += usage.cache_write;
+        tokens.total += usage.input + usage.output + usage.cache_read + usage.cache_write;
+        self.cost += usage.cost.total;
+    }
+}
+
+fn member<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
+    let mut found = None;
+    each_member(text, |key, value| {
+        if name(key) == wanted {
+            found = Some(value);
+        }
+    });
+    found
+}
+
+fn tool_calls(content: &str) -> u64 {
+    #[derive(Deserialize)]
+    struct Block {
+        #[serde(rename = "type")]
+        kind: Option<String>,
+    }
+    let blocks: Vec<Block> = serde_json::from_str(content).unwrap_or_default();
+    blocks.iter().filter(|block| block.kind.as_deref() == Some("toolCall")).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{entry, tree};
+
+    fn usage(cost: f64) -> String {
+        format!(
+            r#"{{"input":1,"output":2,"cacheRead":3,"cacheWrite":4,"totalTokens":99,"cost":{{"total":{cost}}}}}"#
+        )
+    }
+
+    #[test]
+    fn everything_that_was_spent_counts() {
+        let message = |id: &str, rest: &str| {
+            format!(
+                r#"{{"type":"message","id":"{id}","parentId":"a","message":{{{rest},"usage":{}}}}}"#,
+                usage(0.5)
+            )
+        };
+        let other = |id: &str, kind: &str| {
+            format!(r#"{{"type":"{kind}","id":"{id}","parentId":"a","summary":"s","usage":{}}}"#, usage(0.25))
+        };
+        let tree = tree(&[
+            "a -",
+            &message(
+                "b",
+                r#""role":"assistant","content":[{"type":"text","text":"\ud800"},{"type":"toolCall"},{"type":"toolCall"},{"type":"new"}]"#,
+            ),
+            &message("c", r#""role":"toolResult","content":[]"#),
+            // On another branch, and without a readable usage.
+            r#"{"type":"message","id":"d","parentId":"a","message":{"role":"assistant","content":null,"usage":7}}"#,
+            r#"{"type":"message","id":"e","parentId":"d","message":{"role":"system","content":""}}"#,
+            r#"{"type":"message","id":"f","parentId":"e","message":{"role":"bashExecution","command":"ls"}}"#,
+            &other("g", "usage"),
+            &other("h", "compaction"),
+            &other("i", "branch_summary"),
+            &other("j", "from_the_future"),
+        ]);
+        let totals = Totals {
+            user_messages: 1,
+            assistant_messages: 2,
+            tool_calls: 2,
+            tool_results: 1,
+            total_messages: 6,
+            tokens: TokenStats { input: 5, output: 10, cache_read: 15, cache_write: 20, total: 50 },
+            cost: 1.75,
+        };
+        assert_eq!(*StatsCounter::default().totals(&tree), totals);
+    }
+
+    #[test]
+    fn counting_goes_on_where_it_was() {
+        let mut tree = tree(&["a -"]);
+        let mut counter = StatsCounter::default();
+        assert_eq!(counter.totals(&tree).user_messages, 1);
+        assert_eq!(counter.totals(&tree).user_messages, 1);
+        tree.push(entry("b a", 1));
+        let context = Context::new(&tree);
+        let stats = counter.stats(&tree, &context, Some(Path::new("/f")), Some(4));
+        assert_eq!((stats.user_messages, stats.session_file.as_deref()), (2, Some("/f")));
+        assert_eq!(stats.context_usage.unwrap().percent, Some(50.0));
+        assert_eq!(counter.stats(&tree, &context, None, None).context_usage, None);
+    }
+}

@@ -1,0 +1,269 @@
+//! Opening sessions: the tree and the writer together.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crate::{
+    Durability, Header, LoadReport, SessionTree, SessionWriter, StoreError,
+    append::Surroundings,
+    check_session_id,
+    io::{Disk, FileIo, Io},
+    load::{Loaded, Session, load},
+    lock::{Notes, open_locked},
+    new_session_id, session_file_name,
+    time::iso_timestamp,
+};
+
+/// How sessions are kept.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// When an entry counts as saved.
+    pub durability: Durability,
+    /// Where to note who has a session open (`<agent dir>/run`); `None`: nowhere.
+    pub run_dir: Option<PathBuf>,
+    /// The run of the daemon, for those notes.
+    pub epoch: String,
+    /// Longer lines are skipped when reading and refused when writing; 256 MiB.
+    pub max_line_bytes: usize,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { durability: Durability::Os, run_dir: None, epoch: String::new(), max_line_bytes: 256 << 20 }
+    }
+}
+
+/// What a new session begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// The folder to work in, absolute.
+    pub cwd: String,
+    /// An id that someone chose; `None`: a new UUID of version 7.
+    pub id: Option<String>,
+    /// The session file that this one comes from.
+    pub parent_session: Option<String>,
+    /// The time in Unix milliseconds.
+    pub now_ms: i64,
+}
+
+impl NewSession {
+    /// A session that works in `cwd`, with an id of its own and no parent.
+    #[must_use]
+    pub fn new(cwd: impl Into<String>, now_ms: i64) -> Self {
+        Self { cwd: cwd.into(), id: None, parent_session: None, now_ms }
+    }
+
+    /// The header of such a session.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidSessionId`].
+    pub(crate) fn header(self) -> Result<Header, StoreError> {
+        let id = match self.id {
+            Some(id) => check_session_id(&id).map(|()| id)?,
+            None => new_session_id(),
+        };
+        Ok(Header::new(id, iso_timestamp(self.now_ms), self.cwd, self.parent_session)?)
+    }
+}
+
+/// An open session.
+#[derive(Debug)]
+pub struct OpenSession {
+    /// What it says.
+    pub tree: SessionTree,
+    /// What brings further entries to disk.
+    pub writer: SessionWriter,
+    /// What was odd about its file.
+    pub report: LoadReport,
+}
+
+/// Opens and makes sessions. Every method blocks on the disk.
+#[derive(Clone)]
+pub struct Store(Surroundings);
+
+impl Store {
+    /// A store on the real file system.
+    #[must_use]
+    pub fn new(options: StoreOptions) -> Self {
+        Self::with_io(options, Arc::new(Disk))
+    }
+
+    pub(crate) fn with_io(options: StoreOptions, io: Arc<dyn Io>) -> Self {
+        let StoreOptions { durability, run_dir, epoch, max_line_bytes } = options;
+        Self(Surroundings { io, notes: Notes { dir: run_dir, epoch }, durability, max_line_bytes })
+    }
+
+    /// A new session whose file will be in `dir`, which is made if it is not there. The file itself appears with the
+    /// first message of the user or of the model.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidSessionId`]; [`StoreError::Io`] when the folder cannot be made.
+    pub fn create(&self, dir: &Path, new: NewSession) -> Result<OpenSession, StoreError> {
+        let header = new.header()?;
+        self.0.io.create_dirs(dir).map_err(StoreError::io("create the folder", dir))?;
+        let path = dir.join(session_file_name(&header.typed().timestamp, header.id()));
+        Ok(self.deferred(path, header))
+    }
+
+    /// A session that is never written.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidSessionId`].
+    pub fn in_memory(&self, new: NewSession) -> Result<OpenSession, StoreError> {
+        let tree = SessionTree::new(new.header()?);
+        Ok(OpenSession { tree, writer: SessionWriter::memory(self.0.clone()), report: LoadReport::default() })
+    }
+
+    /// The session of a file, which is locked from here on. Its leaf is the last entry.
+    ///
+    /// A file that is not there yet is made with the first message, at exactly this path; an empty one becomes a new
+    /// session at once. A file of an old version is replaced by one of the current version, in one step.
+    ///
+    /// # Errors
+    /// [`StoreError::NotASession`], [`StoreError::NotAFile`], [`StoreError::TooNew`], [`StoreError::Locked`],
+    /// [`StoreError::Io`]; [`StoreError::InvalidSessionId`] when a new session is needed.
+    pub fn open(&self, path: &Path, new: NewSession) -> Result<OpenSession, StoreError> {
+        // A link that leads nowhere is taken for a name that is free, and refused when the file is made.
+        if !path.try_exists().map_err(StoreError::io("open the session file", path))? {
+            return Ok(self.deferred(path.to_owned(), new.header()?));
+        }
+        let mut file = open_locked(&*self.0.io, &self.0.notes, path)?;
+        let loaded = load(&mut *file, self.0.max_line_bytes);
+        match loaded.map_err(StoreError::io("read the session file", path))? {
+            Loaded::Empty => self.begin(path, new.header()?, file),
+            Loaded::Invalid => Err(StoreError::NotASession { path: path.to_owned() }),
+            Loaded::TooNew(found) => Err(StoreError::TooNew { path: path.to_owned(), found }),
+            Loaded::Session(session) => {
+                let Session { tree, report, mut lacks_newline } = *session;
+                if report.migrated_from.is_some() {
+                    file = self.replace(path, &tree)?;
+                    lacks_newline = false;
+                }
+                let writer = SessionWriter::open(self.0.clone(), path.to_owned(), file, lacks_newline);
+                Ok(OpenSession { tree, writer, report })
+            }
+        }
+    }
+
+    /// Reads a session without locking or changing its file; an old version is made current in memory alone.
+    ///
+    /// # Errors
+    /// As [`Self::open`], but never [`StoreError::Locked`]; an empty or missing file is no session.
+    pub fn read(&self, path: &Path) -> Result<(SessionTree, LoadReport), StoreError> {
+        let error = || StoreError::io("open the session file", path);
+        if !fs::metadata(path).map_err(error())?.is_file() {
+            return Err(StoreError::NotAFile { path: path.to_owned() });
+        }
+        let mut file = fs::File::open(path).map_err(error())?;
+        let loaded = load(&mut file, self.0.max_line_bytes);
+        match loaded.map_err(StoreError::io("read the session file", path))? {
+            Loaded::Empty | Loaded::Invalid => Err(StoreError::NotASession { path: path.to_owned() }),
+            Loaded::TooNew(found) => Err(StoreError::TooNew { path: path.to_owned(), found }),
+            Loaded::Session(session) => Ok((session.tree, session.report)),
+        }
+    }
+
+    /// A session that was put together elsewhere, such as a copied branch, to be kept in `dir`; in memory without one.
+    ///
+    /// Its file is made at once if it holds a message of the user or of the model or if `at_once` says so, else with
+    /// the first one.
+    ///
+    /// # Errors
+    /// [`StoreError`] of making and writing the file.
+    pub fn adopt(
+        &self,
+        tree: SessionTree,
+        dir: Option<&Path>,
+        begin: Begin,
+    ) -> Result<OpenSession, StoreError> {
+        let mut writer = match dir {
+            None => SessionWriter::memory(self.0.clone()),
+            Some(dir) => {
+                self.0.io.create_dirs(dir).map_err(StoreError::io("create the folder", dir))?;
+                let path = dir.join(session_file_name(&tree.info().timestamp, tree.header().id()));
+                SessionWriter::deferred(self.0.clone(), path, tree.header())
+            }
+        };
+        writer.append_all(tree.entries())?;
+        if begin == Begin::AtOnce {
+            writer.create_now()?;
+        }
+        Ok(OpenSession { tree, writer, report: LoadReport::default() })
+    }
+
+    fn deferred(&self, path: PathBuf, header: Header) -> OpenSession {
+        let writer = SessionWriter::deferred(self.0.clone(), path, &header);
+        OpenSession { tree: SessionTree::new(header), writer, report: LoadReport::default() }
+    }
+
+    /// Begins a session in an empty file.
+    fn begin(&self, path: &Path, header: Header, file: Box<dyn FileIo>) -> Result<OpenSession, StoreError> {
+        let mut writer = SessionWriter::open(self.0.clone(), path.to_owned(), file, false);
+        writer.write_header(&header)?;
+        Ok(OpenSession { tree: SessionTree::new(header), writer, report: LoadReport::default() })
+    }
+
+    /// Puts a file with the whole tree in the place of `path`, in one step: a crash leaves the old file or the new one.
+    ///
+    /// The new file is locked before it gets its name, so that there is no moment at which the session is free.
+    fn replace(&self, path: &Path, tree: &SessionTree) -> Result<Box<dyn FileIo>, StoreError> {
+        let io = &*self.0.io;
+        let action = "rewrite in the current format the session file";
+        let real = fs::canonicalize(path).map_err(StoreError::io(action, path))?;
+        let mut temporary = real.clone().into_os_string();
+        // Not a `.jsonl`, so that nobody takes it for a session. One that a crash left is made anew: the lock on the
+        // session is ours.
+        temporary.push(".migrating");
+        let temporary = PathBuf::from(temporary);
+        if temporary.exists() {
+            io.remove(&temporary).map_err(StoreError::io(action, path))?;
+        }
+        let result = (|| {
+            let mut file = io.create_new(&temporary)?;
+            if !file.try_lock()? {
+                return Err(std::io::Error::other("its replacement is locked"));
+            }
+            file.copy_mode(&real)?;
+            let mut text = Vec::new();
+            tree.write_to(&mut text);
+            crate::append::write_all(&mut *file, &text, &mut 0)?;
+            file.sync()?;
+            io.rename(&temporary, &real)?;
+            Ok(file)
+        })();
+        let file = match result {
+            Ok(file) => file,
+            Err(source) => {
+                if let Err(left) = io.remove(&temporary) {
+                    tracing::warn!(error = %left, path = %temporary.display(), "cannot remove a temporary file");
+                }
+                return Err(StoreError::Io { action, path: path.to_owned(), source });
+            }
+        };
+        if let Some(dir) = real.parent() {
+            io.sync_dir(dir).map_err(StoreError::io("sync the folder", dir))?;
+        }
+        Ok(file)
+    }
+}
+
+/// When an adopted session gets its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// With the first message of the user or of the model.
+    WithMessage,
+    /// Now.
+    AtOnce,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("durability", &self.0.durability).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

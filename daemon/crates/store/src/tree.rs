@@ -1,0 +1,331 @@
+//! The tree of a session in memory. Pure: no file, no clock.
+
+use std::{collections::HashMap, sync::Arc};
+
+use agentd_protocol::entry::SessionHeader;
+use serde::Deserialize;
+
+use crate::{Entry, EntryKind, Header, NewEntry, ids::new_entry_id, time::iso_timestamp};
+
+/// All entries of a session in file order, and the place that the next one will follow.
+///
+/// An entry's parent is the last entry of that id *before* it, so that whatever a file holds, walking up ends: files
+/// with an id twice, or with a parent that comes later, have no cycles here. An id by itself means the last entry that
+/// has it.
+#[derive(Debug, Clone)]
+pub struct SessionTree {
+    header: Header,
+    entries: Vec<Entry>,
+    /// For each entry, where its parent is.
+    parents: Vec<Option<u32>>,
+    by_id: HashMap<Arc<str>, u32>,
+    leaf: Option<u32>,
+    name: Option<String>,
+    labels: HashMap<Arc<str>, Label>,
+}
+
+/// A bookmark on an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// What it says.
+    pub text: String,
+    /// When it was set, as the label's entry says.
+    pub timestamp: String,
+}
+
+/// No entry has that id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Entry {0} not found")]
+pub struct UnknownEntry(
+    /// The id.
+    pub String,
+);
+
+impl SessionTree {
+    /// A session without entries.
+    #[must_use]
+    pub fn new(header: Header) -> Self {
+        Self {
+            header,
+            entries: Vec::new(),
+            parents: Vec::new(),
+            by_id: HashMap::new(),
+            leaf: None,
+            name: None,
+            labels: HashMap::new(),
+        }
+    }
+
+    /// The header of the session.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What the header says.
+    #[must_use]
+    pub fn info(&self) -> &SessionHeader {
+        self.header.typed()
+    }
+
+    /// All entries in file order, of every branch.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entry of an id.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&Entry> {
+        self.by_id.get(id).map(|at| &self.entries[*at as usize])
+    }
+
+    /// The entries after the one with the id `since`, in file order; all of them without `since`. `None` when there is
+    /// no such entry.
+    #[must_use]
+    pub fn since(&self, since: Option<&str>) -> Option<&[Entry]> {
+        match since {
+            None => Some(&self.entries),
+            Some(id) => self.by_id.get(id).map(|at| &self.entries[*at as usize + 1..]),
+        }
+    }
+
+    /// The entry that the next one will follow; `None` when that one will be a root.
+    #[must_use]
+    pub fn leaf(&self) -> Option<&Entry> {
+        self.leaf.map(|at| &self.entries[at as usize])
+    }
+
+    /// The id of [`Self::leaf`].
+    #[must_use]
+    pub fn leaf_id(&self) -> Option<&str> {
+        self.leaf().map(Entry::id)
+    }
+
+    /// Makes the next entry: a child of the leaf with an id of its own. The tree is as before; [`Self::push`] takes the
+    /// entry in once it is stored.
+    #[must_use]
+    pub fn prepare(&self, new: NewEntry, now_ms: i64) -> Entry {
+        new.place(&self.new_id(), self.leaf_id(), &iso_timestamp(now_ms))
+    }
+
+    /// An id that no entry has.
+    pub(crate) fn new_id(&self) -> String {
+        new_entry_id(|id| self.by_id.contains_key(id))
+    }
+
+    /// Takes an entry in, at the end of the file order. It becomes the leaf.
+    ///
+    /// # Panics
+    /// With more than four billion entries.
+    pub fn push(&mut self, mut entry: Entry) {
+        #[expect(clippy::expect_used, reason = "their ids alone would fill more memory than there is")]
+        let at = u32::try_from(self.entries.len()).expect("fewer than four billion entries");
+        let mut parent = None;
+        if let Some(id) = &entry.parent_id
+            && let Some((known, index)) = self.by_id.get_key_value(id)
+        {
+            parent = Some(*index);
+            // One copy of the id is enough.
+            entry.parent_id = Some(Arc::clone(known));
+        }
+        self.notice(&entry);
+        // Not `insert` alone: it would keep the key of an earlier entry with the same id, which is as good.
+        self.by_id.insert(Arc::clone(&entry.id), at);
+        self.entries.push(entry);
+        self.parents.push(parent);
+        self.leaf = Some(at);
+    }
+
+    /// Keeps what labels and names say.
+    fn notice(&mut self, entry: &Entry) {
+        match entry.kind() {
+            EntryKind::SessionInfo => {
+                #[derive(Deserialize)]
+                struct Info {
+                    name: Option<String>,
+                }
+                let name = entry.read::<Info>().and_then(|info| info.name).unwrap_or_default();
+                self.name = Some(name.trim().to_owned()).filter(|name| !name.is_empty());
+            }
+            EntryKind::Label => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Mark {
+                    target_id: String,
+                    label: Option<String>,
+                }
+                let Some(mark) = entry.read::<Mark>() else { return };
+                match mark.label.filter(|label| !label.is_empty()) {
+                    Some(text) => {
+                        let label = Label { text, timestamp: entry.timestamp().to_owned() };
+                        self.labels.insert(mark.target_id.into(), label);
+                    }
+                    None => {
+                        self.labels.remove(&*mark.target_id);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Moves the leaf to an entry, or with `None` before the first one, so that the next entry becomes another root.
+    /// Nothing is written: a file that is opened again has its last entry as leaf.
+    ///
+    /// # Errors
+    /// [`UnknownEntry`] when there is no such entry; the leaf stays.
+    pub fn set_leaf(&mut self, id: Option<&str>) -> Result<(), UnknownEntry> {
+        self.leaf = match id {
+            Some(id) => Some(*self.by_id.get(id).ok_or_else(|| UnknownEntry(id.to_owned()))?),
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// The entries from the root to the leaf.
+    #[must_use]
+    pub fn branch(&self) -> Vec<&Entry> {
+        self.path(self.leaf).into_iter().map(|at| self.entry(at)).collect()
+    }
+
+    /// The entries from the root to the entry of an id.
+    ///
+    /// # Errors
+    /// [`UnknownEntry`] when there is no such entry.
+    pub fn branch_to(&self, id: &str) -> Result<Vec<&Entry>, UnknownEntry> {
+        let at = *self.by_id.get(id).ok_or_else(|| UnknownEntry(id.to_owned()))?;
+        Ok(self.path(Some(at)).into_iter().map(|at| self.entry(at)).collect())
+    }
+
+    /// The session's name: what the last entry about it says, on whatever branch.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The label of an entry.
+    #[must_use]
+    pub fn label(&self, id: &str) -> Option<&Label> {
+        self.labels.get(id)
+    }
+
+    /// Appends the session as a file would hold it: the header, then the entries in file order.
+    pub(crate) fn write_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.header.line().as_bytes());
+        out.push(b'\n');
+        for entry in &self.entries {
+            entry.write_line(out);
+            out.push(b'\n');
+        }
+    }
+
+    /// Where the leaf is.
+    pub(crate) fn leaf_index(&self) -> Option<u32> {
+        self.leaf
+    }
+
+    /// The entry at a place in the file order.
+    pub(crate) fn entry(&self, at: u32) -> &Entry {
+        &self.entries[at as usize]
+    }
+
+    /// Where the parent of an entry is.
+    pub(crate) fn parent(&self, at: u32) -> Option<u32> {
+        self.parents[at as usize]
+    }
+
+    /// The places from the root to `leaf`.
+    pub(crate) fn path(&self, leaf: Option<u32>) -> Vec<u32> {
+        let mut path: Vec<u32> = self.upwards(leaf).collect();
+        path.reverse();
+        path
+    }
+
+    /// The places from `leaf` to the root.
+    pub(crate) fn upwards(&self, leaf: Option<u32>) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(leaf, |at| self.parent(*at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::entry::EntryBody;
+
+    use super::*;
+    use crate::testing::{ids, tree};
+
+    #[test]
+    fn entries_follow_the_leaf() {
+        let mut tree = tree(&[]);
+        assert_eq!((tree.leaf_id(), tree.branch().len()), (None, 0));
+        for level in ["low", "high"] {
+            let body = EntryBody::ThinkingLevelChange { thinking_level: level.into() };
+            let entry = tree.prepare(NewEntry::from_body(&body).unwrap(), 1_000);
+            assert_eq!(entry.parent_id(), tree.leaf_id());
+            assert_eq!((entry.id().len(), entry.timestamp()), (8, "1970-01-01T00:00:01.000Z"));
+            tree.push(entry);
+        }
+        assert_eq!(tree.branch().len(), 2);
+        tree.set_leaf(None).unwrap();
+        assert_eq!(tree.prepare(NewEntry::session_info("x"), 0).parent_id(), None);
+    }
+
+    #[test]
+    fn branches_and_since() {
+        let mut tree = tree(&["a -", "b a", "c b", "d b"]);
+        assert_eq!(tree.leaf_id(), Some("d"));
+        assert_eq!(ids(&tree.branch()), ["a", "b", "d"]);
+        assert_eq!(ids(&tree.branch_to("c").unwrap()), ["a", "b", "c"]);
+        assert_eq!(tree.branch_to("x").unwrap_err().to_string(), "Entry x not found");
+        let since: Vec<_> = tree.since(Some("b")).unwrap().iter().map(Entry::id).collect();
+        assert_eq!(since, ["c", "d"]);
+        assert_eq!((tree.since(None).unwrap().len(), tree.since(Some("d")).unwrap().len()), (4, 0));
+        assert!(tree.since(Some("x")).is_none());
+        tree.set_leaf(Some("b")).unwrap();
+        assert_eq!(ids(&tree.branch()), ["a", "b"]);
+        assert_eq!(tree.set_leaf(Some("x")), Err(UnknownEntry("x".into())));
+        assert_eq!(tree.leaf_id(), Some("b"));
+    }
+
+    #[test]
+    fn odd_links_make_no_cycles() {
+        // An unknown parent, a parent of its own, a parent that comes later.
+        for odd in ["a x", "a a", "a b"] {
+            let tree = tree(&[odd, "b a"]);
+            assert_eq!(ids(&tree.branch()), ["a", "b"], "{odd}");
+        }
+        // An id that comes twice: the second `a` follows `b`, which follows the first.
+        let tree = tree(&["a -", "b a", "a b", "c a"]);
+        assert_eq!(ids(&tree.branch()), ["a", "b", "a", "c"]);
+        assert_eq!(tree.get("a").unwrap().parent_id(), Some("b"));
+    }
+
+    #[test]
+    fn the_last_name_counts_on_any_branch() {
+        let mut tree = tree(&["a -"]);
+        assert_eq!(tree.name(), None);
+        for (name, expected) in [(" one ", Some("one")), ("two", Some("two")), ("", None)] {
+            tree.set_leaf(None).unwrap();
+            let entry = tree.prepare(NewEntry::session_info(name), 0);
+            tree.push(entry);
+            assert_eq!(tree.name(), expected);
+        }
+    }
+
+    #[test]
+    fn labels_come_and_go() {
+        let mut tree = tree(&["a -"]);
+        let mut label = |text: Option<&str>, now| {
+            let body = EntryBody::Label { target_id: "a".into(), label: text.map(Into::into) };
+            let entry = tree.prepare(NewEntry::from_body(&body).unwrap(), now);
+            tree.push(entry);
+            tree.label("a").map(|label| (label.text.clone(), label.timestamp.clone()))
+        };
+        assert_eq!(label(Some("one"), 0), Some(("one".into(), "1970-01-01T00:00:00.000Z".into())));
+        assert_eq!(label(Some("two"), 1), Some(("two".into(), "1970-01-01T00:00:00.001Z".into())));
+        assert_eq!(label(Some(""), 2), None);
+        label(Some("three"), 3);
+        assert_eq!(label(None, 4), None);
+    }
+}

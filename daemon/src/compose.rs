@@ -1,0 +1,37 @@
+//! The one place that names concrete providers and tools.
+
+use std::sync::Arc;
+
+use agentd_agent::Tool;
+use agentd_auth::CommandCache;
+use agentd_process::{GuardCommand, Launcher};
+use agentd_session::{Services, ToolContext};
+use agentd_tools::{BashOptions, BashTool, EditTool, FileQueue, ReadTool, WriteTool};
+
+/// Puts together what all sessions share. Child processes are started by this program itself, run again as their guard.
+#[must_use]
+pub fn services() -> Arc<Services> {
+    Arc::new(Services {
+        providers: agentd_ai::Registry::builtin(),
+        launcher: Launcher::new(GuardCommand::this_program()),
+        key_commands: CommandCache::default(),
+        tools: Box::new(tools),
+    })
+}
+
+/// The tools of one session, in the order in which models see them.
+fn tools(context: ToolContext) -> Vec<Arc<dyn Tool>> {
+    let files = FileQueue::default();
+    vec![
+        Arc::new(ReadTool::new()),
+        Arc::new(BashTool::new(BashOptions {
+            group: context.processes,
+            shell_path: context.shell_path,
+            command_prefix: context.shell_command_prefix,
+            env: context.environment,
+            temp_dir: context.temp_dir,
+        })),
+        Arc::new(EditTool::new(files.clone())),
+        Arc::new(WriteTool::new(files)),
+    ]
+}

@@ -1,0 +1,5 @@
+//! The live sessions of the daemon.
+
+mod registry;
+
+pub use registry::Registry;

@@ -1,0 +1,20 @@
+//! The agentd daemon: sessions, tools and models behind JSON Lines.
+//!
+//! This crate only composes: [`cli`] reads the command line, [`compose`] names the concrete providers and tools, [`hub`]
+//! knows the live sessions, [`transport`] moves lines, [`connection`] serves one client, [`serve`] ties them together.
+
+pub mod cli;
+pub mod compose;
+pub mod connection;
+pub mod hub;
+pub mod logging;
+pub mod serve;
+pub mod transport;
+
+use std::io::Write;
+
+/// Tells the user something on stderr.
+pub fn complain(message: &str) {
+    // With stderr closed there is nobody to tell.
+    let _ = writeln!(std::io::stderr().lock(), "{message}");
+}

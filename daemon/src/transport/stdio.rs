@@ -1,0 +1,137 @@
+//! Lines in from stdin, bytes out to stdout, each on a thread of its own.
+//!
+//! Both are plain blocking calls: the descriptors are shared with whoever started us, and switching a shared terminal or
+//! pipe to non-blocking mode would break the other side. Bounded channels carry the back pressure.
+
+use std::{
+    io::{self, ErrorKind, Read, Write},
+    thread,
+};
+
+use agentd_protocol::lines::{Line, LineSplitter};
+use tokio::sync::{mpsc, oneshot};
+
+/// How much is read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// How many lines wait to be handled before reading pauses.
+const WAITING_LINES: usize = 64;
+
+/// How many batches wait to be written; one is being written meanwhile.
+const WAITING_BATCHES: usize = 2;
+
+/// Starts reading lines of at most `max_line_bytes`. The channel ends at the end of the input.
+///
+/// # Errors
+/// When the system refuses another thread.
+pub fn read_lines(
+    input: impl Read + Send + 'static,
+    max_line_bytes: usize,
+) -> io::Result<mpsc::Receiver<Line>> {
+    let (sender, receiver) = mpsc::channel(WAITING_LINES);
+    thread::Builder::new().name("stdin".into()).spawn(move || read(input, max_line_bytes, &sender))?;
+    Ok(receiver)
+}
+
+fn read(mut input: impl Read, max_line_bytes: usize, lines: &mpsc::Sender<Line>) {
+    let mut splitter = LineSplitter::new(max_line_bytes);
+    let mut buffer = vec![0; READ_BYTES];
+    let mut found = Vec::new();
+    loop {
+        match input.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => splitter.push(&buffer[..count], &mut found),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot read stdin; taking it as ended");
+                break;
+            }
+        }
+        for line in found.drain(..) {
+            if lines.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    }
+    if let Some(line) = splitter.finish() {
+        let _ = lines.blocking_send(line);
+    }
+}
+
+/// The writing side: finished batches of lines go in.
+pub struct Output {
+    batches: mpsc::Sender<Vec<u8>>,
+    failed: oneshot::Receiver<io::Error>,
+    done: oneshot::Receiver<()>,
+}
+
+impl Output {
+    /// Starts writing.
+    ///
+    /// # Errors
+    /// When the system refuses another thread.
+    pub fn start(output: impl Write + Send + 'static) -> io::Result<Self> {
+        let (batches, receiver) = mpsc::channel(WAITING_BATCHES);
+        let (fail, failed) = oneshot::channel();
+        let (finish, done) = oneshot::channel();
+        thread::Builder::new().name("stdout".into()).spawn(move || {
+            if let Err(error) = write(output, receiver) {
+                let _ = fail.send(error);
+            }
+            let _ = finish.send(());
+        })?;
+        Ok(Self { batches, failed, done })
+    }
+
+    /// Hands over a batch; waits while earlier ones are not written. False when writing has failed.
+    pub async fn write(&self, batch: Vec<u8>) -> bool {
+        self.batches.send(batch).await.is_ok()
+    }
+
+    /// Waits until everything handed over is written.
+    ///
+    /// # Errors
+    /// What made writing fail, a reader that closed the pipe above all.
+    pub async fn finish(mut self) -> io::Result<()> {
+        drop(self.batches);
+        let _ = self.done.await;
+        match self.failed.try_recv() {
+            Ok(error) => Err(error),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+fn write(mut output: impl Write, mut batches: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+    while let Some(batch) = batches.blocking_recv() {
+        output.write_all(&batch)?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_come_in_and_the_last_may_lack_its_end() {
+        let mut lines = read_lines(&b"{}\r\nlonger than that\n\xFF\nlast"[..], 10).unwrap();
+        let mut seen = Vec::new();
+        while let Some(line) = lines.recv().await {
+            seen.push(line);
+        }
+        let text = |text: &str| Line::Text(text.into());
+        assert_eq!(seen, [text("{}"), Line::TooLong, Line::NotUtf8, text("last")]);
+    }
+
+    #[tokio::test]
+    async fn a_closed_reader_is_reported() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Output::start(writer).unwrap();
+        output.write(b"hello\n".to_vec()).await;
+        let error = output.finish().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+    }
+}
