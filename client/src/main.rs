@@ -1,2 +1,32 @@
-//! Placeholder.
-fn main() {}
+//! `agentctl`: the command line of agentd. Arguments in, exit code out.
+
+mod cli;
+mod commands;
+mod connect;
+mod exit;
+mod input;
+mod output;
+mod render;
+mod rpc;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{cli::Cli, exit::Exit};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nothing is left to report to when even this cannot be printed.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Answered.into() };
+        }
+    };
+    match cli.command {
+        cli::Command::Prompt(options) => commands::prompt::run(*options),
+    }
+    .into()
+}

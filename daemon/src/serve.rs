@@ -4,6 +4,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use agentd_protocol::lines::DEFAULT_MAX_LINE_BYTES;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::StdioOptions,
@@ -70,7 +71,8 @@ async fn start(options: StdioOptions) -> Result<ExitCode, String> {
         options: options.session,
         on_eof: options.on_eof,
     };
-    let serving = connection::serve(connection, lines, output);
+    let ending = CancellationToken::new();
+    let serving = connection::serve(connection, lines, output, ending.clone());
     tokio::pin!(serving);
     tokio::select! {
         served = &mut serving => match served {
@@ -81,13 +83,9 @@ async fn start(options: StdioOptions) -> Result<ExitCode, String> {
             }
         },
         code = signals.next() => {
-            let closing = async {
-                tokio::select! {
-                    () = registry.close_all() => {}
-                    // The client still gets the last events while the sessions close.
-                    _ = &mut serving => {}
-                }
-            };
+            ending.cancel();
+            // The client still gets the last events.
+            let closing = async { tokio::join!(registry.close_all(), &mut serving) };
             tokio::select! {
                 _ = tokio::time::timeout(SIGNAL_GRACE, closing) => {}
                 // A second signal means now.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use agentd_protocol::lines::Line;
 use agentd_session::{SessionHandle, SessionOptions};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::{cli::OnEof, hub::Registry, transport::stdio::Output};
 
@@ -29,7 +30,7 @@ pub struct Connection {
     pub on_eof: OnEof,
 }
 
-/// Serves a client until its input ends and everything that it is owed is written.
+/// Serves a client until its input ends, or `ending` fires, and everything that it is owed is written.
 ///
 /// # Errors
 /// When its output cannot be written any more.
@@ -37,12 +38,13 @@ pub async fn serve(
     connection: Connection,
     lines: mpsc::Receiver<Line>,
     output: Output,
+    ending: CancellationToken,
 ) -> std::io::Result<()> {
     let (outbox, out) = mpsc::channel(OUTBOX);
     let feed = connection.session.feed().attach();
     let first = feed.id();
     let mut writing = tokio::spawn(writer::write(feed, out, output));
-    let reading = reader::Reader::new(connection, first, outbox).run(lines);
+    let reading = reader::Reader::new(connection, first, outbox).run(lines, ending);
     tokio::pin!(reading);
     tokio::select! {
         // The writer ends by itself only when the client is gone: then nobody is left to read for.

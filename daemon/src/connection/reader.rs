@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::{Connection, writer::Out};
 use crate::cli::OnEof;
@@ -27,10 +28,18 @@ impl Reader {
         Self { connection, listener, outbox }
     }
 
-    /// Takes lines until the input ends; then ends the session as `--on-eof` says.
-    pub(super) async fn run(mut self, mut lines: mpsc::Receiver<Line>) {
-        while let Some(line) = lines.recv().await {
-            self.line(line).await;
+    /// Takes lines until the input ends; then ends the session as `--on-eof` says. When `ending` fires, someone else
+    /// ends the sessions, and no more is read.
+    pub(super) async fn run(mut self, mut lines: mpsc::Receiver<Line>, ending: CancellationToken) {
+        loop {
+            let line = tokio::select! {
+                line = lines.recv() => line,
+                () = ending.cancelled() => return,
+            };
+            match line {
+                Some(line) => self.line(line).await,
+                None => break,
+            }
         }
         match self.connection.on_eof {
             OnEof::Abort => self.tell(Out::Mute).await,

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// The legal order: `Started` once, when the provider has accepted the request; then blocks, each opened, extended any
 /// number of times and sealed, in any interleaving of indices; `Usage`, `ResponseId` and `ResponseModel` anywhere after
 /// `Started`; last exactly one of `Done` or `Failed`, after which the stream ends. A `Failed` may come at any point, also
-/// first, and leaves blocks unsealed: what came before it is kept.
+/// first, and may leave blocks unsealed: what came before it is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
     /// The provider accepted the request and begins to answer.
@@ -80,4 +80,7 @@ pub struct BlockSeal {
     pub signature: Option<String>,
     /// Whether the provider withheld the reasoning.
     pub redacted: bool,
+    /// Whether the answer broke off inside of the block (failure, abort, output limit): a tool call's arguments are then
+    /// read as far as they go, where otherwise text that is no whole JSON object is an error.
+    pub incomplete: bool,
 }

@@ -1,5 +1,11 @@
 //! Sorts failures of a model call.
 
+mod classify;
+mod patterns;
+mod text;
+
+pub use classify::{Evidence, classify, classify_message, of_answer};
+
 /// Why an answer failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -8,6 +14,20 @@ pub struct Failure {
     pub kind: FailureKind,
     /// What happened, for people; becomes the answer's `errorMessage`.
     pub message: String,
+}
+
+impl Failure {
+    /// A failure of a known kind.
+    #[must_use]
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// Someone stopped the request.
+    #[must_use]
+    pub fn aborted() -> Self {
+        Self::new(FailureKind::Aborted, "Request was aborted")
+    }
 }
 
 /// What a failure means for the caller.

@@ -1,10 +1,23 @@
 //! Talks to models: one interface over every wire API. Knows nothing of sessions, tools or files.
 
+mod accumulate;
+mod cost;
 mod delta;
+mod estimate;
 pub mod failure;
+mod handoff;
+mod http;
+pub mod partial_json;
 mod provider;
+mod providers;
+mod registry;
 mod request;
+mod system_state;
 
+pub use accumulate::Accumulator;
+pub use cost::cost;
 pub use delta::{BlockKind, BlockSeal, Delta};
 pub use provider::{DeltaStream, Provider};
-pub use request::{Credentials, Request, Secret};
+pub use registry::Registry;
+pub use request::{CacheRetention, Credentials, Request, Secret};
+pub use system_state::{SystemState, describe_change, replay};

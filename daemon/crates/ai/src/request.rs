@@ -28,6 +28,18 @@ pub struct Request {
     pub block_images: bool,
 }
 
+/// How long providers are asked to keep the prompt in their cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CacheRetention {
+    /// Not at all.
+    None,
+    /// As long as they do by default: minutes.
+    #[default]
+    Short,
+    /// As long as they can: an hour to a day, where that is known to work.
+    Long,
+}
+
 /// What authorises a request. `Debug` shows none of it.
 #[derive(Clone, Default)]
 pub struct Credentials {

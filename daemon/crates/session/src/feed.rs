@@ -168,3 +168,70 @@ impl Drop for Reader {
         self.feed.0.taken.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    fn line(text: &str) -> Bytes {
+        Bytes::copy_from_slice(text.as_bytes())
+    }
+
+    async fn next(reader: &Reader) -> Option<String> {
+        let mut out = Vec::new();
+        let more = timeout(Duration::from_secs(30), reader.next(&mut out)).await.expect("a reader that is woken");
+        more.then(|| String::from_utf8(out).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_waiting_reader_is_woken_and_ends_with_the_feed() {
+        let feed = Feed::new(100);
+        let reader = feed.attach();
+        let writing = feed.clone();
+        let writer = tokio::spawn(async move {
+            writing.publish([line("\"a\u{2028}\""), line("b")]);
+            writing.close();
+        });
+        let mut taken = String::new();
+        while let Some(lines) = next(&reader).await {
+            taken.push_str(&lines);
+        }
+        assert_eq!(taken, "\"a\\u2028\"\nb\n", "everything before the end, separators escaped");
+        writer.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_full_feed_has_room_again_once_its_reader_took_something_or_left() {
+        let feed = Feed::new(2);
+        let reader = feed.attach();
+        feed.publish([line("abc")]);
+        assert!(!feed.has_room());
+        let waiting = tokio::spawn({
+            let feed = feed.clone();
+            async move { feed.room().await }
+        });
+        assert_eq!(next(&reader).await.as_deref(), Some("abc\n"));
+        timeout(Duration::from_secs(30), waiting).await.expect("room").unwrap();
+
+        feed.publish([line("abc")]);
+        drop(reader);
+        timeout(Duration::from_secs(30), feed.room()).await.expect("a reader that left holds nothing back");
+    }
+
+    #[tokio::test]
+    async fn a_muted_reader_takes_answers_only() {
+        let feed = Feed::new(100);
+        let mut reader = feed.attach();
+        reader.mute();
+        feed.publish([line("event")]);
+        feed.reply(reader.id(), line("answer"));
+        feed.publish([line("event")]);
+        feed.close();
+        assert_eq!(next(&reader).await.as_deref(), Some("answer\n"));
+        assert_eq!(next(&reader).await, None);
+    }
+}

@@ -58,9 +58,10 @@ enum State {
 
 struct OpenFile {
     path: PathBuf,
+    /// Before the file, so that the note goes while the lock still holds: the next one's note must not be taken away.
+    _note: Option<Note>,
     file: Box<dyn FileIo>,
     tail: Tail,
-    _note: Option<Note>,
 }
 
 /// What stands at the end of the file.

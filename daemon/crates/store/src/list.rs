@@ -171,9 +171,10 @@ pub struct SessionSummary {
 }
 
 /// Whether a summary holds all texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListText {
     /// Only the first message of the user.
+    #[default]
     First,
     /// All that the user and the model said, to be searched.
     All,
@@ -226,12 +227,6 @@ struct Gathered {
     last_ms: Option<i64>,
     first: Option<String>,
     all: String,
-}
-
-impl Default for ListText {
-    fn default() -> Self {
-        Self::First
-    }
 }
 
 impl Gathered {

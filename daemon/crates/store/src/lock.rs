@@ -122,7 +122,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::Disk;
+    use crate::{io::Disk, testing::FaultyDisk};
 
     #[test]
     fn the_second_to_open_is_told_who_was_first() {
@@ -177,6 +177,20 @@ mod tests {
         let _file = open_locked(&Disk, &notes, &link).unwrap();
         let _note = notes.leave(&Disk, &link).unwrap();
         let error = open_locked(&Disk, &notes, &path).err().unwrap();
+        assert!(matches!(&error, StoreError::Locked { .. }), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_was_replaced_while_it_was_opened_is_opened_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        fs::write(&path, "x").unwrap();
+        let disk = FaultyDisk::default();
+        disk.plan().replacements = 2;
+        let file = open_locked(&disk, &Notes::default(), &path).unwrap();
+        assert_eq!(file.state().unwrap().identity, disk.stat(&path).unwrap().identity);
+        let error = open_locked(&disk, &Notes::default(), &path).err().unwrap();
         assert!(matches!(&error, StoreError::Locked { .. }), "{error}");
     }
 

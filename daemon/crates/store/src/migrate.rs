@@ -117,8 +117,8 @@ mod tests {
                 id(0)
             )
         );
-        for at in 1..4 {
-            assert_eq!(field(&lines[at], "parentId"), id(at - 1));
+        for (at, line) in lines.iter().enumerate().skip(1) {
+            assert_eq!(field(line, "parentId"), id(at - 1));
         }
         assert_eq!(
             lines[2],

@@ -62,6 +62,8 @@ pub(crate) struct Plan {
     pub(crate) failing_syncs: usize,
     /// Once set: the bytes until the process is "killed". From then on nothing reaches the disk.
     pub(crate) bytes_to_live: Option<usize>,
+    /// How often a file is replaced by another right after it was opened.
+    pub(crate) replacements: usize,
     /// How many appends there were.
     pub(crate) append_calls: usize,
     /// How often content or names were brought to the disk.
@@ -91,7 +93,16 @@ impl FaultyDisk {
 
 impl Io for FaultyDisk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
-        self.file(Disk.open(path))
+        let file = Disk.open(path);
+        let mut plan = self.plan();
+        if plan.replacements > 0 {
+            plan.replacements -= 1;
+            let other = path.with_extension("other");
+            std::fs::copy(path, &other)?;
+            std::fs::rename(other, path)?;
+        }
+        drop(plan);
+        self.file(file)
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {

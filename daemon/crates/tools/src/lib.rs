@@ -1,1 +1,31 @@
-//! Placeholder.
+//! The built-in tools: what a model can have done to files and with commands.
+//!
+//! Each tool implements [`agentd_agent::Tool`] and belongs to one session. The tools that change files share the
+//! session's [`FileQueue`], so that changes of one file follow each other. The rest is what tools rest on: paths as
+//! models write them, output cut to what a model can take, files replaced in one step, system errors by their names.
+//!
+//! This crate knows nothing of sessions, connections or models; what a tool needs of its session it is given.
+
+mod arguments;
+mod atomic;
+mod bash;
+mod blocking;
+mod edit;
+mod errno;
+mod file_queue;
+mod home;
+mod path;
+mod read;
+mod real_path;
+#[cfg(test)]
+mod testing;
+mod truncate;
+mod write;
+mod xattr;
+
+pub use bash::{BashOptions, BashTool};
+pub use edit::EditTool;
+pub use file_queue::{FileQueue, FileTurn, Ticket};
+pub use read::ReadTool;
+pub use truncate::{Limits, MAX_BYTES, MAX_LINES, count_lines, format_size, truncate_head, truncate_tail};
+pub use write::WriteTool;

@@ -117,7 +117,7 @@ async fn writers_in_the_background_can_use_up_its_time() {
     while run.shell_exit().is_none() {
         assert!(run.next().await.is_some());
     }
-    tokio::time::advance(Duration::from_secs(2)).await;
+    tokio::time::advance(Duration::from_secs(3)).await;
     while run.next().await.is_some() {}
     let outcome = run.finish();
     assert_eq!(outcome.stopped, Some(Stopped::TimedOut));

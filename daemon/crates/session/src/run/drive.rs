@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agentd_agent::{Host, HostError, Start, queue::QueueKind};
 use agentd_protocol::{
     Json,
+    error::{ErrorCode, Failure},
     event::{AgentEnd, Event, MessageEnd, MessageStart, TurnEnd},
     message::{AssistantMessage, ContentBlock, ImageContent, Message, StopReason},
 };
@@ -29,7 +30,14 @@ pub(crate) async fn drive(
     cancel: CancellationToken,
 ) {
     let mut host = RunHost::new(shared, steps, cancel.clone());
-    match prepare::prepare(&mut host, prompt).await {
+    // The checks may wait for a command that prints a key.
+    let prepared = tokio::select! {
+        prepared = prepare::prepare(&host, prompt) => prepared,
+        () = cancel.cancelled() => {
+            Err(Failure::new(ErrorCode::Aborted, "The prompt was aborted before its run began."))
+        }
+    };
+    match prepared {
         Ok(start) => {
             host.send(Step::Accepted).await;
             run_on(&mut host, start, &cancel).await;

@@ -7,7 +7,7 @@ use agentd_agent::{
     hooks::NoHooks,
     queue::{QueueKind, Queued, Ticket},
 };
-use agentd_ai::Request;
+use agentd_ai::{Credentials, Request};
 use agentd_protocol::event::Event;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -110,7 +110,11 @@ impl Host for RunHost {
         let shared = &self.shared;
         let provider = shared.provider(&model.api).map_err(|failure| refused(failure.error))?;
         // Resolved for each request: a key that was renewed meanwhile is used at once.
-        let credentials = shared.credentials(&model).await.map_err(|failure| refused(failure.error))?;
+        // Finding it may take a while; a run that is aborted meanwhile asks nobody, so it needs none.
+        let credentials = tokio::select! {
+            found = shared.credentials(&model) => found.map_err(|failure| refused(failure.error))?,
+            () = self.cancel.cancelled() => Credentials::default(),
+        };
         Ok(Setup {
             provider,
             request: Request {

@@ -25,7 +25,7 @@ use crate::{
 ///
 /// # Errors
 /// The failure that answers the prompt: no model, no key, an instruction file that cannot be read.
-pub(super) async fn prepare(host: &mut RunHost, prompt: Prompt) -> Result<Start, Failure> {
+pub(super) async fn prepare(host: &RunHost, prompt: Prompt) -> Result<Start, Failure> {
     let internal = |error: String| Failure::new(ErrorCode::Internal, error);
     let snapshot = host.snapshot().await.map_err(|error| internal(error.to_string()))?;
     let shared = Arc::clone(&host.shared);

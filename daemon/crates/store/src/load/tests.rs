@@ -78,6 +78,26 @@ fn long_lines_are_not_kept() {
 }
 
 #[test]
+fn of_a_file_cut_anywhere_the_whole_lines_are_read() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/data/sessions/v3-1.5.jsonl");
+    let text = std::fs::read(path).unwrap();
+    let ends: Vec<usize> = (0..text.len()).filter(|at| text[*at] == b'\n').collect();
+    for cut in 1..=text.len() {
+        let loaded = read(&text[..cut]);
+        // A line counts once its last byte is there; its LF does not matter.
+        let Some(entries) = ends.iter().filter(|end| **end <= cut).count().checked_sub(1) else {
+            assert!(matches!(loaded, Loaded::Invalid), "{cut}");
+            continue;
+        };
+        let Loaded::Session(session) = loaded else { panic!("no session: {cut}") };
+        assert_eq!(session.tree.entries().len(), entries, "{cut}");
+        let is_torn = !ends.contains(&cut) && !ends.contains(&(cut - 1));
+        assert_eq!(session.report.broken_lines, u64::from(is_torn), "{cut}");
+        assert_eq!(session.lacks_newline, text[cut - 1] != b'\n', "{cut}");
+    }
+}
+
+#[test]
 fn failing_reads_are_reported() {
     struct Failing;
     impl Read for Failing {

@@ -1,0 +1,107 @@
+//! `agentctl prompt`: one message to a daemon of our own.
+
+mod request;
+mod run;
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::{
+    cli::PromptOptions,
+    connect::{Daemon, Start},
+    exit::{Exit, Fault, tell},
+    output::{Chunk, Output},
+    signals::Signals,
+};
+use request::Request;
+use run::{Conversation, End};
+
+/// How long a daemon that was told to end may take to store what it did.
+const CLOSE_GRACE: Duration = Duration::from_secs(5);
+
+/// How long it may take when the user wants out at once.
+const HURRIED_GRACE: Duration = Duration::from_millis(300);
+
+/// Sends the prompt and shows what comes of it.
+pub(crate) fn run(options: PromptOptions) -> Exit {
+    match Request::read(options).and_then(serve) {
+        Ok(exit) => exit,
+        Err(fault) => {
+            tell(&fault.message);
+            fault.exit
+        }
+    }
+}
+
+fn serve(request: Request) -> Result<Exit, Fault> {
+    let broken = |error: std::io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
+    let exit = runtime.block_on(async {
+        let signals = Signals::listen().map_err(broken)?;
+        let output = Output::start().map_err(broken)?;
+        converse(request, signals, output).await
+    });
+    // The writing thread may hang on a stdout that nobody reads.
+    runtime.shutdown_background();
+    exit
+}
+
+async fn converse(request: Request, signals: Signals, output: Output) -> Result<Exit, Fault> {
+    let chunks = output.sender();
+    let start = Start { args: request.daemon_args.clone(), cwd: request.cwd.clone() };
+    let mut daemon = Daemon::start(start, chunks.clone())?;
+    let mut conversation = Conversation { signals, output, chunks };
+    let end = conversation.hold(&mut daemon, &request).await;
+    let Conversation { mut signals, output, chunks } = conversation;
+    let (exit, last_words) = match end {
+        End::Settled { exit, message } => {
+            close(daemon, CLOSE_GRACE, &mut signals).await;
+            (exit, message)
+        }
+        End::Abandoned(exit) => {
+            daemon.close(HURRIED_GRACE).await;
+            // Nothing more is to be written: whoever reads us is gone, or the user left.
+            return Ok(exit);
+        }
+        End::DaemonDied => {
+            let fault = daemon.died(HURRIED_GRACE).await;
+            (fault.exit, Some(fault.message))
+        }
+    };
+    finish(output, chunks, last_words, &mut signals).await.map(|stopped| stopped.unwrap_or(exit))
+}
+
+/// Lets the daemon end; a signal hurries it.
+async fn close(daemon: Daemon, grace: Duration, signals: &mut Signals) {
+    let closing = daemon.close(grace);
+    tokio::select! {
+        () = closing => {}
+        // Dropping the daemon kills it.
+        _ = signals.next() => {}
+    }
+}
+
+/// Writes what is left; `Some` when a signal or a closed stdout came first.
+async fn finish(
+    output: Output,
+    chunks: mpsc::Sender<Chunk>,
+    message: Option<String>,
+    signals: &mut Signals,
+) -> Result<Option<Exit>, Fault> {
+    let writing = async {
+        if let Some(message) = message {
+            // A writer that is gone is reported by `finish`.
+            let _ = chunks.send(Chunk::Err(format!("{message}\n").into_bytes())).await;
+        }
+        drop(chunks);
+        output.finish().await
+    };
+    tokio::select! {
+        written = writing => match written {
+            Ok(()) => Ok(None),
+            Err(error) => run::output_failed(&error).map(Some),
+        },
+        exit = signals.next() => Ok(Some(exit)),
+    }
+}

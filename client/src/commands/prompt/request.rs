@@ -1,0 +1,162 @@
+//! What is asked for, read and checked before anything is started.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use agentd_protocol::command::PromptParams;
+
+use crate::{
+    cli::PromptOptions,
+    exit::Fault,
+    input::{Attachments, read_files, read_stdin},
+};
+
+/// A prompt, and the daemon that it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// The message.
+    pub(crate) prompt: PromptParams,
+    /// Flags for the daemon.
+    pub(crate) daemon_args: Vec<String>,
+    /// The folder to work in, where it is not ours.
+    pub(crate) cwd: Option<PathBuf>,
+    /// Whether the user named a model.
+    pub(crate) model_named: bool,
+    /// Whether events are printed as they come.
+    pub(crate) json: bool,
+}
+
+const NO_MESSAGE: &str = "\
+agentctl prompt: there is no message. Give one, name a file, or pipe something in:
+  agentctl prompt \"What is in this folder?\"
+  agentctl prompt \"Explain this code.\" @src/main.rs
+  git diff | agentctl prompt \"Review this change.\"";
+
+impl Request {
+    /// Checks the options, and reads the files and stdin.
+    ///
+    /// # Errors
+    /// Faults of usage: no message, a file that cannot be sent, a folder that is none.
+    pub(crate) fn read(options: PromptOptions) -> Result<Self, Fault> {
+        let here = env::current_dir().map_err(|error| {
+            Fault::usage(format!("Error: the current folder cannot be used: {error}. Go to one that exists."))
+        })?;
+        let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let cwd = options.cwd.as_deref().map(|cwd| folder(&here.join(cwd))).transpose()?;
+        let (files, words): (Vec<&str>, Vec<&str>) = options
+            .words
+            .iter()
+            .map(String::as_str)
+            .partition(|word| word.len() > 1 && word.starts_with('@'));
+        let paths: Vec<&str> = files.iter().map(|word| &word[1..]).collect();
+        let attachments = read_files(&paths, &here, home.as_deref())?;
+        let words: Vec<&str> = words.into_iter().chain(options.literal.iter().map(String::as_str)).collect();
+        let prompt = assemble(&read_stdin()?, attachments, &words.join(" "));
+        if prompt.message.trim().is_empty() && prompt.images.is_empty() {
+            return Err(Fault::usage(NO_MESSAGE));
+        }
+        Ok(Self {
+            prompt,
+            daemon_args: daemon_args(&options, cwd.is_some().then_some(here.as_path())),
+            cwd,
+            model_named: options.model.is_some(),
+            json: options.json,
+        })
+    }
+}
+
+fn folder(path: &Path) -> Result<PathBuf, Fault> {
+    match path.metadata() {
+        Ok(meta) if meta.is_dir() => Ok(path.to_owned()),
+        Ok(_) => Err(Fault::usage(format!("Error: --cwd {} is not a folder", path.display()))),
+        Err(error) => Err(Fault::usage(format!("Error: --cwd {} cannot be used: {error}", path.display()))),
+    }
+}
+
+/// What was piped in, the files, the words, with nothing between.
+fn assemble(stdin: &str, files: Attachments, words: &str) -> PromptParams {
+    let message = [stdin, &files.text, words].concat();
+    PromptParams { message, images: files.images, streaming_behavior: None }
+}
+
+/// The flags that the daemon reads. With `here`, the daemon works in another folder, and relative paths are made ours.
+fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
+    let ours = |path: &str| match here {
+        Some(here) if !path.starts_with('~') => here.join(path).display().to_string(),
+        _ => path.to_owned(),
+    };
+    let session = |session: &str| {
+        let is_path = session.contains(['/', '\\']) || session.ends_with(".jsonl");
+        if is_path { ours(session) } else { session.to_owned() }
+    };
+    let text_or_file = |text: &str| match here {
+        Some(here) if here.join(text).is_file() => ours(text),
+        _ => text.to_owned(),
+    };
+    let mut args = Vec::new();
+    let mut flag = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            args.extend([name.to_owned(), value]);
+        }
+    };
+    flag("--provider", options.provider.clone());
+    flag("--model", options.model.clone());
+    flag("--thinking", options.thinking.clone());
+    flag("--session", options.session.as_deref().map(session));
+    flag("--session-dir", options.session_dir.as_deref().map(ours));
+    flag("--tools", options.tools.clone());
+    flag("--system-prompt", options.system_prompt.as_deref().map(text_or_file));
+    for text in &options.append_system_prompt {
+        flag("--append-system-prompt", Some(text_or_file(text)));
+    }
+    for (given, name) in [(options.continue_last, "--continue"), (options.no_session, "--no-session")] {
+        if given {
+            args.push(name.to_owned());
+        }
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_joined_without_separator() {
+        let files = Attachments { text: "<file>\n".into(), images: Vec::new() };
+        assert_eq!(assemble("in", files, "words").message, "in<file>\nwords");
+    }
+
+    #[test]
+    fn flags_are_passed_on() {
+        let options = PromptOptions {
+            model: Some("a/b".into()),
+            provider: Some("p".into()),
+            thinking: Some("high".into()),
+            continue_last: true,
+            session: Some("abc".into()),
+            tools: Some("read".into()),
+            append_system_prompt: vec!["x".into(), "y".into()],
+            ..PromptOptions::default()
+        };
+        let expected = "--provider p --model a/b --thinking high --session abc --tools read \
+                        --append-system-prompt x --append-system-prompt y --continue";
+        assert_eq!(daemon_args(&options, None).join(" "), expected);
+        // A text is not mistaken for a path, nor an id.
+        assert_eq!(daemon_args(&options, Some(Path::new("/here"))).join(" "), expected);
+    }
+
+    #[test]
+    fn relative_paths_stay_ours_in_another_folder() {
+        let options = PromptOptions {
+            session: Some("s/x.jsonl".into()),
+            session_dir: Some("~/dir".into()),
+            no_session: true,
+            ..PromptOptions::default()
+        };
+        let args = daemon_args(&options, Some(Path::new("/here"))).join(" ");
+        assert_eq!(args, "--session /here/s/x.jsonl --session-dir ~/dir --no-session");
+    }
+}

@@ -1,0 +1,289 @@
+//! The conversation with the daemon: choose the model, send the prompt, show events until the session has settled.
+
+use std::{collections::VecDeque, future::Future, io, time::Duration};
+
+use agentd_protocol::{
+    command::{NoParams, SetModelParams},
+    event::Event,
+    message::{AssistantMessage, Message, StopReason},
+    model::Model,
+};
+use tokio::{sync::mpsc, time::Instant};
+
+use super::Request;
+use crate::{
+    connect::Daemon,
+    exit::{Exit, Fault},
+    output::{Chunk, Output},
+    render::{AgentDir, Style, TextRenderer, demo_note},
+    rpc::{Abort, CallError, Client, EventLine, GetAvailableModels, GetState, Prompt, SetModel},
+    signals::Signals,
+};
+
+/// The provider of the built-in demo model, and its id.
+const DEMO: &str = "demo";
+
+/// How long a run may take to stop after SIGTERM or SIGHUP.
+const ABORT_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a conversation needs of the outside.
+pub(crate) struct Conversation {
+    pub(crate) signals: Signals,
+    pub(crate) output: Output,
+    pub(crate) chunks: mpsc::Sender<Chunk>,
+}
+
+/// How a conversation ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The daemon has nothing more to do for us.
+    Settled {
+        /// How to exit.
+        exit: Exit,
+        /// What is left to say on stderr.
+        message: Option<String>,
+    },
+    /// Nobody waits for the rest.
+    Abandoned(Exit),
+    /// The daemon closed its output.
+    DaemonDied,
+}
+
+impl From<CallError> for End {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Ended { .. } => Self::DaemonDied,
+            CallError::Refused { error, hint } => {
+                let message =
+                    [Some(format!("Error: {error}")), hint].into_iter().flatten().collect::<Vec<_>>();
+                Self::Settled { exit: Exit::Failed, message: Some(message.join("\n")) }
+            }
+            CallError::Unreadable { .. } => {
+                Self::Settled { exit: Exit::NoDaemon, message: Some(format!("agentctl: {error}")) }
+            }
+        }
+    }
+}
+
+/// What a failed write to stdout means.
+pub(crate) fn output_failed(error: &io::Error) -> Result<Exit, Fault> {
+    match error.kind() {
+        // As every filter does when `head` has enough: no word about it.
+        io::ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),
+        _ => Err(Fault::new(Exit::Failed, format!("agentctl: cannot write to stdout: {error}"))),
+    }
+}
+
+impl Conversation {
+    /// Holds the conversation to its end.
+    pub(crate) async fn hold(&mut self, daemon: &mut Daemon, request: &Request) -> End {
+        if let Err(end) = self.choose_model(&daemon.client, request.model_named).await {
+            return end;
+        }
+        self.prompt(daemon, request).await
+    }
+
+    /// Without a configured model the demo model answers, and the user is told how to change that.
+    async fn choose_model(&mut self, client: &Client, named: bool) -> Result<(), End> {
+        let model = self.or_stopped(client.call::<GetState>(&NoParams {})).await??.model;
+        if named {
+            return Ok(());
+        }
+        let note = if model.is_placeholder() {
+            let demo = SetModelParams { provider: Some(DEMO.into()), model_id: Some(DEMO.into()) };
+            self.or_stopped(client.call::<SetModel>(&demo)).await??;
+            demo_note(&AgentDir::from_environment())
+        } else if model.provider == DEMO {
+            let configured = self.or_stopped(client.call::<GetAvailableModels>(&NoParams {})).await??.models;
+            demo_goes_on(&configured)
+        } else {
+            return Ok(());
+        };
+        self.or_stopped(self.chunks.clone().send(Chunk::Err(note.into_bytes()))).await?.map_err(|_| {
+            // The writer ends early only when stdout is closed, which is noticed while the answer is awaited.
+            End::Abandoned(Exit::OutputClosed)
+        })
+    }
+
+    /// Waits for `work`, unless a signal or a closed stdout ends the waiting.
+    async fn or_stopped<T>(&mut self, work: impl Future<Output = T>) -> Result<T, End> {
+        tokio::select! {
+            biased;
+            exit = self.signals.next() => Err(End::Abandoned(exit)),
+            error = self.output.broken() => Err(self.broken(&error)),
+            done = work => Ok(done),
+        }
+    }
+
+    fn broken(&self, error: &io::Error) -> End {
+        match output_failed(error) {
+            Ok(exit) => End::Abandoned(exit),
+            Err(fault) => End::Settled { exit: fault.exit, message: Some(fault.message) },
+        }
+    }
+
+    async fn prompt(&mut self, daemon: &mut Daemon, request: &Request) -> End {
+        let Daemon { client, incoming, .. } = daemon;
+        let accepted = client.call::<Prompt>(&request.prompt);
+        let abort = client.call::<Abort>(&NoParams {});
+        let patience = tokio::time::sleep(Duration::MAX);
+        tokio::pin!(accepted, abort, patience);
+        let mut view = View::new(request.json);
+        let mut unwritten = VecDeque::new();
+        let (mut waiting, mut aborted, mut stopped) = (true, false, None);
+        loop {
+            // The answer to `abort` comes after the last event, and the events before it are in the channel by then.
+            let over = view.settled || (aborted && incoming.events.is_empty());
+            if over && unwritten.is_empty() {
+                return view.end(stopped);
+            }
+            tokio::select! {
+                biased;
+                exit = self.signals.next() => match stopped {
+                    None => {
+                        stopped = Some(exit);
+                        if exit != Exit::Interrupted {
+                            // Nobody sits there to ask a second time.
+                            patience.as_mut().reset(Instant::now() + ABORT_PATIENCE);
+                        }
+                    }
+                    Some(_) => return End::Abandoned(exit),
+                },
+                () = &mut patience => return End::Abandoned(stopped.unwrap_or(Exit::Terminated)),
+                error = self.output.broken() => return self.broken(&error),
+                answer = &mut accepted, if waiting => match answer {
+                    Ok(_) => waiting = false,
+                    Err(error) => return error.into(),
+                },
+                answer = &mut abort, if stopped.is_some() && !waiting && !aborted => match answer {
+                    Ok(()) => aborted = true,
+                    Err(error) => return error.into(),
+                },
+                permit = self.chunks.reserve(), if !unwritten.is_empty() => match (permit, unwritten.pop_front()) {
+                    (Ok(permit), Some(chunk)) => permit.send(chunk),
+                    // The writer has ended, and `broken` says why.
+                    _ => unwritten.clear(),
+                },
+                event = incoming.events.recv(), if unwritten.is_empty() => match event {
+                    None => return End::DaemonDied,
+                    Some(event) => unwritten.extend(view.event(event)),
+                },
+            }
+        }
+    }
+}
+
+/// What is shown of the events, and what they say about the outcome.
+struct View {
+    /// `None` prints the events as they are.
+    text: Option<TextRenderer>,
+    last: Option<AssistantMessage>,
+    settled: bool,
+}
+
+impl View {
+    fn new(json: bool) -> Self {
+        let text = (!json).then(|| TextRenderer::new(Style::detect()));
+        Self { text, last: None, settled: false }
+    }
+
+    fn event(&mut self, line: EventLine) -> Vec<Chunk> {
+        let event = match (&self.text, line.kind.as_str()) {
+            // For these two the outcome is read from; the others are only passed on.
+            (None, "message_end" | "agent_settled") | (Some(_), _) => line.event(),
+            (None, _) => None,
+        };
+        match &event {
+            Some(Event::MessageEnd(end)) => {
+                if let Some(Message::Assistant(answer)) = end.message.get() {
+                    self.last = Some(answer.clone());
+                }
+            }
+            Some(Event::AgentSettled(_)) => self.settled = true,
+            _ => {}
+        }
+        match (&mut self.text, event) {
+            (None, _) => vec![Chunk::Out((line.text + "\n").into_bytes())],
+            (Some(text), Some(event)) => text.event(&event),
+            (Some(_), None) => Vec::new(),
+        }
+    }
+
+    /// The exit code, and what is to be said of an answer that is none.
+    fn end(&self, stopped: Option<Exit>) -> End {
+        if let Some(exit) = stopped {
+            return End::Settled { exit, message: Some("agentctl: stopped.".into()) };
+        }
+        let failed = |message: String| End::Settled { exit: Exit::Failed, message: Some(message) };
+        let Some(answer) = &self.last else {
+            return failed("agentctl: the run ended without an answer.".into());
+        };
+        match answer.stop_reason {
+            StopReason::Error | StopReason::Aborted => {
+                let reason = answer.error_message.as_deref().unwrap_or("Request error");
+                failed(format!("Error: {reason}"))
+            }
+            StopReason::Length => {
+                failed("Response was truncated: the model reached its output token limit.".into())
+            }
+            StopReason::Stop | StopReason::ToolUse | StopReason::Pending | StopReason::Deferred => {
+                End::Settled { exit: Exit::Answered, message: None }
+            }
+        }
+    }
+}
+
+/// For a session that was begun with the demo model.
+fn demo_goes_on(configured: &[Model]) -> String {
+    if configured.is_empty() {
+        return demo_note(&AgentDir::from_environment());
+    }
+    let names: Vec<String> =
+        configured.iter().take(5).map(|model| format!("{}/{}", model.provider, model.id)).collect();
+    format!(
+        "This session was begun with the built-in demo model, which answers here too. Choose another with --model: {}\n",
+        names.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(lines: &[&str], stopped: Option<Exit>) -> (Exit, String) {
+        let mut view = View::new(true);
+        for line in lines {
+            let kind: serde_json::Value = serde_json::from_str(line).unwrap();
+            let kind = kind["type"].as_str().unwrap().to_owned();
+            let chunks = view.event(EventLine { kind, text: (*line).to_owned() });
+            assert_eq!(chunks, [Chunk::Out(format!("{line}\n").into_bytes())]);
+        }
+        let End::Settled { exit, message } = view.end(stopped) else { panic!("not settled") };
+        (exit, message.unwrap_or_default())
+    }
+
+    fn answer(stop: &str, more: &str) -> String {
+        format!(
+            r#"{{"type":"message_end","message":{{"role":"assistant","content":[],"stopReason":"{stop}"{more}}}}}"#
+        )
+    }
+
+    #[test]
+    fn the_last_answer_decides_the_exit_code() {
+        let (failed, good) = (answer("error", r#","errorMessage":"503: busy""#), answer("stop", ""));
+        assert_eq!(end(&[&failed, &good], None), (Exit::Answered, String::new()));
+        assert_eq!(end(&[&good, &failed], None), (Exit::Failed, "Error: 503: busy".into()));
+        assert_eq!(end(&[&answer("aborted", "")], None).0, Exit::Failed);
+        assert!(end(&[&answer("length", "")], None).1.contains("truncated"));
+        assert_eq!(end(&[r#"{"type":"agent_settled","aborted":false}"#], None).0, Exit::Failed);
+        assert_eq!(end(&[&answer("aborted", "")], Some(Exit::Interrupted)).0, Exit::Interrupted);
+    }
+
+    #[test]
+    fn refusals_keep_their_hint() {
+        let refused = CallError::Refused { error: "No model".into(), hint: Some("Do this.".into()) };
+        let message = Some("Error: No model\nDo this.".into());
+        assert_eq!(End::from(refused), End::Settled { exit: Exit::Failed, message });
+        assert_eq!(End::from(CallError::Ended { command: "prompt" }), End::DaemonDied);
+    }
+}

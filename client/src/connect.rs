@@ -1,0 +1,195 @@
+//! Finds and starts a private `agentd --stdio`, and ends it.
+
+use std::{
+    env, io,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStderr, Command},
+    sync::mpsc,
+    task::JoinSet,
+};
+
+use crate::{
+    exit::{Exit, Fault},
+    output::Chunk,
+    rpc::{Client, Incoming},
+};
+
+/// The program that is started.
+const PROGRAM: &str = "agentd";
+
+/// How long a daemon that has ended may take to have its stderr read.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// A daemon of our own. Dropping it kills it.
+pub(crate) struct Daemon {
+    /// Speaks to it.
+    pub(crate) client: Client,
+    /// What it tells.
+    pub(crate) incoming: Incoming,
+    process: Process,
+}
+
+/// The process behind a [`Daemon`].
+struct Process {
+    child: Child,
+    notices: JoinSet<()>,
+    path: PathBuf,
+}
+
+/// How a daemon is started.
+pub(crate) struct Start {
+    /// Flags after `--stdio`.
+    pub(crate) args: Vec<String>,
+    /// Its working folder; ours when `None`.
+    pub(crate) cwd: Option<PathBuf>,
+}
+
+impl Daemon {
+    /// Starts `agentd --stdio`. What it writes to stderr goes to `notices` line by line.
+    ///
+    /// # Errors
+    /// When there is no `agentd`, or the system cannot start it.
+    pub(crate) fn start(start: Start, notices: mpsc::Sender<Chunk>) -> Result<Self, Fault> {
+        let beside = env::current_exe().ok();
+        let path = find(beside.as_deref(), env::var_os("PATH").as_deref())?;
+        let failed = |error: io::Error| {
+            Fault::new(Exit::NoDaemon, format!("agentctl: cannot start {}: {error}", path.display()))
+        };
+        let mut command = Command::new(&path);
+        command.arg("--stdio").args(start.args);
+        if let Some(cwd) = start.cwd {
+            command.current_dir(cwd);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C in a terminal goes to everyone in the foreground group. The daemon is to hear of it from us, as `abort`.
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().map_err(failed)?;
+        let missing = || failed(io::Error::other("its pipes are missing"));
+        let (Some(input), Some(output), Some(errors)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(missing());
+        };
+        let (client, incoming) = Client::start(input, output);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(forward(errors, notices));
+        Ok(Self { client, incoming, process: Process { child, notices: tasks, path } })
+    }
+
+    /// Ends the daemon as its protocol says, by the end of its input, and waits at most `grace` before it is killed.
+    pub(crate) async fn close(self, grace: Duration) {
+        let Self { client, incoming, mut process } = self;
+        drop(client);
+        let tasks = incoming.discard();
+        let ended = tokio::time::timeout(grace, process.wait()).await;
+        if ended.is_err() {
+            // Fails only for a process that has ended meanwhile.
+            let _ = process.child.kill().await;
+        }
+        drop(tasks);
+    }
+
+    /// Why a daemon that closed its output before it was done is gone.
+    pub(crate) async fn died(mut self, grace: Duration) -> Fault {
+        let path = self.process.path.display().to_string();
+        let how = match tokio::time::timeout(grace, self.process.wait()).await {
+            Ok(Ok(status)) => format!("ended with {status}"),
+            Ok(Err(error)) => format!("is gone ({error})"),
+            Err(_) => "closed its output".to_owned(),
+        };
+        Fault::new(
+            Exit::NoDaemon,
+            format!(
+                "agentctl: {path} {how} before the answer was complete; what it wrote to stderr stands above."
+            ),
+        )
+    }
+}
+
+impl Process {
+    /// Waits until it has ended and what it wrote to stderr is passed on.
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        let passed_on = async { while self.notices.join_next().await.is_some() {} };
+        // Someone else may hold its stderr open: that is no reason to wait on.
+        let _ = tokio::time::timeout(LAST_WORDS, passed_on).await;
+        Ok(status)
+    }
+}
+
+/// Passes on what the daemon says on stderr.
+async fn forward(errors: ChildStderr, notices: mpsc::Sender<Chunk>) {
+    let mut reader = BufReader::new(errors);
+    let mut line = Vec::new();
+    // A read error on a pipe from a child means what its end means.
+    while let Ok(1..) = reader.read_until(b'\n', &mut line).await {
+        if notices.send(Chunk::Err(std::mem::take(&mut line))).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The `agentd` beside our own executable, else the first one on the search path.
+fn find(own: Option<&Path>, search_path: Option<&std::ffi::OsStr>) -> Result<PathBuf, Fault> {
+    let beside = own.and_then(Path::parent);
+    let on_path = search_path.map(|path| env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
+    beside
+        .map(Path::to_owned)
+        .into_iter()
+        // An empty element of the search path would mean the current folder: no place to run programs from unasked.
+        .chain(on_path.into_iter().filter(|folder| folder.is_absolute()))
+        .map(|folder| folder.join(PROGRAM))
+        .find(|path| is_executable(path))
+        .ok_or_else(|| {
+            let beside = beside.map_or_else(|| "beside agentctl".to_owned(), |dir| dir.display().to_string());
+            Fault::new(
+                Exit::NoDaemon,
+                format!(
+                    "agentctl: no program `{PROGRAM}` in {beside} or on PATH. Build both programs with `cargo build \
+                     --release` and run target/release/agentctl, or install agentd into a folder of PATH."
+                ),
+            )
+        })
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    fn program(folder: &Path, mode: u32) -> PathBuf {
+        let path = folder.join(PROGRAM);
+        fs::create_dir_all(folder).unwrap();
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    #[test]
+    fn the_one_beside_us_wins_over_the_search_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("bin/agentctl");
+        let plain = dir.path().join("plain");
+        program(&plain, 0o644);
+        let search = env::join_paths([plain, dir.path().join("path")]).unwrap();
+        let error = find(Some(&own), Some(&search)).unwrap_err();
+        assert_eq!(error.exit, Exit::NoDaemon);
+        assert!(error.message.contains("cargo build"), "{error}");
+        let on_path = program(&dir.path().join("path"), 0o755);
+        assert_eq!(find(Some(&own), Some(&search)), Ok(on_path));
+        let beside = program(&dir.path().join("bin"), 0o755);
+        assert_eq!(find(Some(&own), Some(&search)), Ok(beside));
+    }
+}

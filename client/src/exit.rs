@@ -1,0 +1,71 @@
+//! What the exit code means, and errors that carry one.
+
+use std::{io::Write, process::ExitCode};
+
+/// How `agentctl` ends. Scripts rely on the numbers: they never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0: the model answered.
+    Answered,
+    /// 1: the model, or the run, failed.
+    Failed,
+    /// 2: the command line cannot be used.
+    Usage,
+    /// 3: `agentd` is missing, did not start, or died.
+    NoDaemon,
+    /// 129: the terminal went away.
+    HungUp,
+    /// 130: Ctrl-C.
+    Interrupted,
+    /// 141: whoever read stdout stopped reading.
+    OutputClosed,
+    /// 143: SIGTERM.
+    Terminated,
+}
+
+impl Exit {
+    /// The number that the shell sees.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Answered => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NoDaemon => 3,
+            Self::HungUp => 129,
+            Self::Interrupted => 130,
+            Self::OutputClosed => 141,
+            Self::Terminated => 143,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// A reason to end, told on stderr.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Fault {
+    /// How to end.
+    pub(crate) exit: Exit,
+    /// What happened to which thing, and what to do.
+    pub(crate) message: String,
+}
+
+impl Fault {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+}
+
+/// Writes a line to stderr. A closed stderr leaves nobody to tell.
+pub(crate) fn tell(message: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{message}");
+}

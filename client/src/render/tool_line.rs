@@ -1,0 +1,121 @@
+//! Tool calls in one line each.
+
+use agentd_protocol::event::{ToolExecutionEnd, ToolExecutionStart};
+use serde_json::{Map, Value};
+
+/// How much of an argument is shown, in characters.
+const MAX_CHARS: usize = 100;
+
+/// What a call is about: its name and the argument that tells most.
+pub(crate) fn subject(call: &ToolExecutionStart) -> String {
+    let argument = call.args.get().map(telling_argument).unwrap_or_default();
+    if argument.is_empty() {
+        one_line(&call.tool_name)
+    } else {
+        format!("{} {argument}", one_line(&call.tool_name))
+    }
+}
+
+/// How a call ended: `ok, +2 -1, 12 ms`, or `failed, 12 ms: why`.
+pub(crate) fn outcome(call: &ToolExecutionEnd) -> String {
+    let mut parts = vec![if call.is_error { "failed".to_owned() } else { "ok".to_owned() }];
+    parts.extend(diff_stat(call));
+    parts.extend(call.duration_ms.map(duration));
+    let summary = parts.join(", ");
+    match call.is_error.then(|| reason(call)).flatten() {
+        Some(reason) => format!("{summary}: {reason}"),
+        None => summary,
+    }
+}
+
+fn telling_argument(args: &Map<String, Value>) -> String {
+    let text = ["command", "path", "pattern", "url", "query"]
+        .iter()
+        .find_map(|name| args.get(*name)?.as_str())
+        .or_else(|| args.values().find_map(Value::as_str));
+    match text {
+        Some(text) => one_line(text),
+        None if args.is_empty() => String::new(),
+        None => one_line(&Value::Object(args.clone()).to_string()),
+    }
+}
+
+/// Lines added and removed, where the tool made a diff.
+fn diff_stat(call: &ToolExecutionEnd) -> Option<String> {
+    let diff = call.result.details.as_ref()?.get("diff")?.as_str()?;
+    let count = |sign| diff.lines().filter(|line| line.starts_with(sign)).count();
+    Some(format!("+{} -{}", count('+'), count('-')))
+}
+
+/// The last line that the tool gave: where tools say why they failed.
+fn reason(call: &ToolExecutionEnd) -> Option<String> {
+    let texts = call.result.content.iter().filter_map(|block| block.as_text());
+    let mut lines = texts.flat_map(str::lines).map(str::trim);
+    lines.rfind(|line| !line.is_empty()).map(one_line)
+}
+
+fn duration(ms: u64) -> String {
+    if ms < 1000 { format!("{ms} ms") } else { format!("{:.1} s", ms as f64 / 1000.0) }
+}
+
+/// The text on one line: white space in a row is one space, what could steer a terminal is left out, the end is cut.
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    let mut chars = 0;
+    for word in text.split_whitespace() {
+        for c in line_separator(&line).chain(word.chars()).filter(|c| !c.is_control()) {
+            if chars == MAX_CHARS {
+                line.push('…');
+                return line;
+            }
+            line.push(c);
+            chars += 1;
+        }
+    }
+    line
+}
+
+fn line_separator(line: &str) -> impl Iterator<Item = char> + use<> {
+    (!line.is_empty()).then_some(' ').into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::{Json, tool::ToolResult};
+    use serde_json::json;
+
+    use super::*;
+
+    fn start(name: &str, args: Value) -> String {
+        let args = Json::new(args.as_object().unwrap().clone()).unwrap();
+        subject(&ToolExecutionStart { tool_call_id: "1".into(), tool_name: name.into(), args })
+    }
+
+    fn end(is_error: bool, ms: Option<u64>, text: &str, details: Option<Value>) -> String {
+        let result = ToolResult { details, ..ToolResult::text(text) };
+        let (tool_call_id, tool_name) = ("1".into(), "t".into());
+        outcome(&ToolExecutionEnd { tool_call_id, tool_name, result, is_error, duration_ms: ms })
+    }
+
+    #[test]
+    fn subjects() {
+        assert_eq!(start("bash", json!({"timeout": 3, "command": "ls\n -la \u{1b}[2J"})), "bash ls -la [2J");
+        assert_eq!(start("edit", json!({"edits": [], "path": "src/a.rs"})), "edit src/a.rs");
+        assert_eq!(start("other", json!({"n": 1, "word": "w"})), "other w");
+        assert_eq!(start("other", json!({"n": 1})), "other {\"n\":1}");
+        assert_eq!(start("ls", json!({})), "ls");
+        assert_eq!(start("bash", json!({"command": "é".repeat(200)})), format!("bash {}…", "é".repeat(100)));
+    }
+
+    #[test]
+    fn outcomes() {
+        assert_eq!(end(false, Some(12), "x", None), "ok, 12 ms");
+        assert_eq!(
+            end(true, Some(1500), "hi\n\n\nCommand exited with code 3", None),
+            "failed, 1.5 s: Command exited with code 3"
+        );
+        assert_eq!(end(true, None, "", None), "failed");
+        let diff = json!({"diff": " 1 a\n-2 b\n+2 c\n+3 d\n   ..."});
+        assert_eq!(end(false, Some(3), "x", Some(diff)), "ok, +2 -1, 3 ms");
+    }
+}

@@ -1,0 +1,371 @@
+//! The client side of the wire: typed calls, and the events in between.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use agentd_protocol::{
+    command::{Accepted, Models, NoParams, PromptParams, SetModelParams},
+    event::Event,
+    lines::{Line, LineSplitter, write_line},
+    model::Model,
+    session::SessionState,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
+
+/// The longest line taken from the daemon: 256 MiB. The event at the end of a run repeats all of its messages.
+const MAX_LINE_BYTES: usize = 256 << 20;
+
+/// How many events wait for us before the daemon is left to wait.
+const WAITING_EVENTS: usize = 256;
+
+/// How many commands wait to be written.
+const WAITING_COMMANDS: usize = 16;
+
+/// How much is read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// A command, by the types of what goes in and what comes out.
+pub(crate) trait Call {
+    /// The `type` on the wire.
+    const NAME: &'static str;
+    /// The fields of the command.
+    type Params: Serialize;
+    /// `data` of the response; `()` where there is none.
+    type Data: DeserializeOwned;
+}
+
+macro_rules! calls {
+    ($($name:ident = $wire:literal : $params:ty => $data:ty),* $(,)?) => {
+        $(
+            #[doc = concat!("The command `", $wire, "`.")]
+            pub(crate) struct $name;
+
+            impl Call for $name {
+                const NAME: &'static str = $wire;
+                type Params = $params;
+                type Data = $data;
+            }
+        )*
+
+        #[cfg(test)]
+        const CALLED: &[&str] = &[$($wire),*];
+    };
+}
+
+calls! {
+    Abort = "abort": NoParams => (),
+    GetAvailableModels = "get_available_models": NoParams => Models,
+    GetState = "get_state": NoParams => SessionState,
+    Prompt = "prompt": PromptParams => Accepted,
+    SetModel = "set_model": SetModelParams => Model,
+}
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// The daemon refused.
+    #[error("{error}")]
+    Refused {
+        /// Why.
+        error: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The connection ended before the answer.
+    #[error("agentd ended before it answered `{command}`")]
+    Ended {
+        /// What was asked.
+        command: &'static str,
+    },
+    /// The answer is not what this version of the protocol says.
+    #[error(
+        "agentd's answer to `{command}` cannot be read: {source}. Do agentd and agentctl come from the same build?"
+    )]
+    Unreadable {
+        /// What was asked.
+        command: &'static str,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+/// An event, as its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EventLine {
+    /// The `type`.
+    pub(crate) kind: String,
+    /// The whole line, without its LF.
+    pub(crate) text: String,
+}
+
+impl EventLine {
+    /// The event; `None` for one that this version does not know, or cannot read.
+    pub(crate) fn event(&self) -> Option<Event> {
+        Event::parse(&self.kind, &self.text)?.ok()
+    }
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    success: bool,
+    #[serde(default)]
+    data: Option<Box<RawValue>>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    hint: Option<String>,
+}
+
+/// Who waits for which answer; `None` once no answer can come any more.
+#[derive(Clone)]
+struct Pending(Arc<Mutex<Option<Waiting>>>);
+
+/// By the id of the command.
+type Waiting = HashMap<String, oneshot::Sender<Reply>>;
+
+impl Pending {
+    /// Waits for the answer to `id`. The receiver fails when the connection has ended, or ends before.
+    fn expect(&self, id: String) -> oneshot::Receiver<Reply> {
+        let (sender, answer) = oneshot::channel();
+        if let Some(waiting) = self.lock().as_mut() {
+            waiting.insert(id, sender);
+        }
+        answer
+    }
+
+    fn take(&self, id: &str) -> Option<oneshot::Sender<Reply>> {
+        self.lock().as_mut()?.remove(id)
+    }
+
+    fn end(&self) {
+        *self.lock() = None;
+    }
+
+    /// Nothing panics while the map is locked; were it so, the map would still be whole.
+    fn lock(&self) -> MutexGuard<'_, Option<Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection to a daemon.
+pub(crate) struct Client {
+    commands: mpsc::Sender<Vec<u8>>,
+    pending: Pending,
+    next_id: AtomicU64,
+}
+
+/// What comes without being asked for.
+pub(crate) struct Incoming {
+    /// The events in the order of the wire; ends with the connection.
+    pub(crate) events: mpsc::Receiver<EventLine>,
+    /// The two tasks that move lines; dropping them ends the connection.
+    tasks: JoinSet<()>,
+}
+
+impl Incoming {
+    /// Lets the events go, so that a daemon which still has some to write is never held up by us. The connection lasts
+    /// as long as the result.
+    pub(crate) fn discard(self) -> JoinSet<()> {
+        self.tasks
+    }
+}
+
+impl Client {
+    /// Speaks to a daemon over its two streams. The daemon's input ends when the client is dropped.
+    pub(crate) fn start(
+        input: impl AsyncWrite + Unpin + Send + 'static,
+        output: impl AsyncRead + Unpin + Send + 'static,
+    ) -> (Self, Incoming) {
+        let (commands, lines) = mpsc::channel(WAITING_COMMANDS);
+        let (events, receiver) = mpsc::channel(WAITING_EVENTS);
+        let pending = Pending(Arc::new(Mutex::new(Some(HashMap::new()))));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(write(input, lines));
+        tasks.spawn(read(output, pending.clone(), events));
+        let client = Self { commands, pending, next_id: AtomicU64::new(1) };
+        (client, Incoming { events: receiver, tasks })
+    }
+
+    /// Sends a command and waits for its answer. Events must be taken meanwhile where many may come before it.
+    ///
+    /// # Errors
+    /// When the daemon refuses, ends, or answers with something else.
+    pub(crate) async fn call<C: Call>(&self, params: &C::Params) -> Result<C::Data, CallError> {
+        let ended = || CallError::Ended { command: C::NAME };
+        let unreadable = |source| CallError::Unreadable { command: C::NAME, source };
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed).to_string();
+        let line = encode::<C>(&id, params).map_err(unreadable)?;
+        let answer = self.pending.expect(id);
+        self.commands.send(line).await.map_err(|_| ended())?;
+        let reply = answer.await.map_err(|_| ended())?;
+        if !reply.success {
+            let error = reply.error.unwrap_or_else(|| format!("agentd refused `{}`", C::NAME));
+            return Err(CallError::Refused { error, hint: reply.hint });
+        }
+        let data = reply.data.as_deref().map_or("null", RawValue::get);
+        serde_json::from_str(data).map_err(unreadable)
+    }
+}
+
+fn encode<C: Call>(id: &str, params: &C::Params) -> Result<Vec<u8>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Request<'a, P> {
+        id: &'a str,
+        #[serde(rename = "type")]
+        name: &'static str,
+        #[serde(flatten)]
+        params: &'a P,
+    }
+    let line = serde_json::to_vec(&Request { id, name: C::NAME, params })?;
+    let mut bytes = Vec::with_capacity(line.len() + 1);
+    write_line(&line, &mut bytes);
+    Ok(bytes)
+}
+
+/// A daemon that no longer reads is about to end, which the reading side tells everyone.
+async fn write(mut input: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Vec<u8>>) {
+    while let Some(line) = lines.recv().await {
+        if input.write_all(&line).await.is_err() || input.flush().await.is_err() {
+            break;
+        }
+    }
+}
+
+async fn read(mut output: impl AsyncRead + Unpin, pending: Pending, events: mpsc::Sender<EventLine>) {
+    let mut splitter = LineSplitter::new(MAX_LINE_BYTES);
+    let mut buffer = vec![0; READ_BYTES];
+    let mut lines = Vec::new();
+    // A read error on a pipe from a child means what its end means.
+    while let Ok(count @ 1..) = output.read(&mut buffer).await {
+        splitter.push(&buffer[..count], &mut lines);
+        for line in lines.drain(..) {
+            if let Some(event) = sort(line, &pending) {
+                // Read on even when nobody wants events any more: a daemon that ends still has some to write.
+                let _ = events.send(event).await;
+            }
+        }
+    }
+    pending.end();
+}
+
+/// Hands a response to whoever waits for it; gives an event back.
+fn sort(line: Line, pending: &Pending) -> Option<EventLine> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(default)]
+        id: Option<serde_json::Value>,
+    }
+    // What is no line of the protocol can be of no use to any caller.
+    let Line::Text(text) = line else { return None };
+    let head: Head = serde_json::from_str(&text).ok()?;
+    if head.kind != "response" {
+        return Some(EventLine { kind: head.kind, text });
+    }
+    let waiting = pending.take(head.id?.as_str()?)?;
+    // Dropped instead of sent, the waiting call would learn that the daemon ended; it did not.
+    let reply = serde_json::from_str(&text).unwrap_or_else(|error| Reply {
+        success: false,
+        data: None,
+        error: Some(format!("agentd sent a response that cannot be read: {error}")),
+        hint: None,
+    });
+    // A caller that gave up does not want it.
+    let _ = waiting.send(reply);
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::command::Command;
+    use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, split};
+
+    use super::*;
+
+    struct Fake {
+        lines: tokio::io::Lines<BufReader<tokio::io::ReadHalf<DuplexStream>>>,
+        output: tokio::io::WriteHalf<DuplexStream>,
+    }
+
+    fn pair() -> (Client, Incoming, Fake) {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (output, input) = split(ours);
+        let (client, incoming) = Client::start(input, output);
+        let (read, write) = split(theirs);
+        (client, incoming, Fake { lines: BufReader::new(read).lines(), output: write })
+    }
+
+    impl Fake {
+        async fn answer(&mut self, text: &str) {
+            self.output.write_all(text.as_bytes()).await.unwrap();
+        }
+    }
+
+    #[test]
+    fn every_call_is_a_command_of_the_protocol() {
+        for name in CALLED {
+            assert!(Command::NAMES.contains(name), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_find_their_calls_in_any_order() {
+        let (client, mut incoming, mut fake) = pair();
+        let set = SetModelParams { provider: Some("p".into()), model_id: Some("m".into()) };
+        let (abort, model, ()) =
+            tokio::join!(client.call::<Abort>(&NoParams {}), client.call::<SetModel>(&set), async {
+                assert_eq!(fake.lines.next_line().await.unwrap().unwrap(), r#"{"id":"1","type":"abort"}"#);
+                let line = fake.lines.next_line().await.unwrap().unwrap();
+                assert_eq!(line, r#"{"id":"2","type":"set_model","provider":"p","modelId":"m"}"#);
+                fake.answer("{\"type\":\"agent_start\"}\nnoise\n").await;
+                fake.answer(
+                    "{\"id\":\"2\",\"type\":\"response\",\"command\":\"set_model\",\"success\":false,",
+                )
+                .await;
+                fake.answer("\"error\":\"Model not found: p/m\",\"code\":\"no_model\",\"hint\":\"h\"}\n")
+                    .await;
+                fake.answer("{\"id\":\"1\",\"type\":\"response\",\"command\":\"abort\",\"success\":true}\n")
+                    .await;
+            },);
+        abort.unwrap();
+        let CallError::Refused { error, hint } = model.unwrap_err() else { panic!("not refused") };
+        assert_eq!((error.as_str(), hint.as_deref()), ("Model not found: p/m", Some("h")));
+        let event = incoming.events.recv().await.unwrap();
+        assert_eq!(event.text, r#"{"type":"agent_start"}"#);
+        assert!(matches!(event.event(), Some(Event::AgentStart(_))));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_daemon_ends_calls_and_events() {
+        let (client, mut incoming, fake) = pair();
+        let call = client.call::<GetState>(&NoParams {});
+        let (result, ()) = tokio::join!(call, async { drop(fake) });
+        assert!(matches!(result.unwrap_err(), CallError::Ended { command: "get_state" }));
+        assert_eq!(incoming.events.recv().await, None);
+        let later = client.call::<GetState>(&NoParams {}).await;
+        assert!(matches!(later.unwrap_err(), CallError::Ended { command: "get_state" }));
+    }
+
+    #[tokio::test]
+    async fn an_answer_of_another_shape_is_no_result() {
+        let (client, _incoming, mut fake) = pair();
+        let (result, ()) = tokio::join!(client.call::<GetState>(&NoParams {}), async {
+            fake.lines.next_line().await.unwrap().unwrap();
+            fake.answer("{\"id\":\"1\",\"type\":\"response\",\"command\":\"get_state\",\"success\":true,\"data\":{}}\n").await;
+        });
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains("get_state") && error.contains("missing field"), "{error}");
+    }
+}

@@ -1,0 +1,61 @@
+//! Checks the arguments of a call against the tool's schema, after mending the slips that models make.
+
+mod coerce;
+mod fit;
+mod report;
+
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+
+/// The schema of a tool's arguments, compiled once.
+///
+/// Schemas come from the tools of this program and from others that it is connected to. One that does not compile (or
+/// that refers to documents elsewhere, which are never fetched) accepts anything: the tool itself then has to cope.
+#[derive(Clone)]
+pub struct ArgumentSchema {
+    schema: Arc<Value>,
+    validator: Option<Arc<Validator>>,
+}
+
+impl ArgumentSchema {
+    /// Compiles `schema`, a JSON Schema of draft 2020-12 unless its `$schema` says otherwise.
+    #[must_use]
+    pub fn new(schema: &Value) -> Self {
+        let validator = match jsonschema::options().build(schema) {
+            Ok(validator) => Some(Arc::new(validator)),
+            Err(error) => {
+                tracing::warn!(%error, "a tool's argument schema does not compile; its arguments are not checked");
+                None
+            }
+        };
+        Self { schema: Arc::new(schema.clone()), validator }
+    }
+
+    /// Checks `arguments`, and gives them back as the tool wants them.
+    ///
+    /// Arguments that fit are not touched. Others are mended first where that is safe: numbers and booleans in
+    /// strings, strings for numbers and booleans, arrays and objects in strings, and `null` for properties that may
+    /// be left out.
+    ///
+    /// # Errors
+    /// The message for the model when the arguments do not fit even then: every misfit by its path, and the arguments
+    /// as they were received.
+    pub fn check(&self, tool_name: &str, arguments: Map<String, Value>) -> Result<Value, String> {
+        let received = Value::Object(arguments);
+        let Some(validator) = &self.validator else { return Ok(received) };
+        if validator.is_valid(&received) {
+            return Ok(received);
+        }
+        let mut mended = received.clone();
+        coerce::coerce(&self.schema, &mut mended);
+        if validator.is_valid(&mended) {
+            return Ok(mended);
+        }
+        Err(report::failure(tool_name, validator, &mended, &received))
+    }
+}
+
+#[cfg(test)]
+mod tests;

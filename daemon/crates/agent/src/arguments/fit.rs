@@ -1,0 +1,128 @@
+//! Whether a value fits a schema, judged by the few keywords that tell alternatives apart.
+
+use serde_json::Value;
+
+/// How many schemas one mending looks at before it gives up: bounds schemas that refer to themselves or whose
+/// alternatives multiply. Real arguments need a few hundred.
+const MAX_STEPS: u32 = 20_000;
+
+/// How deep alternatives and references nest before they are taken as unfitting.
+const MAX_DEPTH: u32 = 64;
+
+/// The document that local references point into, and what is left of the effort allowed.
+pub(super) struct Scope<'a> {
+    root: &'a Value,
+    steps: u32,
+    depth: u32,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn new(root: &'a Value) -> Self {
+        Self { root, steps: MAX_STEPS, depth: 0 }
+    }
+
+    /// Calls `visit` one level deeper, unless the effort allowed is used up.
+    pub(super) fn enter<T>(&mut self, visit: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.steps == 0 || self.depth == MAX_DEPTH {
+            return None;
+        }
+        self.steps -= 1;
+        self.depth += 1;
+        let result = visit(self);
+        self.depth -= 1;
+        Some(result)
+    }
+
+    /// The schema that a local `$ref` of `schema` names.
+    pub(super) fn referred(&self, schema: &Value) -> Option<&'a Value> {
+        let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
+        self.root.pointer(pointer)
+    }
+
+    /// Whether `value` fits `schema` as far as types, constants, alternatives and members tell.
+    pub(super) fn fits(&mut self, schema: &Value, value: &Value) -> bool {
+        self.enter(|scope| scope.fits_here(schema, value)).unwrap_or(false)
+    }
+
+    fn fits_here(&mut self, schema: &Value, value: &Value) -> bool {
+        let Some(keywords) = schema.as_object() else { return schema != &Value::Bool(false) };
+        if let Some(target) = self.referred(schema)
+            && !self.fits(target, value)
+        {
+            return false;
+        }
+        let types = types(schema);
+        if !types.is_empty() && !types.iter().any(|name| is_of_type(value, name)) {
+            return false;
+        }
+        if keywords.get("const").is_some_and(|constant| constant != value) {
+            return false;
+        }
+        if let Some(Value::Array(options)) = keywords.get("enum")
+            && !options.contains(value)
+        {
+            return false;
+        }
+        for name in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(branches)) = keywords.get(name)
+                && !branches.iter().any(|branch| self.fits(branch, value))
+            {
+                return false;
+            }
+        }
+        if let Some(Value::Array(parts)) = keywords.get("allOf")
+            && !parts.iter().all(|part| self.fits(part, value))
+        {
+            return false;
+        }
+        match value {
+            Value::Object(members) => {
+                required(schema).all(|name| members.contains_key(name))
+                    && members.iter().all(|(name, member)| {
+                        member_schema(schema, name).is_none_or(|wanted| self.fits(wanted, member))
+                    })
+            }
+            Value::Array(items) => match keywords.get("items") {
+                Some(wanted) if !wanted.is_array() => items.iter().all(|item| self.fits(wanted, item)),
+                _ => true,
+            },
+            _ => true,
+        }
+    }
+}
+
+/// The types that `schema` names; none when it leaves the type open.
+pub(super) fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether `value` is of the JSON Schema type `name`.
+pub(super) fn is_of_type(value: &Value, name: &str) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "number" => value.is_number(),
+        "integer" => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
+        _ => false,
+    }
+}
+
+/// The names that objects of `schema` must have.
+pub(super) fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The schema of the member `name` of objects of `schema`.
+pub(super) fn member_schema<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    let named = schema.get("properties").and_then(|properties| properties.get(name));
+    named.or_else(|| schema.get("additionalProperties").filter(|others| others.is_object()))
+}

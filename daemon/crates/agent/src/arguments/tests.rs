@@ -1,0 +1,222 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn check(schema: Value, arguments: Value, expected: Value) {
+    let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+    assert_eq!(ArgumentSchema::new(&schema).check("t", arguments), Ok(expected));
+}
+
+fn check_refused(schema: Value, arguments: Value, expected: &str) {
+    let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+    assert_eq!(ArgumentSchema::new(&schema).check("t", arguments), Err(expected.to_owned()));
+}
+
+fn one(schema: Value) -> Value {
+    json!({"type": "object", "properties": {"a": schema}, "required": ["a"]})
+}
+
+#[test]
+fn what_fits_is_not_touched() {
+    check(one(json!({"type": "string"})), json!({"a": "5", "extra": null}), json!({"a": "5", "extra": null}));
+    check(one(json!({})), json!({"a": "5"}), json!({"a": "5"}));
+    let either = one(json!({"anyOf": [{"type": "number"}, {"type": "string"}]}));
+    check(either, json!({"a": "5"}), json!({"a": "5"}));
+}
+
+#[test]
+fn simple_values_are_converted() {
+    let row = |wanted: &str, given: Value, expected: Value| {
+        check(one(json!({"type": wanted})), json!({"a": given}), json!({"a": expected}));
+    };
+    row("number", json!("5"), json!(5));
+    row("number", json!(" -2.5e1 "), json!(-25));
+    row("number", json!("0.5"), json!(0.5));
+    row("integer", json!("5"), json!(5));
+    row("integer", json!("5.0"), json!(5));
+    row("string", json!(5), json!("5"));
+    row("string", json!(5.0), json!("5"));
+    row("string", json!(0.25), json!("0.25"));
+    row("string", json!(true), json!("true"));
+    row("boolean", json!("true"), json!(true));
+    row("boolean", json!("false"), json!(false));
+    row("array", json!("[1, \"x\"]"), json!([1, "x"]));
+    row("object", json!("{\"x\": 1}"), json!({"x": 1}));
+    check(one(json!({"type": ["null", "integer"]})), json!({"a": "7"}), json!({"a": 7}));
+}
+
+#[test]
+fn nested_values_are_converted() {
+    let edits =
+        json!({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "number"}}}});
+    check(
+        one(edits.clone()),
+        json!({"a": [{"n": "1"}, "{\"n\":\"2\"}"]}),
+        json!({"a": [{"n": 1}, {"n": 2}]}),
+    );
+    check(one(edits), json!({"a": "[{\"n\":\"1\"}]"}), json!({"a": [{"n": 1}]}));
+    check(
+        one(json!({"type": "object", "additionalProperties": {"type": "boolean"}})),
+        json!({"a": {"x": "true"}}),
+        json!({"a": {"x": true}}),
+    );
+    check(
+        json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}),
+        json!({"a": "3"}),
+        json!({"a": 3}),
+    );
+    check(one(json!({"allOf": [{"type": "integer"}]})), json!({"a": "3"}), json!({"a": 3}));
+}
+
+#[test]
+fn the_first_alternative_that_can_be_met_is_taken() {
+    let schema = one(json!({"anyOf": [{"type": "null"}, {"type": "integer"}, {"type": "boolean"}]}));
+    check(schema.clone(), json!({"a": "true"}), json!({"a": true}));
+    check(schema, json!({"a": "12"}), json!({"a": 12}));
+    let objects = one(json!({"oneOf": [
+        {"type": "object", "properties": {"kind": {"const": "x"}, "n": {"type": "integer"}}, "required": ["kind"]},
+        {"type": "object", "properties": {"kind": {"const": "y"}, "n": {"type": "string"}}, "required": ["kind"]},
+    ]}));
+    check(objects, json!({"a": {"kind": "y", "n": 4}}), json!({"a": {"kind": "y", "n": "4"}}));
+}
+
+#[test]
+fn null_is_dropped_only_where_it_stands_for_nothing() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string"},
+            "limit": {"type": "number"},
+            "note": {"type": ["string", "null"]},
+            "nested": {"type": "object", "properties": {"deep": {"type": "string"}}},
+        },
+        "required": ["path"],
+    });
+    check(
+        schema.clone(),
+        json!({"path": "x", "limit": null, "note": null, "other": null, "nested": {"deep": null}}),
+        json!({"path": "x", "note": null, "other": null, "nested": {}}),
+    );
+    check_refused(
+        schema,
+        json!({"path": null}),
+        "Validation failed for tool \"t\":\n  - path: must be string\n\nReceived arguments:\n{\n  \"path\": null\n}",
+    );
+}
+
+#[test]
+fn every_misfit_is_named() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string"},
+            "edits": {"type": "array", "items": {
+                "type": "object",
+                "properties": {"oldText": {"type": "string"}, "newText": {"type": "string"}},
+                "required": ["oldText", "newText"],
+            }},
+            "mode": {"enum": ["a", "b"]},
+            "size": {"type": "integer", "minimum": 1},
+        },
+        "required": ["path", "edits"],
+    });
+    check_refused(
+        schema,
+        json!({"edits": [{"oldText": ["x"]}], "mode": "c", "size": 0.0}),
+        r#"Validation failed for tool "t":
+  - path: must have required property path
+  - edits.0.newText: must have required property newText
+  - edits.0.oldText: must be string
+  - mode: must be one of ["a","b"]
+  - size: value is less than the minimum of 1
+
+Received arguments:
+{
+  "edits": [
+    {
+      "oldText": [
+        "x"
+      ]
+    }
+  ],
+  "mode": "c",
+  "size": 0
+}"#,
+    );
+}
+
+#[test]
+fn misfits_of_the_whole_are_at_the_root() {
+    check_refused(
+        json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false}),
+        json!({"x": 1}),
+        "Validation failed for tool \"t\":\n  - root: must not have properties x\n\nReceived arguments:\n{\n  \"x\": 1\n}",
+    );
+}
+
+#[test]
+fn many_misfits_are_summed_up() {
+    let items: Vec<Value> = (0..60).map(|_| json!([])).collect();
+    let schema = one(json!({"type": "array", "items": {"type": "string"}}));
+    let Value::Object(arguments) = json!({"a": items}) else { unreachable!() };
+    let text = ArgumentSchema::new(&schema).check("t", arguments).unwrap_err();
+    assert_eq!(text.matches("must be string").count(), 50);
+    assert!(text.contains("\n  - root: and 10 more\n\nReceived"), "{text}");
+}
+
+#[test]
+fn a_schema_that_does_not_compile_accepts_anything() {
+    for broken in
+        [json!({"type": "nonsense"}), json!({"$ref": "https://example.invalid/schema.json"}), json!(5)]
+    {
+        check(broken, json!({"a": null}), json!({"a": null}));
+    }
+}
+
+#[test]
+fn references_in_a_circle_end() {
+    let tree = json!({
+        "type": "object",
+        "properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}},
+        "anyOf": [{"$ref": "#/$defs/loop"}, {"required": ["n"]}],
+        "$defs": {"loop": {"anyOf": [{"$ref": "#/$defs/loop"}, {"type": "string"}]}},
+    });
+    let mut value = json!({"child": {"child": {"n": "2"}}});
+    coerce::coerce(&tree, &mut value);
+    assert_eq!(value["child"]["child"]["n"], json!(2));
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[\\[{\"0-9a-z}\\],: ]{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[a-d]", inner), 0..4).prop_map(|members| members.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_passes_fits_and_nothing_panics(value in any_json(), name in "[a-d]") {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "integer"},
+            "b": {"type": "array", "items": {"anyOf": [{"type": "boolean"}, {"$ref": "#"}]}},
+            "c": {"type": ["string", "null"]},
+            "d": {"type": "object", "properties": {"a": {"type": "number"}}},
+        }});
+        let arguments: Map<String, Value> = [(name, value)].into_iter().collect();
+        let compiled = ArgumentSchema::new(&schema);
+        match compiled.check("t", arguments.clone()) {
+            Ok(mended) => prop_assert!(jsonschema::is_valid(&schema, &mended)),
+            Err(text) => prop_assert!(text.starts_with("Validation failed for tool \"t\":\n  - "), "{text}"),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Folds deltas into an assistant message; pure.
+
+use std::sync::Arc;
+
+use agentd_protocol::{
+    Json,
+    event::{AssistantMessageEvent, ToolCallBlock},
+    message::{AssistantMessage, ContentBlock, StopReason, ToolCall, Usage},
+    model::Model,
+};
+use serde_json::{Map, value::RawValue};
+
+use crate::{
+    BlockKind, BlockSeal, Delta,
+    cost::cost,
+    failure::{Failure, FailureKind},
+    partial_json::{best_reading, parse_arguments},
+};
+
+/// Builds one answer from its deltas, and says for each delta what clients are told.
+///
+/// Every delta costs what it adds and no more. Deltas in an order that [`Delta`] does not allow are dropped with a
+/// warning: an adapter's slip must not end a run.
+#[derive(Debug)]
+pub struct Accumulator {
+    model: Arc<Model>,
+    message: AssistantMessage,
+    blocks: Vec<Block>,
+    usage: Json<Usage>,
+    failure: Option<Failure>,
+    finished: bool,
+}
+
+/// A block of the answer so far.
+#[derive(Debug)]
+enum Block {
+    Open { kind: BlockKind, text: String },
+    Sealed(ContentBlock),
+}
+
+impl Accumulator {
+    /// Starts the answer of `model` to a request made at `timestamp` (Unix time in milliseconds).
+    #[must_use]
+    pub fn new(model: Arc<Model>, timestamp: i64) -> Self {
+        let message = AssistantMessage::pending(&model.api, &model.provider, &model.id, timestamp);
+        let usage = usage_json(&message.usage);
+        Self { model, message, blocks: Vec::new(), usage, failure: None, finished: false }
+    }
+
+    /// Adds a delta; what it means to clients, if anything.
+    pub fn fold(&mut self, delta: Delta) -> Option<AssistantMessageEvent> {
+        if self.finished {
+            tracing::warn!(?delta, "a delta after the end of an answer");
+            return None;
+        }
+        match delta {
+            Delta::Started => None,
+            Delta::Open { index, kind } => self.open(index, kind),
+            Delta::Extend { index, delta } => self.extend(index, delta),
+            Delta::Seal { index, seal } => self.seal(index, seal),
+            Delta::Usage(usage) => {
+                self.set_usage(usage);
+                None
+            }
+            Delta::ResponseId(id) => {
+                self.message.response_id = Some(id);
+                None
+            }
+            Delta::ResponseModel(model) => {
+                self.message.response_model = Some(model);
+                None
+            }
+            Delta::Done { stop_reason, raw_stop_reason } => {
+                self.finished = true;
+                self.message.stop_reason = stop_reason;
+                self.message.raw_stop_reason = raw_stop_reason;
+                None
+            }
+            Delta::Failed { failure, raw_stop_reason } => {
+                self.fail(failure, raw_stop_reason);
+                None
+            }
+        }
+    }
+
+    /// Whether the answer has ended, well or not.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Why the answer failed, once it has.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Tokens so far, serialised when they last changed.
+    #[must_use]
+    pub fn usage_json(&self) -> Json<Usage> {
+        self.usage.clone()
+    }
+
+    /// The answer. Blocks that were never sealed are kept as far as they came.
+    #[must_use]
+    pub fn into_message(mut self) -> AssistantMessage {
+        let cut = BlockSeal { incomplete: true, ..BlockSeal::default() };
+        self.message.content = self
+            .blocks
+            .into_iter()
+            .map(|block| match block {
+                Block::Open { kind, text } => finished_block(kind, text, cut.clone()),
+                Block::Sealed(block) => block,
+            })
+            .collect();
+        self.message
+    }
+
+    fn open(&mut self, content_index: usize, kind: BlockKind) -> Option<AssistantMessageEvent> {
+        if content_index != self.blocks.len() {
+            tracing::warn!(content_index, expected = self.blocks.len(), "a block was opened out of order");
+            return None;
+        }
+        let event = match &kind {
+            BlockKind::Text => AssistantMessageEvent::TextStart { content_index },
+            BlockKind::Thinking => AssistantMessageEvent::ThinkingStart { content_index },
+            BlockKind::ToolCall { id, name } => AssistantMessageEvent::ToolcallStart {
+                content_index,
+                id: id.clone(),
+                tool_name: name.clone(),
+            },
+        };
+        self.blocks.push(Block::Open { kind, text: String::new() });
+        Some(event)
+    }
+
+    fn extend(&mut self, content_index: usize, delta: String) -> Option<AssistantMessageEvent> {
+        let Some(Block::Open { kind, text }) = self.blocks.get_mut(content_index) else {
+            tracing::warn!(content_index, "text for a block that is not open");
+            return None;
+        };
+        text.push_str(&delta);
+        Some(match kind {
+            BlockKind::Text => AssistantMessageEvent::TextDelta { content_index, delta },
+            BlockKind::Thinking => AssistantMessageEvent::ThinkingDelta { content_index, delta },
+            BlockKind::ToolCall { .. } => AssistantMessageEvent::ToolcallDelta { content_index, delta },
+        })
+    }
+
+    fn seal(&mut self, content_index: usize, seal: BlockSeal) -> Option<AssistantMessageEvent> {
+        let Some(block @ Block::Open { .. }) = self.blocks.get_mut(content_index) else {
+            tracing::warn!(content_index, "the end of a block that is not open");
+            return None;
+        };
+        let Block::Open { kind, text } = std::mem::replace(block, Block::Sealed(ContentBlock::text("")))
+        else {
+            return None;
+        };
+        let finished = finished_block(kind, text, seal);
+        let event = match &finished {
+            ContentBlock::Text { text, .. } => {
+                AssistantMessageEvent::TextEnd { content_index, content: text.clone() }
+            }
+            ContentBlock::Thinking { thinking, .. } => {
+                AssistantMessageEvent::ThinkingEnd { content_index, content: thinking.clone() }
+            }
+            ContentBlock::ToolCall(call) => AssistantMessageEvent::ToolcallEnd {
+                content_index,
+                tool_call: ToolCallBlock::ToolCall(call.clone()),
+            },
+            ContentBlock::Image(_) => return None,
+        };
+        *block = Block::Sealed(finished);
+        Some(event)
+    }
+
+    fn set_usage(&mut self, mut usage: Usage) {
+        usage.cost = cost(&self.model.cost, &usage);
+        if usage != self.message.usage {
+            self.usage = usage_json(&usage);
+            self.message.usage = usage;
+        }
+    }
+
+    fn fail(&mut self, failure: Failure, raw_stop_reason: Option<String>) {
+        self.finished = true;
+        let aborted = failure.kind == FailureKind::Aborted;
+        self.message.stop_reason = if aborted { StopReason::Aborted } else { StopReason::Error };
+        // Whatever an adapter says of an abort, clients know this one text.
+        let failure = if aborted { Failure::aborted() } else { failure };
+        self.message.error_message = Some(failure.message.clone());
+        self.message.raw_stop_reason = raw_stop_reason;
+        self.failure = Some(failure);
+    }
+}
+
+/// The content block that an opened block becomes.
+fn finished_block(kind: BlockKind, text: String, seal: BlockSeal) -> ContentBlock {
+    match kind {
+        BlockKind::Text => ContentBlock::Text { text, text_signature: seal.signature },
+        BlockKind::Thinking => ContentBlock::Thinking {
+            thinking: text,
+            thinking_signature: seal.signature,
+            redacted: seal.redacted.then_some(true),
+        },
+        BlockKind::ToolCall { id, name } => {
+            let (arguments, arguments_error) = if seal.incomplete {
+                (best_reading(&text), None)
+            } else {
+                match parse_arguments(&text) {
+                    Ok(arguments) => (arguments, None),
+                    Err(error) => (Map::new(), Some(error.to_string())),
+                }
+            };
+            ContentBlock::ToolCall(ToolCall {
+                id,
+                name,
+                arguments,
+                thought_signature: seal.signature,
+                namespace: None,
+                arguments_error,
+            })
+        }
+    }
+}
+
+fn usage_json(usage: &Usage) -> Json<Usage> {
+    // Usage has only string keys, so this cannot fail; `null` reads as zeros.
+    Json::new(usage.clone()).unwrap_or_else(|_| Json::from_raw(RawValue::NULL.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! Makes tool call ids of other models legal here.
+
+/// The longest id that OpenAI takes, in bytes.
+const MAX_ID: usize = 40;
+
+/// An id for this API. Ids of the form `call|item` (another API's) become one word; long ones keep their beginning and
+/// get a hash, so that equal ids stay equal and different ones different.
+pub(super) fn normalized(id: &str, provider: &str) -> String {
+    if let Some((call, item)) = id.split_once('|') {
+        let joined = format!("{}_{}", sanitized(call), sanitized(item));
+        if joined.len() <= MAX_ID {
+            return joined;
+        }
+        let mut prefix = sanitized(call);
+        prefix.truncate(MAX_ID - 9);
+        return format!("{prefix}_{}", hash(id));
+    }
+    if provider == "openai" && id.len() > MAX_ID {
+        return id.char_indices().take_while(|(at, c)| at + c.len_utf8() <= MAX_ID).map(|(_, c)| c).collect();
+    }
+    id.to_owned()
+}
+
+fn sanitized(part: &str) -> String {
+    let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    part.chars().map(legal).collect()
+}
+
+/// Eight hexadecimal digits (FNV-1a, folded): stable over versions, since ids of old requests are in provider caches.
+fn hash(text: &str) -> String {
+    let full = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{:08x}", (full ^ (full >> 32)) & 0xffff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_other_apis_become_one_word() {
+        assert_eq!(normalized("call_1|fc_2", "x"), "call_1_fc_2");
+        assert_eq!(normalized("call/1|fc.2", "x"), "call_1_fc_2");
+        let long = format!("call_abc|fc_{}", "x".repeat(60));
+        let id = normalized(&long, "x");
+        assert!(id.starts_with("call_abc_") && id.len() == 17, "{id}");
+        assert_eq!(id, normalized(&long, "x"));
+        assert_ne!(id, normalized(&format!("{long}y"), "x"));
+        assert_eq!(normalized(&format!("{}|y", "c".repeat(60)), "x").len(), 40);
+    }
+
+    #[test]
+    fn other_ids_stay() {
+        let long = "a".repeat(50);
+        assert_eq!(normalized(&long, "local"), long);
+        assert_eq!(normalized(&long, "openai").len(), 40);
+        assert_eq!(normalized("call_1", "openai"), "call_1");
+    }
+}

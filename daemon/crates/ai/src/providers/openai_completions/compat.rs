@@ -1,0 +1,307 @@
+//! What a server does differently from the API that it imitates: known by its host or its provider's name, overridden
+//! by the model's `compat` (spec/providers.md §3).
+
+use agentd_protocol::model::Model;
+use serde_json::{Map, Value};
+
+/// The switches of one model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Compat {
+    pub(super) supports_store: bool,
+    pub(super) supports_developer_role: bool,
+    pub(super) supports_reasoning_effort: bool,
+    pub(super) supports_usage_in_streaming: bool,
+    pub(super) supports_finish_reason: bool,
+    pub(super) max_tokens_field: String,
+    pub(super) requires_tool_result_name: bool,
+    pub(super) requires_assistant_after_tool_result: bool,
+    pub(super) requires_non_null_assistant_content: bool,
+    pub(super) requires_tools_with_tool_history: bool,
+    pub(super) requires_thinking_as_text: bool,
+    pub(super) requires_reasoning_content_on_assistant_messages: bool,
+    pub(super) thinking_format: ThinkingFormat,
+    pub(super) supports_strict_mode: bool,
+    pub(super) supports_mid_convo_system_messages: bool,
+    pub(super) zai_tool_stream: bool,
+    pub(super) supports_thinking_token_budget: bool,
+    pub(super) thinking_token_budget_field: String,
+    pub(super) anthropic_cache_control: bool,
+    pub(super) send_session_affinity_headers: bool,
+    pub(super) session_affinity_format: String,
+    pub(super) prompt_cache_key_mode: String,
+    pub(super) supports_long_cache_retention: bool,
+    pub(super) open_router_routing: Option<Value>,
+    pub(super) vercel_gateway_routing: Option<Value>,
+    pub(super) chat_template_kwargs: Map<String, Value>,
+    pub(super) chat_template_args: Map<String, Value>,
+    pub(super) vllm_priority: Option<Value>,
+    /// Whether the server is OpenRouter, whose reported costs count.
+    pub(super) reports_cost: bool,
+    /// Whether the server is OpenAI itself, whatever the provider is called.
+    pub(super) is_openai: bool,
+}
+
+/// How thinking is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ThinkingFormat {
+    OpenAi,
+    OpenRouter,
+    DeepSeek,
+    Zai,
+    Together,
+    Qwen,
+    QwenChatTemplate,
+    ChatTemplate,
+    Baseten,
+    StringThinking,
+    AntLing,
+}
+
+impl ThinkingFormat {
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "openai" => Self::OpenAi,
+            "openrouter" => Self::OpenRouter,
+            "deepseek" => Self::DeepSeek,
+            "zai" => Self::Zai,
+            "together" => Self::Together,
+            "qwen" => Self::Qwen,
+            "qwen-chat-template" => Self::QwenChatTemplate,
+            "chat-template" => Self::ChatTemplate,
+            "baseten" => Self::Baseten,
+            "string-thinking" => Self::StringThinking,
+            "ant-ling" => Self::AntLing,
+            _ => return None,
+        })
+    }
+}
+
+/// The kinds of servers that differ: by provider, or by a part of the base URL.
+struct Host<'a> {
+    provider: &'a str,
+    base_url: &'a str,
+}
+
+impl Host<'_> {
+    fn is(&self, providers: &[&str], addresses: &[&str]) -> bool {
+        providers.contains(&self.provider) || addresses.iter().any(|address| self.base_url.contains(address))
+    }
+}
+
+impl Compat {
+    /// The switches of `model`.
+    pub(super) fn of(model: &Model) -> Self {
+        let mut compat = Self::detect(model);
+        if let Some(overrides) = &model.compat {
+            compat.apply(overrides);
+        }
+        compat
+    }
+
+    fn detect(model: &Model) -> Self {
+        let host = Host { provider: &model.provider, base_url: &model.base_url };
+        let nvidia = host.is(&["nvidia"], &["integrate.api.nvidia.com"]);
+        let cerebras = host.is(&["cerebras"], &["cerebras.ai"]);
+        let xai = host.is(&["xai"], &["api.x.ai"]);
+        let together = host.is(&["together"], &["api.together.ai", "api.together.xyz"]);
+        let chutes = host.is(&["chutes"], &["chutes.ai"]);
+        let deepseek = host.is(&["deepseek"], &["deepseek.com"]);
+        let zai = host.is(&["zai", "zai-coding-cn"], &["api.z.ai", "open.bigmodel.cn"]);
+        let moonshot = host.is(&["moonshotai", "moonshotai-cn"], &["api.moonshot."]);
+        let opencode = host.is(&["opencode", "opencode-go"], &["opencode.ai"]);
+        let workers_ai = host.is(&["cloudflare-workers-ai"], &["api.cloudflare.com"]);
+        let ai_gateway = host.is(&["cloudflare-ai-gateway"], &["gateway.ai.cloudflare.com"]);
+        let cloudflare = workers_ai || ai_gateway;
+        let ant_ling = host.is(&["ant-ling"], &["api.ant-ling.com"]);
+        let openrouter = host.is(&["openrouter"], &["openrouter.ai"]);
+        let standard = !(nvidia
+            || cerebras
+            || xai
+            || together
+            || chutes
+            || deepseek
+            || zai
+            || moonshot
+            || opencode
+            || cloudflare
+            || ant_ling);
+        let of_anthropic = model.id.starts_with("anthropic/");
+        Self {
+            supports_store: standard,
+            supports_developer_role: standard
+                && (!openrouter || of_anthropic || model.id.starts_with("openai/")),
+            supports_reasoning_effort: !(xai
+                || zai
+                || moonshot
+                || together
+                || ai_gateway
+                || nvidia
+                || ant_ling),
+            supports_usage_in_streaming: true,
+            supports_finish_reason: true,
+            max_tokens_field: if chutes
+                || deepseek
+                || moonshot
+                || ai_gateway
+                || together
+                || nvidia
+                || ant_ling
+                || zai
+            {
+                "max_tokens".into()
+            } else {
+                "max_completion_tokens".into()
+            },
+            requires_tool_result_name: false,
+            requires_assistant_after_tool_result: false,
+            requires_non_null_assistant_content: false,
+            requires_tools_with_tool_history: false,
+            requires_thinking_as_text: false,
+            requires_reasoning_content_on_assistant_messages: deepseek,
+            thinking_format: if deepseek {
+                ThinkingFormat::DeepSeek
+            } else if zai {
+                ThinkingFormat::Zai
+            } else if together {
+                ThinkingFormat::Together
+            } else if ant_ling {
+                ThinkingFormat::AntLing
+            } else if openrouter {
+                ThinkingFormat::OpenRouter
+            } else {
+                ThinkingFormat::OpenAi
+            },
+            supports_strict_mode: false,
+            supports_mid_convo_system_messages: false,
+            zai_tool_stream: false,
+            supports_thinking_token_budget: false,
+            thinking_token_budget_field: "thinking_token_budget".into(),
+            anthropic_cache_control: openrouter && of_anthropic,
+            send_session_affinity_headers: openrouter,
+            session_affinity_format: if openrouter { "openrouter".into() } else { "openai".into() },
+            prompt_cache_key_mode: "auto".into(),
+            supports_long_cache_retention: !(together || cloudflare || nvidia || ant_ling),
+            open_router_routing: None,
+            vercel_gateway_routing: None,
+            chat_template_kwargs: Map::new(),
+            chat_template_args: Map::new(),
+            vllm_priority: None,
+            reports_cost: openrouter,
+            is_openai: model.base_url.contains("api.openai.com"),
+        }
+    }
+
+    fn apply(&mut self, overrides: &Map<String, Value>) {
+        let switches = [
+            ("supportsStore", &mut self.supports_store),
+            ("supportsDeveloperRole", &mut self.supports_developer_role),
+            ("supportsReasoningEffort", &mut self.supports_reasoning_effort),
+            ("supportsUsageInStreaming", &mut self.supports_usage_in_streaming),
+            ("supportsFinishReason", &mut self.supports_finish_reason),
+            ("requiresToolResultName", &mut self.requires_tool_result_name),
+            ("requiresAssistantAfterToolResult", &mut self.requires_assistant_after_tool_result),
+            ("requiresNonNullAssistantContent", &mut self.requires_non_null_assistant_content),
+            ("requiresToolsWithToolHistory", &mut self.requires_tools_with_tool_history),
+            ("requiresThinkingAsText", &mut self.requires_thinking_as_text),
+            (
+                "requiresReasoningContentOnAssistantMessages",
+                &mut self.requires_reasoning_content_on_assistant_messages,
+            ),
+            ("supportsStrictMode", &mut self.supports_strict_mode),
+            ("supportsMidConvoSystemMessages", &mut self.supports_mid_convo_system_messages),
+            ("zaiToolStream", &mut self.zai_tool_stream),
+            ("supportsThinkingTokenBudget", &mut self.supports_thinking_token_budget),
+            ("sendSessionAffinityHeaders", &mut self.send_session_affinity_headers),
+            ("supportsLongCacheRetention", &mut self.supports_long_cache_retention),
+        ];
+        for (name, switch) in switches {
+            if let Some(value) = overrides.get(name).and_then(Value::as_bool) {
+                *switch = value;
+            }
+        }
+        let names = [
+            ("maxTokensField", &mut self.max_tokens_field),
+            ("sessionAffinityFormat", &mut self.session_affinity_format),
+            ("promptCacheKeyMode", &mut self.prompt_cache_key_mode),
+            ("thinkingTokenBudgetField", &mut self.thinking_token_budget_field),
+        ];
+        for (name, field) in names {
+            if let Some(value) = overrides.get(name).and_then(Value::as_str) {
+                value.clone_into(field);
+            }
+        }
+        if let Some(format) = overrides.get("thinkingFormat").and_then(Value::as_str) {
+            match ThinkingFormat::from_name(format) {
+                Some(format) => self.thinking_format = format,
+                None => tracing::warn!(format, "unknown thinkingFormat of a model"),
+            }
+        }
+        if let Some(format) = overrides.get("cacheControlFormat") {
+            self.anthropic_cache_control = format == "anthropic";
+        }
+        let given = |name: &str| overrides.get(name).filter(|value| !value.is_null()).cloned();
+        self.open_router_routing = given("openRouterRouting");
+        self.vercel_gateway_routing = given("vercelGatewayRouting");
+        self.vllm_priority = given("vllmPriority");
+        let map = |name: &str| overrides.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
+        self.chat_template_kwargs = map("chatTemplateKwargs");
+        self.chat_template_args = map("chatTemplateArgs");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn model(provider: &str, base_url: &str, id: &str) -> Model {
+        Model { provider: provider.into(), base_url: base_url.into(), id: id.into(), ..Model::placeholder() }
+    }
+
+    #[test]
+    fn a_server_of_ones_own_is_a_standard_one() {
+        let compat = Compat::of(&model("local", "http://127.0.0.1:8080/v1", "m"));
+        assert!(compat.supports_store && compat.supports_developer_role && compat.supports_reasoning_effort);
+        assert_eq!(compat.max_tokens_field, "max_completion_tokens");
+        assert_eq!(compat.thinking_format, ThinkingFormat::OpenAi);
+        assert!(!compat.anthropic_cache_control && !compat.reports_cost);
+    }
+
+    #[test]
+    fn known_hosts_are_found_by_provider_or_address() {
+        for model in [model("deepseek", "", "m"), model("mine", "https://api.deepseek.com", "m")] {
+            let compat = Compat::of(&model);
+            assert_eq!(compat.thinking_format, ThinkingFormat::DeepSeek);
+            assert_eq!(compat.max_tokens_field, "max_tokens");
+            assert!(compat.requires_reasoning_content_on_assistant_messages && !compat.supports_store);
+            assert!(compat.supports_reasoning_effort);
+        }
+        assert!(!Compat::of(&model("xai", "", "m")).supports_reasoning_effort);
+        assert_eq!(Compat::of(&model("cerebras", "", "m")).max_tokens_field, "max_completion_tokens");
+        assert!(
+            !Compat::of(&model("x", "https://gateway.ai.cloudflare.com/v1/a", "m"))
+                .supports_long_cache_retention
+        );
+    }
+
+    #[test]
+    fn openrouter_depends_on_the_model() {
+        let of = |id: &str| Compat::of(&model("openrouter", "https://openrouter.ai/api/v1", id));
+        assert!(of("anthropic/x").anthropic_cache_control && of("anthropic/x").supports_developer_role);
+        assert!(!of("openai/x").anthropic_cache_control && of("openai/x").supports_developer_role);
+        assert!(!of("qwen/x").supports_developer_role && of("qwen/x").reports_cost);
+        assert_eq!(of("qwen/x").session_affinity_format, "openrouter");
+    }
+
+    #[test]
+    fn the_models_own_switches_win() {
+        let compat = json!({"supportsStore": false, "maxTokensField": "max_tokens", "thinkingFormat": "qwen",
+            "cacheControlFormat": "anthropic", "chatTemplateKwargs": {"a": 1}, "vllmPriority": 3,
+            "supportsDeveloperRole": "odd"});
+        let compat = Compat::of(&Model { compat: compat.as_object().cloned(), ..model("local", "", "m") });
+        assert!(!compat.supports_store && compat.anthropic_cache_control && compat.supports_developer_role);
+        assert_eq!((&*compat.max_tokens_field, compat.thinking_format), ("max_tokens", ThinkingFormat::Qwen));
+        assert_eq!((compat.vllm_priority, compat.chat_template_kwargs.len()), (Some(json!(3)), 1));
+    }
+}

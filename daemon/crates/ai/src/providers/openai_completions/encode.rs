@@ -1,0 +1,166 @@
+//! Requests of the chat completions API (spec/providers.md §4.2).
+
+use std::borrow::Cow;
+
+use agentd_protocol::{model::Model, tool::ToolSpec};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::{
+    cache, call_id,
+    compat::Compat,
+    messages::messages,
+    strict_schema, thinking,
+    wire::outgoing::{Body, Function, Tool},
+};
+use crate::{
+    CacheRetention, Request,
+    estimate::{input_tokens, max_answer_tokens},
+    handoff::{self, SystemPlacement, Target, Turn},
+};
+
+/// The longest cache key that OpenAI takes, in characters.
+const MAX_CACHE_KEY: usize = 64;
+
+/// The JSON text of a request.
+///
+/// # Errors
+/// Only what the serialiser reports.
+pub(super) fn body(
+    request: &Request,
+    compat: &Compat,
+    retention: CacheRetention,
+) -> Result<Bytes, serde_json::Error> {
+    let model = &*request.model;
+    let readable = handoff::readable(&request.messages);
+    let transcript = handoff::prepare(
+        &readable,
+        &Target {
+            model,
+            block_images: request.block_images,
+            system: if compat.supports_mid_convo_system_messages {
+                SystemPlacement::InPlace
+            } else {
+                SystemPlacement::Folded
+            },
+            call_id: &|id| call_id::normalized(id, &model.provider),
+        },
+    );
+    let system_role = if model.reasoning && compat.supports_developer_role { "developer" } else { "system" };
+    let mut messages = messages(&transcript.prompt, &transcript.turns, model, compat, system_role);
+    let mut tools = tools(&transcript.tools, &transcript.turns, compat);
+    if compat.anthropic_cache_control
+        && let Some(control) = cache::control(compat, retention)
+    {
+        cache::mark(&mut messages, tools.as_deref_mut(), control);
+    }
+    let mut fields = fields(request, compat, retention);
+    if let Some(tokens) = max_answer_tokens(model, input_tokens(&readable)) {
+        fields.insert(compat.max_tokens_field.clone(), json!(tokens));
+    }
+    if compat.zai_tool_stream && tools.is_some() {
+        fields.insert("tool_stream".into(), json!(true));
+    }
+    let body =
+        Body { model: &model.id, messages, tools, fields, sampling_params: model.sampling_params.as_ref() };
+    serde_json::to_vec(&body).map(Bytes::from)
+}
+
+/// Every field but the model, the messages, the tools and the limit of the answer.
+fn fields(request: &Request, compat: &Compat, retention: CacheRetention) -> Map<String, Value> {
+    let model = &*request.model;
+    let mut fields = Map::new();
+    let mut set = |name: &str, value: Value| {
+        fields.insert(name.to_owned(), value);
+    };
+    set("stream", json!(true));
+    if compat.supports_usage_in_streaming {
+        set("stream_options", json!({ "include_usage": true }));
+    }
+    if compat.supports_store {
+        set("store", json!(false));
+    }
+    let long = retention == CacheRetention::Long && compat.supports_long_cache_retention;
+    let wants_key = match compat.prompt_cache_key_mode.as_str() {
+        "always" => true,
+        "never" | "off" | "none" => false,
+        _ => compat.is_openai || long,
+    };
+    if wants_key && retention != CacheRetention::None && !request.session_id.is_empty() {
+        let key: String = request.session_id.chars().take(MAX_CACHE_KEY).collect();
+        set("prompt_cache_key", json!(key));
+    }
+    if long {
+        set("prompt_cache_retention", json!("24h"));
+    }
+    if let Some(routing) = &compat.open_router_routing {
+        set("provider", routing.clone());
+    }
+    if let Some(routing) = &compat.vercel_gateway_routing {
+        set("providerOptions", json!({ "gateway": routing }));
+    }
+    if let Some(priority) = &compat.vllm_priority {
+        set("priority", priority.clone());
+    }
+    fields.extend(thinking::fields(model, compat, request.thinking_level));
+    fields
+}
+
+/// The tools; `None` leaves the field out.
+fn tools<'a>(specs: &'a [ToolSpec], turns: &[Turn<'_>], compat: &Compat) -> Option<Vec<Tool<'a>>> {
+    let has_history = turns.iter().any(|turn| matches!(turn, Turn::Results(_)));
+    if specs.is_empty() && !(compat.requires_tools_with_tool_history && has_history) {
+        return None;
+    }
+    Some(specs.iter().map(|spec| tool(spec, compat)).collect())
+}
+
+fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
+    let strict = Some(spec).filter(|spec| compat.supports_strict_mode && wants_strict(spec));
+    let strict = strict.and_then(|spec| strict_schema::strict(&spec.parameters));
+    let is_strict = strict.is_some().then_some(true);
+    let parameters = match strict {
+        Some(schema) => Cow::Owned(schema),
+        // A tool without arguments may have no schema, but servers want an object.
+        None if spec.parameters.is_null() => Cow::Owned(json!({ "type": "object", "properties": {} })),
+        None => Cow::Borrowed(&spec.parameters),
+    };
+    let function =
+        Function { name: &spec.name, description: &spec.description, parameters, strict: is_strict };
+    Tool { kind: "function", function, cache_control: None }
+}
+
+fn wants_strict(spec: &ToolSpec) -> bool {
+    let sampling = spec.constrained_sampling.as_ref().filter(|sampling| sampling.kind == "json_schema");
+    match sampling.and_then(|sampling| sampling.strict.as_ref()) {
+        Some(Value::Bool(strict)) => *strict,
+        Some(Value::String(wish)) => wish == "prefer" || wish == "require",
+        _ => false,
+    }
+}
+
+/// The address of the API for `model`.
+///
+/// # Errors
+/// Says what is wrong with the model's base URL.
+pub(super) fn url(model: &Model) -> Result<reqwest::Url, String> {
+    let base = model.base_url.trim().trim_end_matches('/');
+    let wrong = |reason: &str| {
+        format!(
+            "The baseUrl of provider \"{}\" is {reason}. Set it in models.json to the address of its API, such as \
+             http://127.0.0.1:8080/v1.",
+            model.provider
+        )
+    };
+    if base.is_empty() {
+        return Err(wrong("missing"));
+    }
+    let url = reqwest::Url::parse(&format!("{base}/chat/completions")).ok();
+    match url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+        Some(url) => Ok(url),
+        None => Err(wrong("not an http or https address")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! Turns of the neutral transcript as messages of the chat completions API.
+
+use std::borrow::Cow;
+
+use agentd_protocol::model::Model;
+use serde_json::Value;
+
+use super::{
+    compat::Compat,
+    wire::outgoing::{Arguments, Call, CallFunction, ChatMessage, Content, ContentPart, Reasoning},
+};
+use crate::handoff::{AssistantPart, Part, ToolAnswer, Turn};
+
+/// The fields in which servers send reasoning, in the order in which they are looked at.
+pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+
+/// What is said after tool results to servers that want an answer there (the text is the reference's).
+const PROCESSED: &str = "I have processed the tool results.";
+
+/// Encodes a transcript. `system_role` is `system` or `developer`.
+pub(super) fn messages<'a>(
+    prompt: &'a str,
+    turns: &'a [Turn<'a>],
+    model: &Model,
+    compat: &Compat,
+    system_role: &'static str,
+) -> Vec<ChatMessage<'a>> {
+    let mut encoder = Encoder { model, compat, messages: Vec::with_capacity(turns.len() + 1) };
+    if !prompt.is_empty() {
+        encoder.messages.push(ChatMessage::new(system_role, Content::Text(prompt.into())));
+    }
+    for turn in turns {
+        match turn {
+            Turn::System(text) => {
+                encoder.messages.push(ChatMessage::new(system_role, Content::Text(text.into())));
+            }
+            Turn::User(parts) => encoder.user(content(parts)),
+            Turn::Assistant(parts) => encoder.assistant(parts),
+            Turn::Results(answers) => encoder.results(answers),
+        }
+    }
+    encoder.messages
+}
+
+struct Encoder<'a, 'c> {
+    model: &'c Model,
+    compat: &'c Compat,
+    messages: Vec<ChatMessage<'a>>,
+}
+
+impl<'a> Encoder<'a, '_> {
+    fn user(&mut self, content: Content<'a>) {
+        let after_result = self.messages.last().is_some_and(|message| message.role == "tool");
+        if after_result && self.compat.requires_assistant_after_tool_result {
+            self.messages.push(ChatMessage::new("assistant", Content::Text(PROCESSED.into())));
+        }
+        self.messages.push(ChatMessage::new("user", content));
+    }
+
+    fn assistant(&mut self, parts: &'a [AssistantPart<'a>]) {
+        let mut texts = Vec::new();
+        let mut thoughts = Vec::new();
+        let mut calls = Vec::new();
+        for part in parts {
+            match part {
+                AssistantPart::Text(text) => texts.push(*text),
+                AssistantPart::Thinking { text, signature } => thoughts.push((*text, *signature)),
+                AssistantPart::ToolCall { id, name, arguments, .. } => calls.push(Call {
+                    id: Cow::Borrowed(id),
+                    kind: "function",
+                    function: CallFunction { name, arguments: Arguments(arguments) },
+                }),
+            }
+        }
+        let thought = joined(thoughts.iter().map(|(text, _)| *text).filter(|text| !text.is_empty()), "\n");
+        let as_text = self.compat.requires_thinking_as_text && !thought.is_empty();
+        if texts.is_empty() && calls.is_empty() && !as_text {
+            return;
+        }
+        let content = if as_text {
+            let texts = texts.into_iter().map(Cow::Borrowed);
+            Content::Parts(std::iter::once(thought.clone()).chain(texts).map(ContentPart::text).collect())
+        } else if texts.is_empty() && !self.compat.requires_non_null_assistant_content {
+            Content::Null
+        } else {
+            Content::Text(joined(texts.into_iter(), ""))
+        };
+        let mut message = ChatMessage::new("assistant", content);
+        message.tool_calls = calls;
+        if !self.compat.requires_thinking_as_text {
+            message.reasoning = reasoning(&thoughts, thought);
+        }
+        let wants_reasoning =
+            self.compat.requires_reasoning_content_on_assistant_messages && self.model.reasoning;
+        if wants_reasoning && matches!(message.reasoning, Reasoning::None) {
+            message.reasoning = Reasoning::Text { field: REASONING_FIELDS[0], text: "".into() };
+        }
+        self.messages.push(message);
+    }
+
+    fn results(&mut self, answers: &'a [ToolAnswer<'a>]) {
+        let mut images = Vec::new();
+        for answer in answers {
+            let texts = answer.parts.iter().filter_map(|part| match part {
+                Part::Text(text) => Some(text.as_ref()),
+                Part::Image(_) => None,
+            });
+            let mut text = joined(texts, "\n");
+            let before = images.len();
+            images.extend(answer.parts.iter().filter_map(|part| match part {
+                Part::Image(image) => Some(ContentPart::image(image)),
+                Part::Text(_) => None,
+            }));
+            if text.is_empty() {
+                text = if images.len() > before { "(see attached image)" } else { "(no tool output)" }.into();
+            }
+            let mut message = ChatMessage::new("tool", Content::Text(text));
+            message.tool_call_id = Some(Cow::Borrowed(&answer.call_id));
+            message.name = self.compat.requires_tool_result_name.then_some(answer.tool_name);
+            self.messages.push(message);
+        }
+        if !images.is_empty() {
+            let caption = ContentPart::text("Attached image(s) from tool result:");
+            self.user(Content::Parts(std::iter::once(caption).chain(images).collect()));
+        }
+    }
+}
+
+/// A prompt: plain text where it is nothing else.
+fn content<'a>(parts: &'a [Part<'a>]) -> Content<'a> {
+    if let [Part::Text(text)] = parts {
+        return Content::Text(Cow::Borrowed(text));
+    }
+    let parts = parts.iter().map(|part| match part {
+        Part::Text(text) => ContentPart::text(text.as_ref()),
+        Part::Image(image) => ContentPart::image(image),
+    });
+    Content::Parts(parts.collect())
+}
+
+/// The reasoning in the field that it came in; the signature names the field, or holds the provider's own records.
+fn reasoning<'a>(thoughts: &[(&'a str, Option<&'a str>)], thought: Cow<'a, str>) -> Reasoning<'a> {
+    let signatures = || thoughts.iter().filter_map(|(_, signature)| *signature);
+    let details: Vec<Value> = signatures()
+        .filter(|signature| signature.starts_with('['))
+        .filter_map(|signature| serde_json::from_str::<Vec<Value>>(signature).ok())
+        .flatten()
+        .collect();
+    if !details.is_empty() {
+        return Reasoning::Details(details);
+    }
+    let field =
+        signatures().find_map(|signature| REASONING_FIELDS.into_iter().find(|field| *field == signature));
+    match field {
+        Some(field) if !thought.is_empty() => Reasoning::Text { field, text: thought },
+        _ => Reasoning::None,
+    }
+}
+
+fn joined<'a>(texts: impl Iterator<Item = &'a str>, separator: &str) -> Cow<'a, str> {
+    let texts: Vec<&str> = texts.collect();
+    match texts[..] {
+        [] => Cow::Borrowed(""),
+        [only] => Cow::Borrowed(only),
+        _ => Cow::Owned(texts.join(separator)),
+    }
+}

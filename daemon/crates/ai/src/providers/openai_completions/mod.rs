@@ -1,0 +1,19 @@
+//! The chat completions API of OpenAI, and of the many servers that imitate it (spec/providers.md §4.2).
+
+mod cache;
+mod call_id;
+mod calls;
+mod compat;
+mod decode;
+mod details;
+mod encode;
+mod headers;
+mod messages;
+mod provider;
+mod state;
+mod strict_schema;
+mod thinking;
+mod usage;
+mod wire;
+
+pub(crate) use provider::OpenAiCompletions;

@@ -1,0 +1,134 @@
+//! Rewrites a tool's schema for constrained sampling: every property required, optional ones nullable, nothing else
+//! allowed. Schemas with keywords that strict mode does not have are left alone.
+
+use serde_json::{Map, Value, json};
+
+/// Keywords that strict mode understands. Anything else and the tool is sent without strict mode.
+const KNOWN: &[&str] = &[
+    "type",
+    "description",
+    "title",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "anyOf",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minItems",
+    "maxItems",
+    "pattern",
+    "format",
+    "default",
+    "$schema",
+];
+
+/// Keywords that only describe, and that strict mode refuses.
+const DROPPED: &[&str] = &["default", "$schema"];
+
+/// The strict form of an object schema; `None` when it has none.
+pub(super) fn strict(schema: &Value) -> Option<Value> {
+    let object = schema.as_object()?;
+    (object.get("type") == Some(&json!("object"))).then(|| rewrite(object)).flatten()
+}
+
+fn rewrite(schema: &Map<String, Value>) -> Option<Value> {
+    if schema.keys().any(|key| !KNOWN.contains(&key.as_str())) {
+        return None;
+    }
+    let mut out = Map::new();
+    for (key, value) in schema {
+        if DROPPED.contains(&key.as_str()) {
+            continue;
+        }
+        let value = match key.as_str() {
+            "properties" | "required" | "additionalProperties" => continue,
+            "items" => rewrite(value.as_object()?)?,
+            "anyOf" => {
+                let options = value.as_array()?.iter().map(|option| rewrite(option.as_object()?));
+                Value::Array(options.collect::<Option<_>>()?)
+            }
+            _ => value.clone(),
+        };
+        out.insert(key.clone(), value);
+    }
+    if is_object(schema) {
+        // An object whose members are not known beforehand cannot be strict.
+        if schema.get("additionalProperties").is_some_and(|value| value != &json!(false)) {
+            return None;
+        }
+        let empty = Map::new();
+        let properties = schema.get("properties").map_or(Some(&empty), Value::as_object)?;
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required =
+            |name: &String| required.is_some_and(|names| names.iter().any(|other| other == name));
+        let mut strict_properties = Map::new();
+        for (name, property) in properties {
+            let property = rewrite(property.as_object()?)?;
+            let property = if is_required(name) { property } else { nullable(property) };
+            strict_properties.insert(name.clone(), property);
+        }
+        let names: Vec<Value> = strict_properties.keys().cloned().map(Value::from).collect();
+        out.insert("properties".into(), Value::Object(strict_properties));
+        out.insert("required".into(), Value::Array(names));
+        out.insert("additionalProperties".into(), json!(false));
+    }
+    Some(Value::Object(out))
+}
+
+fn is_object(schema: &Map<String, Value>) -> bool {
+    schema.contains_key("properties") || schema.get("type") == Some(&json!("object"))
+}
+
+fn nullable(schema: Value) -> Value {
+    json!({ "anyOf": [schema, { "type": "null" }] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn optional_properties_become_nullable_and_all_are_required() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "the file"},
+                "limit": {"type": "number", "default": 5},
+                "edits": {"type": "array", "items": {"type": "object", "properties": {"old": {"type": "string"}}}},
+            },
+            "required": ["path", "edits"],
+        });
+        assert_eq!(
+            strict(&schema).unwrap(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "the file"},
+                    "limit": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+                    "edits": {"type": "array", "items": {
+                        "type": "object",
+                        "properties": {"old": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+                        "required": ["old"],
+                        "additionalProperties": false,
+                    }},
+                },
+                "required": ["path", "limit", "edits"],
+                "additionalProperties": false,
+            })
+        );
+    }
+
+    #[test]
+    fn what_strict_mode_cannot_say_is_left_alone() {
+        assert_eq!(strict(&json!({"type": "object", "properties": {"a": {"oneOf": []}}})), None);
+        assert_eq!(strict(&json!({"type": "object", "additionalProperties": {"type": "string"}})), None);
+        assert_eq!(strict(&json!({"type": "string"})), None);
+        assert_eq!(strict(&json!({"type": "object", "properties": {"a": true}})), None);
+    }
+}

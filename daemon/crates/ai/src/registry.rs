@@ -1,0 +1,70 @@
+//! The wire APIs that agentd speaks, by name.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use crate::{
+    CacheRetention, Provider,
+    http::HttpClients,
+    providers::{openai_completions::OpenAiCompletions, scripted::Scripted},
+};
+
+/// Providers by the name of their wire API. Built once and passed down; cheap to clone.
+#[derive(Clone, Default)]
+pub struct Registry {
+    providers: BTreeMap<String, Arc<dyn Provider>>,
+}
+
+impl Registry {
+    /// Every wire API that is built in, with the default cache retention.
+    #[must_use]
+    pub fn builtin() -> Self {
+        Self::builtin_with(CacheRetention::default())
+    }
+
+    /// Every wire API that is built in. Providers are asked to keep prompts in their caches for `retention`.
+    ///
+    /// Nothing is opened or started before the first request.
+    #[must_use]
+    pub fn builtin_with(retention: CacheRetention) -> Self {
+        let clients = Arc::new(HttpClients::default());
+        Self::default()
+            .with("openai-completions", Arc::new(OpenAiCompletions::new(clients, retention)))
+            .with("scripted", Arc::new(Scripted::default()))
+    }
+
+    /// Adds a provider; one of the same name is replaced.
+    #[must_use]
+    pub fn with(mut self, api: impl Into<String>, provider: Arc<dyn Provider>) -> Self {
+        self.providers.insert(api.into(), provider);
+        self
+    }
+
+    /// The provider that speaks `api`; `None` for a name that is not known ([`Registry::apis`] tells which are).
+    #[must_use]
+    pub fn get(&self, api: &str) -> Option<Arc<dyn Provider>> {
+        self.providers.get(api).cloned()
+    }
+
+    /// The names of all wire APIs, sorted.
+    pub fn apis(&self) -> impl Iterator<Item = &str> {
+        self.providers.keys().map(String::as_str)
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.apis()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_apis_are_found_by_name() {
+        let registry = Registry::builtin();
+        assert_eq!(registry.apis().collect::<Vec<_>>(), ["openai-completions", "scripted"]);
+        assert!(registry.get("scripted").is_some() && registry.get("telepathy").is_none());
+    }
+}

@@ -1,0 +1,152 @@
+//! Replaces the content of a file in one step: whoever looks sees the old content or the new.
+
+use std::{
+    fs::{self, File, Metadata, OpenOptions, Permissions},
+    io::{self, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{Access, AtFlags, CWD, OFlags},
+    io::Errno,
+};
+use tempfile::NamedTempFile;
+
+use crate::{errno, real_path::real_path, xattr};
+
+/// Why a file could not be written. The file then has its old content, unless the variant says otherwise.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    /// The path leads to something that is not a regular file, such as a device or a pipe.
+    #[error("Cannot write {0}: it is not a regular file")]
+    NotRegular(PathBuf),
+    /// The system refused.
+    #[error("{}", errno::describe(source, call, path))]
+    System {
+        /// What was tried: `open`, `write` or `rename`.
+        call: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused while a file was written that cannot be replaced as a whole (see [`replace`]).
+    #[error("{}; the file may be incomplete now, so write it again", errno::describe(source, "write", path))]
+    Torn {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Makes `content` the content of the file at `path`, an absolute path; its folder must exist.
+///
+/// The content goes to a temporary file beside it that then takes its name, so a crash at any time leaves the old file
+/// or the new one (a power failure may not: nothing is forced to the disk). Symbolic links stay and the file they lead
+/// to is replaced. Mode, owner, access lists and user attributes of an existing file are kept; a new one has mode 0666
+/// less the umask.
+///
+/// Three kinds of files are written in place instead, because a new file could not be what the old one was: those with
+/// several hard links, those whose owner cannot be given to a new file, and those in folders that take no new files.
+///
+/// Blocks; belongs on a blocking thread.
+///
+/// # Errors
+/// [`WriteError`]. A file that must not be written, though its folder may, is refused like any write to it.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), WriteError> {
+    let failed = |call| move |source| WriteError::System { call, path: path.to_owned(), source };
+    let target = real_path(path).map_err(failed("open"))?;
+    match fs::symlink_metadata(&target) {
+        Ok(old) => {
+            check_writable(path, &target, &old)?;
+            if old.nlink() > 1 {
+                return overwrite(path, &target, content);
+            }
+            match prepare(&target, Some(&old)) {
+                Ok(Some(file)) => put(path, &target, file, content),
+                Ok(None) => overwrite(path, &target, content),
+                Err(error) if takes_no_new_files(&error) => overwrite(path, &target, content),
+                Err(error) => Err(failed("open")(error)),
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let file = prepare(&target, None).map_err(failed("open"))?;
+            match file {
+                Some(file) => put(path, &target, file, content),
+                None => overwrite(path, &target, content),
+            }
+        }
+        Err(error) => Err(failed("open")(error)),
+    }
+}
+
+/// Refuses what a plain write would refuse, and what it would hang on.
+fn check_writable(path: &Path, target: &Path, old: &Metadata) -> Result<(), WriteError> {
+    let failed =
+        |errno: Errno| WriteError::System { call: "open", path: path.to_owned(), source: errno.into() };
+    if old.is_dir() {
+        return Err(failed(Errno::ISDIR));
+    }
+    if !old.is_file() {
+        return Err(WriteError::NotRegular(path.to_owned()));
+    }
+    rustix::fs::accessat(CWD, target, Access::WRITE_OK, AtFlags::EACCESS).map_err(failed)
+}
+
+/// An empty temporary file beside `target` that is what `old` was, or `None` when it cannot be made so.
+fn prepare(target: &Path, old: Option<&Metadata>) -> io::Result<Option<NamedTempFile>> {
+    let folder = target.parent().unwrap_or(Path::new("/"));
+    let mode = if old.is_some() { 0o600 } else { 0o666 };
+    // Opened here and not by `tempfile`, whose errors do not keep the system's code.
+    let file = tempfile::Builder::new()
+        .prefix(".agentd-")
+        .suffix(".tmp")
+        .make_in(folder, |path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path))?;
+    let Some(old) = old else { return Ok(Some(file)) };
+    let new = file.as_file().metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid())
+        && fchown(file.as_file(), Some(old.uid()), Some(old.gid())).is_err()
+    {
+        return Ok(None);
+    }
+    // The marks that run a program as its owner go, as with any write.
+    file.as_file().set_permissions(Permissions::from_mode(old.mode() & 0o1777))?;
+    if !xattr::copy(target, file.as_file()) {
+        return Ok(None);
+    }
+    Ok(Some(file))
+}
+
+fn put(path: &Path, target: &Path, mut file: NamedTempFile, content: &[u8]) -> Result<(), WriteError> {
+    let failed = |call| move |source| WriteError::System { call, path: path.to_owned(), source };
+    file.as_file_mut().write_all(content).map_err(failed("write"))?;
+    match file.persist(target) {
+        Ok(_) => Ok(()),
+        // A mount point cannot be renamed over, and some folders let only owners replace their files.
+        Err(error) if takes_no_new_files(&error.error) && target.exists() => overwrite(path, target, content),
+        Err(error) => Err(failed("rename")(error.error)),
+    }
+}
+
+fn overwrite(path: &Path, target: &Path, content: &[u8]) -> Result<(), WriteError> {
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(target)
+        .map_err(|source| WriteError::System { call: "open", path: path.to_owned(), source })?;
+    file.write_all(content).map_err(|source| WriteError::Torn { path: path.to_owned(), source })
+}
+
+/// Whether the folder, and not the disk or the name, is what refused.
+fn takes_no_new_files(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::BUSY | Errno::NAMETOOLONG)
+    )
+}
+
+#[cfg(test)]
+mod tests;

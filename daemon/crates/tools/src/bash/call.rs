@@ -1,0 +1,104 @@
+//! One call of `bash` from start to end.
+
+use std::{path::PathBuf, time::Duration};
+
+use agentd_agent::{Progress, ToolError};
+use agentd_process::{Halves, OutputTail, ProcessGroup, ShellCommand, ShellRun};
+use agentd_protocol::tool::ToolResult;
+use tokio::{
+    select,
+    time::{Instant, sleep_until},
+};
+
+use super::report;
+
+/// The least time between two updates (tools.md, 3).
+const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A time limit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timeout {
+    pub(super) time: Duration,
+    /// The same as the model wrote it.
+    pub(super) seconds: f64,
+}
+
+/// Runs `command`, tells `progress` of its output, and makes the result.
+pub(super) async fn run(
+    group: &ProcessGroup,
+    command: ShellCommand,
+    timeout: Option<Timeout>,
+    temp_dir: PathBuf,
+    progress: &Progress,
+) -> Result<ToolResult, ToolError> {
+    progress.report(ToolResult::default());
+    let cancel = command.cancel.clone();
+    let started = select! {
+        biased;
+        () = cancel.cancelled() => return Err(ToolError(report::ABORTED.into())),
+        started = ShellRun::start(group, command) => started,
+    };
+    let mut run = started.map_err(|error| ToolError(error.to_string()))?;
+    let mut output = Output { tail: OutputTail::new(temp_dir), halves: Halves::new() };
+    let mut updates = Updates { progress, next: Instant::now(), dirty: false };
+    loop {
+        select! {
+            biased;
+            chunk = run.next() => match chunk {
+                Some(chunk) => {
+                    output.push(chunk).await;
+                    updates.changed(&output.tail);
+                }
+                None => break,
+            },
+            () = sleep_until(updates.next), if updates.dirty => updates.send(&output.tail),
+        }
+    }
+    output.finish().await;
+    if updates.dirty {
+        updates.send(&output.tail);
+    }
+    report::result(&output.tail, output.halves, &run.finish(), timeout)
+}
+
+/// What a command wrote, for the model and for programs.
+struct Output {
+    tail: OutputTail,
+    halves: Halves,
+}
+
+impl Output {
+    async fn push(&mut self, chunk: &[u8]) {
+        let text = self.tail.push(chunk).await;
+        self.halves.push(&text);
+    }
+
+    async fn finish(&mut self) {
+        let rest = self.tail.finish().await;
+        self.halves.push(rest);
+    }
+}
+
+/// Snapshots of the output for clients, not too often.
+struct Updates<'a> {
+    progress: &'a Progress,
+    next: Instant,
+    /// Whether there is output that no update has shown.
+    dirty: bool,
+}
+
+impl Updates<'_> {
+    fn changed(&mut self, tail: &OutputTail) {
+        self.dirty = true;
+        // The timer has no turn while one piece of output follows the other.
+        if Instant::now() >= self.next {
+            self.send(tail);
+        }
+    }
+
+    fn send(&mut self, tail: &OutputTail) {
+        self.progress.report(report::update(tail));
+        self.dirty = false;
+        self.next = Instant::now() + UPDATE_INTERVAL;
+    }
+}

@@ -1,0 +1,7 @@
+//! The `bash` tool.
+
+mod call;
+mod report;
+mod tool;
+
+pub use tool::{BashOptions, BashTool};

@@ -1,0 +1,164 @@
+//! Line changes as text.
+
+use std::{fmt::Write as _, ops::Range};
+
+use super::{
+    super::apply::Change,
+    changes::{LineChange, Lines, line_changes},
+};
+
+/// How many unchanged lines are shown around a change.
+const CONTEXT: usize = 4;
+
+/// The longest line that is shown whole, in bytes. Longer ones are data, not something anybody reads.
+const MAX_LINE: usize = 16 * 1024;
+
+/// The longest patch, in bytes.
+const MAX_PATCH: usize = 1024 * 1024;
+
+/// What an edit changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) struct Shown {
+    /// Changed lines and some around them, with line numbers.
+    pub(in super::super) diff: String,
+    /// A unified diff; `None` when it would be too long.
+    pub(in super::super) patch: Option<String>,
+    /// The first changed line of the new text, counted from 1; `None` when no line changed.
+    pub(in super::super) first_changed_line: Option<usize>,
+}
+
+/// Shows what `changes` made of `old`, the file that the model calls `path`: `new`. Both have line feeds only.
+pub(in super::super) fn show(path: &str, old: &str, new: &str, changes: &[Change]) -> Shown {
+    let (old_lines, new_lines) = (Lines::new(old), Lines::new(new));
+    let changes = line_changes(&old_lines, &new_lines, changes);
+    let hunks = hunks(&changes, old_lines.count());
+    Shown {
+        diff: display(&old_lines, &new_lines, &hunks),
+        patch: patch(path, &old_lines, &new_lines, &hunks),
+        first_changed_line: changes.first().map(|change| change.new.start + 1),
+    }
+}
+
+/// Changes that are shown together, and the old lines they are shown with.
+struct Hunk<'a> {
+    old: Range<usize>,
+    changes: &'a [LineChange],
+}
+
+/// Groups changes whose context meets.
+fn hunks(changes: &[LineChange], old_count: usize) -> Vec<Hunk<'_>> {
+    changes
+        .chunk_by(|before, after| after.old.start - before.old.end <= 2 * CONTEXT)
+        .filter_map(|group| {
+            let (first, last) = (group.first()?, group.last()?);
+            let old = first.old.start.saturating_sub(CONTEXT)..(last.old.end + CONTEXT).min(old_count);
+            Some(Hunk { old, changes: group })
+        })
+        .collect()
+}
+
+/// A line of a hunk.
+enum Line {
+    Same { old: usize },
+    Gone { old: usize },
+    Come { new: usize },
+}
+
+impl Hunk<'_> {
+    fn lines(&self) -> impl Iterator<Item = Line> {
+        let mut at = self.old.start;
+        let changed = self.changes.iter().flat_map(move |change| {
+            let before = at..change.old.start;
+            at = change.old.end;
+            let gone = change.old.clone().map(|old| Line::Gone { old });
+            let come = change.new.clone().map(|new| Line::Come { new });
+            before.map(|old| Line::Same { old }).chain(gone).chain(come)
+        });
+        let rest = self.changes.last().map_or(at, |last| last.old.end)..self.old.end;
+        changed.chain(rest.map(|old| Line::Same { old }))
+    }
+
+    /// The new lines that the hunk shows.
+    fn new_range(&self) -> Range<usize> {
+        let (Some(first), Some(last)) = (self.changes.first(), self.changes.last()) else { return 0..0 };
+        first.new.start - (first.old.start - self.old.start)..last.new.end + (self.old.end - last.old.end)
+    }
+}
+
+fn display(old: &Lines<'_>, new: &Lines<'_>, hunks: &[Hunk<'_>]) -> String {
+    // The empty line after a last line feed counts here, as in the numbers that `read` gives.
+    let numbers = |lines: &Lines<'_>| {
+        let complete = lines.count() == 0 || lines.get(lines.count() - 1).ends_with('\n');
+        lines.count() + usize::from(complete)
+    };
+    let width = numbers(old).max(numbers(new)).to_string().len();
+    let mut rows = Vec::new();
+    let skipped = || format!(" {:width$} ...", "");
+    let mut shown = 0;
+    for hunk in hunks {
+        if hunk.old.start > shown {
+            rows.push(skipped());
+        }
+        rows.extend(hunk.lines().map(|line| {
+            let (mark, number, text) = match line {
+                Line::Same { old: index } => (' ', index, old.get(index)),
+                Line::Gone { old: index } => ('-', index, old.get(index)),
+                Line::Come { new: index } => ('+', index, new.get(index)),
+            };
+            format!("{mark}{:>width$} {}", number + 1, shortened(text.strip_suffix('\n').unwrap_or(text)))
+        }));
+        shown = hunk.old.end;
+    }
+    if shown < old.count() && !hunks.is_empty() {
+        rows.push(skipped());
+    }
+    rows.join("\n")
+}
+
+fn shortened(line: &str) -> String {
+    if line.len() <= MAX_LINE {
+        return line.to_owned();
+    }
+    let shown = truncate_to(line, MAX_LINE);
+    format!("{shown}... [{} more bytes]", line.len() - shown.len())
+}
+
+/// The start of `text`, at most `bytes` long, without splitting a character.
+fn truncate_to(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
+}
+
+fn patch(path: &str, old: &Lines<'_>, new: &Lines<'_>, hunks: &[Hunk<'_>]) -> Option<String> {
+    let mut patch = format!("--- {path}\n+++ {path}\n");
+    for hunk in hunks {
+        let new_range = hunk.new_range();
+        // Writing to a string cannot fail.
+        let _ = writeln!(patch, "@@ -{} +{} @@", place(&hunk.old), place(&new_range));
+        for line in hunk.lines() {
+            let (mark, text) = match line {
+                Line::Same { old: index } => (' ', old.get(index)),
+                Line::Gone { old: index } => ('-', old.get(index)),
+                Line::Come { new: index } => ('+', new.get(index)),
+            };
+            if patch.len() + text.len() > MAX_PATCH {
+                return None;
+            }
+            patch.push(mark);
+            patch.push_str(text);
+            if !text.ends_with('\n') {
+                patch.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+    Some(patch)
+}
+
+/// A range of lines as patches have it: from 1, and the line before for an empty one.
+fn place(lines: &Range<usize>) -> String {
+    let start = if lines.is_empty() { lines.start } else { lines.start + 1 };
+    format!("{start},{}", lines.len())
+}
+
+#[cfg(test)]
+mod tests;

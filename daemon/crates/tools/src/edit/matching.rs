@@ -1,0 +1,159 @@
+//! Finds the old texts.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+use super::{fuzzy, problem::Problem};
+
+/// One replacement, with line feeds as its only line endings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Edit {
+    /// What is there.
+    pub(super) old: String,
+    /// What is to be there.
+    pub(super) new: String,
+}
+
+/// Where the edits go, in the order of the file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Matches<'a> {
+    /// The plain form of the file's text when the places are in that; `None` when they are in the text itself.
+    pub(super) plain: Option<Cow<'a, str>>,
+    /// One for each edit.
+    pub(super) places: Vec<Place>,
+}
+
+/// Where one edit goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Which edit.
+    pub(super) edit: usize,
+    /// The first byte of its old text.
+    pub(super) start: usize,
+    /// The byte after it.
+    pub(super) end: usize,
+}
+
+/// Finds every old text of `edits` in `text`, where each must be once and none may overlap another.
+///
+/// Old texts are looked for as they are. If one is only there in its plain form, all are looked for in the plain form of
+/// the text. How often one is there is always counted in the plain form: what looks the same to the model counts.
+///
+/// # Errors
+/// The first problem in the order of the edits; overlaps come last. `stop` is asked before each search.
+pub(super) fn find<'a>(
+    text: &'a str,
+    edits: &[Edit],
+    stop: impl Fn() -> bool,
+) -> Result<Matches<'a>, Problem> {
+    if let Some(index) = edits.iter().position(|edit| edit.old.is_empty()) {
+        return Err(Problem::EmptyOld(index));
+    }
+    let plain_text = fuzzy::plain(text);
+    let mut exact = Vec::with_capacity(edits.len());
+    for edit in edits {
+        if stop() {
+            return Err(Problem::Aborted);
+        }
+        exact.push(position(text, &edit.old));
+    }
+    let all_exact = exact.iter().all(Option::is_some);
+    let mut places = Vec::with_capacity(edits.len());
+    for (index, edit) in edits.iter().enumerate() {
+        if stop() {
+            return Err(Problem::Aborted);
+        }
+        let plain_old = fuzzy::plain(&edit.old);
+        let (start, length) = if all_exact {
+            exact[index].map(|start| (start, edit.old.len()))
+        } else {
+            // What is left of the old text may still be there as it is, such as a space at its end.
+            let found = position(&plain_text, &edit.old).map(|start| (start, edit.old.len()));
+            found.or_else(|| position(&plain_text, &plain_old).map(|start| (start, plain_old.len())))
+        }
+        .ok_or(Problem::NotFound(index))?;
+        let searched = if all_exact { text } else { &plain_text };
+        let count = count(&plain_text, &plain_old).max(count(searched, &searched[start..start + length]));
+        if count > 1 {
+            return Err(Problem::Ambiguous(index, count));
+        }
+        places.push(Place { edit: index, start, end: start + length });
+    }
+    places.sort_by_key(|place| place.start);
+    let mut pairs = places.iter().zip(places.iter().skip(1));
+    if let Some((first, second)) = pairs.find(|(first, second)| first.end > second.start) {
+        return Err(Problem::Overlap(first.edit, second.edit));
+    }
+    Ok(Matches { plain: (!all_exact).then_some(plain_text), places })
+}
+
+fn position(text: &str, wanted: &str) -> Option<usize> {
+    // A text that was nothing but spaces has no plain form to look for.
+    if wanted.is_empty() { None } else { memmem::find(text.as_bytes(), wanted.as_bytes()) }
+}
+
+fn count(text: &str, wanted: &str) -> usize {
+    if wanted.is_empty() { 0 } else { memmem::find_iter(text.as_bytes(), wanted.as_bytes()).count() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the plain form was needed; and which edit is where, in the order of the file.
+    type Found = (bool, Vec<(usize, usize, usize)>);
+
+    fn found(text: &str, olds: &[&str]) -> Result<Found, Problem> {
+        let edits: Vec<Edit> =
+            olds.iter().map(|old| Edit { old: (*old).to_owned(), new: String::new() }).collect();
+        let matches = find(text, &edits, || false)?;
+        let places = matches.places.iter().map(|place| (place.edit, place.start, place.end)).collect();
+        Ok((matches.plain.is_some(), places))
+    }
+
+    #[test]
+    fn exact_texts_are_found_where_they_are() {
+        assert_eq!(found("one two\nthree\n", &["three", "two"]), Ok((false, vec![(1, 4, 7), (0, 8, 13)])));
+        assert_eq!(found("a  \nb", &["a  \nb"]), Ok((false, vec![(0, 0, 5)])));
+    }
+
+    #[test]
+    fn texts_that_look_the_same_are_found_too() {
+        assert_eq!(
+            found("say \u{201c}hi\u{201d}  \nnext", &["say \"hi\"\nnext"]),
+            Ok((true, vec![(0, 0, 13)]))
+        );
+        assert_eq!(found("a \u{2014} b", &["a - b"]), Ok((true, vec![(0, 0, 5)])));
+        // One that needs it takes the others along.
+        assert_eq!(found("x\u{2019}s\nabc  \nd", &["abc", "x's"]), Ok((true, vec![(1, 0, 3), (0, 4, 7)])));
+        // A space in the middle of a line is kept even at the end of the old text.
+        assert_eq!(found("\u{2019}x\nfoo bar", &["'x", "foo "]), Ok((true, vec![(0, 0, 2), (1, 3, 7)])));
+    }
+
+    #[test]
+    fn every_old_text_must_be_there_once() {
+        assert_eq!(found("abc", &["abc", ""]), Err(Problem::EmptyOld(1)));
+        assert_eq!(found("abc", &["abc", "x"]), Err(Problem::NotFound(1)));
+        assert_eq!(found("a b a", &["b", "a"]), Err(Problem::Ambiguous(1, 2)));
+        // What looks the same counts, also when only one is exact.
+        assert_eq!(found("it's\nit\u{2019}s\n", &["it's"]), Err(Problem::Ambiguous(0, 2)));
+        assert_eq!(found("x \n y", &["   "]), Err(Problem::NotFound(0)));
+        assert_eq!(found("x  y  z", &["  "]), Err(Problem::Ambiguous(0, 2)));
+        assert_eq!(found("x  y", &["  "]), Ok((false, vec![(0, 1, 3)])));
+        // A letter of its own and the same letter below an accent.
+        assert_eq!(found("e e\u{301}", &["e"]), Err(Problem::Ambiguous(0, 2)));
+    }
+
+    #[test]
+    fn overlaps_are_named_in_the_order_of_the_file() {
+        assert_eq!(found("abcdef", &["cde", "abc"]), Err(Problem::Overlap(1, 0)));
+        assert_eq!(found("abcdef", &["def", "abc"]), Ok((false, vec![(1, 0, 3), (0, 3, 6)])));
+    }
+
+    #[test]
+    fn a_stop_is_obeyed() {
+        let edits = [Edit { old: "a".into(), new: String::new() }];
+        assert_eq!(find("a", &edits, || true), Err(Problem::Aborted));
+    }
+}

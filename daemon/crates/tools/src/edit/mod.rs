@@ -1,0 +1,13 @@
+//! The `edit` tool: exact replacements in one file, with some mercy for quotes, dashes and spaces.
+
+mod apply;
+mod diff;
+mod fuzzy;
+mod line_endings;
+mod matching;
+mod prepare;
+mod problem;
+mod text_file;
+mod tool;
+
+pub use tool::EditTool;

@@ -1,0 +1,96 @@
+//! The file to edit, read in a way that cannot damage it.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use agentd_agent::ToolError;
+use rustix::{
+    fs::{Access, AtFlags, CWD, OFlags},
+    io::Errno,
+};
+
+use crate::{errno, truncate::format_size};
+
+/// The largest file that is edited, in bytes. Larger ones are data, and a command does better with them.
+const MAX_SIZE: u64 = 64 * 1024 * 1024;
+
+/// The mark that some programs put before the text.
+const BOM: &str = "\u{feff}";
+
+/// The text of a file.
+pub(super) struct TextFile {
+    content: String,
+    text_start: usize,
+}
+
+impl TextFile {
+    /// Reads the file at `path`, which must be readable, writable and UTF-8; `given` is its name in messages.
+    ///
+    /// # Errors
+    /// What keeps the file from being edited.
+    pub(super) fn read(path: &Path, given: &str) -> Result<Self, ToolError> {
+        let failed = |error: &io::Error| unreachable_file(given, error);
+        let access = Access::READ_OK | Access::WRITE_OK;
+        rustix::fs::accessat(CWD, path, access, AtFlags::EACCESS).map_err(|errno| failed(&errno.into()))?;
+        let file = OpenOptions::new()
+            .read(true)
+            // Opening a pipe must not wait for somebody to write to it.
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)
+            .map_err(|error| failed(&error))?;
+        let metadata = file.metadata().map_err(|error| failed(&error))?;
+        if metadata.is_dir() {
+            return Err(failed(&Errno::ISDIR.into()));
+        }
+        if !metadata.is_file() {
+            return Err(ToolError(format!("Could not edit file: {given}. It is not a regular file.")));
+        }
+        let bytes = read_bounded(&file, metadata.len()).map_err(|error| failed(&error))?;
+        if bytes.len() as u64 > MAX_SIZE {
+            let limit = format_size(MAX_SIZE);
+            return Err(ToolError(format!(
+                "Could not edit file: {given}. It is larger than {limit}; use bash to change it."
+            )));
+        }
+        let content = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            ToolError(format!(
+                "Could not edit file: {given}. It is not UTF-8 text (at byte {at}), and an edit would damage it; \
+                 use bash to change it."
+            ))
+        })?;
+        let text_start = if content.starts_with(BOM) { BOM.len() } else { 0 };
+        Ok(Self { content, text_start })
+    }
+
+    /// The text without its mark.
+    pub(super) fn text(&self) -> &str {
+        &self.content[self.text_start..]
+    }
+
+    /// An old or a new text of the model as it is within [`Self::text`]: a mark that it repeats is not part of it.
+    pub(super) fn without_mark<'a>(&self, text: &'a str) -> &'a str {
+        if self.text_start > 0 { text.strip_prefix(BOM).unwrap_or(text) } else { text }
+    }
+
+    /// The content of the file once its text is `text`.
+    pub(super) fn with_text(&self, text: String) -> String {
+        if self.text_start > 0 { format!("{BOM}{text}") } else { text }
+    }
+}
+
+/// The message for a file that cannot be reached.
+pub(super) fn unreachable_file(given: &str, error: &io::Error) -> ToolError {
+    ToolError(format!("Could not edit file: {given}. Error code: {}.", errno::code(error)))
+}
+
+/// Reads to the end, but no more than one byte above the limit.
+fn read_bounded(file: &File, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(size.min(MAX_SIZE)).unwrap_or_default() + 1);
+    file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

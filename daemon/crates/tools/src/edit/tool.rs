@@ -1,0 +1,178 @@
+//! What the model sees of `edit`.
+
+use std::path::{Path, PathBuf};
+
+use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    apply::{apply, changes},
+    diff::{Shown, show},
+    line_endings,
+    matching::{Edit, find},
+    prepare,
+    problem::Problem,
+    text_file::{TextFile, unreachable_file},
+};
+use crate::{arguments, atomic, blocking, file_queue::FileQueue, home::Home};
+
+/// Replaces parts of a file.
+pub struct EditTool {
+    spec: ToolSpec,
+    queue: FileQueue,
+    home: Home,
+}
+
+impl EditTool {
+    /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
+    #[must_use]
+    pub fn new(queue: FileQueue) -> Self {
+        Self { spec: spec(), queue, home: Home::default() }
+    }
+
+    /// Sets the session's home directory: what `~` means in paths.
+    #[must_use]
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Home::new(home);
+        self
+    }
+}
+
+fn spec() -> ToolSpec {
+    ToolSpec {
+        name: "edit".to_owned(),
+        description: "Change one file by replacing exact pieces of its text. Each oldText must occur once in the file \
+                      as it is now, and no two may overlap. All edits of a call see the original file, never the \
+                      result of each other."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The file, relative to the working directory or absolute"},
+                "edits": {
+                    "type": "array",
+                    "description": "The replacements; put changes close to each other into one",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "oldText": {
+                                "type": "string",
+                                "description": "The text to replace, exactly as in the file and unique there",
+                            },
+                            "newText": {"type": "string", "description": "The text to put there instead"},
+                        },
+                        "required": ["oldText", "newText"],
+                    },
+                },
+            },
+            "required": ["path", "edits"],
+        }),
+        constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    edits: Vec<Replacement>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Replacement {
+    old_text: String,
+    new_text: String,
+}
+
+impl Tool for EditTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn snippet(&self) -> Option<&str> {
+        Some("Replace exact pieces of text in a file, several separate ones in one call")
+    }
+
+    fn guidelines(&self) -> &[&str] {
+        &[
+            "Make all changes to one file in one edit call with several entries in edits.",
+            "Keep each oldText of edit as short as it can be while it is exact and unique in the file, and let no two \
+             overlap.",
+        ]
+    }
+
+    fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
+        prepare::prepare(arguments)
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        // The place in the queue is taken when the call is made, not when its future first runs.
+        let ticket = self.queue.ticket();
+        Box::pin(async move {
+            let arguments: Arguments = arguments::parse(invocation.arguments)?;
+            let path = self.home.resolve(&arguments.path, &invocation.cwd)?;
+            if arguments.edits.is_empty() {
+                let message = "Edit tool input is invalid. edits must contain at least one replacement.";
+                return Err(ToolError(message.to_owned()));
+            }
+            let cancel = invocation.cancel;
+            let turn =
+                blocking::enter(ticket, &path, &cancel, |error| unreachable_file(&arguments.path, error))
+                    .await?;
+            blocking::run(move || {
+                let done = edit(&path, &arguments, &cancel);
+                drop(turn);
+                done
+            })
+            .await
+        })
+    }
+}
+
+fn edit(path: &Path, arguments: &Arguments, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+    let stop = || cancel.is_cancelled();
+    let given = &arguments.path;
+    let problem = |problem: Problem| ToolError(problem.message(given, arguments.edits.len()));
+    if stop() {
+        return Err(problem(Problem::Aborted));
+    }
+    let file = TextFile::read(path, given)?;
+    let original = file.text();
+    let old = line_endings::normalize(original);
+    let plain = |text: &str| line_endings::normalize(file.without_mark(text)).into_owned();
+    let edits: Vec<Edit> = arguments
+        .edits
+        .iter()
+        .map(|edit| Edit { old: plain(&edit.old_text), new: plain(&edit.new_text) })
+        .collect();
+    let matches = find(&old, &edits, stop).map_err(problem)?;
+    let changes = changes(&old, &edits, &matches);
+    let edited = line_endings::apply(original, &changes);
+    if edited == original {
+        return Err(problem(Problem::NoChange));
+    }
+    if stop() {
+        return Err(problem(Problem::Aborted));
+    }
+    atomic::replace(path, file.with_text(edited).as_bytes()).map_err(|error| ToolError(error.to_string()))?;
+    Ok(result(arguments, show(given, &old, &apply(&old, &changes), &changes)))
+}
+
+fn result(arguments: &Arguments, shown: Shown) -> ToolResult {
+    let mut details = Map::new();
+    details.insert("diff".to_owned(), shown.diff.into());
+    if let Some(patch) = shown.patch {
+        details.insert("patch".to_owned(), patch.into());
+    }
+    if let Some(line) = shown.first_changed_line {
+        details.insert("firstChangedLine".to_owned(), line.into());
+    }
+    let text = format!("Successfully replaced {} block(s) in {}.", arguments.edits.len(), arguments.path);
+    ToolResult { details: Some(Value::Object(details)), ..ToolResult::text(text) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! The home directory that paths of a session may begin with.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use agentd_agent::ToolError;
+
+use crate::path::{Base, resolve};
+
+/// What `~` means.
+#[derive(Debug, Clone)]
+pub(crate) struct Home(Option<PathBuf>);
+
+impl Default for Home {
+    /// The home directory of the process, for sessions that have no environment of their own.
+    fn default() -> Self {
+        Self(env::home_dir())
+    }
+}
+
+impl Home {
+    pub(crate) fn new(home: impl Into<PathBuf>) -> Self {
+        Self(Some(home.into()))
+    }
+
+    /// The absolute path that the argument `path` means in `cwd`.
+    pub(crate) fn resolve(&self, path: &str, cwd: &Path) -> Result<PathBuf, ToolError> {
+        resolve(path, Base { cwd, home: self.0.as_deref() }).map_err(|error| ToolError(error.to_string()))
+    }
+}

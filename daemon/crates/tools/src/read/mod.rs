@@ -1,0 +1,8 @@
+//! The `read` tool.
+
+mod open;
+mod scan;
+mod sniff;
+mod tool;
+
+pub use tool::ReadTool;

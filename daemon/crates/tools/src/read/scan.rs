@@ -1,0 +1,236 @@
+//! Reads a range of lines out of a file of any size, in bounded memory.
+
+use std::io::{self, Read};
+
+use agentd_protocol::tool::Truncation;
+
+use super::sniff;
+use crate::truncate::{Limits, truncate_head};
+
+/// How much is read at once.
+const CHUNK: usize = 256 * 1024;
+
+/// Which lines are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    /// The first line, counted from 0.
+    pub(super) start: u64,
+    /// How many lines at most.
+    pub(super) limit: Option<u64>,
+}
+
+/// What was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Scanned {
+    /// Text.
+    Text(Selection),
+    /// An image of that media type.
+    Image(&'static str),
+    /// Nothing: it was told to stop.
+    Stopped,
+}
+
+/// The wanted lines, and what a reader needs to know about the rest.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Selection {
+    /// The lines of the file; a line feed at its end makes an empty last line.
+    pub(super) total_lines: u64,
+    /// The wanted lines without their last line feed, cut to the limits.
+    pub(super) text: Truncation,
+    /// The size in bytes of the first wanted line.
+    pub(super) first_line_bytes: u64,
+}
+
+/// Reads `file` to its end, unless `stop` says otherwise between two chunks.
+///
+/// Bytes that are not UTF-8 become U+FFFD. Sizes are those of the text, not of the file.
+///
+/// # Errors
+/// As reading does.
+pub(super) fn scan(
+    mut file: impl Read,
+    range: Range,
+    limits: Limits,
+    stop: impl Fn() -> bool,
+) -> io::Result<Scanned> {
+    let mut buffer = vec![0; CHUNK];
+    let mut scan = Scan::new(range, limits);
+    // The image check wants more than a short first read may give.
+    let mut filled = 0;
+    while filled < sniff::SNIFFED {
+        match read(&mut file, &mut buffer[filled..])? {
+            0 => break,
+            length => filled += length,
+        }
+    }
+    if let Some(kind) = sniff::image_type(&buffer[..filled]) {
+        return Ok(Scanned::Image(kind));
+    }
+    while filled > 0 {
+        if stop() {
+            return Ok(Scanned::Stopped);
+        }
+        scan.take(&buffer[..filled]);
+        filled = read(&mut file, &mut buffer)?;
+    }
+    Ok(Scanned::Text(scan.finish()))
+}
+
+fn read(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+struct Scan {
+    range: Range,
+    limits: Limits,
+    /// Line feeds seen so far.
+    feeds: u64,
+    /// The start of the wanted bytes: one more than can be shown.
+    kept: Vec<u8>,
+    /// Line feeds between the wanted lines.
+    wanted_feeds: u64,
+    wanted: Measure,
+    first_line: Measure,
+}
+
+impl Scan {
+    fn new(range: Range, limits: Limits) -> Self {
+        Self {
+            range,
+            limits,
+            feeds: 0,
+            kept: Vec::new(),
+            wanted_feeds: 0,
+            wanted: Measure::default(),
+            first_line: Measure::default(),
+        }
+    }
+
+    fn take(&mut self, mut chunk: &[u8]) {
+        // Lines before the wanted ones.
+        if self.feeds < self.range.start {
+            let missing = self.range.start - self.feeds;
+            let Some(end) = nth_feed(chunk, missing) else {
+                self.feeds += count_feeds(chunk);
+                return;
+            };
+            self.feeds += missing;
+            chunk = &chunk[end + 1..];
+        }
+        // The wanted ones, up to the line feed that ends the last of them.
+        let end = self.range.limit.map(|limit| self.range.start.saturating_add(limit));
+        if end.is_none_or(|end| self.feeds < end) {
+            let feed = end.and_then(|end| nth_feed(chunk, end - self.feeds));
+            let (wanted, rest) = chunk.split_at(feed.unwrap_or(chunk.len()));
+            self.keep(wanted);
+            self.feeds += count_feeds(wanted);
+            chunk = rest;
+        }
+        self.feeds += count_feeds(chunk);
+    }
+
+    fn keep(&mut self, wanted: &[u8]) {
+        // A text is never shorter than the bytes it was decoded from, so this many fill the limit or pass it.
+        let room = (self.limits.bytes + 1).saturating_sub(self.kept.len());
+        self.kept.extend_from_slice(&wanted[..wanted.len().min(room)]);
+        if self.wanted_feeds == 0 {
+            let line = memchr::memchr(b'\n', wanted).unwrap_or(wanted.len());
+            self.first_line.add(&wanted[..line]);
+        }
+        self.wanted_feeds += count_feeds(wanted);
+        self.wanted.add(wanted);
+    }
+
+    fn finish(self) -> Selection {
+        let complete = self.kept.len() <= self.limits.bytes;
+        let mut text = truncate_head(&String::from_utf8_lossy(&self.kept), self.limits);
+        if !complete {
+            // The last line of what was kept goes on in the file. It did not fit, so only the totals are to be mended.
+            text.total_lines = self.wanted_feeds + u64::from(!self.wanted.ends_with_feed);
+            text.total_bytes = self.wanted.finish();
+        }
+        Selection { total_lines: self.feeds + 1, text, first_line_bytes: self.first_line.finish() }
+    }
+}
+
+/// Where the `n`th line feed of `chunk` is, counted from 1.
+fn nth_feed(chunk: &[u8], n: u64) -> Option<usize> {
+    let before = usize::try_from(n.checked_sub(1)?).ok()?;
+    memchr::memchr_iter(b'\n', chunk).nth(before)
+}
+
+fn count_feeds(chunk: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', chunk).count() as u64
+}
+
+/// Measures text that comes in pieces, as if U+FFFD stood for what is not UTF-8.
+#[derive(Default)]
+struct Measure {
+    bytes: u64,
+    /// The start of a character whose end is still to come.
+    partial: Vec<u8>,
+    ends_with_feed: bool,
+}
+
+impl Measure {
+    fn add(&mut self, piece: &[u8]) {
+        if let Some(last) = piece.last() {
+            self.ends_with_feed = *last == b'\n';
+        }
+        let mut rest = self.complete_partial(piece);
+        loop {
+            let error = match str::from_utf8(rest) {
+                Ok(valid) => return self.bytes += valid.len() as u64,
+                Err(error) => error,
+            };
+            self.bytes += error.valid_up_to() as u64;
+            rest = &rest[error.valid_up_to()..];
+            let Some(invalid) = error.error_len() else { return self.partial.extend_from_slice(rest) };
+            self.add_replacement();
+            rest = &rest[invalid..];
+        }
+    }
+
+    /// Ends a character that began in the piece before; gives back what follows it.
+    fn complete_partial<'a>(&mut self, mut piece: &'a [u8]) -> &'a [u8] {
+        while !self.partial.is_empty()
+            && let Some((next, rest)) = piece.split_first()
+        {
+            self.partial.push(*next);
+            match str::from_utf8(&self.partial) {
+                Ok(_) => {
+                    self.bytes += self.partial.len() as u64;
+                    self.partial.clear();
+                }
+                Err(error) if error.error_len().is_none() => {}
+                Err(_) => {
+                    // What was there is no character, and `next` may begin one.
+                    self.add_replacement();
+                    self.partial.clear();
+                    break;
+                }
+            }
+            piece = rest;
+        }
+        piece
+    }
+
+    fn add_replacement(&mut self) {
+        self.bytes += char::REPLACEMENT_CHARACTER.len_utf8() as u64;
+    }
+
+    fn finish(mut self) -> u64 {
+        if !self.partial.is_empty() {
+            self.add_replacement();
+        }
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

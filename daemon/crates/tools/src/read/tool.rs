@@ -1,0 +1,173 @@
+//! What the model sees of `read`.
+
+use std::path::{Path, PathBuf};
+
+use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec, TruncatedBy, Truncation};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    open::open,
+    scan::{Range, Scanned, Selection, scan},
+};
+use crate::{
+    arguments, blocking, errno,
+    home::Home,
+    truncate::{Limits, MAX_BYTES, format_size},
+};
+
+/// Reads text files, a part at a time where they are long.
+pub struct ReadTool {
+    spec: ToolSpec,
+    home: Home,
+}
+
+impl ReadTool {
+    /// The tool, with the home directory of the process for `~`.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { spec: spec(), home: Home::default() }
+    }
+
+    /// Sets the session's home directory: what `~` means in paths.
+    #[must_use]
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Home::new(home);
+        self
+    }
+}
+
+impl Default for ReadTool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn spec() -> ToolSpec {
+    ToolSpec {
+        name: "read".to_owned(),
+        description: "Read a text file. At most 2000 lines or 50KB come back at once, whichever is less; \
+                      for the rest of a longer file, call again with the offset that the result names."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The file, relative to the working directory or absolute"},
+                "offset": {"type": "number", "description": "The line to start at; the first line is 1"},
+                "limit": {"type": "number", "description": "How many lines to read at most"},
+            },
+            "required": ["path"],
+        }),
+        constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
+    }
+}
+
+/// The arguments; numbers may come with a fraction, which is dropped.
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    offset: Option<f64>,
+    limit: Option<f64>,
+}
+
+impl Tool for ReadTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn snippet(&self) -> Option<&str> {
+        Some("Read the content of a file")
+    }
+
+    fn guidelines(&self) -> &[&str] {
+        &["Look at files with read, not with cat or sed."]
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        Box::pin(async move {
+            let arguments: Arguments = arguments::parse(invocation.arguments)?;
+            let path = self.home.resolve(&arguments.path, &invocation.cwd)?;
+            let cancel = invocation.cancel;
+            blocking::run(move || read(&path, &arguments, &cancel)).await
+        })
+    }
+}
+
+fn read(path: &Path, arguments: &Arguments, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+    if cancel.is_cancelled() {
+        return Err(blocking::aborted());
+    }
+    let file = open(path, &arguments.path)?;
+    let range = range(arguments);
+    let scanned = scan(file, range, Limits::default(), || cancel.is_cancelled())
+        .map_err(|error| ToolError(errno::describe(&error, "read", path)))?;
+    match scanned {
+        Scanned::Text(selection) => show(&selection, range, arguments),
+        Scanned::Image(kind) => Err(ToolError(format!(
+            "Cannot read {}: it is an image ({kind}), and this version of read shows text only.",
+            arguments.path
+        ))),
+        Scanned::Stopped => Err(blocking::aborted()),
+    }
+}
+
+fn range(arguments: &Arguments) -> Range {
+    // A conversion from f64 saturates: negative numbers become 0.
+    let whole = |number: f64| number as u64;
+    Range {
+        start: arguments.offset.map_or(0, |offset| whole(offset).saturating_sub(1)),
+        limit: arguments.limit.map(whole),
+    }
+}
+
+/// The text of the result: the lines, and where to go on.
+fn show(selection: &Selection, range: Range, arguments: &Arguments) -> Result<ToolResult, ToolError> {
+    let Selection { total_lines, text, first_line_bytes } = selection;
+    if range.start >= *total_lines {
+        let offset = arguments.offset.unwrap_or_default();
+        return Err(ToolError(format!("Offset {offset} is beyond end of file ({total_lines} lines total)")));
+    }
+    let first = range.start + 1;
+    if text.first_line_exceeds_limit {
+        let size = format_size(*first_line_bytes);
+        let limit = format_size(text.max_bytes);
+        let notice = format!(
+            "[Line {first} is {size}, exceeds {limit} limit. Use bash: sed -n '{first}p' {} | head -c {MAX_BYTES}]",
+            arguments.path
+        );
+        return Ok(result(notice, Some(text)));
+    }
+    let content = &text.content;
+    if let Some(cut_by) = text.truncated_by {
+        let last = range.start + text.output_lines;
+        let limit = match cut_by {
+            TruncatedBy::Lines => String::new(),
+            TruncatedBy::Bytes => format!(" ({} limit)", format_size(text.max_bytes)),
+        };
+        let next = last + 1;
+        let notice =
+            format!("[Showing lines {first}-{last} of {total_lines}{limit}. Use offset={next} to continue.]");
+        return Ok(result(format!("{content}\n\n{notice}"), Some(text)));
+    }
+    let end = range.limit.map_or(*total_lines, |limit| range.start.saturating_add(limit));
+    if end < *total_lines {
+        let left = total_lines - end;
+        let next = end + 1;
+        let notice = format!("[{left} more lines in file. Use offset={next} to continue.]");
+        return Ok(result(format!("{content}\n\n{notice}"), None));
+    }
+    Ok(result(content.clone(), None))
+}
+
+fn result(text: String, truncation: Option<&Truncation>) -> ToolResult {
+    ToolResult {
+        details: truncation.map(|truncation| json!({ "truncation": truncation })),
+        structured_content: Some(Value::String(text.clone())),
+        ..ToolResult::text(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

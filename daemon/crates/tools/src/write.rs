@@ -1,0 +1,107 @@
+//! The `write` tool.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{arguments, atomic, blocking, errno, file_queue::FileQueue, home::Home};
+
+/// Creates files and replaces whole ones.
+pub struct WriteTool {
+    spec: ToolSpec,
+    queue: FileQueue,
+    home: Home,
+}
+
+impl WriteTool {
+    /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
+    #[must_use]
+    pub fn new(queue: FileQueue) -> Self {
+        Self { spec: spec(), queue, home: Home::default() }
+    }
+
+    /// Sets the session's home directory: what `~` means in paths.
+    #[must_use]
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Home::new(home);
+        self
+    }
+}
+
+fn spec() -> ToolSpec {
+    ToolSpec {
+        name: "write".to_owned(),
+        description: "Write a file: creates it, with the folders it needs, or replaces all of its content."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The file, relative to the working directory or absolute"},
+                "content": {"type": "string", "description": "The whole new content of the file"},
+            },
+            "required": ["path", "content"],
+        }),
+        constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    content: String,
+}
+
+impl Tool for WriteTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn snippet(&self) -> Option<&str> {
+        Some("Create a file, or replace a whole one")
+    }
+
+    fn guidelines(&self) -> &[&str] {
+        &["Use write only for new files and complete rewrites; change parts of a file with edit."]
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        // The place in the queue is taken when the call is made, not when its future first runs.
+        let ticket = self.queue.ticket();
+        Box::pin(async move {
+            let Arguments { path: given, content } = arguments::parse(invocation.arguments)?;
+            let path = self.home.resolve(&given, &invocation.cwd)?;
+            let cancel = invocation.cancel;
+            let turn = blocking::enter(ticket, &path, &cancel, |error| {
+                ToolError(errno::describe(error, "open", &path))
+            })
+            .await?;
+            blocking::run(move || {
+                let done = write(&path, &content, &cancel);
+                drop(turn);
+                done
+            })
+            .await?;
+            Ok(ToolResult::text(format!("Successfully wrote to {given}")))
+        })
+    }
+}
+
+fn write(path: &Path, content: &str, cancel: &CancellationToken) -> Result<(), ToolError> {
+    if cancel.is_cancelled() {
+        return Err(blocking::aborted());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|error| ToolError(errno::describe(&error, "mkdir", folder)))?;
+    }
+    atomic::replace(path, content.as_bytes()).map_err(|error| ToolError(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests;

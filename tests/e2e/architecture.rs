@@ -1,0 +1,145 @@
+//! Who may import whom: the rules of docs/architecture.md, read off `cargo metadata`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+
+/// Our crates, what each may use of our crates, and what it must never use of others.
+const RULES: &[(&str, &[&str], &[&str], &str)] = &[
+    (
+        "agentd-protocol",
+        &[],
+        &["tokio", "reqwest", "rustix", "clap"],
+        "the protocol is data only: no runtime, no network, no files",
+    ),
+    ("agentctl", &["agentd-protocol"], &["reqwest"], "the client knows the wire, not the daemon"),
+    (
+        "agentd-ai",
+        &["agentd-protocol"],
+        &["clap", "rustix"],
+        "the provider layer knows nothing of sessions, tools, files",
+    ),
+    (
+        "agentd-agent",
+        &["agentd-protocol", "agentd-ai"],
+        &["reqwest", "rustix", "clap"],
+        "the loop has no disk and no network",
+    ),
+    (
+        "agentd-process",
+        &["agentd-protocol"],
+        &["reqwest", "clap"],
+        "processes know nothing of what they are started for",
+    ),
+    (
+        "agentd-tools",
+        &["agentd-protocol", "agentd-ai", "agentd-agent", "agentd-process"],
+        &["reqwest", "clap"],
+        "tools never learn of sessions or connections",
+    ),
+    ("agentd-store", &["agentd-protocol"], &["reqwest", "clap"], "the store knows files and trees, not runs"),
+    (
+        "agentd-config",
+        &["agentd-protocol"],
+        &["tokio", "reqwest", "clap"],
+        "configuration is read, not served",
+    ),
+    (
+        "agentd-auth",
+        &["agentd-protocol", "agentd-config"],
+        &["clap"],
+        "credentials know nothing of who asks for them",
+    ),
+    (
+        "agentd-session",
+        &[
+            "agentd-protocol",
+            "agentd-ai",
+            "agentd-agent",
+            "agentd-store",
+            "agentd-config",
+            "agentd-auth",
+            "agentd-process",
+            "agentd-tools",
+        ],
+        &["reqwest", "clap"],
+        "a session never learns who is listening",
+    ),
+    (
+        "agentd",
+        &[
+            "agentd-protocol",
+            "agentd-ai",
+            "agentd-agent",
+            "agentd-store",
+            "agentd-config",
+            "agentd-auth",
+            "agentd-process",
+            "agentd-tools",
+            "agentd-session",
+        ],
+        &["reqwest"],
+        "the daemon puts the others together",
+    ),
+    ("agentd-e2e", &["agentd-protocol"], &["tokio"], "end-to-end tests see the programs from outside"),
+];
+
+fn packages() -> Vec<Package> {
+    let manifest = agentd_e2e::binaries::workspace().join("Cargo.toml");
+    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().expect("cargo metadata");
+    metadata.packages
+}
+
+/// The names of what a package depends on: all, or only what ends up in its programs.
+fn dependencies(package: &Package, kinds: &[DependencyKind]) -> BTreeSet<String> {
+    let wanted = package.dependencies.iter().filter(|dependency| kinds.contains(&dependency.kind));
+    wanted.map(|dependency| dependency.name.clone()).collect()
+}
+
+#[test]
+fn imports_follow_the_rules() {
+    let packages = packages();
+    let ours: BTreeSet<String> = packages.iter().map(|package| package.name.to_string()).collect();
+    let rules: BTreeMap<&str, _> =
+        RULES.iter().map(|(name, allowed, forbidden, why)| (*name, (allowed, forbidden, why))).collect();
+    for package in &packages {
+        let name = package.name.as_str();
+        let Some((allowed, forbidden, why)) = rules.get(name) else {
+            panic!("{name} is new: say in tests/e2e/architecture.rs what it may import, and why");
+        };
+        for dependency in dependencies(package, &[DependencyKind::Normal, DependencyKind::Build]) {
+            if ours.contains(&dependency) {
+                assert!(allowed.contains(&dependency.as_str()), "{name} must not import {dependency}: {why}");
+            }
+            assert!(!forbidden.contains(&dependency.as_str()), "{name} must not use {dependency}: {why}");
+        }
+    }
+    for (name, ..) in RULES {
+        assert!(ours.contains(*name), "{name} is gone: take its rule out of tests/e2e/architecture.rs");
+    }
+}
+
+/// A version that stands in two places goes out of step.
+#[test]
+fn versions_stand_in_the_root_manifest_alone() {
+    for package in packages() {
+        let manifest = std::fs::read_to_string(&package.manifest_path).unwrap();
+        let own_version = manifest
+            .lines()
+            .find(|line| line.starts_with(|c: char| c.is_ascii_lowercase()) && line.contains("version = \""));
+        assert_eq!(own_version, None, "{}: take the version from the workspace", package.manifest_path);
+    }
+}
+
+/// TLS and C code come in through one door, and none of these have one.
+#[test]
+fn no_second_tls_and_no_openssl() {
+    let manifest = agentd_e2e::binaries::workspace().join("Cargo.lock");
+    let lock = std::fs::read_to_string(manifest).unwrap();
+    for banned in ["openssl-sys", "native-tls", "aws-lc-sys"] {
+        assert!(
+            !lock.contains(&format!("name = \"{banned}\"")),
+            "{banned} came into Cargo.lock: rustls with ring is our TLS"
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! What published clients of the reference rely on.
+
+use agentd_e2e::{Daemon, Home, MockServer, Reply, binaries, sse};
+use serde_json::{Value, json};
+
+use crate::support::{prompt, text};
+
+#[test]
+fn the_first_line_answers_the_first_command() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    daemon.send(&prompt("Sent before anything was read."));
+    let first = daemon.line();
+    assert_eq!((&first["type"], &first["data"]["disposition"]), (&json!("response"), &json!("started")));
+    daemon.settled();
+}
+
+#[test]
+fn every_flag_of_a_client_is_accepted() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let args = [
+        "--mode",
+        "rpc",
+        "--provider",
+        "fake",
+        "--model",
+        "other",
+        "--model",
+        "fake:high",
+        "--thinking",
+        "low",
+        "--tools",
+        "read,bash",
+        "--exclude-tools",
+        "bash",
+        "--name",
+        "n",
+        "--no-session",
+        "--no-extensions",
+        "-ne",
+        "--no-skills",
+        "-ns",
+        "--no-prompt-templates",
+        "-np",
+        "--no-themes",
+        "--no-context-files",
+        "-nc",
+        "--no-mcp",
+        "--approve",
+        "--offline",
+        "--verbose",
+        "--skill",
+        "s",
+        "--extension",
+        "e",
+        "-e",
+        "e",
+        "--prompt-template",
+        "p",
+        "--theme",
+        "dark",
+        "--append-system-prompt",
+        "a",
+        "--append-system-prompt",
+        "b",
+        "a positional message",
+    ];
+    let mut daemon = Daemon::start(&home, &args);
+    let state = daemon.done(json!({"type": "get_state"}));
+    assert_eq!((&state["model"]["id"], &state["sessionName"]), (&json!("fake"), &json!("n")));
+    daemon.prompt("Hi");
+    let tools = server.requests()[0].body["tools"].as_array().unwrap().len();
+    assert_eq!(tools, 1);
+}
+
+#[test]
+fn flags_that_mean_nothing_are_refused() {
+    let home = Home::new();
+    for (args, says) in [
+        (&["-x"][..], "Unknown option: -x"),
+        (&["@file"], "@file arguments are not supported in RPC mode"),
+        (&["--provider", "p"], "--provider requires --model"),
+        (&["--api-key", "k"], "--api-key requires a model"),
+    ] {
+        let ended = Daemon::start(&home, args).wait();
+        assert_eq!((ended.status.code(), ended.rest), (Some(1), Vec::<Value>::new()), "{args:?}");
+        assert!(ended.stderr.contains(says), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn versions() {
+    let home = Home::new();
+    let version = |name: &str, args: &[&str]| {
+        let path = home.root().join(name);
+        if !path.exists() {
+            std::os::unix::fs::symlink(binaries::agentd(), &path).unwrap();
+        }
+        let output = home.command(path).args(args).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(version("pi", &["--version"]), "1.5.2\n");
+    assert_eq!(version("agentd", &["--compat", "pi", "-v"]), "1.5.2\n");
+    let own = version("agentd", &["--version"]);
+    assert!(own.starts_with("agentd ") && own.ends_with(" (pi wire 1.5.2)\n"), "{own}");
+}
+
+#[test]
+fn the_reference_directory_is_enough() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start_with(&home, &[], |command| {
+        command.env_remove("AGENTD_DIR").env("PI_CODING_AGENT_DIR", home.agent_dir());
+    });
+    daemon.prompt("Hi");
+    assert_eq!(home.session_files().len(), 1);
+}
+
+#[test]
+fn stray_answers_and_empty_lists_do_no_harm() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    daemon.send(&json!({"type": "extension_ui_response", "id": "nobody", "cancelled": true}));
+    daemon.send(&json!({"id": "p", "type": "prompt", "message": "Hi", "images": []}));
+    // The stray answer gets no response of its own.
+    assert_eq!(daemon.line()["id"], "p");
+    daemon.settled();
+}
+
+#[test]
+fn deltas_alone_rebuild_the_message() {
+    let answer = sse::text("Hé")
+        + &sse::text("llo")
+        + &sse::call_start(0, "c1", "bash")
+        + &sse::call_arguments(0, "{\"comma")
+        + &sse::call_arguments(0, "nd\":\"true\"}")
+        + &sse::end("tool_calls", (1, 0, 1));
+    let server = MockServer::start([Reply::stream(answer), Reply::stream(sse::answer("Ok."))]);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let events = daemon.prompt("Hi");
+    let (mut words, mut arguments) = (String::new(), String::new());
+    let first_end = events
+        .iter()
+        .position(|event| event["type"] == "message_end" && event["message"]["role"] == "assistant");
+    let (updates, message) = (&events[..first_end.unwrap()], &events[first_end.unwrap()]["message"]);
+    for event in updates.iter().filter(|event| event["type"] == "message_update") {
+        assert_eq!((event.get("message"), event["assistantMessageEvent"].get("partial")), (None, None));
+        let update = &event["assistantMessageEvent"];
+        let delta = update["delta"].as_str().unwrap_or_default();
+        match update["type"].as_str().unwrap() {
+            "text_delta" => words.push_str(delta),
+            "toolcall_delta" => arguments.push_str(delta),
+            "toolcall_start" => {
+                assert_eq!((&update["id"], &update["toolName"]), (&json!("c1"), &json!("bash")))
+            }
+            "text_end" => assert_eq!(update["content"], "Héllo"),
+            "toolcall_end" => assert_eq!(update["toolCall"]["arguments"], json!({"command": "true"})),
+            _ => {}
+        }
+    }
+    assert_eq!((words.as_str(), arguments.as_str()), ("Héllo", r#"{"command":"true"}"#));
+    assert_eq!(text(message), "Héllo");
+}
+
+#[test]
+fn partial_results_are_cumulative() {
+    let script = "for i in 1 2 3; do echo $i; read -r x < go; done";
+    let server = MockServer::start([
+        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": format!("mkfifo go; {script}")}))])),
+        Reply::stream(sse::answer("Ok.")),
+    ]);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    daemon.send(&prompt("Go."));
+    for expected in ["1\n", "1\n2\n", "1\n2\n3\n"] {
+        let shown = |line: &Value| text(&line["partialResult"]) == expected;
+        daemon.until(expected, shown);
+        // Opening the pipe for writing waits for the script to read.
+        std::fs::write(home.project().join("go"), "x\n").unwrap();
+    }
+    daemon.settled();
+}
+
+#[test]
+fn separators_of_other_parsers_are_escaped() {
+    let server = MockServer::always(Reply::stream(sse::answer("a\u{2028}b\u{2029}c\u{85}d")));
+    let home = Home::with_model(&server);
+    let mut command = home.command(binaries::agentd());
+    command.args(["--stdio", "--on-eof", "drain"]);
+    let mut child =
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), format!("{}\n", prompt("Hi")).as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(!stdout.contains(['\u{2028}', '\u{2029}']), "{stdout}");
+    assert!(stdout.contains(r"a\u2028b\u2029c"), "{stdout}");
+    // On disk they stand as they are.
+    let file = std::fs::read_to_string(&home.session_files()[0]).unwrap();
+    assert!(file.contains("a\u{2028}b\u{2029}c"), "{file}");
+}
+
+/// Whatever is configured badly or printed by tools, stdout holds records of the protocol alone: the harness checks
+/// every line of every test; this one provokes.
+#[test]
+fn stdout_stays_clean() {
+    let server = MockServer::start([
+        Reply::stream(sse::calls(&[(
+            "c1",
+            "bash",
+            json!({"command": "echo plain > /proc/self/fd/1; echo err >&2; ls -l /proc/self/fd"}),
+        )])),
+        Reply::stream(sse::answer("Ok.")),
+    ]);
+    let home = Home::with_model(&server);
+    home.write_agent("settings.json", "not json");
+    let mut daemon = Daemon::start_with(&home, &["--thinking", "lots"], |command| {
+        command.env("AGENTD_LOG", "trace").env("RUST_LOG", "trace");
+    });
+    daemon.prompt("Go.");
+    let ended = daemon.close();
+    assert!(ended.stderr.contains("lots") && ended.stderr.contains("settings.json"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("test-key-1234"), "a key in the log");
+}

@@ -1,0 +1,130 @@
+//! The transcripts of `tests/golden`, played against the daemon.
+
+use std::fs;
+
+use agentd_e2e::{Daemon, Home, MockServer, Reply, sse, transcript};
+use serde_json::{Value, json};
+
+use crate::support;
+
+fn play(name: &str, replies: impl IntoIterator<Item = Reply>) {
+    let server = MockServer::start(replies);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &["--model", "fake/fake", "--no-session"]);
+    transcript::play(name, &home, &mut daemon);
+    let ended = daemon.close();
+    assert_eq!((ended.status.code(), ended.rest, ended.stderr.as_str()), (Some(0), Vec::<Value>::new(), ""));
+}
+
+#[test]
+fn tool_call() {
+    let call = sse::text("Running it.")
+        + &sse::call_start(0, "call_1", "bash")
+        + &sse::call_arguments(0, "{\"command\":\"")
+        + &sse::call_arguments(0, "echo hi; exit 3\"}")
+        + &sse::end("tool_calls", (100, 0, 20));
+    let answer = sse::text("It ") + &sse::text("failed.") + &sse::end("stop", (50, 10, 2));
+    play("tool_call.jsonl", [Reply::stream(call), Reply::stream(answer)]);
+}
+
+#[test]
+fn steer_then_abort() {
+    play("steer_then_abort.jsonl", [Reply::stream(sse::text("one ")).then(sse::text("two ")).hang()]);
+}
+
+#[test]
+fn abort_tool() {
+    let call = sse::calls(&[("call_1", "bash", json!({"command": "echo begun; sleep 1000"}))]);
+    play("abort_tool.jsonl", [Reply::stream(call)]);
+}
+
+#[test]
+fn queued_while_idle() {
+    let replies = [Reply::stream(sse::answer("Done.")), Reply::stream(sse::answer("Done too."))];
+    play("queued_while_idle.jsonl", replies);
+}
+
+#[test]
+fn bash_command() {
+    play("bash_command.jsonl", []);
+}
+
+#[test]
+fn short_answers() {
+    play("short_answers.jsonl", []);
+}
+
+#[test]
+fn no_model() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    transcript::play("no_model.jsonl", &home, &mut daemon);
+}
+
+/// The schemas are what authors of clients read: every line of every transcript has to fit them.
+#[test]
+fn every_transcript_line_fits_the_schemas() {
+    let (commands, responses, events) =
+        (schema("commands.json"), schema("responses.json"), schema("events.json"));
+    for entry in fs::read_dir(transcript::folder()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        for record in transcript::read(&name) {
+            let (line, schema) = match &record {
+                transcript::Record::Sent(line) => (line, &commands),
+                transcript::Record::Awaited(line) if line.contains(r#""type":"response""#) => {
+                    (line, &responses)
+                }
+                transcript::Record::Awaited(line) => (line, &events),
+            };
+            let mut value: Value = serde_json::from_str(line).unwrap();
+            if matches!(record, transcript::Record::Sent(_)) && !is_meant_well(&value) {
+                continue;
+            }
+            restore(&mut value);
+            let errors: Vec<String> = schema.iter_errors(&value).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{name}: {line}\nfits no variant: {errors:?}");
+        }
+    }
+}
+
+fn schema(file: &str) -> jsonschema::Validator {
+    let path = agentd_e2e::binaries::workspace().join("schemas").join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
+}
+
+/// Transcripts also hold lines that are refused because they are wrong.
+fn is_meant_well(command: &Value) -> bool {
+    let kind = command["type"].as_str().unwrap_or_default();
+    let prompt_without_text = kind == "prompt" && !command["message"].is_string();
+    agentd_protocol::command::Command::NAMES.contains(&kind) && !prompt_without_text
+}
+
+/// Puts an example in the place of what the normaliser took out.
+fn restore(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match (name.as_str(), value.as_str()) {
+                    ("usage", Some("<usage>")) => {
+                        *value = json!({"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0,
+                        "totalTokens": 0, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}})
+                    }
+                    _ => restore(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(restore),
+        _ => {}
+    }
+}
+
+/// A transcript compared with itself proves nothing: a wrong line must be found.
+#[test]
+#[should_panic(expected = "differs from what came")]
+fn a_difference_is_noticed() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    daemon.send(&support::prompt("Shifts every answer by one."));
+    transcript::play("no_model.jsonl", &home, &mut daemon);
+}

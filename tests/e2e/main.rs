@@ -1,0 +1,26 @@
+//! End-to-end tests: the real `agentd` and `agentctl`, a model server that answers as a test says, a home for each test.
+//! They prove the wiring; the logic has its tests beside the code.
+
+// Every function here is part of a test: a failed expectation is how it reports.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod abort;
+mod agentctl;
+mod agentctl_daemon;
+mod architecture;
+mod bad_input;
+mod bash;
+mod captures;
+mod clients;
+mod crash;
+mod golden;
+mod persistence;
+mod prompt;
+mod queue;
+mod readme;
+mod schemas;
+mod shutdown;
+mod state;
+mod support;
+mod terminal;
+mod tools;

@@ -1,0 +1,91 @@
+//! What README.md shows works as it stands there.
+
+use agentd_e2e::{Daemon, Home, MockServer, Reply, binaries, ctl, sse};
+use serde_json::{Value, json};
+
+fn readme() -> String {
+    std::fs::read_to_string(binaries::workspace().join("README.md")).unwrap()
+}
+
+/// The fenced blocks of a language.
+fn blocks(language: &str) -> Vec<String> {
+    let text = readme();
+    let fence = format!("```{language}\n");
+    text.split(&fence)
+        .skip(1)
+        .filter_map(|rest| rest.split_once("\n```"))
+        .map(|(block, _)| block.to_owned())
+        .collect()
+}
+
+#[test]
+fn the_example_of_a_models_file_configures_a_model() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::new();
+    let example = &blocks("json")[0];
+    home.write_agent("models.json", &example.replace("http://127.0.0.1:11434/v1", &server.base_url()));
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let state = daemon.done(json!({"type": "get_state"}));
+    assert_eq!(
+        (&state["model"]["provider"], &state["model"]["id"]),
+        (&json!("local"), &json!("qwen2.5-coder"))
+    );
+    daemon.prompt("Hi");
+}
+
+#[test]
+fn the_example_of_a_program_runs() {
+    let home = Home::new();
+    home.write("a.txt", "x\n");
+    let blocks = blocks("sh");
+    let example = blocks.iter().find(|block| block.contains("--stdio")).expect("an example with agentd");
+    let script = example.replace("./target/release/agentd", &binaries::agentd().display().to_string());
+    let output = home.command("/bin/sh").args(["-e", "-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let lines: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.last().unwrap()["type"], "agent_settled");
+}
+
+#[test]
+fn every_flag_it_shows_exists() {
+    let help = ctl::run(&Home::new(), &["prompt", "--help"]).stdout;
+    for block in blocks("sh") {
+        for line in block.lines().filter(|line| line.contains("agentctl prompt")) {
+            let words = line.split_whitespace().skip_while(|word| *word != "prompt");
+            for flag in words.filter(|word| word.starts_with("--")) {
+                assert!(help.contains(flag), "{flag} is not in --help");
+            }
+        }
+    }
+}
+
+#[test]
+fn its_exit_codes_are_those_of_the_help() {
+    let help = ctl::run(&Home::new(), &["prompt", "--help"]).stdout;
+    let text = readme();
+    let table = text.lines().skip_while(|line| !line.starts_with("| exit code")).skip(2);
+    let rows: Vec<&str> = table.take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let codes = row.split('|').nth(1).unwrap().trim();
+        assert!(
+            help.lines().any(|line| line.trim_start().starts_with(&format!("{codes} "))),
+            "{codes} in\n{help}"
+        );
+    }
+}
+
+#[test]
+fn every_file_it_links_to_is_there() {
+    let text = readme();
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
+    let links: Vec<&str> = links.filter(|link| !link.contains("://")).collect();
+    assert!(links.len() > 5);
+    for link in links {
+        assert!(binaries::workspace().join(link).exists(), "{link}");
+    }
+}

@@ -1,0 +1,65 @@
+//! Where the programs under test are. A test run of the workspace does not build the binaries of other packages by
+//! itself, so this does.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// Names a folder with programs that were built before, to test those instead.
+const FOLDER_VARIABLE: &str = "AGENTD_E2E_BIN_DIR";
+
+/// The path of `agentd`.
+pub fn agentd() -> PathBuf {
+    folder().join("agentd")
+}
+
+/// The path of `agentctl`, with `agentd` beside it.
+pub fn agentctl() -> PathBuf {
+    folder().join("agentctl")
+}
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the workspace folder")
+}
+
+/// The folder of both programs, built first when that has not happened in this process.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| env::var_os(FOLDER_VARIABLE).map_or_else(build, PathBuf::from))
+}
+
+/// Builds both programs into the target folder and profile that this test runs from.
+fn build() -> PathBuf {
+    let test = env::current_exe().expect("the path of this test");
+    // <target>/<profile>/deps/<test>
+    let folder = test.ancestors().nth(2).expect("a test runs from a target folder").to_owned();
+    let target = folder.parent().expect("a profile has a target folder above it");
+    let profile = match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let run = |offline: &[&str]| {
+        Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["build", "--quiet", "--package", "agentd", "--package", "agentctl", "--profile", profile])
+            .arg("--target-dir")
+            .arg(target)
+            .args(offline)
+            .current_dir(workspace())
+            .output()
+            .expect("cargo can be run")
+    };
+    // A registry is only asked when something is missing.
+    if !run(&["--offline"]).status.success() {
+        let built = run(&[]);
+        assert!(
+            built.status.success(),
+            "the programs under test cannot be built:\n{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
+    }
+    folder
+}

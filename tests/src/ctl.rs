@@ -1,0 +1,174 @@
+//! `agentctl`, run to its end or watched while it runs.
+
+use std::{
+    io::{Read, Write},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::Instant,
+};
+
+use rustix::process::Signal;
+
+use crate::{DEADLINE, Home, binaries, processes};
+
+/// How a program ended, and what it said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// The exit code; 128 + N after signal N.
+    pub code: i32,
+    /// All of stdout.
+    pub stdout: String,
+    /// All of stderr.
+    pub stderr: String,
+}
+
+/// A running `agentctl`. It is killed when the test forgets it.
+pub struct Ctl {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    chunks: Receiver<(Stream, Vec<u8>)>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Out,
+    Err,
+}
+
+/// Runs `agentctl` with these arguments and nothing on stdin.
+#[must_use]
+pub fn run(home: &Home, args: &[&str]) -> Finished {
+    Ctl::start(home, args).finish()
+}
+
+/// Runs `agentctl` with `input` on stdin.
+#[must_use]
+pub fn run_with_input(home: &Home, args: &[&str], input: &str) -> Finished {
+    let mut ctl = Ctl::start_with(command(home, args), Stdio::piped());
+    let mut stdin = ctl.stdin.take().expect("a piped stdin");
+    stdin.write_all(input.as_bytes()).expect("agentctl reads stdin");
+    drop(stdin);
+    ctl.finish()
+}
+
+/// The command that [`run`] runs.
+#[must_use]
+pub fn command(home: &Home, args: &[&str]) -> Command {
+    let mut command = home.command(binaries::agentctl());
+    command.args(args);
+    command
+}
+
+impl Ctl {
+    /// Starts `agentctl` with these arguments and nothing on stdin.
+    #[must_use]
+    pub fn start(home: &Home, args: &[&str]) -> Self {
+        Self::start_with(command(home, args), Stdio::null())
+    }
+
+    /// Starts a command, with this stdin.
+    #[must_use]
+    pub fn start_with(mut command: Command, stdin: Stdio) -> Self {
+        let mut child = command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("agentctl starts");
+        let (sender, chunks) = channel();
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let streams: [(Stream, Box<dyn Read + Send>); 2] = [
+            (Stream::Out, Box::new(out.expect("a piped stdout"))),
+            (Stream::Err, Box::new(err.expect("a piped stderr"))),
+        ];
+        for (stream, mut reader) in streams {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                let mut buffer = vec![0; 1 << 16];
+                while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                    if sender.send((stream, buffer[..count].to_owned())).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let stdin = child.stdin.take();
+        Self { child, stdin, chunks, stdout: Vec::new(), stderr: Vec::new() }
+    }
+
+    /// Waits until stdout holds `text`.
+    pub fn wait_for_stdout(&mut self, text: &str) {
+        self.wait_for(Stream::Out, text);
+    }
+
+    /// Waits until stderr holds `text`.
+    pub fn wait_for_stderr(&mut self, text: &str) {
+        self.wait_for(Stream::Err, text);
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        processes::signal(self.child.id(), signal);
+    }
+
+    /// Waits for the end.
+    #[must_use]
+    pub fn finish(mut self) -> Finished {
+        use std::os::unix::process::ExitStatusExt;
+
+        let end = Instant::now() + DEADLINE;
+        while self.take(end) {}
+        let status = self.child.wait().expect("the status of a child");
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+        Finished { code, stdout: text(&self.stdout), stderr: text(&self.stderr) }
+    }
+
+    fn wait_for(&mut self, stream: Stream, wanted: &str) {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let seen = text(if stream == Stream::Out { &self.stdout } else { &self.stderr });
+            if seen.contains(wanted) {
+                return;
+            }
+            assert!(self.take(end), "{wanted:?} never came\n{}", self.seen());
+        }
+    }
+
+    /// Takes what comes next; false at the end of both streams.
+    fn take(&mut self, end: Instant) -> bool {
+        use std::sync::mpsc::RecvTimeoutError;
+
+        match self.chunks.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok((Stream::Out, bytes)) => self.stdout.extend_from_slice(&bytes),
+            Ok((Stream::Err, bytes)) => self.stderr.extend_from_slice(&bytes),
+            Err(RecvTimeoutError::Disconnected) => return false,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing more within {DEADLINE:?}\n{}", self.seen()),
+        }
+        true
+    }
+
+    fn seen(&self) -> String {
+        format!("stdout:\n{}\nstderr:\n{}", text(&self.stdout), text(&self.stderr))
+    }
+}
+
+impl Drop for Ctl {
+    fn drop(&mut self) {
+        // Both fail only for a process that is gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

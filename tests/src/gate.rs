@@ -1,0 +1,50 @@
+//! A point where a mock server waits until the test lets it go on.
+
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::DEADLINE;
+
+#[derive(Default)]
+struct State {
+    reached: bool,
+    open: bool,
+}
+
+/// A gate: one side arrives and waits, the other one learns of it and opens. Clones are the same gate.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<State>, Condvar)>);
+
+impl Gate {
+    /// A closed gate.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets whoever waits, or will arrive, go on.
+    pub fn open(&self) {
+        self.change(|state| state.open = true);
+    }
+
+    /// Waits until someone has arrived.
+    pub fn wait_until_reached(&self) {
+        self.wait(|state| state.reached, "nobody came to the gate");
+    }
+
+    /// Arrives, and waits for the opening.
+    pub fn pass(&self) {
+        self.change(|state| state.reached = true);
+        self.wait(|state| state.open, "nobody opened the gate");
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.0.lock().unwrap());
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self, done: impl Fn(&State) -> bool, complaint: &str) {
+        let state = self.0.0.lock().unwrap();
+        let (_state, waited) = self.0.1.wait_timeout_while(state, DEADLINE, |state| !done(state)).unwrap();
+        assert!(!waited.timed_out(), "{complaint} within {DEADLINE:?}");
+    }
+}

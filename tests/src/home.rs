@@ -1,0 +1,134 @@
+//! A home of its own for each test: no file, variable or program setting of the machine gets in.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::mock_server::MockServer;
+
+/// A temporary folder with a home, an agent directory, a project folder and a folder for temporary files.
+pub struct Home {
+    root: PathBuf,
+    // Removed with its content at the end of the test.
+    _folder: TempDir,
+}
+
+impl Default for Home {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Home {
+    /// A home without any configuration.
+    #[must_use]
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("agentd-e2e-").tempdir().expect("a temporary folder");
+        let root = folder.path().canonicalize().expect("the path of the temporary folder");
+        for name in ["home", "agent", "project", "tmp"] {
+            fs::create_dir(root.join(name)).expect("a folder in the temporary folder");
+        }
+        Self { root, _folder: folder }
+    }
+
+    /// A home in which `fake/fake` is a model behind `server`, and the only one.
+    #[must_use]
+    pub fn with_model(server: &MockServer) -> Self {
+        let home = Self::new();
+        home.configure(&models(&server.base_url()));
+        home
+    }
+
+    /// Everything else is below this.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The agent directory.
+    #[must_use]
+    pub fn agent_dir(&self) -> PathBuf {
+        self.root.join("agent")
+    }
+
+    /// The working directory of the programs.
+    #[must_use]
+    pub fn project(&self) -> PathBuf {
+        self.root.join("project")
+    }
+
+    /// Writes `models.json`.
+    pub fn configure(&self, models: &Value) {
+        self.write_agent("models.json", &models.to_string());
+    }
+
+    /// Writes `settings.json`.
+    pub fn settings(&self, settings: &Value) {
+        self.write_agent("settings.json", &settings.to_string());
+    }
+
+    /// Writes a file of the agent directory.
+    pub fn write_agent(&self, name: &str, content: &str) {
+        write(&self.agent_dir().join(name), content);
+    }
+
+    /// Writes a file of the project.
+    pub fn write(&self, name: &str, content: &str) {
+        write(&self.project().join(name), content);
+    }
+
+    /// Reads a file of the project.
+    #[must_use]
+    pub fn read(&self, name: &str) -> String {
+        let path = self.project().join(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// Every session file in the agent directory.
+    #[must_use]
+    pub fn session_files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        let mut folders = vec![self.agent_dir().join("sessions")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten() {
+                let path = entry.expect("an entry of a folder").path();
+                if path.is_dir() { folders.push(path) } else { files.push(path) }
+            }
+        }
+        files.sort();
+        files
+    }
+
+    /// A command that runs in the project, and sees only this home.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command
+            .env_clear()
+            .env("PATH", env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.root.join("home"))
+            .env("AGENTD_DIR", self.agent_dir())
+            .env("TMPDIR", self.root.join("tmp"))
+            .env("LANG", "C.UTF-8")
+            .current_dir(self.project());
+        command
+    }
+}
+
+/// A `models.json` with the model `fake/fake` at `base_url`.
+#[must_use]
+pub fn models(base_url: &str) -> Value {
+    json!({"providers": {"fake": {
+        "baseUrl": base_url, "api": "openai-completions", "apiKey": "test-key-1234", "models": [{"id": "fake"}],
+    }}})
+}
+
+fn write(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().expect("a file has a folder")).expect("the folder of a file");
+    fs::write(path, content).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}

@@ -1,0 +1,304 @@
+//! A model server of our own: each request gets the next scripted reply, and is kept for the test to look at.
+
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    thread,
+};
+
+use serde_json::Value;
+
+use crate::{DEADLINE, Gate};
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Such as `POST /v1/chat/completions`.
+    pub target: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body; `null` when it is no JSON.
+    pub body: Value,
+}
+
+impl Request {
+    /// The value of a header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The messages of a chat request.
+    #[must_use]
+    pub fn messages(&self) -> &[Value] {
+        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
+    }
+}
+
+#[derive(Clone)]
+enum Step {
+    /// Bytes of the body, in one piece.
+    Bytes(Vec<u8>),
+    /// Waits for the test.
+    Gate(Gate),
+    /// Waits until the client is gone.
+    Hang,
+    /// Closes the connection in the middle of the body.
+    Cut,
+}
+
+/// What the server does with one request.
+#[derive(Clone)]
+pub struct Reply {
+    status: u16,
+    content_type: String,
+    steps: Vec<Step>,
+    before_headers: Option<Gate>,
+    silent: bool,
+}
+
+impl Reply {
+    /// An event stream with this body so far; more can be added.
+    #[must_use]
+    pub fn stream(body: impl AsRef<[u8]>) -> Self {
+        Self::status(200, "text/event-stream", body)
+    }
+
+    /// Any other answer.
+    #[must_use]
+    pub fn status(status: u16, content_type: &str, body: impl AsRef<[u8]>) -> Self {
+        let steps = vec![Step::Bytes(body.as_ref().to_owned())];
+        Self { status, content_type: content_type.to_owned(), steps, before_headers: None, silent: false }
+    }
+
+    /// An event stream with this body, sent in pieces of `size` bytes.
+    #[must_use]
+    pub fn stream_in_pieces(body: impl AsRef<[u8]>, size: usize) -> Self {
+        let steps = body.as_ref().chunks(size).map(|piece| Step::Bytes(piece.to_owned())).collect();
+        Self { steps, ..Self::stream("") }
+    }
+
+    /// Takes the request and never answers.
+    #[must_use]
+    pub fn silence() -> Self {
+        Self { silent: true, steps: vec![Step::Hang], ..Self::stream("") }
+    }
+
+    /// More of the body.
+    #[must_use]
+    pub fn then(mut self, body: impl AsRef<[u8]>) -> Self {
+        self.steps.push(Step::Bytes(body.as_ref().to_owned()));
+        self
+    }
+
+    /// Waits for the test before what follows.
+    #[must_use]
+    pub fn gate(mut self, gate: &Gate) -> Self {
+        self.steps.push(Step::Gate(gate.clone()));
+        self
+    }
+
+    /// Waits for the test before anything is answered.
+    #[must_use]
+    pub fn gate_first(mut self, gate: &Gate) -> Self {
+        self.before_headers = Some(gate.clone());
+        self
+    }
+
+    /// Says nothing more until the client is gone.
+    #[must_use]
+    pub fn hang(mut self) -> Self {
+        self.steps.push(Step::Hang);
+        self
+    }
+
+    /// Closes the connection without the end of the body.
+    #[must_use]
+    pub fn cut(mut self) -> Self {
+        self.steps.push(Step::Cut);
+        self
+    }
+}
+
+#[derive(Default)]
+struct State {
+    replies: VecDeque<Reply>,
+    otherwise: Option<Reply>,
+    requests: Vec<Request>,
+    disconnects: usize,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let result = change(&mut self.lock());
+        self.changed.notify_all();
+        result
+    }
+}
+
+/// A server on a free port of this machine.
+pub struct MockServer {
+    shared: Arc<Shared>,
+    port: u16,
+}
+
+impl MockServer {
+    /// A server that gives these replies, one for each request, in order.
+    #[must_use]
+    pub fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let port = listener.local_addr().expect("the address of a listener").port();
+        let shared = Arc::new(Shared::default());
+        shared.lock().replies.extend(replies);
+        let server = Self { shared: Arc::clone(&shared), port };
+        // Threads live as long as the test process: they hold nothing that outlasts it.
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || serve(connection, &shared));
+            }
+        });
+        server
+    }
+
+    /// A server that gives every request the same reply.
+    #[must_use]
+    pub fn always(reply: Reply) -> Self {
+        let server = Self::start([]);
+        server.shared.lock().otherwise = Some(reply);
+        server
+    }
+
+    /// Adds a reply for a further request.
+    pub fn push(&self, reply: Reply) {
+        self.shared.lock().replies.push_back(reply);
+    }
+
+    /// What a model's `baseUrl` has to be.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://127.0.0.1:{}/v1", self.port)
+    }
+
+    /// The requests so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.lock().requests.clone()
+    }
+
+    /// Waits until `count` requests have come, and gives them.
+    #[must_use]
+    pub fn wait_for_requests(&self, count: usize) -> Vec<Request> {
+        self.wait(|state| state.requests.len() >= count, &format!("{count} requests")).requests.clone()
+    }
+
+    /// Waits until `count` clients have gone away before their answer was complete.
+    pub fn wait_for_disconnects(&self, count: usize) {
+        drop(self.wait(|state| state.disconnects >= count, &format!("{count} disconnects")));
+    }
+
+    fn wait(&self, done: impl Fn(&State) -> bool, what: &str) -> MutexGuard<'_, State> {
+        let state = self.shared.lock();
+        let (state, waited) =
+            self.shared.changed.wait_timeout_while(state, DEADLINE, |state| !done(state)).unwrap();
+        assert!(!waited.timed_out(), "the model server did not see {what} within {DEADLINE:?}");
+        state
+    }
+}
+
+/// Serves one connection until the client leaves.
+fn serve(connection: TcpStream, shared: &Shared) {
+    let mut reader = BufReader::new(connection);
+    while let Ok(Some(request)) = read_request(&mut reader) {
+        let reply = shared.change(|state| {
+            state.requests.push(request);
+            state.replies.pop_front().or_else(|| state.otherwise.clone())
+        });
+        let reply = reply.unwrap_or_else(|| {
+            Reply::status(500, "application/json", r#"{"error":{"message":"the test has no reply left"}}"#)
+        });
+        match answer(&mut reader, &reply) {
+            Ok(Outcome::Complete) => {}
+            Ok(Outcome::Closed) => return,
+            Ok(Outcome::ClientLeft) | Err(_) => {
+                shared.change(|state| state.disconnects += 1);
+                return;
+            }
+        }
+    }
+}
+
+enum Outcome {
+    Complete,
+    Closed,
+    ClientLeft,
+}
+
+fn answer(connection: &mut BufReader<TcpStream>, reply: &Reply) -> io::Result<Outcome> {
+    if let Some(gate) = &reply.before_headers {
+        gate.pass();
+    }
+    if !reply.silent {
+        let head = format!(
+            "HTTP/1.1 {} Scripted\r\nContent-Type: {}\r\nTransfer-Encoding: chunked\r\n\r\n",
+            reply.status, reply.content_type
+        );
+        connection.get_mut().write_all(head.as_bytes())?;
+    }
+    for step in &reply.steps {
+        match step {
+            Step::Bytes(bytes) if bytes.is_empty() => {}
+            Step::Bytes(bytes) => {
+                let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+                chunk.extend_from_slice(bytes);
+                chunk.extend_from_slice(b"\r\n");
+                connection.get_mut().write_all(&chunk)?;
+            }
+            Step::Gate(gate) => gate.pass(),
+            Step::Hang => {
+                // A client that waits for an answer sends nothing: whatever ends the wait is the end of the connection.
+                let mut byte = [0];
+                return match connection.read(&mut byte) {
+                    Ok(1..) => Err(io::Error::other("a second request on a busy connection")),
+                    Ok(0) | Err(_) => Ok(Outcome::ClientLeft),
+                };
+            }
+            Step::Cut => return Ok(Outcome::Closed),
+        }
+    }
+    connection.get_mut().write_all(b"0\r\n\r\n")?;
+    Ok(Outcome::Complete)
+}
+
+/// The next request; `None` when the client is gone.
+fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let target = line.trim_end().trim_end_matches(" HTTP/1.1").to_owned();
+    let mut headers = Vec::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Some(Request { target, headers, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }))
+}

@@ -1,0 +1,130 @@
+//! Takes out of a record what differs from run to run, and what a server may choose.
+
+use serde_json::{Map, Value};
+
+use crate::Home;
+
+/// Normalises the records of one transcript. Ids keep their identity: the first one is `<id-1>`, and so on.
+pub struct Normalizer {
+    root: String,
+    ids: Vec<String>,
+}
+
+impl Normalizer {
+    /// For records of a daemon that ran in `home`.
+    #[must_use]
+    pub fn new(home: &Home) -> Self {
+        Self { root: home.root().display().to_string(), ids: Vec::new() }
+    }
+
+    /// The record as it stands in a transcript.
+    #[must_use]
+    pub fn line(&mut self, record: &Value) -> String {
+        let mut record = record.clone();
+        if record["type"] == "message_start" && record["message"]["role"] == "assistant" {
+            // A live snapshot: a server may or may not have put the first deltas into it.
+            if record["message"]["stopReason"] == "pending" {
+                record["message"]["content"] = Value::Array(Vec::new());
+                record["message"]["usage"] = "<usage>".into();
+            }
+        }
+        if record["type"] == "message_update" {
+            record["usage"] = "<usage>".into();
+        }
+        self.value(&mut record);
+        record.to_string()
+    }
+
+    fn value(&mut self, value: &mut Value) {
+        match value {
+            Value::Object(fields) => self.object(fields),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::String(text) => *text = self.text(text),
+            _ => {}
+        }
+    }
+
+    fn object(&mut self, fields: &mut Map<String, Value>) {
+        let is_tool = fields.contains_key("parameters") && fields.contains_key("name");
+        for (name, value) in fields.iter_mut() {
+            match (name.as_str(), &*value) {
+                ("timestamp" | "durationMs" | "wall_time_seconds", Value::Number(_)) => *value = 0.into(),
+                ("timestamp", Value::String(_)) => *value = "<time>".into(),
+                ("sections", Value::Object(_)) => {
+                    let sections = value.as_object_mut().into_iter().flatten();
+                    sections.for_each(|(_, text)| *text = "…".into());
+                }
+                ("description" | "parameters", _) if is_tool => *value = "…".into(),
+                // Advice for people; that there is some counts, not its words.
+                ("hint", Value::String(_)) => *value = "…".into(),
+                ("sessionId" | "parentId" | "entryId" | "leafId" | "targetId", Value::String(id)) => {
+                    *value = self.id(id).into();
+                }
+                _ => self.value(value),
+            }
+        }
+        // The id of an entry; ids of commands and of tool calls are the test's own.
+        let is_entry = fields.contains_key("parentId");
+        if let Some(Value::String(id)) = fields.get_mut("id").filter(|_| is_entry) {
+            *id = self.id(id);
+        }
+    }
+
+    fn id(&mut self, id: &str) -> String {
+        let known = self.ids.iter().position(|known| known == id);
+        let index = known.unwrap_or_else(|| {
+            self.ids.push(id.to_owned());
+            self.ids.len() - 1
+        });
+        format!("<id-{}>", index + 1)
+    }
+
+    /// Paths below the home, in which ids already seen are replaced as well.
+    fn text(&self, text: &str) -> String {
+        let mut text = text.replace(&self.root, "<home>");
+        for (index, id) in self.ids.iter().enumerate() {
+            text = text.replace(id.as_str(), &format!("<id-{}>", index + 1));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_differs_is_replaced_and_identity_kept() {
+        let home = Home::new();
+        let mut normalizer = Normalizer::new(&home);
+        let path = home.project().join("a");
+        let entry = json!({"type": "message", "id": "ab", "parentId": null, "timestamp": "2026-01-01T00:00:00.000Z",
+                           "message": {"timestamp": 5, "durationMs": 7, "text": path.display().to_string()}});
+        assert_eq!(
+            normalizer.line(&entry),
+            r#"{"type":"message","id":"<id-1>","parentId":null,"timestamp":"<time>","message":{"timestamp":0,"durationMs":0,"text":"<home>/project/a"}}"#
+        );
+        let next = json!({"id": "cd", "parentId": "ab"});
+        assert_eq!(normalizer.line(&next), r#"{"id":"<id-2>","parentId":"<id-1>"}"#);
+        assert_eq!(normalizer.line(&json!({"id": "ab"})), r#"{"id":"<id-1>"}"#);
+    }
+
+    #[test]
+    fn prompts_and_snapshots_are_the_servers_own() {
+        let mut normalizer = Normalizer::new(&Home::new());
+        let system = json!({"role": "system", "sections": {"rules": "Be kind."},
+                            "toolsAdded": [{"name": "read", "description": "d", "parameters": {"type": "object"}}]});
+        assert_eq!(
+            normalizer.line(&system),
+            r#"{"role":"system","sections":{"rules":"…"},"toolsAdded":[{"name":"read","description":"…","parameters":"…"}]}"#
+        );
+        let start = json!({"type": "message_start",
+                           "message": {"role": "assistant", "content": [1], "usage": {}, "stopReason": "pending"}});
+        assert_eq!(
+            normalizer.line(&start),
+            r#"{"type":"message_start","message":{"role":"assistant","content":[],"usage":"<usage>","stopReason":"pending"}}"#
+        );
+    }
+}
