@@ -95,20 +95,29 @@ impl Daemon {
         drop(tasks);
     }
 
+    /// Why a daemon that closed its output before it answered anything is gone.
+    pub(crate) async fn not_started(mut self, grace: Duration) -> String {
+        let how = self.end(grace).await;
+        format!("agentctl: {} could not start ({how}); the lines above say why.", self.process.path.display())
+    }
+
     /// Why a daemon that closed its output before it was done is gone.
-    pub(crate) async fn died(mut self, grace: Duration) -> Fault {
-        let path = self.process.path.display().to_string();
-        let how = match tokio::time::timeout(grace, self.process.wait()).await {
-            Ok(Ok(status)) => format!("ended with {status}"),
-            Ok(Err(error)) => format!("is gone ({error})"),
-            Err(_) => "closed its output".to_owned(),
-        };
-        Fault::new(
-            Exit::NoDaemon,
-            format!(
-                "agentctl: {path} {how} before the answer was complete; what it wrote to stderr stands above."
-            ),
+    pub(crate) async fn died(mut self, grace: Duration) -> String {
+        let how = self.end(grace).await;
+        let path = self.process.path.display();
+        format!(
+            "agentctl: {path} ended before the answer was complete ({how}). What was finished is saved: \
+             `agentctl prompt --continue` goes on from there."
         )
+    }
+
+    /// How it ended.
+    async fn end(&mut self, grace: Duration) -> String {
+        match tokio::time::timeout(grace, self.process.wait()).await {
+            Ok(Ok(status)) => status.to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it closed its output but still runs".to_owned(),
+        }
     }
 }
 

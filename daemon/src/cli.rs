@@ -17,6 +17,13 @@ pub enum Invocation {
         /// Only the version of the wire, as the reference prints it.
         bare: bool,
     },
+    /// Print the models that can be used and end.
+    ListModels {
+        /// Only those that hold this text.
+        search: Option<String>,
+        /// Whether the reference's own directories come first.
+        compat: bool,
+    },
     /// Print the help and end.
     Help,
 }
@@ -64,6 +71,7 @@ Model
       --models <a,b>            the models that cycle_model goes through
       --thinking <level>        off, minimal, low, medium, high, xhigh, max
       --api-key <key>           the key for the chosen model's provider
+      --list-models [search]    print the models that can be used, and end
 Prompt and tools
       --system-prompt <text|file>          in the place of the built-in prompt
       --append-system-prompt <text|file>   after the prompt; repeatable
@@ -103,10 +111,16 @@ pub fn parse(
     if flags.version {
         return Ok(Invocation::Version { bare: flags.compat });
     }
+    if let Some(search) = flags.list_models {
+        let search = Some(search).filter(|search| !search.is_empty());
+        return Ok(Invocation::ListModels { search, compat: flags.compat });
+    }
     if !flags.stdio {
-        return Err("Error: this version of agentd serves one session on stdin and stdout: start `agentd --stdio`, \
+        return Err(
+            "Error: this version of agentd serves one session on stdin and stdout: start `agentd --stdio`, \
                     or use `agentctl prompt \"...\"` from the shell."
-            .into());
+                .into(),
+        );
     }
     flags.into_stdio(cwd, environment).map(|options| Invocation::Stdio(Box::new(options)))
 }
@@ -117,6 +131,8 @@ struct Flags {
     stdio: bool,
     help: bool,
     version: bool,
+    /// `--list-models`, with the text to search for or an empty one.
+    list_models: Option<String>,
     on_eof: OnEof,
     continue_last: bool,
     session: Option<String>,
@@ -155,6 +171,12 @@ impl Flags {
                 Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_owned())),
                 _ => (arg.as_str(), None),
             };
+            if flag == "--list-models" {
+                // Its value is optional: what follows and is no flag.
+                let next = || args.clone().next().filter(|next| !next.starts_with('-')).cloned();
+                self.list_models = Some(inline.clone().or_else(next).unwrap_or_default());
+                continue;
+            }
             let mut value = || {
                 inline
                     .clone()
@@ -166,11 +188,7 @@ impl Flags {
         Ok(())
     }
 
-    fn flag(
-        &mut self,
-        flag: &str,
-        value: &mut dyn FnMut() -> Result<String, String>,
-    ) -> Result<(), String> {
+    fn flag(&mut self, flag: &str, value: &mut dyn FnMut() -> Result<String, String>) -> Result<(), String> {
         match flag {
             "--stdio" => self.stdio = true,
             "--mode" => self.mode(&value()?)?,
@@ -207,12 +225,21 @@ impl Flags {
             "-a" | "--approve" => self.approve = Some(true),
             "-na" | "--no-approve" => self.approve = Some(false),
             // Of use to the reference only; clients pass them all the same.
-            "-e" | "--extension" | "--skill" | "--prompt-template" | "--theme" | "--use-theme" | "--tui-mode" => {
+            "-e" | "--extension" | "--skill" | "--prompt-template" | "--theme" | "--use-theme"
+            | "--tui-mode" => {
                 value()?;
             }
-            "-ne" | "--no-extensions" | "-ns" | "--no-skills" | "-np" | "--no-prompt-templates"
-            | "--no-themes" | "--no-mcp" | "--offline" | "--verbose" => {}
-            "--fork" | "-r" | "--resume" | "--export" | "--list-models" | "-p" | "--print" => {
+            "-ne"
+            | "--no-extensions"
+            | "-ns"
+            | "--no-skills"
+            | "-np"
+            | "--no-prompt-templates"
+            | "--no-themes"
+            | "--no-mcp"
+            | "--offline"
+            | "--verbose" => {}
+            "--fork" | "-r" | "--resume" | "--export" | "-p" | "--print" => {
                 return Err(format!("Error: {flag} is not part of this version of agentd."));
             }
             other => {
@@ -241,7 +268,8 @@ impl Flags {
         self.thinking = ThinkingLevel::from_name(level);
         if self.thinking.is_none() {
             let known = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");
-            self.warnings.push(format!("Warning: unknown thinking level \"{level}\" ignored; known: {known}"));
+            self.warnings
+                .push(format!("Warning: unknown thinking level \"{level}\" ignored; known: {known}"));
         }
     }
 
@@ -253,9 +281,11 @@ impl Flags {
             ));
         }
         if self.api_key.is_some() && self.model.is_none() && self.models.is_none() {
-            return Err("Error: --api-key requires a model to be specified via --model, --provider/--model, or \
+            return Err(
+                "Error: --api-key requires a model to be specified via --model, --provider/--model, or \
                         --models"
-                .into());
+                    .into(),
+            );
         }
         let target = self.target();
         let session = SessionOptions {
@@ -316,8 +346,23 @@ mod tests {
     #[test]
     fn flags_come_in_any_order_and_the_last_wins() {
         let options = stdio(&[
-            "--model", "a", "-t", "read, bash", "--mode", "rpc", "--model", "b", "-xt", "bash",
-            "--append-system-prompt", "x", "--append-system-prompt=y", "--no-themes", "--theme", "dark", "ignored",
+            "--model",
+            "a",
+            "-t",
+            "read, bash",
+            "--mode",
+            "rpc",
+            "--model",
+            "b",
+            "-xt",
+            "bash",
+            "--append-system-prompt",
+            "x",
+            "--append-system-prompt=y",
+            "--no-themes",
+            "--theme",
+            "dark",
+            "ignored",
         ]);
         assert_eq!(options.session.model.as_deref(), Some("b"));
         assert_eq!(options.session.append_system_prompt, ["x", "y"]);
@@ -328,10 +373,7 @@ mod tests {
 
     #[test]
     fn targets() {
-        assert_eq!(
-            stdio(&["--stdio", "-c", "--session", "x"]).session.target,
-            Target::Existing("x".into())
-        );
+        assert_eq!(stdio(&["--stdio", "-c", "--session", "x"]).session.target, Target::Existing("x".into()));
         assert_eq!(stdio(&["--stdio", "-c"]).session.target, Target::Continue);
         assert_eq!(
             stdio(&["--stdio", "--no-session", "--session-id", "i"]).session.target,

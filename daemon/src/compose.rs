@@ -23,7 +23,7 @@ pub fn services() -> Arc<Services> {
 fn tools(context: ToolContext) -> Vec<Arc<dyn Tool>> {
     let files = FileQueue::default();
     vec![
-        Arc::new(ReadTool::new()),
+        Arc::new(ReadTool::new().with_home(&context.home)),
         Arc::new(BashTool::new(BashOptions {
             group: context.processes,
             shell_path: context.shell_path,
@@ -31,7 +31,7 @@ fn tools(context: ToolContext) -> Vec<Arc<dyn Tool>> {
             env: context.environment,
             temp_dir: context.temp_dir,
         })),
-        Arc::new(EditTool::new(files.clone())),
-        Arc::new(WriteTool::new(files)),
+        Arc::new(EditTool::new(files.clone()).with_home(&context.home)),
+        Arc::new(WriteTool::new(files).with_home(&context.home)),
     ]
 }

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod compose;
 pub mod connection;
 pub mod hub;
+pub mod list_models;
 pub mod logging;
 pub mod serve;
 pub mod transport;

@@ -1,6 +1,6 @@
 //! Diagnostics: to stderr, never to stdout, which belongs to the protocol.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use tracing_subscriber::{EnvFilter, fmt};
 
@@ -9,5 +9,10 @@ use tracing_subscriber::{EnvFilter, fmt};
 pub fn start(filter: Option<&str>) {
     let filter = EnvFilter::try_new(filter.unwrap_or("warn")).unwrap_or_else(|_| EnvFilter::new("warn"));
     // A second call (several daemons in one test process) keeps the first setting.
-    let _ = fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false).try_init();
+    let _ = fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_target(false)
+        .with_ansi(io::stderr().is_terminal())
+        .try_init();
 }

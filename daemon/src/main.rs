@@ -4,7 +4,7 @@ use std::{io::Write, process::ExitCode};
 
 use agentd::{
     cli::{self, Invocation},
-    logging, serve,
+    list_models, logging, serve,
 };
 use agentd_config::Environment;
 
@@ -19,17 +19,28 @@ fn main() -> ExitCode {
     if args.next().is_some_and(|first| first == "guard") {
         return agentd_process::run_guard();
     }
-    let program = std::path::Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let program =
+        std::path::Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let args: Vec<String> =
+        std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     let environment = Environment::from_process();
     logging::start(environment.get("AGENTD_LOG"));
     let cwd = match std::env::current_dir() {
         Ok(cwd) => cwd,
         Err(error) => return fail(&format!("Error: the working directory cannot be used: {error}")),
     };
-    match cli::parse(&program, &args, &cwd, environment) {
+    match cli::parse(&program, &args, &cwd, environment.clone()) {
         Ok(Invocation::Help) => print(cli::HELP),
         Ok(Invocation::Version { bare }) => print(&version(bare)),
+        Ok(Invocation::ListModels { search, compat }) => {
+            match list_models::table(search.as_deref(), &environment, compat, &cwd) {
+                Ok((table, notes)) => {
+                    notes.iter().for_each(|note| agentd::complain(note));
+                    print(&table)
+                }
+                Err(error) => fail(&format!("Error: {error}")),
+            }
+        }
         Ok(Invocation::Stdio(options)) => serve::stdio(*options),
         Err(message) => fail(&message),
     }
@@ -38,7 +49,11 @@ fn main() -> ExitCode {
 /// Under the reference's name only the version of the wire, which some of its clients compare.
 fn version(bare: bool) -> String {
     let wire = agentd_protocol::WIRE_VERSION;
-    if bare { format!("{wire}\n") } else { format!("agentd {} (pi wire {wire})\n", env!("CARGO_PKG_VERSION")) }
+    if bare {
+        format!("{wire}\n")
+    } else {
+        format!("agentd {} (pi wire {wire})\n", env!("CARGO_PKG_VERSION"))
+    }
 }
 
 fn print(text: &str) -> ExitCode {

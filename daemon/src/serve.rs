@@ -56,8 +56,7 @@ async fn run(options: StdioOptions) -> ExitCode {
 async fn start(options: StdioOptions) -> Result<ExitCode, String> {
     let mut signals = Signals::listen().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
     let registry = Arc::new(Registry::new(compose::services()));
-    let opened =
-        registry.open(options.session.clone()).await.map_err(|error| format!("Error: {error}"))?;
+    let opened = registry.open(options.session.clone()).await.map_err(|error| format!("Error: {error}"))?;
     for warning in &opened.warnings {
         complain(&format!("Warning: {warning}"));
     }

@@ -153,3 +153,50 @@ fn a_kill_right_after_message_end_loses_nothing() {
         assert_eq!(text(&last["message"]), "Kept.");
     }
 }
+
+/// Without the process that starts commands, commands still work, and what runs can still be stopped.
+#[test]
+fn a_killed_guard_is_replaced() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    daemon.send(&json!({"id": "long", "type": "bash", "command": "echo $$; sleep 1000"}));
+    let update = daemon.event("bash_execution_update");
+    let shell = update["delta"].as_str().unwrap().trim().parse().expect("a process id");
+    let running = processes::watch(&[shell]);
+    let guards = processes::children(daemon.id());
+    assert_eq!(guards.len(), 1, "one guard starts all commands");
+    let guard = processes::watch(&guards);
+    processes::signal(guards[0].unsigned_abs(), Signal::KILL);
+    guard.assert_gone_within(agentd_e2e::DEADLINE);
+    assert_eq!(daemon.done(json!({"type": "bash", "command": "echo again"}))["output"], "again\n");
+    assert!(running.all_alive());
+    daemon.done(json!({"type": "abort_bash"}));
+    running.assert_gone_within(AFTERLIFE);
+}
+
+/// A full disk ends the run that cannot be stored, with the reason; what was stored is whole, and the daemon lives on.
+#[test]
+fn a_file_that_cannot_grow() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let mut command = home.command("/bin/bash");
+    // In blocks of a kilobyte; the signal would end the process where a full disk gives an error.
+    let script = "trap '' XFSZ; ulimit -f 16; exec \"$AGENTD\" --stdio";
+    command.args(["-c", script]).env("AGENTD", agentd_e2e::binaries::agentd());
+    let mut daemon = Daemon::start_command(command);
+    let mut failure = None;
+    for _ in 0..20 {
+        let events = daemon.prompt(&"w".repeat(2000));
+        let end = events.iter().rev().find(|event| event["type"] == "message_end").expect("a message");
+        if let Some(message) = end["message"]["errorMessage"].as_str() {
+            failure = Some(message.to_owned());
+            break;
+        }
+    }
+    let failure = failure.expect("40 kB do not fit into 16");
+    let file = home.session_files()[0].clone();
+    crate::support::assert_says(&failure, &[&file.display().to_string(), "too large"]);
+    assert_eq!(daemon.done(json!({"type": "get_state"}))["isStreaming"], false);
+    // Every line of the file is whole.
+    assert!(records(&file).len() > 3);
+}

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     io::{BufRead, BufReader, Read, Write},
-    process::{Child, ChildStdin, ExitStatus, Stdio},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread::{self, JoinHandle},
     time::Instant,
@@ -47,11 +47,17 @@ impl Daemon {
 
     /// As [`Daemon::start`], with changes of the command, such as variables.
     #[must_use]
-    pub fn start_with(home: &Home, args: &[&str], change: impl FnOnce(&mut std::process::Command)) -> Self {
+    pub fn start_with(home: &Home, args: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let mut command = home.command(binaries::agentd());
         command.arg("--stdio").args(args);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         change(&mut command);
+        Self::start_command(command)
+    }
+
+    /// Starts a command that becomes `agentd --stdio`.
+    #[must_use]
+    pub fn start_command(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("agentd starts");
         let (sender, output) = channel();
         let stdout = BufReader::new(child.stdout.take().expect("a piped stdout"));

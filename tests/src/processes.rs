@@ -64,3 +64,19 @@ pub fn signal(id: u32, signal: Signal) {
     let pid = i32::try_from(id).ok().and_then(Pid::from_raw).expect("a process id");
     kill_process(pid, signal).unwrap_or_else(|error| panic!("cannot signal process {id}: {error}"));
 }
+
+/// The children of a process.
+#[must_use]
+pub fn children(id: u32) -> Vec<i32> {
+    let parent = |stat: &str| {
+        // The name stands in brackets and may hold anything; state and parent follow it.
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
+    };
+    let processes = std::fs::read_dir("/proc").expect("a list of processes").flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    // A process that ended meanwhile has no file any more.
+    ids.filter(|child| {
+        std::fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| parent(&stat) == Some(id))
+    })
+    .collect()
+}

@@ -59,7 +59,8 @@ impl Reader {
             }
             Line::TooLong => {
                 let limit = agentd_protocol::lines::DEFAULT_MAX_LINE_BYTES;
-                let text = format!("Failed to parse command: the line is longer than the limit of {limit} bytes");
+                let text =
+                    format!("Failed to parse command: the line is longer than the limit of {limit} bytes");
                 let failure = Failure::new(ErrorCode::TooLarge, text)
                     .hint("The line was skipped; send large content through files.");
                 self.fail(None, Some("parse"), failure).await;

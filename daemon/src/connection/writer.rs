@@ -23,7 +23,7 @@ pub(super) enum Out {
 pub(super) async fn write(
     mut feed: FeedReader,
     mut out: mpsc::Receiver<Out>,
-    output: Output,
+    mut output: Output,
 ) -> std::io::Result<()> {
     let (mut reading, mut following) = (true, true);
     let mut batch = Vec::new();
@@ -44,6 +44,8 @@ pub(super) async fn write(
                 None => reading = false,
             },
             more = feed.next(&mut batch), if following => following = more,
+            // Noticed when it happens, not with the next line: there may be none.
+            () = output.broken() => break,
         }
         if !batch.is_empty() && !output.write(std::mem::take(&mut batch)).await {
             break;

@@ -61,8 +61,9 @@ fn read(mut input: impl Read, max_line_bytes: usize, lines: &mpsc::Sender<Line>)
 /// The writing side: finished batches of lines go in.
 pub struct Output {
     batches: mpsc::Sender<Vec<u8>>,
-    failed: oneshot::Receiver<io::Error>,
-    done: oneshot::Receiver<()>,
+    /// How writing ended; it ends by itself only when it fails.
+    ended: oneshot::Receiver<io::Result<()>>,
+    failed: Option<io::Result<()>>,
 }
 
 impl Output {
@@ -72,15 +73,12 @@ impl Output {
     /// When the system refuses another thread.
     pub fn start(output: impl Write + Send + 'static) -> io::Result<Self> {
         let (batches, receiver) = mpsc::channel(WAITING_BATCHES);
-        let (fail, failed) = oneshot::channel();
-        let (finish, done) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
         thread::Builder::new().name("stdout".into()).spawn(move || {
-            if let Err(error) = write(output, receiver) {
-                let _ = fail.send(error);
-            }
-            let _ = finish.send(());
+            // Nobody listens any more only when the daemon ends.
+            let _ = end.send(write(output, receiver));
         })?;
-        Ok(Self { batches, failed, done })
+        Ok(Self { batches, ended, failed: None })
     }
 
     /// Hands over a batch; waits while earlier ones are not written. False when writing has failed.
@@ -88,18 +86,29 @@ impl Output {
         self.batches.send(batch).await.is_ok()
     }
 
+    /// Waits until writing fails. Cancel safe.
+    pub async fn broken(&mut self) {
+        if self.failed.is_none() {
+            self.failed = Some(result(&mut self.ended).await);
+        }
+    }
+
     /// Waits until everything handed over is written.
     ///
     /// # Errors
     /// What made writing fail, a reader that closed the pipe above all.
-    pub async fn finish(mut self) -> io::Result<()> {
-        drop(self.batches);
-        let _ = self.done.await;
-        match self.failed.try_recv() {
-            Ok(error) => Err(error),
-            Err(_) => Ok(()),
+    pub async fn finish(self) -> io::Result<()> {
+        let Self { batches, mut ended, failed } = self;
+        drop(batches);
+        match failed {
+            Some(failed) => failed,
+            None => result(&mut ended).await,
         }
     }
+}
+
+async fn result(ended: &mut oneshot::Receiver<io::Result<()>>) -> io::Result<()> {
+    ended.await.unwrap_or_else(|_| Err(io::Error::other("the writing thread broke down")))
 }
 
 fn write(mut output: impl Write, mut batches: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
@@ -129,8 +138,9 @@ mod tests {
     async fn a_closed_reader_is_reported() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let output = Output::start(writer).unwrap();
+        let mut output = Output::start(writer).unwrap();
         output.write(b"hello\n".to_vec()).await;
+        output.broken().await;
         let error = output.finish().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::BrokenPipe);
     }

@@ -45,6 +45,8 @@ pub(crate) enum End {
     },
     /// Nobody waits for the rest.
     Abandoned(Exit),
+    /// The daemon closed its output before it answered anything.
+    NotStarted,
     /// The daemon closed its output.
     DaemonDied,
 }
@@ -85,7 +87,11 @@ impl Conversation {
 
     /// Without a configured model the demo model answers, and the user is told how to change that.
     async fn choose_model(&mut self, client: &Client, named: bool) -> Result<(), End> {
-        let model = self.or_stopped(client.call::<GetState>(&NoParams {})).await??.model;
+        let state = self.or_stopped(client.call::<GetState>(&NoParams {})).await?;
+        let model = match state {
+            Err(CallError::Ended { .. }) => return Err(End::NotStarted),
+            state => state?.model,
+        };
         if named {
             return Ok(());
         }

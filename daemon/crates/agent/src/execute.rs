@@ -15,7 +15,10 @@ use agentd_protocol::{
 };
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{
+    sync::{Notify, oneshot},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -113,10 +116,10 @@ async fn run_all<H: Host>(
     for call in calls {
         host.emit(start_event(call)?).await?;
         let checked = if cancel.is_cancelled() {
-            Err(Outcome::failure(ABORTED))
+            Err(Box::new(Outcome::failure(ABORTED)))
         } else {
             prepare(setup, call).await.and_then(|prepared| {
-                if cancel.is_cancelled() { Err(Outcome::failure(ABORTED)) } else { Ok(prepared) }
+                if cancel.is_cancelled() { Err(Box::new(Outcome::failure(ABORTED))) } else { Ok(prepared) }
             })
         };
         match checked {
@@ -126,7 +129,7 @@ async fn run_all<H: Host>(
             }
             Err(outcome) => {
                 host.emit(end_event(call, &outcome)).await?;
-                outcomes.push(Some(outcome));
+                outcomes.push(Some(*outcome));
             }
         }
     }
@@ -137,24 +140,28 @@ async fn run_all<H: Host>(
 }
 
 /// Finds the tool, mends and checks the arguments, asks the hook.
-async fn prepare(setup: &Setup, call: &ToolCall) -> Result<Prepared, Outcome> {
+async fn prepare(setup: &Setup, call: &ToolCall) -> Result<Prepared, Box<Outcome>> {
     let Some(found) = setup.tools.get(&call.name) else {
-        return Err(Outcome::failure(format!("Tool {} not found", call.name)));
+        return Err(refused(format!("Tool {} not found", call.name)));
     };
     if let Some(error) = &call.arguments_error {
-        return Err(Outcome::failure(format!("Invalid arguments for tool \"{}\": {error}", call.name)));
+        return Err(refused(format!("Invalid arguments for tool \"{}\": {error}", call.name)));
     }
     let arguments = found.tool.prepare(call.arguments.clone());
-    let arguments = found.arguments.check(&call.name, arguments).map_err(Outcome::failure)?;
-    match setup.hooks.before(call, &arguments).await.map_err(Outcome::failure)? {
+    let arguments = found.arguments.check(&call.name, arguments).map_err(refused)?;
+    match setup.hooks.before(call, &arguments).await.map_err(refused)? {
         Verdict::Run => Ok(Prepared { tool: Arc::clone(&found.tool), arguments }),
         Verdict::Block { reason, terminate } => {
             let reason = reason.unwrap_or_else(|| "Tool execution was blocked".to_owned());
-            let mut outcome = Outcome::failure(reason);
+            let mut outcome = refused(reason);
             outcome.result.terminate = terminate.then_some(true);
             Err(outcome)
         }
     }
+}
+
+fn refused(message: String) -> Box<Outcome> {
+    Box::new(Outcome::failure(message))
 }
 
 /// The calls of a batch that run, side by side.
@@ -201,6 +208,9 @@ impl Running {
         let news = Arc::new(News::default());
         let cancel = cancel.child_token();
         let mut tasks = JoinSet::new();
+        // A tool may take its place in a queue when it is called: calls are made in their order, whatever thread each
+        // runs on. Each call waits for the one before it to be made (or to be gone).
+        let mut before: Option<oneshot::Receiver<()>> = None;
         for (index, prepared) in ready {
             let news = Arc::clone(&news);
             let invocation = Invocation {
@@ -214,7 +224,14 @@ impl Running {
             };
             let call = calls[index].clone();
             let hooks = Arc::clone(&setup.hooks);
-            tasks.spawn(async move { (index, invoke(&*prepared.tool, &*hooks, &call, invocation).await) });
+            let (made, after) = oneshot::channel();
+            let previous = before.replace(after);
+            tasks.spawn(async move {
+                if let Some(previous) = previous {
+                    let _ = previous.await;
+                }
+                (index, invoke(&*prepared.tool, &*hooks, &call, invocation, made).await)
+            });
         }
         Self { tasks, cancel, news }
     }
@@ -271,9 +288,21 @@ impl Running {
 }
 
 /// Runs one call to its end; a panic becomes a failure like any other.
-async fn invoke(tool: &dyn Tool, hooks: &dyn Hooks, call: &ToolCall, invocation: Invocation) -> Outcome {
+async fn invoke(
+    tool: &dyn Tool,
+    hooks: &dyn Hooks,
+    call: &ToolCall,
+    invocation: Invocation,
+    made: oneshot::Sender<()>,
+) -> Outcome {
     let started = Instant::now();
-    let executed = AssertUnwindSafe(tool.execute(invocation)).catch_unwind().await;
+    let execution = async {
+        let work = tool.execute(invocation);
+        // Nobody waits behind the last call.
+        let _ = made.send(());
+        work.await
+    };
+    let executed = AssertUnwindSafe(execution).catch_unwind().await;
     let duration_ms = Some(rounded_ms(started.elapsed()));
     let (result, failed) = match executed {
         Ok(Ok(result)) => {

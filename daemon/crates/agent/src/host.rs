@@ -26,10 +26,8 @@ pub trait Host: Send {
     ///
     /// # Errors
     /// Fails when the session is gone.
-    fn next_queued(
-        &mut self,
-        kind: QueueKind,
-    ) -> impl Future<Output = Result<Vec<Queued>, HostError>> + Send;
+    fn next_queued(&mut self, kind: QueueKind)
+    -> impl Future<Output = Result<Vec<Queued>, HostError>> + Send;
 
     /// Takes a message out of its queue, and says so to the listeners; false when it no longer waits there.
     ///
@@ -96,4 +94,3 @@ pub enum SetupError {
     #[error(transparent)]
     Host(#[from] HostError),
 }
-

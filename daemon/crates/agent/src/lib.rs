@@ -1,7 +1,7 @@
 //! The agent loop: turns, tools, steering. No disk, no network, no sessions: its host supplies them.
 //!
 //! A *run* goes from `agent_start` to `agent_end`. It is made of *turns*: one answer of the model and the results of its
-//! tool calls. [`run`] drives the turns, [`queue`] holds what waits to be said in between, [`ToolSet`] what can be
+//! tool calls. [`run()`] drives the turns, [`queue`] holds what waits to be said in between, [`ToolSet`] what can be
 //! called, and [`Host`] is everything that the loop does not do itself.
 
 mod arguments;

@@ -49,7 +49,8 @@ pub async fn run<H: Host>(
         run.add(message).await?;
     }
     // A run that begins with queued messages does not look into the queue again before its first answer.
-    let steering = if start.queued.is_empty() { run.next_queued(QueueKind::Steering).await? } else { start.queued };
+    let steering =
+        if start.queued.is_empty() { run.next_queued(QueueKind::Steering).await? } else { start.queued };
     run.turns(steering).await?;
     let Run { host, messages, last, .. } = run;
     host.emit(AgentEnd { messages, will_retry: false }.into()).await?;

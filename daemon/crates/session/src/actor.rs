@@ -157,10 +157,7 @@ impl Actor {
 
     /// Stores a message; then says so.
     async fn store(&mut self, message: Json<TranscriptMessage>, event: Bytes) -> Result<(), HostError> {
-        self.journal
-            .append_told(message)
-            .await
-            .map_err(|error| HostError::NotStored(error.to_string()))?;
+        self.journal.append_told(message).await.map_err(|error| HostError::NotStored(error.to_string()))?;
         self.feed.publish([event]);
         Ok(())
     }

@@ -35,7 +35,8 @@ impl Chooser {
 
     /// The level that the scope pins for a model.
     pub(crate) fn pinned(&self, model: &Model) -> Option<ThinkingLevel> {
-        let same = |scoped: &&ScopedModel| scoped.model.provider == model.provider && scoped.model.id == model.id;
+        let same =
+            |scoped: &&ScopedModel| scoped.model.provider == model.provider && scoped.model.id == model.id;
         self.scope.iter().find(same)?.level
     }
 

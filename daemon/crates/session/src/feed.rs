@@ -183,7 +183,8 @@ mod tests {
 
     async fn next(reader: &Reader) -> Option<String> {
         let mut out = Vec::new();
-        let more = timeout(Duration::from_secs(30), reader.next(&mut out)).await.expect("a reader that is woken");
+        let more =
+            timeout(Duration::from_secs(30), reader.next(&mut out)).await.expect("a reader that is woken");
         more.then(|| String::from_utf8(out).unwrap())
     }
 

@@ -35,7 +35,13 @@ impl Journal {
     pub(crate) fn new(session: OpenSession) -> Self {
         let OpenSession { tree, writer, .. } = session;
         let file = writer.path().map(Path::to_owned);
-        Self { context: Context::new(&tree), tree, stats: StatsCounter::default(), writer: Arc::new(Mutex::new(writer)), file }
+        Self {
+            context: Context::new(&tree),
+            tree,
+            stats: StatsCounter::default(),
+            writer: Arc::new(Mutex::new(writer)),
+            file,
+        }
     }
 
     /// The session file, which appears with the first run.
@@ -63,7 +69,9 @@ impl Journal {
     /// The text of the last answer that has any.
     pub(crate) fn last_text(&self) -> LastText {
         let text = self.messages().iter().rev().find_map(|message| match message.get()? {
-            Message::Assistant(answer) => Some(answer.text().trim().to_owned()).filter(|text| !text.is_empty()),
+            Message::Assistant(answer) => {
+                Some(answer.text().trim().to_owned()).filter(|text| !text.is_empty())
+            }
             _ => None,
         });
         LastText { text }

@@ -233,10 +233,10 @@ fn prepare(services: &Arc<Services>, options: &SessionOptions) -> Result<Prepare
         shell_command_prefix: settings.shell_command_prefix.clone(),
         environment: child_environment.clone(),
         temp_dir: temp_dir.clone(),
+        home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
     });
     let active = tools.into_iter().filter(|tool| options.tools.is_active(&tool.spec().name, &defaults));
-    let modes =
-        (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
+    let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
     let shared = Shared {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
@@ -281,10 +281,8 @@ fn open_session(
         ..StoreOptions::default()
     });
     let cwd = options.cwd.display().to_string();
-    let new = |id: Option<&str>| NewSession {
-        id: id.map(str::to_owned),
-        ..NewSession::new(cwd.clone(), now_ms())
-    };
+    let new =
+        |id: Option<&str>| NewSession { id: id.map(str::to_owned), ..NewSession::new(cwd.clone(), now_ms()) };
     if let Target::Ephemeral(id) = &options.target {
         return Ok((store.in_memory(new(id.as_deref()))?, false));
     }

@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(active(None, &[]), ["read", "bash", "edit", "write"]);
         assert_eq!(active(Some(&["read", "grep"]), &[]), ["read", "grep"]);
         assert_eq!(active(Some(&["+grep", "-write"]), &[]), ["read", "bash", "edit", "grep"]);
-        assert_eq!(active(Some(&["*r*e*"]), &["re*"]), ["write"]);
+        assert_eq!(active(Some(&["*r*e*"]), &["re*"]), ["write", "grep"]);
         assert_eq!(active(Some(&["*"]), &["b*h"]), ["read", "edit", "write", "grep"]);
         assert_eq!(default_tools(Some(&["+grep".into(), "-bash".into()])), ["read", "edit", "write", "grep"]);
         assert_eq!(default_tools(Some(&["ls".into()])), ["ls"]);

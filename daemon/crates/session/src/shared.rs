@@ -47,6 +47,8 @@ pub struct ToolContext {
     pub environment: Vec<(OsString, OsString)>,
     /// Where long outputs go.
     pub temp_dir: PathBuf,
+    /// What `~` means; the root folder where the session's environment does not say.
+    pub home: PathBuf,
 }
 
 /// One session's surroundings.
@@ -137,13 +139,10 @@ impl Shared {
     }
 
     /// Looks at the models that can be used, on a blocking thread: keys may be looked up in files.
-    pub(crate) async fn with_offer<T: Send + 'static>(
+    pub(crate) async fn with_offer<T: Default + Send + 'static>(
         self: &Arc<Self>,
         look: impl FnOnce(&Offer<'_>) -> T + Send + 'static,
-    ) -> T
-    where
-        T: Default,
-    {
+    ) -> T {
         let shared = Arc::clone(self);
         let looked = tokio::task::spawn_blocking(move || {
             let apis: Vec<&str> = shared.services.providers.apis().collect();
@@ -155,14 +154,20 @@ impl Shared {
     }
 
     /// Saves a choice in the user's settings.
-    pub(crate) async fn save_setting<T: Serialize>(&self, key: &'static str, value: &T) -> Result<(), Failure> {
+    pub(crate) async fn save_setting<T: Serialize>(
+        &self,
+        key: &'static str,
+        value: &T,
+    ) -> Result<(), Failure> {
         let failed = |error: String| Failure::new(ErrorCode::Io, error);
         let value = serde_json::to_value(value).map_err(|error| failed(error.to_string()))?;
         let agent_dir = self.agent_dir.clone();
-        tokio::task::spawn_blocking(move || save(&agent_dir, &[SettingChange { path: &[key], value: &value }]))
-            .await
-            .map_err(|error| failed(error.to_string()))?
-            .map_err(|error| failed(error.to_string()))
+        tokio::task::spawn_blocking(move || {
+            save(&agent_dir, &[SettingChange { path: &[key], value: &value }])
+        })
+        .await
+        .map_err(|error| failed(error.to_string()))?
+        .map_err(|error| failed(error.to_string()))
     }
 
     /// The variables that tell child processes of tools where they are.
@@ -215,16 +220,24 @@ mod tests {
     #[test]
     fn children_see_where_they_are_and_nothing_stale() {
         let mut environment = Environment::default();
-        for (name, value) in [("PATH", "/usr/bin"), ("PI_SESSION_ID", "old"), ("HOME", "/h"), ("PI_OFFLINE", "1")] {
+        for (name, value) in
+            [("PATH", "/usr/bin"), ("PI_SESSION_ID", "old"), ("HOME", "/h"), ("PI_OFFLINE", "1")]
+        {
             environment.set(name, value);
         }
         let children = child_environment(&environment, Path::new("/a"), false);
         let get = |name: &str| {
-            children.iter().find(|(key, _)| key == name).map(|(_, value)| value.to_string_lossy().into_owned())
+            children
+                .iter()
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| value.to_string_lossy().into_owned())
         };
         assert_eq!(get("PATH").as_deref(), Some("/a/bin:/usr/bin"));
         assert_eq!(get("PI_SESSION_ID"), None);
         assert_eq!(get("PI_OFFLINE").as_deref(), Some("1"));
-        assert_eq!((get("AI_AGENT").as_deref(), get("PI_CODING_AGENT").as_deref()), (Some("agentd"), Some("true")));
+        assert_eq!(
+            (get("AI_AGENT").as_deref(), get("PI_CODING_AGENT").as_deref()),
+            (Some("agentd"), Some("true"))
+        );
     }
 }

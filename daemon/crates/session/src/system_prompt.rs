@@ -113,10 +113,10 @@ pub(crate) fn update(
     for name in declared.0.keys().filter(|name| !wanted.0.contains_key(*name)) {
         sections.insert(name.clone(), Value::Null);
     }
-    let changed =
-        |tool: &ToolSpec, others: &[ToolSpec]| !others.iter().any(|other| other.name == tool.name && other == tool);
-    let added: Vec<ToolSpec> =
-        wanted.1.iter().filter(|tool| changed(tool, declared.1)).cloned().collect();
+    let changed = |tool: &ToolSpec, others: &[ToolSpec]| {
+        !others.iter().any(|other| other.name == tool.name && other == tool)
+    };
+    let added: Vec<ToolSpec> = wanted.1.iter().filter(|tool| changed(tool, declared.1)).cloned().collect();
     let removed: Vec<ToolName> = declared
         .1
         .iter()

@@ -73,7 +73,11 @@ impl Actor {
         self.tell_idle();
     }
 
-    async fn record_bash(&mut self, params: BashParams, result: CleanedOutput) -> Result<BashOutput, Failure> {
+    async fn record_bash(
+        &mut self,
+        params: BashParams,
+        result: CleanedOutput,
+    ) -> Result<BashOutput, Failure> {
         let cancelled = result.outcome.stopped == Some(Stopped::Aborted);
         let exit_code = result.outcome.exit.map(|exit| exit.code).filter(|_| !cancelled);
         let output = BashOutput {

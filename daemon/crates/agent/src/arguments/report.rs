@@ -12,7 +12,7 @@ use serde_json::Value;
 /// How many misfits are told one by one. An array of a thousand bad items teaches no more than the first few.
 const MAX_MISFITS: usize = 50;
 
-/// The text for arguments that do not fit; its frame is what clients of the reference know (tools.md §1).
+/// The text for arguments that do not fit; its frame is what clients and models know.
 pub(super) fn failure(tool_name: &str, validator: &Validator, mended: &Value, received: &Value) -> String {
     let mut text = format!("Validation failed for tool \"{tool_name}\":\n");
     let mut errors = validator.iter_errors(mended);

@@ -214,7 +214,7 @@ proptest! {
         }});
         let arguments: Map<String, Value> = [(name, value)].into_iter().collect();
         let compiled = ArgumentSchema::new(&schema);
-        match compiled.check("t", arguments.clone()) {
+        match compiled.check("t", arguments) {
             Ok(mended) => prop_assert!(jsonschema::is_valid(&schema, &mended)),
             Err(text) => prop_assert!(text.starts_with("Validation failed for tool \"t\":\n  - "), "{text}"),
         }

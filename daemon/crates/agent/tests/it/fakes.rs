@@ -95,6 +95,9 @@ fn call_blocks(calls: &[(&str, Value)]) -> Vec<Delta> {
     calls.iter().enumerate().flat_map(block).collect()
 }
 
+/// What happens in the middle of a run.
+pub(crate) type Interruption = Box<dyn FnMut(&mut Queues) + Send>;
+
 /// Records what the loop says, in short words.
 pub(crate) struct Recorder {
     pub(crate) log: Vec<String>,
@@ -107,7 +110,7 @@ pub(crate) struct Recorder {
     pub(crate) sequential: bool,
     pub(crate) refuse: Option<&'static str>,
     /// Runs at the event whose word is given.
-    pub(crate) at: Option<(&'static str, Box<dyn FnMut(&mut Queues) + Send>)>,
+    pub(crate) at: Option<(&'static str, Interruption)>,
     /// Storing fails for the message with this role.
     pub(crate) broken_role: Option<&'static str>,
 }
@@ -244,7 +247,7 @@ pub(crate) struct FakeTool {
 }
 
 impl FakeTool {
-    pub(crate) fn new(
+    pub(crate) fn parallel(
         name: &str,
         action: impl Fn(Invocation) -> ToolFuture<'static> + Send + Sync + 'static,
     ) -> Arc<dyn Tool> {

@@ -12,7 +12,9 @@ use tokio_util::sync::CancellationToken;
 use crate::fakes::{Answer, FakeTool, Recorder};
 
 fn echo() -> std::sync::Arc<dyn agentd_agent::Tool> {
-    FakeTool::new("echo", |call| Box::pin(async move { Ok(ToolResult::text(call.arguments["n"].to_string())) }))
+    FakeTool::parallel("echo", |call| {
+        Box::pin(async move { Ok(ToolResult::text(call.arguments["n"].to_string())) })
+    })
 }
 
 #[tokio::test]
@@ -22,8 +24,14 @@ async fn a_plain_answer() {
     assert_eq!(
         host.words(),
         [
-            "agent_start", "turn_start", "start user:hello", "end user:hello", "start assistant",
-            "end assistant:Stop", "turn_end", "agent_end 2",
+            "agent_start",
+            "turn_start",
+            "start user:hello",
+            "end user:hello",
+            "start assistant",
+            "end assistant:Stop",
+            "turn_end",
+            "agent_end 2",
         ]
     );
     assert_eq!(ended.last.unwrap().text(), "Hi");
@@ -40,8 +48,16 @@ async fn tool_calls_go_back_to_the_model_in_order() {
     assert_eq!(
         words[words.len() - 10..],
         [
-            "start result:0:1", "end result:0:1", "start result:1:2", "end result:1:2", "turn_end", "turn_start",
-            "start assistant", "end assistant:Stop", "turn_end", "agent_end 5",
+            "start result:0:1",
+            "end result:0:1",
+            "start result:1:2",
+            "end result:1:2",
+            "turn_end",
+            "turn_start",
+            "start assistant",
+            "end assistant:Stop",
+            "turn_end",
+            "agent_end 5",
         ]
     );
     assert_eq!(host.model.requests.lock().unwrap()[1].messages.len(), 4);
@@ -50,8 +66,7 @@ async fn tool_calls_go_back_to_the_model_in_order() {
 #[tokio::test]
 async fn steering_comes_between_turns_and_follow_ups_at_the_end() {
     let call = |n| vec![("echo", json!({"n": n}))];
-    let answers =
-        vec![Answer::Calls(call(1)), Answer::Calls(call(2)), Answer::Text("a"), Answer::Text("b")];
+    let answers = vec![Answer::Calls(call(1)), Answer::Calls(call(2)), Answer::Text("a"), Answer::Text("b")];
     let mut host = Recorder::new(answers, vec![echo()]);
     host.at = Some((
         "tool start 0",
@@ -66,13 +81,23 @@ async fn steering_comes_between_turns_and_follow_ups_at_the_end() {
     let said: Vec<&str> = host
         .words()
         .into_iter()
-        .filter(|word| word.starts_with("start user") || word.starts_with("end assistant") || *word == "turn_start")
+        .filter(|word| {
+            word.starts_with("start user") || word.starts_with("end assistant") || *word == "turn_start"
+        })
         .collect();
     assert_eq!(
         said,
         [
-            "turn_start", "start user:go", "end assistant:ToolUse", "turn_start", "start user:left",
-            "end assistant:ToolUse", "turn_start", "end assistant:Stop", "turn_start", "start user:later",
+            "turn_start",
+            "start user:go",
+            "end assistant:ToolUse",
+            "turn_start",
+            "start user:left",
+            "end assistant:ToolUse",
+            "turn_start",
+            "end assistant:Stop",
+            "turn_start",
+            "start user:later",
             "end assistant:Stop",
         ]
     );
@@ -118,7 +143,7 @@ async fn an_abort_while_streaming_keeps_the_text_and_the_queue() {
 async fn an_abort_in_tools_answers_every_call_and_ends_with_an_aborted_answer() {
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
-    let slow = FakeTool::new("slow", move |call| {
+    let slow = FakeTool::parallel("slow", move |call| {
         stop.cancel();
         Box::pin(async move {
             call.cancel.cancelled().await;
@@ -157,13 +182,12 @@ async fn a_model_that_cannot_be_asked_is_a_failed_answer() {
     let ended = host.prompt("go", &CancellationToken::new()).await.unwrap();
     let last = ended.last.unwrap();
     assert_eq!(last.error_message.as_deref(), Some("No API key for provider: p"));
-    assert_eq!(
-        host.words()[4..],
-        ["start assistant", "end assistant:Error", "turn_end", "agent_end 2"]
-    );
+    assert_eq!(host.words()[4..], ["start assistant", "end assistant:Error", "turn_end", "agent_end 2"]);
     // The first sight of a failed answer is the whole of it.
     let Event::MessageStart(start) = &host.events[4] else { panic!("{:?}", host.events[4]) };
-    assert!(matches!(start.message.get(), Some(Message::Assistant(answer)) if answer.stop_reason == StopReason::Error));
+    assert!(
+        matches!(start.message.get(), Some(Message::Assistant(answer)) if answer.stop_reason == StopReason::Error)
+    );
 }
 
 #[tokio::test]

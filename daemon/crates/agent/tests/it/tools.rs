@@ -72,7 +72,7 @@ async fn one_sequential_tool_makes_the_batch_sequential() {
 
 #[tokio::test]
 async fn news_comes_before_the_end_and_is_bounded() {
-    let chatty = FakeTool::new("chatty", |call| {
+    let chatty = FakeTool::parallel("chatty", |call| {
         Box::pin(async move {
             for n in 0..1000 {
                 call.progress.report(ToolResult::text(n.to_string()));
@@ -94,12 +94,16 @@ async fn news_comes_before_the_end_and_is_bounded() {
 
 #[tokio::test]
 async fn slips_become_results() {
-    let panics = FakeTool::new("panics", |_| Box::pin(async { panic!("bug in a tool") }));
+    let panics = FakeTool::parallel("panics", |_| Box::pin(async { panic!("bug in a tool") }));
     let calls = vec![("panics", json!({"n": 1})), ("panics", json!({"n": {}})), ("unknown", json!({}))];
     let host = run(vec![panics], calls, &[Answer::Text("x")]).await;
     let words = about_tools(&host);
     assert!(words.contains(&"end result:0:The tool panics failed unexpectedly."));
-    assert!(words.iter().any(|word| word.starts_with("end result:1:Validation failed for tool \"panics\":\n  - n: ")));
+    assert!(
+        words
+            .iter()
+            .any(|word| word.starts_with("end result:1:Validation failed for tool \"panics\":\n  - n: "))
+    );
     assert!(words.contains(&"end result:2:Tool unknown not found"));
 }
 
@@ -129,7 +133,7 @@ impl Hooks for Guard {
 
 #[tokio::test]
 async fn hooks_block_and_change_calls() {
-    let echo = FakeTool::new("echo", |_| Box::pin(async { Ok(ToolResult::text("ran")) }));
+    let echo = FakeTool::parallel("echo", |_| Box::pin(async { Ok(ToolResult::text("ran")) }));
     let calls = |numbers: &[i64]| numbers.iter().map(|n| ("echo", json!({"n": n}))).collect::<Vec<_>>();
     let mut host =
         Recorder::new(vec![Answer::Calls(calls(&[1, 2, 3])), Answer::Text("x")], vec![Arc::clone(&echo)]);
@@ -146,4 +150,17 @@ async fn hooks_block_and_change_calls() {
     host.hooks = Arc::new(Guard);
     host.prompt("go", &CancellationToken::new()).await.unwrap();
     assert_eq!(host.words().last(), Some(&"agent_end 4"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn parallel_calls_are_made_in_the_order_of_the_model() {
+    let made = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let note = Arc::clone(&made);
+    let tool = FakeTool::parallel("note", move |call| {
+        note.lock().unwrap().push(call.arguments["n"].as_i64().unwrap());
+        Box::pin(async { Ok(ToolResult::text("ok")) })
+    });
+    let calls = (0..50).map(|n| ("note", json!({"n": n}))).collect();
+    run(vec![tool], calls, &[Answer::Text("x")]).await;
+    assert_eq!(*made.lock().unwrap(), (0..50).collect::<Vec<i64>>());
 }

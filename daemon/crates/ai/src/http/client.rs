@@ -1,6 +1,6 @@
 //! The HTTP clients, made on first use.
 
-use std::{net::IpAddr, sync::OnceLock, time::Duration};
+use std::{error::Error as _, net::IpAddr, sync::OnceLock, time::Duration};
 
 use reqwest::{Client, Url, redirect::Policy};
 
@@ -24,8 +24,21 @@ pub(crate) struct HttpClients {
 
 /// The HTTP client could not be made.
 #[derive(Debug, thiserror::Error)]
-#[error("the HTTP client cannot start: {0}")]
+#[error(
+    "The HTTP client cannot start: {}. For https, this machine needs root certificates (the package ca-certificates, or a \
+     file named in SSL_CERT_FILE).",
+    deepest_cause(.0)
+)]
 pub(crate) struct ClientError(#[from] reqwest::Error);
+
+/// The innermost cause of a network error: the outer layers only say that something failed, and may hold addresses.
+pub(crate) fn deepest_cause(error: &reqwest::Error) -> String {
+    let mut deepest = error.source();
+    while let Some(cause) = deepest.and_then(std::error::Error::source) {
+        deepest = Some(cause);
+    }
+    deepest.map_or_else(|| "the request failed".to_owned(), ToString::to_string)
+}
 
 impl HttpClients {
     /// The client for `url`.

@@ -1,6 +1,6 @@
 //! One request and its answer: idle limit, abort, size limits, and failures in words.
 
-use std::{error::Error as _, fmt, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     failure::{Evidence, Failure, FailureKind, classify, classify_message},
-    http::{ErrorBody, HttpClients, Redactor, error_body::describe_error},
+    http::{ErrorBody, HttpClients, Redactor, client::deepest_cause, error_body::describe_error},
 };
 
 /// What one answer may have in all, in bytes.
@@ -184,7 +184,7 @@ impl Server {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        let cause = Cause(error);
+        let cause = deepest_cause(error);
         let message = if error.is_connect() && error.is_timeout() {
             format!("Cannot connect to {}: the connection timed out.", self.url)
         } else if error.is_connect() {
@@ -198,22 +198,28 @@ impl Server {
                 format!("Connection lost before {} answered: {cause}.", self.host),
             );
         };
-        let text = cause.to_string();
-        let kind = if text.contains("certificate") || text.contains("UnknownIssuer") {
-            FailureKind::Fatal
+        let untrusted = cause.contains("certificate");
+        let (kind, hint) = if untrusted {
+            let hint = " The server's certificate is not trusted here: if it should be, name a file with the certificate \
+                        of its authority in the environment variable SSL_CERT_FILE."
+                .to_owned();
+            (FailureKind::Fatal, hint)
         } else {
-            FailureKind::Retryable
+            let provider = &self.provider;
+            let hint = format!(
+                " Check that the server is running and that the baseUrl of provider \"{provider}\" is right."
+            );
+            (FailureKind::Retryable, hint)
         };
-        let hint = format!(
-            " Check that the server is running and that the baseUrl of provider \"{}\" is right.",
-            self.provider
-        );
         self.failure(kind, message + &hint)
     }
 
     fn lost(&self, error: &reqwest::Error) -> Failure {
-        let message =
-            format!("Connection lost in the middle of the answer of {}: {}.", self.host, Cause(error));
+        let message = format!(
+            "Connection lost in the middle of the answer of {}: {}.",
+            self.host,
+            deepest_cause(error)
+        );
         let kind = match classify_message(&self.provider, &message) {
             FailureKind::Fatal => FailureKind::Fatal,
             _ => FailureKind::Retryable,
@@ -251,22 +257,5 @@ async fn wait<T>(
         biased;
         () = cancel.cancelled() => Err(Failure::aborted()),
         done = limited => done,
-    }
-}
-
-/// The causes of a network error, outermost first, without the address (which may hold secrets).
-struct Cause<'a>(&'a reqwest::Error);
-
-impl fmt::Display for Cause<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The outer layers only say that sending failed; the deepest cause is the one to act on.
-        let mut deepest: &dyn std::error::Error = match self.0.source() {
-            Some(source) => source,
-            None => return f.write_str("the request failed"),
-        };
-        while let Some(source) = deepest.source() {
-            deepest = source;
-        }
-        write!(f, "{deepest}")
     }
 }

@@ -109,7 +109,7 @@ impl Guard {
         // Takes in what a killed scope leaves behind.
         set_child_subreaper(Some(getpid()))?;
         // Without it the guard is larger and works as well.
-        let _ = sys::release_code();
+        let _ = sys::release_mirrors();
         Ok(Self { control, signals: sys::child_signals()?, scopes: HashSet::new() })
     }
 

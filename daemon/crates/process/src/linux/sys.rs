@@ -7,6 +7,7 @@
 use std::{
     io,
     mem::MaybeUninit,
+    ops::Range,
     os::{
         fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
         unix::process::CommandExt,
@@ -92,29 +93,41 @@ pub(super) fn close_inherited() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives back the memory that holds the program's own code, all of it: what is needed again comes back from the file.
+/// Gives back the memory that only mirrors files: the program's own code and constants. What is needed again comes back
+/// from the file.
 ///
-/// Starting a program touches far more of its code than waiting for requests does.
-pub(super) fn release_code() -> io::Result<()> {
-    for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let (Some(range), Some("r-xp"), Some(path)) = (fields.next(), fields.next(), fields.nth(3)) else {
-            continue;
-        };
-        let bound = |text: &str| usize::from_str_radix(text, 16).ok();
-        let Some((Some(start), Some(end))) =
-            range.split_once('-').map(|(start, end)| (bound(start), bound(end)))
-        else {
-            continue;
-        };
-        if path.starts_with('/') {
-            // SAFETY: this is a whole mapping of a file that can be read and executed and never was written to (code
-            // has no relocations), so dropping its pages changes nothing: the next access reads them from the file.
-            // Of a mapping that was written to this would lose the changes; those are `rw-p`, or `r--p` once sealed.
-            unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
-        }
+/// Starting a program touches far more of it, above all the list of its relocations, than waiting for requests does.
+pub(super) fn release_mirrors() -> io::Result<()> {
+    for mirror in mirrors(&std::fs::read_to_string("/proc/self/smaps")?) {
+        // SAFETY: this is a whole mapping of a file that this process cannot write to and of which it has no changed
+        // page (relocated data, sealed read-only later, counts as anonymous). So dropping the pages changes nothing:
+        // the next access reads the same bytes from the file.
+        unsafe { libc::madvise(mirror.start as *mut libc::c_void, mirror.len(), libc::MADV_DONTNEED) };
     }
     Ok(())
+}
+
+/// The mappings in `smaps` that hold nothing but what their file holds.
+fn mirrors(smaps: &str) -> Vec<Range<usize>> {
+    let mut mirrors = Vec::new();
+    for line in smaps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(first), Some(second)) = (words.next(), words.next()) else { continue };
+        if !first.ends_with(':') {
+            // A mapping: its range, its permissions, and as the last of four more its file.
+            let bound = |text: &str| usize::from_str_radix(text, 16).ok();
+            let range = first.split_once('-').and_then(|(start, end)| Some(bound(start)?..bound(end)?));
+            let file = words.nth(3).is_some_and(|path| path.starts_with('/'));
+            let constant = file && matches!(second, "r--p" | "r-xp");
+            mirrors.push(range.filter(|_| constant));
+        } else if matches!(first, "Anonymous:" | "Swap:")
+            && second != "0"
+            && let Some(last) = mirrors.last_mut()
+        {
+            *last = None;
+        }
+    }
+    mirrors.into_iter().flatten().collect()
 }
 
 /// Makes `fd` the standard input.
@@ -138,4 +151,38 @@ pub(super) fn detach_on_start(command: &mut Command) {
 
 fn check(outcome: i32) -> io::Result<i32> {
     if outcome == -1 { Err(io::Error::last_os_error()) } else { Ok(outcome) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_mirrors_a_file_is_given_back() {
+        let smaps = "\
+1000-3000 r--p 00000000 fe:00 123                        /usr/bin/a
+Size:                  8 kB
+Anonymous:             0 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me
+3000-5000 r-xp 00002000 fe:00 123                        /usr/bin/a
+Anonymous:             0 kB
+Swap:                  0 kB
+5000-6000 r--p 00004000 fe:00 123                        /usr/bin/a
+Anonymous:             4 kB
+Swap:                  0 kB
+6000-7000 r--p 00004000 fe:00 123                        /usr/bin/a
+Anonymous:             0 kB
+Swap:                  4 kB
+7000-8000 rw-p 00005000 fe:00 123                        /usr/bin/a
+Anonymous:             0 kB
+8000-9000 rw-p 00000000 00:00 0                          [heap]
+Anonymous:             0 kB
+9000-a000 r--p 00000000 00:00 0
+Anonymous:             0 kB
+a000-b000 r-xp 00000000 00:00 0                          [vdso]
+Anonymous:             0 kB
+";
+        assert_eq!(mirrors(smaps), [0x1000..0x3000, 0x3000..0x5000]);
+    }
 }

@@ -26,11 +26,7 @@ pub(crate) struct RunHost {
 }
 
 impl RunHost {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        steps: mpsc::Sender<Step>,
-        cancel: CancellationToken,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, steps: mpsc::Sender<Step>, cancel: CancellationToken) -> Self {
         Self { shared, steps, cancel }
     }
 

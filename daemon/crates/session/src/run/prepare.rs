@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use agentd_agent::{Start, user_message};
 use agentd_ai::{SystemState, replay};
-use agentd_config::resources::{
-    appended_prompt_file, context_files, system_prompt_file, text_or_file,
-};
+use agentd_config::resources::{appended_prompt_file, context_files, system_prompt_file, text_or_file};
 use agentd_protocol::{
     Json,
     error::{ErrorCode, Failure},
@@ -36,8 +34,8 @@ pub(super) async fn prepare(host: &RunHost, prompt: Prompt) -> Result<Start, Fai
             .await
             .map_err(|error| internal(error.to_string()))??
     };
-    let prompt = user_message(prompt.text, prompt.images, now_ms())
-        .map_err(|error| internal(error.to_string()))?;
+    let prompt =
+        user_message(prompt.text, prompt.images, now_ms()).map_err(|error| internal(error.to_string()))?;
     Ok(Start { messages: system.into_iter().chain([prompt]).collect(), queued: Vec::new() })
 }
 

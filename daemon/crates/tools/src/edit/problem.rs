@@ -1,4 +1,4 @@
-//! Why edits cannot be made, in the words that clients and models know (tools.md §4).
+//! Why edits cannot be made, in the words that clients and models know.
 
 /// What is wrong with the edits of one call. Edits are told by their places in the call, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::{Credentials, Secret};
+use crate::{Credentials, Secret, failure::classify_message};
 
 const KEY: &str = "sk-secret-0123456789";
 
@@ -85,7 +85,11 @@ async fn all(request: Request) -> Vec<Delta> {
 
 async fn failure(request: Request) -> Failure {
     match all(request).await.pop() {
-        Some(Delta::Failed { failure, .. }) => failure,
+        Some(Delta::Failed { failure, .. }) => {
+            // A session file keeps only the message: it has to say the same.
+            assert_eq!(classify_message("p", &failure.message), failure.kind, "{failure}");
+            failure
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -1,0 +1,100 @@
+//! `agentd --list-models [search]`: the models that prompts can go to.
+
+use std::path::Path;
+
+use agentd_auth::{Auth, AuthSources, CommandCache};
+use agentd_config::{
+    AgentDir, Environment, NoAgentDir,
+    models::{ModelRegistry, Offer},
+};
+use agentd_protocol::model::Model;
+
+/// The table of models whose `provider/id` or name holds `search`, and what to tell the user besides.
+///
+/// # Errors
+/// When the agent directory is not known.
+pub fn table(
+    search: Option<&str>,
+    environment: &Environment,
+    compat: bool,
+    cwd: &Path,
+) -> Result<(String, Vec<String>), NoAgentDir> {
+    let agent_dir = AgentDir::find(environment, compat, cwd)?;
+    let registry = std::sync::Arc::new(ModelRegistry::load(&agent_dir.models_file()));
+    let auth = Auth::load(AuthSources {
+        agent_dir: agent_dir.clone(),
+        environment: environment.clone(),
+        registry: registry.clone(),
+        commands: CommandCache::default(),
+    });
+    let providers = agentd_ai::Registry::builtin();
+    let apis: Vec<&str> = providers.apis().collect();
+    let has_auth = |provider: &str| auth.is_configured(provider);
+    let offered = Offer { registry: &registry, apis: &apis, has_auth: &has_auth }.available();
+    let mut notes: Vec<String> = registry.load_error().map(str::to_owned).into_iter().collect();
+    notes.extend(auth.load_error());
+    let found: Vec<&Model> = offered.iter().map(AsRef::as_ref).filter(|model| fits(model, search)).collect();
+    if found.is_empty() {
+        notes.push(match search.filter(|_| !offered.is_empty()) {
+            Some(search) => format!("No model matches \"{search}\"."),
+            None => format!(
+                "No models are configured with a key. Add one to {}.",
+                agent_dir.models_file().display()
+            ),
+        });
+        return Ok((String::new(), notes));
+    }
+    Ok((rows(&found), notes))
+}
+
+fn fits(model: &Model, search: Option<&str>) -> bool {
+    let search = search.unwrap_or_default().to_lowercase();
+    format!("{}/{}\n{}", model.provider, model.id, model.name).to_lowercase().contains(&search)
+}
+
+fn rows(models: &[&Model]) -> String {
+    let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+    let mut cells =
+        vec![["provider", "model", "context", "max-out", "thinking", "images"].map(str::to_owned)];
+    cells.extend(models.iter().map(|model| {
+        [
+            model.provider.clone(),
+            model.id.clone(),
+            model.context_window.to_string(),
+            model.max_tokens.to_string(),
+            yes(model.reasoning),
+            yes(model.sees_images()),
+        ]
+    }));
+    let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let line = |row: &[String; 6]| {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    cells.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_what_can_be_used() {
+        let home = tempfile::tempdir().unwrap();
+        let models = r#"{"providers":{"a":{"baseUrl":"http://x","api":"openai-completions","apiKey":"k","models":[{"id":"one"},{"id":"second","reasoning":true}]}}}"#;
+        std::fs::write(home.path().join("models.json"), models).unwrap();
+        let mut environment = Environment::default();
+        environment.set("AGENTD_DIR", home.path());
+        let list = |search| table(search, &environment, false, Path::new("/")).unwrap();
+        let (text, notes) = list(Some("SEC"));
+        assert_eq!(
+            text,
+            "provider  model   context  max-out  thinking  images\na         second  128000   16384    yes       no\n"
+        );
+        assert!(notes.is_empty());
+        assert_eq!(list(None).0.lines().count(), 3);
+        assert_eq!(list(Some("none such")).1, ["No model matches \"none such\"."]);
+    }
+}
