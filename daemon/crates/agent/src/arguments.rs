@@ -4,33 +4,38 @@ mod coerce;
 mod fit;
 mod report;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-/// The schema of a tool's arguments, compiled once.
+/// The schema of a tool's arguments, compiled once, with the first call: most sessions call few of their tools.
 ///
 /// Schemas come from the tools of this program and from others that it is connected to. One that does not compile (or
 /// that refers to documents elsewhere, which are never fetched) accepts anything: the tool itself then has to cope.
 #[derive(Clone)]
 pub struct ArgumentSchema {
     schema: Arc<Value>,
-    validator: Option<Arc<Validator>>,
+    validator: Arc<OnceLock<Option<Validator>>>,
 }
 
 impl ArgumentSchema {
-    /// Compiles `schema`, a JSON Schema of draft 2020-12 unless its `$schema` says otherwise.
+    /// Takes `schema`, a JSON Schema of draft 2020-12 unless its `$schema` says otherwise.
     #[must_use]
     pub fn new(schema: &Value) -> Self {
-        let validator = match jsonschema::options().build(schema) {
-            Ok(validator) => Some(Arc::new(validator)),
-            Err(error) => {
-                tracing::warn!(%error, "a tool's argument schema does not compile; its arguments are not checked");
-                None
-            }
+        Self { schema: Arc::new(schema.clone()), validator: Arc::default() }
+    }
+
+    fn validator(&self) -> Option<&Validator> {
+        let compile = || {
+            let compiled = jsonschema::options().build(&self.schema);
+            compiled
+                .inspect_err(|error| {
+                    tracing::warn!(%error, "a tool's argument schema does not compile; its arguments are not checked");
+                })
+                .ok()
         };
-        Self { schema: Arc::new(schema.clone()), validator }
+        self.validator.get_or_init(compile).as_ref()
     }
 
     /// Checks `arguments`, and gives them back as the tool wants them.
@@ -44,7 +49,7 @@ impl ArgumentSchema {
     /// as they were received.
     pub fn check(&self, tool_name: &str, arguments: Map<String, Value>) -> Result<Value, String> {
         let received = Value::Object(arguments);
-        let Some(validator) = &self.validator else { return Ok(received) };
+        let Some(validator) = self.validator() else { return Ok(received) };
         if validator.is_valid(&received) {
             return Ok(received);
         }
