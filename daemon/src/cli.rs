@@ -62,6 +62,7 @@ Session
   -c, --continue                the most recent session of this folder, or a new one
       --session <path|id>       a session file, or the id (or its beginning) of a session
       --session-id <id>         exactly this id; a new session gets it
+      --fork <path|id>          a copy of that session, in this folder
       --session-dir <dir>       the folder of session files
       --no-session              keep the session in memory only
   -n, --name <name>             name the session
@@ -138,6 +139,7 @@ struct Flags {
     session: Option<String>,
     session_id: Option<String>,
     session_dir: Option<String>,
+    fork: Option<String>,
     no_session: bool,
     name: Option<String>,
     provider: Option<String>,
@@ -209,6 +211,7 @@ impl Flags {
             "--session" => self.session = Some(value()?),
             "--session-id" => self.session_id = Some(value()?),
             "--session-dir" => self.session_dir = Some(value()?),
+            "--fork" => self.fork = Some(value()?),
             "--no-session" => self.no_session = true,
             "-n" | "--name" => self.name = Some(value()?),
             "--provider" => self.provider = Some(value()?),
@@ -239,7 +242,7 @@ impl Flags {
             | "--no-mcp"
             | "--offline"
             | "--verbose" => {}
-            "--fork" | "-r" | "--resume" | "--export" | "-p" | "--print" => {
+            "-r" | "--resume" | "--export" | "-p" | "--print" => {
                 return Err(format!("Error: {flag} is not part of this version of agentd."));
             }
             other => {
@@ -287,6 +290,17 @@ impl Flags {
                     .into(),
             );
         }
+        if self.fork.is_some() {
+            let others = [
+                ("--session", self.session.is_some()),
+                ("--session-id", self.session_id.is_some()),
+                ("--continue", self.continue_last),
+                ("--no-session", self.no_session),
+            ];
+            if let Some((flag, _)) = others.into_iter().find(|(_, given)| *given) {
+                return Err(format!("Error: --fork cannot be combined with {flag}"));
+            }
+        }
         let target = self.target();
         let session = SessionOptions {
             cwd: cwd.to_owned(),
@@ -313,6 +327,9 @@ impl Flags {
     fn target(&self) -> Target {
         if self.no_session {
             return Target::Ephemeral(self.session_id.clone());
+        }
+        if let Some(source) = &self.fork {
+            return Target::Fork(source.clone());
         }
         match (&self.session, &self.session_id) {
             (Some(session), _) => Target::Existing(session.clone()),
@@ -393,6 +410,7 @@ mod tests {
         check(&["--mode", "x"], "Invalid mode \"x\". Valid values: text, json, rpc");
         check(&["--stdio", "--provider", "p"], "--provider requires --model (for example: --provider p");
         check(&["--stdio", "--api-key", "k"], "--api-key requires a model");
+        check(&["--stdio", "--fork", "x", "-c"], "--fork cannot be combined with --continue");
         check(&["--stdio", "@a.txt"], "@file arguments are not supported in RPC mode");
         check(&[], "agentd --stdio");
         assert_eq!(stdio(&["--stdio", "--thinking", "lots"]).warnings.len(), 1);

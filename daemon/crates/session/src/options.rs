@@ -54,6 +54,8 @@ pub enum Target {
     Continue,
     /// `--session`: a path, an id, or the beginning of an id.
     Existing(String),
+    /// A copy of another session, of any working directory, named as in `Existing` (`--fork`).
+    Fork(String),
     /// `--session-id`: exactly this id in the working directory, made if it is not there.
     Id(String),
     /// `--no-session`, with the id of `--session-id` if given: nothing is written.
@@ -81,6 +83,16 @@ impl ToolSelection {
         let by_default = defaults.iter().any(|pattern| matches(pattern, name));
         let Some(allow) = &self.allow else { return by_default };
         choose(allow, name, by_default)
+    }
+}
+
+impl ToolSelection {
+    /// The patterns that fit none of the tools.
+    #[must_use]
+    pub(crate) fn unknown(&self, tools: &[&str]) -> Vec<&str> {
+        let allowed = self.allow.iter().flatten().map(|item| item.trim_start_matches(['+', '-']));
+        let all = allowed.chain(self.exclude.iter().map(String::as_str));
+        all.filter(|pattern| !tools.iter().any(|name| matches(pattern, name))).collect()
     }
 }
 

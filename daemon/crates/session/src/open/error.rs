@@ -1,0 +1,89 @@
+//! What can go wrong when a session is opened.
+
+use std::path::PathBuf;
+
+use agentd_config::{NoAgentDir, models::ReferenceError};
+use agentd_protocol::error::{ErrorCode, Failure};
+use agentd_store::{ForkError, StoreError};
+use tokio::task::JoinError;
+
+use crate::journal::store_failure;
+
+/// Why a session could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no home for settings and sessions.
+    #[error(transparent)]
+    AgentDir(#[from] NoAgentDir),
+    /// The session file does not open.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The session cannot be copied.
+    #[error(transparent)]
+    Fork(#[from] ForkError),
+    /// No session has that id.
+    #[error("No session found matching '{0}'")]
+    NotFound(String),
+    /// The session belongs to another working directory.
+    #[error(
+        "Session '{id}' belongs to another working directory: {cwd}. Start in that directory, copy it with --fork {id}, \
+         or name the file {}.",
+        path.display()
+    )]
+    Elsewhere {
+        /// The id, or its beginning.
+        id: String,
+        /// The directory of the session.
+        cwd: String,
+        /// The session's file.
+        path: PathBuf,
+    },
+    /// The folder of session files cannot be read.
+    #[error("cannot look for sessions in {}: {source}", dir.display())]
+    Search {
+        /// The folder.
+        dir: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The folder that the session works in is gone.
+    #[error(
+        "Stored session working directory does not exist: {cwd}\nSession file: {}\nCurrent working directory: {}",
+        file.display(),
+        current.display()
+    )]
+    NoCwd {
+        /// The folder.
+        cwd: String,
+        /// The session's file.
+        file: PathBuf,
+        /// Where we are.
+        current: PathBuf,
+    },
+    /// The command line asks for a model that is not there.
+    #[error("{error}{}", load_error.as_ref().map(|text| format!("\n{text}")).unwrap_or_default())]
+    Model {
+        /// Why.
+        #[source]
+        error: ReferenceError,
+        /// What is wrong with models.json, which may be the reason.
+        load_error: Option<String>,
+    },
+    /// The daemon is ending.
+    #[error("the daemon is ending")]
+    Ending(#[from] JoinError),
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let code = match &error {
+            OpenError::Store(error) => return store_failure(error),
+            OpenError::Fork(_) => ErrorCode::Io,
+            OpenError::NotFound(_) | OpenError::Elsewhere { .. } => ErrorCode::SessionNotFound,
+            OpenError::Model { .. } => ErrorCode::NoModel,
+            OpenError::AgentDir(_) | OpenError::NoCwd { .. } | OpenError::Search { .. } => ErrorCode::Io,
+            OpenError::Ending(_) => ErrorCode::ShuttingDown,
+        };
+        Self::new(code, error.to_string())
+    }
+}

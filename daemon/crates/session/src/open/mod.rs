@@ -1,0 +1,72 @@
+//! Making a session: settings, models, keys, the file, the tools; then its actor.
+
+mod error;
+mod prepare;
+mod target;
+
+use std::sync::Arc;
+
+use tokio::{sync::mpsc, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+pub use error::OpenError;
+
+use self::prepare::{Prepared, prepare};
+use crate::{
+    SessionOptions,
+    actor::Actor,
+    feed::{DEFAULT_FEED_BYTES, Feed},
+    handle::{AbortSwitch, INBOX, SessionHandle},
+    journal::Journal,
+    queues::SessionQueues,
+    run_slot::RunSlot,
+    shared::Services,
+    step::STEPS,
+    user_bash::UserBash,
+};
+
+/// A session that was opened.
+pub struct Opened {
+    /// The way in.
+    pub handle: SessionHandle,
+    /// What to tell the user: a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Opens a session and starts its actor.
+///
+/// # Errors
+/// [`OpenError`]; nothing was written then, but for folders that were missing.
+pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Opened, OpenError> {
+    let prepared = tokio::task::spawn_blocking(move || prepare(&services, &options)).await??;
+    let Prepared { shared, session, chooser, modes, warnings } = prepared;
+    let journal = Journal::new(session);
+    let feed = Feed::new(DEFAULT_FEED_BYTES);
+    let (inbox, commands) = mpsc::channel(INBOX);
+    let (steps, taken) = mpsc::channel(STEPS);
+    let (abort, closing) = (AbortSwitch::default(), CancellationToken::new());
+    let handle = SessionHandle {
+        id: shared.session_id.as_str().into(),
+        feed: feed.clone(),
+        inbox,
+        abort: abort.clone(),
+        closing: closing.clone(),
+    };
+    let actor = Actor {
+        shared: Arc::new(shared),
+        feed,
+        journal,
+        queues: SessionQueues::new(modes.0, modes.1),
+        chooser,
+        run: RunSlot::default(),
+        user_bash: UserBash::default(),
+        abort,
+        steps,
+        tasks: JoinSet::new(),
+        idle_waiters: Vec::new(),
+        closing: false,
+    };
+    // The actor ends when it is closed or when the last handle is gone; its handle is how others wait for that.
+    tokio::spawn(actor.run(commands, taken, closing));
+    Ok(Opened { handle, warnings })
+}

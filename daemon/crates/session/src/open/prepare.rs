@@ -1,0 +1,210 @@
+//! Everything of a session before its actor runs.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use agentd_agent::{Tool, ToolSet};
+use agentd_auth::{Auth, AuthSources};
+use agentd_config::{
+    AgentDir,
+    models::{
+        ModelRegistry, Offer, RestoredChoice, Scope, ScopedModel, Startup, StartupRequest, choose_startup,
+        resolve_scope,
+    },
+    resolve_path,
+    settings::{LoadedSettings, http_idle_timeout, load},
+    temp_dir,
+};
+use agentd_protocol::{entry::EntryBody, model::ThinkingLevel, session::QueueMode, settings::Settings};
+use agentd_store::{Context, NewEntry, OpenSession, StoreError};
+
+use super::{
+    OpenError,
+    target::{open_session, working_directory},
+};
+use crate::{
+    SessionOptions, ToolSelection,
+    choice::{Choice, Chooser},
+    clock::now_ms,
+    options::default_tools,
+    shared::{PromptSources, Services, Shared, Shell, ToolContext, child_environment},
+};
+
+/// A session that lacks only its actor.
+pub(super) struct Prepared {
+    pub(super) shared: Shared,
+    pub(super) session: OpenSession,
+    pub(super) chooser: Chooser,
+    pub(super) modes: (QueueMode, QueueMode),
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads files; blocks.
+pub(super) fn prepare(services: &Arc<Services>, options: &SessionOptions) -> Result<Prepared, OpenError> {
+    let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
+    let LoadedSettings { settings, folders, trust, mut warnings } =
+        load(&agent_dir, &options.cwd, &options.environment, options.approve);
+    let (mut session, has_past) = open_session(options, &agent_dir, &settings)?;
+    warnings.extend(session.report.warning());
+    let cwd = working_directory(&session, options)?;
+
+    let models = Arc::new(ModelRegistry::load(&agent_dir.models_file()));
+    warnings.extend(models.load_error().map(str::to_owned));
+    let auth = Auth::load(AuthSources {
+        agent_dir: agent_dir.clone(),
+        environment: options.environment.clone(),
+        registry: Arc::clone(&models),
+        commands: services.key_commands.clone(),
+    });
+    warnings.extend(auth.load_error());
+    let restored = has_past.then(|| restored_choice(&session));
+    let sources = ChoiceSources { services, models: &models, auth: &auth, settings: &settings };
+    let (choice, scope) = sources.choose(options, restored.as_ref(), &mut warnings)?;
+    if let Some(key) = &options.api_key {
+        auth.set_override(choice.model.provider.clone(), key.clone());
+    }
+    record_start(&mut session, &choice, options.name.as_deref(), restored.as_ref())?;
+
+    let processes = services.launcher.group();
+    let child_environment = child_environment(&options.environment, agent_dir.path(), options.compat);
+    let temp_dir = temp_dir(&options.environment);
+    let shell = Shell {
+        path: settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment)),
+        prefix: settings.shell_command_prefix.clone(),
+    };
+    let tools = (services.tools)(ToolContext {
+        processes: processes.clone(),
+        shell_path: shell.path.clone(),
+        shell_command_prefix: shell.prefix.clone(),
+        environment: child_environment.clone(),
+        temp_dir: temp_dir.clone(),
+        home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
+    });
+    warnings.extend(unknown_tools(&options.tools, &tools));
+    let defaults = default_tools(settings.default_tools.as_deref());
+    let active = tools.into_iter().filter(|tool| options.tools.is_active(&tool.spec().name, &defaults));
+    let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
+    let shared = Shared {
+        services: Arc::clone(services),
+        session_id: session.tree.header().id().to_owned(),
+        session_file: session.writer.path().map(Path::to_owned),
+        agent_dir,
+        environment: options.environment.clone(),
+        child_environment,
+        temp_dir,
+        processes,
+        tools: Arc::new(ToolSet::new(active)),
+        shell,
+        models,
+        auth,
+        prompt: PromptSources {
+            system: options.system_prompt.clone(),
+            appended: options.append_system_prompt.clone(),
+            context_files: !options.no_context_files,
+            folders,
+            trusted: trust.trusted,
+        },
+        idle_timeout: http_idle_timeout(&settings),
+        block_images: settings.images.as_ref().and_then(|images| images.block_images).unwrap_or(false),
+        auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true),
+        cwd,
+        settings,
+    };
+    Ok(Prepared { shared, session, chooser: Chooser::new(choice, scope), modes, warnings })
+}
+
+/// What the first choice of model and level depends on, besides the options.
+struct ChoiceSources<'a> {
+    services: &'a Services,
+    models: &'a ModelRegistry,
+    auth: &'a Auth,
+    settings: &'a Settings,
+}
+
+impl ChoiceSources<'_> {
+    fn choose(
+        &self,
+        options: &SessionOptions,
+        restored: Option<&RestoredChoice>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(Choice, Vec<ScopedModel>), OpenError> {
+        let Self { services, models, auth, settings } = *self;
+        let apis: Vec<&str> = services.providers.apis().collect();
+        let has_auth = |provider: &str| auth.is_configured(provider);
+        let offer = Offer { registry: models, apis: &apis, has_auth: &has_auth };
+        let patterns = options.models.as_deref().or(settings.enabled_models.as_deref()).unwrap_or_default();
+        let Scope { models: scope, warnings: of_scope } = resolve_scope(&offer, patterns);
+        warnings.extend(of_scope);
+        let request = StartupRequest {
+            provider: options.provider.as_deref(),
+            model: options.model.as_deref(),
+            thinking: options.thinking,
+            scope: &scope,
+            session: restored,
+            settings,
+        };
+        let Startup { model, level, warnings: of_choice } =
+            choose_startup(&offer, &request).map_err(|error| OpenError::Model {
+                error,
+                load_error: models.load_error().map(str::to_owned),
+            })?;
+        warnings.extend(of_choice);
+        Ok((Choice { model, level }, scope))
+    }
+}
+
+/// A sentence for each name in `--tools` and `--exclude-tools` that no tool has.
+fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>]) -> Vec<String> {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    let unknown = selection.unknown(&names);
+    unknown
+        .into_iter()
+        .map(|name| format!("no tool is called \"{name}\"; there are {}", names.join(", ")))
+        .collect()
+}
+
+/// The model and level that an existing session was last used with.
+fn restored_choice(session: &OpenSession) -> RestoredChoice {
+    let context = Context::new(&session.tree);
+    RestoredChoice {
+        model: context.model().map(|model| (model.provider.clone(), model.model_id.clone())),
+        level: context.thinking_level().and_then(ThinkingLevel::from_name),
+    }
+}
+
+/// Puts on record what a session begins with. An existing one only gets what it lacks.
+fn record_start(
+    session: &mut OpenSession,
+    Choice { model, level }: &Choice,
+    name: Option<&str>,
+    restored: Option<&RestoredChoice>,
+) -> Result<(), StoreError> {
+    let has_messages = session.tree.entries().iter().any(|entry| entry.message().is_some());
+    let mut entries = Vec::new();
+    if let Some(name) = name.map(str::trim).filter(|name| !name.is_empty()) {
+        entries.push(NewEntry::session_info(name));
+    }
+    let level_entry = EntryBody::ThinkingLevelChange { thinking_level: level.as_str().into() };
+    match restored {
+        None => {
+            if !model.is_placeholder() {
+                let (provider, model_id) = (model.provider.clone(), model.id.clone());
+                entries.push(NewEntry::from_body(&EntryBody::ModelChange { provider, model_id })?);
+            }
+            entries.push(NewEntry::from_body(&level_entry)?);
+        }
+        // The model goes on record with the next answer; a level has no other place.
+        Some(restored) if restored.level.is_none() && has_messages => {
+            entries.push(NewEntry::from_body(&level_entry)?);
+        }
+        Some(_) => {}
+    }
+    for entry in entries {
+        let entry = session.tree.prepare(entry, now_ms());
+        session.writer.append(&entry)?;
+        session.tree.push(entry);
+    }
+    Ok(())
+}

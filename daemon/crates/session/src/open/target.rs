@@ -1,0 +1,128 @@
+//! Which session file is meant, and opening it.
+
+use std::path::{Path, PathBuf};
+
+use agentd_config::{AgentDir, SessionDir as SessionDirRule, resolve_path, session_dir};
+use agentd_protocol::settings::{Durability as DurabilitySetting, Settings};
+use agentd_store::{
+    Begin, Durability, Found, NewSession, OpenSession, SessionDir, Store, StoreOptions, check_session_id,
+    copy_all, create_dirs, find, find_by_id, looks_like_path, newest,
+};
+
+use super::OpenError;
+use crate::{SessionOptions, Target, clock::now_ms};
+
+/// The session that the options ask for, and whether it has a past.
+pub(super) fn open_session(
+    options: &SessionOptions,
+    agent_dir: &AgentDir,
+    settings: &Settings,
+) -> Result<(OpenSession, bool), OpenError> {
+    let store = Store::new(StoreOptions {
+        durability: match settings.durability.unwrap_or_default() {
+            DurabilitySetting::Os => Durability::Os,
+            DurabilitySetting::Fsync => Durability::Fsync,
+        },
+        run_dir: Some(agent_dir.run_dir()),
+        ..StoreOptions::default()
+    });
+    let cwd = options.cwd.display().to_string();
+    let new =
+        |id: Option<&str>| NewSession { id: id.map(str::to_owned), ..NewSession::new(cwd.clone(), now_ms()) };
+    if let Target::Ephemeral(id) = &options.target {
+        return Ok((store.in_memory(new(id.as_deref()))?, false));
+    }
+    let root = agent_dir.sessions_dir();
+    let rule = session_dir(
+        options.session_dir.as_deref(),
+        &options.environment,
+        settings.session_dir.as_deref(),
+        agent_dir,
+        &options.cwd,
+    );
+    let dir = match rule {
+        SessionDirRule::PerCwd(root) => SessionDir::of_cwd(&root, &options.cwd),
+        SessionDirRule::Exact(path) => SessionDir::custom(path, &root, &options.cwd),
+    };
+    create_dirs(&dir.path)?;
+    if let Target::Fork(text) = &options.target {
+        let source = existing_file(text, options, &dir, &root, Elsewhere::Fine)?;
+        let (tree, _) = store.read(&source)?;
+        let parent_session = Some(source.display().to_string());
+        let copy = copy_all(&tree, NewSession { parent_session, ..new(None) })?;
+        return Ok((store.adopt(copy, Some(&dir.path), Begin::AtOnce)?, true));
+    }
+    let existing = match &options.target {
+        Target::New | Target::Child(_) | Target::Fork(_) | Target::Ephemeral(_) => None,
+        Target::Continue => newest(&dir, &cwd).map_err(unsearchable(&dir))?,
+        Target::Existing(text) => Some(existing_file(text, options, &dir, &root, Elsewhere::Refused)?),
+        Target::Id(id) => {
+            check_session_id(id)?;
+            find_by_id(id, &dir, &cwd).map_err(unsearchable(&dir))?
+        }
+    };
+    if let Some(path) = existing {
+        let session = store.open(&path, new(None))?;
+        let has_past = !session.tree.entries().is_empty();
+        return Ok((session, has_past));
+    }
+    let made = match &options.target {
+        Target::Child(parent) => {
+            let parent_session = Some(parent.clone());
+            store.create(&dir.path, NewSession { parent_session, ..new(None) })?
+        }
+        Target::Id(id) => store.create(&dir.path, new(Some(id)))?,
+        _ => store.create(&dir.path, new(None))?,
+    };
+    Ok((made, false))
+}
+
+/// Whether a session of another working directory will do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Elsewhere {
+    Fine,
+    Refused,
+}
+
+/// What `--session` and `--fork` mean: a path, an id, or the beginning of one.
+fn existing_file(
+    text: &str,
+    options: &SessionOptions,
+    dir: &SessionDir,
+    root: &Path,
+    elsewhere: Elsewhere,
+) -> Result<PathBuf, OpenError> {
+    if looks_like_path(text) {
+        return Ok(resolve_path(text, &options.cwd, &options.environment));
+    }
+    let id = text.to_owned();
+    match find(text, dir, root, &options.cwd.display().to_string()).map_err(unsearchable(dir))? {
+        Some(Found::Local(path)) => Ok(path),
+        Some(Found::Elsewhere { path, .. }) if elsewhere == Elsewhere::Fine => Ok(path),
+        Some(Found::Elsewhere { path, cwd }) => Err(OpenError::Elsewhere { id, cwd, path }),
+        None => Err(OpenError::NotFound(id)),
+    }
+}
+
+fn unsearchable(dir: &SessionDir) -> impl FnOnce(std::io::Error) -> OpenError + '_ {
+    |source| OpenError::Search { dir: dir.path.clone(), source }
+}
+
+/// The folder that the session's header names.
+pub(super) fn working_directory(
+    session: &OpenSession,
+    options: &SessionOptions,
+) -> Result<PathBuf, OpenError> {
+    let cwd = session.tree.header().cwd();
+    if cwd.is_empty() {
+        return Ok(options.cwd.clone());
+    }
+    if Path::new(cwd).is_dir() {
+        return Ok(PathBuf::from(cwd));
+    }
+    Err(OpenError::NoCwd {
+        cwd: cwd.to_owned(),
+        file: session.writer.path().map(Path::to_owned).unwrap_or_default(),
+        current: options.cwd.clone(),
+    })
+}
