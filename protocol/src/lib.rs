@@ -25,6 +25,7 @@ pub mod session;
 pub mod settings;
 mod surrogates;
 pub mod tool;
+pub mod usage;
 
 pub use json::Json;
 pub use surrogates::parse as parse_json;

@@ -119,6 +119,7 @@ fn single<T: JsonSchema>(title: &str) -> Value {
 pub fn reference() -> String {
     let mut generator = generator();
     let (commands, events) = (Command::schemas(&mut generator), Event::schemas(&mut generator));
+    let _ = generator.subschema_for::<Failure>();
     let definitions = generator.take_definitions(true);
     let mut text = String::from(
         "# Protocol reference\n\n\

@@ -169,19 +169,20 @@ fn deltas_alone_rebuild_the_message() {
 
 #[test]
 fn partial_results_are_cumulative() {
-    let script = "for i in 1 2 3; do echo $i; read -r x < go; done";
+    // A pipe for each step: one that is opened again could still be open from before.
+    let script = "mkfifo 1 2 3; for i in 1 2 3; do echo $i; read -r x < $i; done";
     let server = MockServer::start([
-        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": format!("mkfifo go; {script}")}))])),
+        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": script}))])),
         Reply::stream(sse::answer("Ok.")),
     ]);
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     daemon.send(&prompt("Go."));
-    for expected in ["1\n", "1\n2\n", "1\n2\n3\n"] {
+    for (step, expected) in [("1", "1\n"), ("2", "1\n2\n"), ("3", "1\n2\n3\n")] {
         let shown = |line: &Value| text(&line["partialResult"]) == expected;
         daemon.until(expected, shown);
         // Opening the pipe for writing waits for the script to read.
-        std::fs::write(home.project().join("go"), "x\n").unwrap();
+        std::fs::write(home.project().join(step), "x\n").unwrap();
     }
     daemon.settled();
 }

@@ -89,3 +89,18 @@ fn every_file_it_links_to_is_there() {
         assert!(binaries::workspace().join(link).exists(), "{link}");
     }
 }
+
+/// What it says is missing is missing, and the daemon says so.
+#[test]
+fn missing_commands_are_really_missing() {
+    let text = readme();
+    let (_, rest) = text.split_once("this version does not have").unwrap();
+    let (list, _) = rest.split_once(':').unwrap();
+    let names: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+    assert!(names.len() > 5, "{names:?}");
+    let mut daemon = Daemon::start(&Home::new(), &["--no-session"]);
+    for name in names {
+        let refused = daemon.refused(json!({"type": name}));
+        assert_eq!(refused["error"], format!("Unknown command: {name}"));
+    }
+}

@@ -54,7 +54,7 @@ impl Reader {
             Line::NotUtf8 => {
                 let failure =
                     Failure::new(ErrorCode::Parse, "Failed to parse command: the line is not valid UTF-8")
-                        .hint("Send JSON in UTF-8; escape other bytes as \\uXXXX.");
+                        .hint("Send JSON in UTF-8; anything else can stand in a string as a \\u escape.");
                 self.fail(None, Some("parse"), failure).await;
             }
             Line::TooLong => {

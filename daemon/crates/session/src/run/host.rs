@@ -77,11 +77,13 @@ impl Host for RunHost {
             }
             Event::AgentStart(_) => self.steps.send(Step::Started(line)).await.map_err(|_| HostError::Gone),
             Event::AgentEnd(_) => self.steps.send(Step::Ended(line)).await.map_err(|_| HostError::Gone),
-            // What a stopped answer was still about to say need not wait for listeners: its whole text follows.
-            Event::MessageUpdate(_) if self.cancel.is_cancelled() => {
-                let _ = self.steps.try_send(Step::Publish(line));
-                Ok(())
-            }
+            // What a stopped answer was still about to say need not wait for listeners that take nothing: the whole of
+            // it follows, and the provider's connection is to be closed now.
+            Event::MessageUpdate(_) => tokio::select! {
+                biased;
+                sent = self.steps.send(Step::Publish(line)) => sent.map_err(|_| HostError::Gone),
+                () = self.cancel.cancelled() => Ok(()),
+            },
             _ => self.steps.send(Step::Publish(line)).await.map_err(|_| HostError::Gone),
         }
     }
