@@ -98,7 +98,8 @@ fn missing_commands_are_really_missing() {
     let (list, _) = rest.split_once(':').unwrap();
     let names: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
     assert!(names.len() > 5, "{names:?}");
-    let mut daemon = Daemon::start(&Home::new(), &["--no-session"]);
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
     for name in names {
         let refused = daemon.refused(json!({"type": name}));
         assert_eq!(refused["error"], format!("Unknown command: {name}"));
