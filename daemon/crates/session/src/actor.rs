@@ -19,6 +19,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     choice::Chooser,
@@ -66,19 +67,12 @@ impl Actor {
         mut self,
         mut inbox: mpsc::Receiver<Message>,
         mut steps: mpsc::Receiver<Step>,
-        closing: tokio_util::sync::CancellationToken,
+        closing: CancellationToken,
     ) {
         let mut taken_steps = Vec::with_capacity(STEPS_AT_ONCE);
         let mut taken_commands = Vec::with_capacity(COMMANDS_AT_ONCE);
         loop {
-            // Listeners that take nothing hold the session up here, and nowhere else. A session that is being closed
-            // does not wait for them.
-            if !closing.is_cancelled() && !self.feed.has_room() {
-                tokio::select! {
-                    () = self.feed.room() => {}
-                    () = closing.cancelled() => {}
-                }
-            }
+            self.wait_for_room(&closing).await;
             // Unbiased: neither a flood of commands nor a fast model keeps the other waiting. An abort needs no
             // precedence here, it goes by the switch.
             tokio::select! {
@@ -91,6 +85,8 @@ impl Actor {
                 Some(_) = self.tasks.join_next() => {}
             }
             for message in taken_commands.drain(..) {
+                // Answers can be long: each waits until the ones before it are taken.
+                self.wait_for_room(&closing).await;
                 match message {
                     Message::Command(command, reply) => self.on_command(*command, reply).await,
                     Message::WhenIdle(done) => self.when_idle(done),
@@ -106,6 +102,17 @@ impl Actor {
         self.close(&mut steps).await;
     }
 
+    /// Listeners that take nothing hold the session up here, and nowhere else. A session that is being closed does not
+    /// wait for them.
+    async fn wait_for_room(&self, closing: &CancellationToken) {
+        if !closing.is_cancelled() && !self.feed.has_room() {
+            tokio::select! {
+                () = self.feed.room() => {}
+                () = closing.cancelled() => {}
+            }
+        }
+    }
+
     /// Takes steps in order; the events among them go out together.
     async fn on_steps(&mut self, steps: &mut Vec<Step>) {
         let mut events: Vec<Bytes> = Vec::new();
@@ -114,7 +121,9 @@ impl Actor {
                 events.push(line);
                 continue;
             }
-            self.feed.publish(events.drain(..));
+            if !events.is_empty() {
+                self.feed.publish(events.drain(..));
+            }
             self.on_step(step).await;
         }
         if !events.is_empty() {

@@ -11,7 +11,12 @@ use agentd_protocol::{
     session::SessionState,
 };
 
+use serde::Serialize;
+
 use crate::{actor::Actor, reply::Reply, run::Prompt};
+
+/// What takes about a millisecond to write.
+const LONG_ANSWER_BYTES: usize = 1 << 20;
 
 impl Actor {
     /// Does a command, or starts what will answer it.
@@ -23,8 +28,8 @@ impl Actor {
             Command::Abort(_) => self.abort(reply),
             Command::ClearQueue(_) => self.clear_queue(reply),
             Command::GetState(_) => self.get_state(reply),
-            Command::GetMessages(_) => self.get_messages(reply),
-            Command::GetEntries(params) => self.get_entries(&params, reply),
+            Command::GetMessages(_) => self.get_messages(reply).await,
+            Command::GetEntries(params) => self.get_entries(&params, reply).await,
             Command::GetLastAssistantText(_) => reply.data(&self.feed, self.journal.last_text()),
             Command::GetSessionStats(_) => self.get_stats(reply),
             Command::SetModel(params) => self.set_model(params, reply).await,
@@ -114,16 +119,36 @@ impl Actor {
         reply.data(&self.feed, state);
     }
 
-    fn get_messages(&self, reply: Reply) {
-        reply.data(&self.feed, Messages { messages: self.journal.messages().to_vec() });
+    async fn get_messages(&self, reply: Reply) {
+        let messages = self.journal.messages().to_vec();
+        let bytes = messages.iter().map(|message| message.text().len()).sum();
+        self.answer_list(bytes, reply, move || Ok(Messages { messages })).await;
     }
 
-    fn get_entries(&self, params: &GetEntriesParams, reply: Reply) {
-        let entries = self.journal.entries(params.since.as_deref()).ok_or_else(|| {
+    async fn get_entries(&self, params: &GetEntriesParams, reply: Reply) {
+        let Some(list) = self.journal.entries(params.since.as_deref()) else {
             let since = params.since.as_deref().unwrap_or_default();
-            Failure::new(ErrorCode::NotFound, format!("Entry not found: {since}"))
-        });
-        reply.result(&self.feed, entries.and_then(|entries| entries));
+            let failure = Failure::new(ErrorCode::NotFound, format!("Entry not found: {since}"));
+            return reply.fail(&self.feed, failure);
+        };
+        self.answer_list(list.bytes(), reply, move || list.answer()).await;
+    }
+
+    /// Writes the answer here, or, with a list so long that it would keep a thread of the runtime busy, on a blocking
+    /// thread. The session waits for it either way: long answers come one at a time.
+    async fn answer_list<T: Serialize>(
+        &self,
+        bytes: usize,
+        reply: Reply,
+        list: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) {
+        let feed = self.feed.clone();
+        let answer = move || reply.result(&feed, list());
+        if bytes <= LONG_ANSWER_BYTES {
+            answer();
+        } else if let Err(error) = tokio::task::spawn_blocking(answer).await {
+            tracing::error!(%error, "a long answer could not be written");
+        }
     }
 
     fn get_stats(&mut self, reply: Reply) {

@@ -59,11 +59,9 @@ impl Journal {
     }
 
     /// The entries after one, or all; `None` when there is no such entry.
-    pub(crate) fn entries(&self, since: Option<&str>) -> Option<Result<Entries, Failure>> {
-        let entries: Result<Vec<Json<SessionEntry>>, StoreError> =
-            self.tree.since(since)?.iter().map(Entry::json).collect();
-        let leaf_id = self.tree.leaf_id().map(str::to_owned);
-        Some(entries.map(|entries| Entries { entries, leaf_id }).map_err(|error| store_failure(&error)))
+    pub(crate) fn entries(&self, since: Option<&str>) -> Option<EntryList> {
+        let entries = self.tree.since(since)?.to_vec();
+        Some(EntryList { entries, leaf_id: self.tree.leaf_id().map(str::to_owned) })
     }
 
     /// The text of the last answer that has any.
@@ -119,6 +117,27 @@ impl Journal {
         self.tree.push(entry);
         self.context.follow(&self.tree);
         Ok(())
+    }
+}
+
+/// Entries on their way to a client; cheap to make, since they share their texts with the tree.
+pub(crate) struct EntryList {
+    entries: Vec<Entry>,
+    leaf_id: Option<String>,
+}
+
+impl EntryList {
+    /// How long the list will be on the wire, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.entries.iter().map(Entry::line_len).sum()
+    }
+
+    /// The answer to `get_entries`. Copies every text.
+    pub(crate) fn answer(&self) -> Result<Entries, Failure> {
+        let entries: Result<Vec<Json<SessionEntry>>, StoreError> =
+            self.entries.iter().map(Entry::json).collect();
+        let entries = entries.map_err(|error| store_failure(&error))?;
+        Ok(Entries { entries, leaf_id: self.leaf_id.clone() })
     }
 }
 

@@ -17,7 +17,6 @@ use crate::{
     actor::Actor,
     feed::{DEFAULT_FEED_BYTES, Feed},
     handle::{AbortSwitch, INBOX, SessionHandle},
-    journal::Journal,
     queues::SessionQueues,
     run_slot::RunSlot,
     shared::Services,
@@ -39,8 +38,7 @@ pub struct Opened {
 /// [`OpenError`]; nothing was written then, but for folders that were missing.
 pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Opened, OpenError> {
     let prepared = tokio::task::spawn_blocking(move || prepare(&services, &options)).await??;
-    let Prepared { shared, session, chooser, modes, warnings } = prepared;
-    let journal = Journal::new(session);
+    let Prepared { shared, journal, chooser, modes, warnings } = prepared;
     let feed = Feed::new(DEFAULT_FEED_BYTES);
     let (inbox, commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);

@@ -28,6 +28,7 @@ use crate::{
     SessionOptions, ToolSelection,
     choice::{Choice, Chooser},
     clock::now_ms,
+    journal::Journal,
     options::default_tools,
     shared::{PromptSources, Services, Shared, Shell, ToolContext, child_environment},
 };
@@ -35,7 +36,7 @@ use crate::{
 /// A session that lacks only its actor.
 pub(super) struct Prepared {
     pub(super) shared: Shared,
-    pub(super) session: OpenSession,
+    pub(super) journal: Journal,
     pub(super) chooser: Chooser,
     pub(super) modes: (QueueMode, QueueMode),
     pub(super) warnings: Vec<String>,
@@ -112,7 +113,13 @@ pub(super) fn prepare(services: &Arc<Services>, options: &SessionOptions) -> Res
         cwd,
         settings,
     };
-    Ok(Prepared { shared, session, chooser: Chooser::new(choice, scope), modes, warnings })
+    Ok(Prepared {
+        shared,
+        journal: Journal::new(session),
+        chooser: Chooser::new(choice, scope),
+        modes,
+        warnings,
+    })
 }
 
 /// What the first choice of model and level depends on, besides the options.
