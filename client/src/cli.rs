@@ -31,9 +31,10 @@ What is piped in comes first, then the files, then the words of MESSAGE.
 
 Exit codes:
   0    the model answered
-  1    the model or the run failed, or the answer was cut off at the model's output limit
+  1    the model or the run failed, the answer was cut off at the model's output limit, or agentd
+       refused to start (an unknown model or session)
   2    the command line cannot be used (an unknown flag, a missing file, no message)
-  3    agentd is missing, could not start, or died
+  3    agentd is missing, broke down, or was killed
   129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a second Ctrl-C does not wait for the run to stop
   141  stdout was closed by its reader";
 

@@ -12,6 +12,7 @@ use tokio::{
     process::{Child, ChildStderr, Command},
     sync::mpsc,
     task::JoinSet,
+    time::error::Elapsed,
 };
 
 use crate::{
@@ -96,28 +97,38 @@ impl Daemon {
     }
 
     /// Why a daemon that closed its output before it answered anything is gone.
-    pub(crate) async fn not_started(mut self, grace: Duration) -> String {
-        let how = self.end(grace).await;
-        format!("agentctl: {} could not start ({how}); the lines above say why.", self.process.path.display())
+    ///
+    /// It refuses to start with exit code 1, after saying why: an unknown model or session, say. Every other end is a
+    /// fault of its own.
+    pub(crate) async fn not_started(mut self, grace: Duration) -> Fault {
+        let path = self.process.path.display().to_string();
+        match tokio::time::timeout(grace, self.process.wait()).await {
+            Ok(Ok(status)) if status.code() == Some(1) => {
+                Fault::new(Exit::Failed, "agentctl: agentd refused to start; the lines above say why.")
+            }
+            end => {
+                Fault::new(Exit::NoDaemon, format!("agentctl: {path} could not start ({}).", describe(end)))
+            }
+        }
     }
 
     /// Why a daemon that closed its output before it was done is gone.
     pub(crate) async fn died(mut self, grace: Duration) -> String {
-        let how = self.end(grace).await;
+        let how = describe(tokio::time::timeout(grace, self.process.wait()).await);
         let path = self.process.path.display();
         format!(
             "agentctl: {path} ended before the answer was complete ({how}). What was finished is saved: \
              `agentctl prompt --continue` goes on from there."
         )
     }
+}
 
-    /// How it ended.
-    async fn end(&mut self, grace: Duration) -> String {
-        match tokio::time::timeout(grace, self.process.wait()).await {
-            Ok(Ok(status)) => status.to_string(),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it closed its output but still runs".to_owned(),
-        }
+/// How a process ended, as far as that is known.
+fn describe(end: Result<io::Result<ExitStatus>, Elapsed>) -> String {
+    match end {
+        Ok(Ok(status)) => status.to_string(),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "it closed its output but still runs".to_owned(),
     }
 }
 

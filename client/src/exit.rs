@@ -7,11 +7,11 @@ use std::{io::Write, process::ExitCode};
 pub(crate) enum Exit {
     /// 0: the model answered.
     Answered,
-    /// 1: the model, or the run, failed.
+    /// 1: the model or the run failed, or the daemon refused to start.
     Failed,
     /// 2: the command line cannot be used.
     Usage,
-    /// 3: `agentd` is missing, did not start, or died.
+    /// 3: `agentd` is missing, broke down, or was killed.
     NoDaemon,
     /// 129: the terminal went away.
     HungUp,

@@ -213,6 +213,19 @@ fn a_failing_model_is_an_exit_code_of_its_own() {
 }
 
 #[test]
+fn what_the_daemon_refuses_at_the_start_is_told() {
+    let home = Home::new();
+    for (args, says) in [
+        (["--model", "no-such-model"], &["no-such-model"][..]),
+        (["--session", "0123"], &["No session found matching '0123'"]),
+    ] {
+        let done = ctl::run(&home, &[&["prompt", "Hi"][..], &args].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{done:?}");
+        assert_says(&done.stderr, says);
+    }
+}
+
+#[test]
 fn the_first_interrupt_stops_the_run_and_keeps_what_came() {
     let server = MockServer::start([Reply::stream(sse::text("So far")).hang()]);
     let home = Home::with_model(&server);

@@ -54,13 +54,21 @@ fn a_missing_daemon_is_explained() {
 }
 
 #[test]
-fn a_daemon_that_does_not_start_is_quoted() {
+fn a_daemon_that_refuses_to_start_is_quoted() {
     let done = run(Some("echo 'Error: the moon is in the wrong place' >&2; exit 1"));
-    assert_eq!(done.code, 3, "{done:?}");
-    assert_says(
-        &done.stderr,
-        &["the moon is in the wrong place", "could not start (exit status: 1)", "/bin/agentd"],
-    );
+    assert_eq!(done.code, 1, "{done:?}");
+    assert_says(&done.stderr, &["the moon is in the wrong place", "refused to start"]);
+}
+
+#[test]
+fn a_daemon_that_breaks_down_at_the_start_is_another_matter() {
+    for (script, how) in
+        [("exit 101", "exit status: 101"), ("kill -SEGV $$", "signal: 11"), ("exit 0", "exit status: 0")]
+    {
+        let done = run(Some(script));
+        assert_eq!(done.code, 3, "{done:?}");
+        assert_says(&done.stderr, &["/bin/agentd could not start", how]);
+    }
 }
 
 #[test]

@@ -64,7 +64,10 @@ async fn converse(request: Request, signals: Signals, output: Output) -> Result<
             // Nothing more is to be written: whoever reads us is gone, or the user left.
             return Ok(exit);
         }
-        End::NotStarted => (Exit::NoDaemon, Some(daemon.not_started(HURRIED_GRACE).await)),
+        End::NotStarted => {
+            let fault = daemon.not_started(HURRIED_GRACE).await;
+            (fault.exit, Some(fault.message))
+        }
         End::DaemonDied => (Exit::NoDaemon, Some(daemon.died(HURRIED_GRACE).await)),
     };
     finish(output, chunks, last_words, &mut signals).await.map(|stopped| stopped.unwrap_or(exit))
