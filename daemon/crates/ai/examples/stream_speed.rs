@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use agentd_ai::{Accumulator, Credentials, Registry, Request};
+use agentd_ai::{Accumulator, CacheRetention, Credentials, Registry, Request};
 use agentd_protocol::{
     Json,
     message::Message,
@@ -41,6 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         credentials: Credentials::default(),
         idle_timeout: None,
         block_images: false,
+        cache_retention: CacheRetention::default(),
     };
     let provider = Registry::builtin().get(&model.api).ok_or("no such API")?;
     let mut out = std::io::stdout();

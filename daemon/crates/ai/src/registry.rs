@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
-    CacheRetention, Provider,
+    Provider,
     http::HttpClients,
     providers::{openai_completions::OpenAiCompletions, scripted::Scripted},
 };
@@ -15,20 +15,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Every wire API that is built in, with the default cache retention.
+    /// Every wire API that is built in. Nothing is opened or started before the first request.
     #[must_use]
     pub fn builtin() -> Self {
-        Self::builtin_with(CacheRetention::default())
-    }
-
-    /// Every wire API that is built in. Providers are asked to keep prompts in their caches for `retention`.
-    ///
-    /// Nothing is opened or started before the first request.
-    #[must_use]
-    pub fn builtin_with(retention: CacheRetention) -> Self {
         let clients = Arc::new(HttpClients::default());
         Self::default()
-            .with("openai-completions", Arc::new(OpenAiCompletions::new(clients, retention)))
+            .with("openai-completions", Arc::new(OpenAiCompletions::new(clients)))
             .with("scripted", Arc::new(Scripted::default()))
     }
 

@@ -26,6 +26,8 @@ pub struct Request {
     pub idle_timeout: Option<Duration>,
     /// Whether images are kept from the model.
     pub block_images: bool,
+    /// How long the provider should keep the prompt in its cache.
+    pub cache_retention: CacheRetention,
 }
 
 /// How long providers are asked to keep the prompt in their cache.

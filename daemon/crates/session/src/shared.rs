@@ -8,7 +8,7 @@ use std::{
 };
 
 use agentd_agent::{Tool, ToolSet};
-use agentd_ai::{Credentials, Provider, Registry, Secret};
+use agentd_ai::{CacheRetention, Credentials, Provider, Registry, Secret};
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
     AgentDir, Environment, ProjectFolders,
@@ -70,6 +70,7 @@ pub(crate) struct Shared {
     pub(crate) prompt: PromptSources,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) block_images: bool,
+    pub(crate) cache_retention: CacheRetention,
     pub(crate) auto_compaction: bool,
 }
 

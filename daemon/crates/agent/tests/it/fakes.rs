@@ -11,7 +11,7 @@ use agentd_agent::{
     queue::{QueueKind, Queued, Queues, Ticket},
     user_message,
 };
-use agentd_ai::{BlockKind, BlockSeal, Credentials, Delta, DeltaStream, Provider, Request};
+use agentd_ai::{BlockKind, BlockSeal, CacheRetention, Credentials, Delta, DeltaStream, Provider, Request};
 use agentd_protocol::{
     Json,
     event::Event,
@@ -223,6 +223,7 @@ impl Host for Recorder {
                 credentials: Credentials::default(),
                 idle_timeout: None,
                 block_images: false,
+                cache_retention: CacheRetention::default(),
             },
             tools: Arc::clone(&self.tools),
             hooks: Arc::clone(&self.hooks),

@@ -6,6 +6,7 @@ use std::{
 };
 
 use agentd_agent::{Tool, ToolSet};
+use agentd_ai::CacheRetention;
 use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
     AgentDir,
@@ -109,6 +110,10 @@ pub(super) fn prepare(services: &Arc<Services>, options: &SessionOptions) -> Res
         },
         idle_timeout: http_idle_timeout(&settings),
         block_images: settings.images.as_ref().and_then(|images| images.block_images).unwrap_or(false),
+        cache_retention: match options.environment.get("PI_CACHE_RETENTION") {
+            Some("long") => CacheRetention::Long,
+            _ => CacheRetention::Short,
+        },
         auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true),
         cwd,
         settings,

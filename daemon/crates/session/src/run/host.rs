@@ -121,6 +121,7 @@ impl Host for RunHost {
                 credentials,
                 idle_timeout: shared.idle_timeout,
                 block_images: shared.block_images,
+                cache_retention: shared.cache_retention,
                 model: Arc::clone(&model),
                 messages,
             },

@@ -26,11 +26,7 @@ const MAX_CACHE_KEY: usize = 64;
 ///
 /// # Errors
 /// Only what the serialiser reports.
-pub(super) fn body(
-    request: &Request,
-    compat: &Compat,
-    retention: CacheRetention,
-) -> Result<Bytes, serde_json::Error> {
+pub(super) fn body(request: &Request, compat: &Compat) -> Result<Bytes, serde_json::Error> {
     let model = &*request.model;
     let readable = handoff::readable(&request.messages);
     let transcript = handoff::prepare(
@@ -50,11 +46,11 @@ pub(super) fn body(
     let mut messages = messages(&transcript.prompt, &transcript.turns, model, compat, system_role);
     let mut tools = tools(&transcript.tools, &transcript.turns, compat);
     if compat.anthropic_cache_control
-        && let Some(control) = cache::control(compat, retention)
+        && let Some(control) = cache::control(compat, request.cache_retention)
     {
         cache::mark(&mut messages, tools.as_deref_mut(), control);
     }
-    let mut fields = fields(request, compat, retention);
+    let mut fields = fields(request, compat);
     if let Some(tokens) = max_answer_tokens(model, input_tokens(&readable)) {
         fields.insert(compat.max_tokens_field.clone(), json!(tokens));
     }
@@ -67,7 +63,7 @@ pub(super) fn body(
 }
 
 /// Every field but the model, the messages, the tools and the limit of the answer.
-fn fields(request: &Request, compat: &Compat, retention: CacheRetention) -> Map<String, Value> {
+fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
     let model = &*request.model;
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| {
@@ -80,6 +76,7 @@ fn fields(request: &Request, compat: &Compat, retention: CacheRetention) -> Map<
     if compat.supports_store {
         set("store", json!(false));
     }
+    let retention = request.cache_retention;
     let long = retention == CacheRetention::Long && compat.supports_long_cache_retention;
     let wants_key = match compat.prompt_cache_key_mode.as_str() {
         "always" => true,

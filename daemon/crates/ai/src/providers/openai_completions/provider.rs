@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{compat::Compat, decode::Decoder, encode, headers::headers};
 use crate::{
-    CacheRetention, Delta, DeltaStream, Provider, Request,
+    Delta, DeltaStream, Provider, Request,
     failure::{Failure, FailureKind},
     http::{HttpClients, Post, Redactor},
 };
@@ -17,23 +17,21 @@ const USAGE_PATIENCE: Duration = Duration::from_secs(15);
 /// Speaks `openai-completions`.
 pub(crate) struct OpenAiCompletions {
     clients: Arc<HttpClients>,
-    retention: CacheRetention,
 }
 
 impl OpenAiCompletions {
-    pub(crate) fn new(clients: Arc<HttpClients>, retention: CacheRetention) -> Self {
-        Self { clients, retention }
+    pub(crate) fn new(clients: Arc<HttpClients>) -> Self {
+        Self { clients }
     }
 }
 
 impl Provider for OpenAiCompletions {
     fn stream(&self, request: Request, cancel: CancellationToken) -> DeltaStream {
         let clients = Arc::clone(&self.clients);
-        let retention = self.retention;
         Box::pin(async_stream::stream! {
             let compat = Compat::of(&request.model);
             let model = request.model.id.clone();
-            let sent = match post(&request, &compat, retention, cancel) {
+            let sent = match post(&request, &compat, cancel) {
                 Ok(post) => {
                     // The transcript is in the body now; its memory need not wait for the answer.
                     drop(request);
@@ -67,19 +65,14 @@ impl Provider for OpenAiCompletions {
     }
 }
 
-fn post(
-    request: &Request,
-    compat: &Compat,
-    retention: CacheRetention,
-    cancel: CancellationToken,
-) -> Result<Post, Failure> {
+fn post(request: &Request, compat: &Compat, cancel: CancellationToken) -> Result<Post, Failure> {
     let provider = request.model.provider.clone();
     let url = encode::url(&request.model).map_err(|message| Failure::new(FailureKind::Fatal, message))?;
     let headers = headers(request, compat).map_err(|error| {
         let message = format!("The request to provider \"{provider}\" cannot be made: {error}.");
         Failure::new(FailureKind::Fatal, message)
     })?;
-    let body = encode::body(request, compat, retention).map_err(|error| {
+    let body = encode::body(request, compat).map_err(|error| {
         Failure::new(FailureKind::Fatal, format!("The request cannot be written as JSON: {error}"))
     })?;
     Ok(Post {

@@ -25,11 +25,13 @@ fn request(model_overrides: Value, messages: Value) -> Request {
         credentials: Credentials { api_key: Some(Secret::new("key-1234")), headers: Vec::new() },
         idle_timeout: None,
         block_images: false,
+        cache_retention: CacheRetention::Short,
     }
 }
 
 fn encoded(request: &Request, retention: CacheRetention) -> Value {
-    serde_json::from_slice(&body(request, &Compat::of(&request.model), retention).unwrap()).unwrap()
+    let request = Request { cache_retention: retention, ..request.clone() };
+    serde_json::from_slice(&body(&request, &Compat::of(&request.model)).unwrap()).unwrap()
 }
 
 fn check(model_overrides: Value, messages: Value, expected: Value) {

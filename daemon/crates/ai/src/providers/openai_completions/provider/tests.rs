@@ -72,11 +72,12 @@ fn request(base_url: &str) -> Request {
         credentials: Credentials { api_key: Some(Secret::new(KEY)), headers: Vec::new() },
         idle_timeout: Some(Duration::from_secs(20)),
         block_images: false,
+        cache_retention: crate::CacheRetention::Short,
     }
 }
 
 fn provider() -> OpenAiCompletions {
-    OpenAiCompletions::new(Arc::default(), CacheRetention::Short)
+    OpenAiCompletions::new(Arc::default())
 }
 
 async fn all(request: Request) -> Vec<Delta> {

@@ -7,7 +7,7 @@ use agentd_protocol::{
 };
 
 use super::*;
-use crate::{Accumulator, Credentials};
+use crate::{Accumulator, CacheRetention, Credentials};
 
 /// A session with the demo whose tools answer from a table.
 struct Session {
@@ -31,6 +31,7 @@ impl Session {
             credentials: Credentials::default(),
             idle_timeout: None,
             block_images: false,
+            cache_retention: CacheRetention::default(),
         };
         let mut accumulator = Accumulator::new(model, 0);
         for delta in answer(&request) {

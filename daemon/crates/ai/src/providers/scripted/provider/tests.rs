@@ -6,7 +6,7 @@ use agentd_protocol::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Accumulator, Credentials};
+use crate::{Accumulator, CacheRetention, Credentials};
 
 struct Stage {
     folder: tempfile::TempDir,
@@ -36,6 +36,7 @@ impl Stage {
             credentials: Credentials::default(),
             idle_timeout: None,
             block_images: false,
+            cache_retention: CacheRetention::default(),
         }
     }
 
