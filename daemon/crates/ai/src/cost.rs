@@ -61,8 +61,9 @@ fn rates(prices: &ModelCost, input: u64) -> Rates {
 }
 
 fn dollars(tokens: u64, rate: f64) -> f64 {
-    // Token counts are far below 2^53, where floats stop to be exact.
-    tokens as f64 * rate / 1e6
+    // Token counts are far below 2^53, where floats stop to be exact. The order of the operations is the reference's: its
+    // numbers come out to the last digit.
+    rate / 1e6 * tokens as f64
 }
 
 #[cfg(test)]

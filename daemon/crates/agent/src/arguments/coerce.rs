@@ -101,6 +101,7 @@ fn converted(value: &Value, wanted: &str) -> Option<Value> {
             number::normalize(&mut value);
             is_of_type(&value, wanted).then_some(value)
         }
+        ("number" | "integer", Value::Bool(flag)) => Some(Value::from(u8::from(*flag))),
         ("array" | "object", Value::String(text)) => {
             let value: Value = serde_json::from_str(text.trim()).ok()?;
             is_of_type(&value, wanted).then_some(value)

@@ -41,16 +41,17 @@ fn describe(error: &ValidationError<'_>) -> (String, String) {
         .map(|part| part.replace("~1", "/").replace("~0", "~"))
         .collect();
     let message = match error.kind() {
-        ValidationErrorKind::Type { kind: TypeKind::Single(name) } => format!("must be {name}"),
+        ValidationErrorKind::Type { kind: TypeKind::Single(name) } => {
+            format!("expected {name}, got {}", kind_of(error.instance()))
+        }
         ValidationErrorKind::Type { kind: TypeKind::Multiple(names) } => {
             let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
-            format!("must be {}", names.join(" or "))
+            format!("expected {}, got {}", names.join(" or "), kind_of(error.instance()))
         }
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().map_or_else(|| property.to_string(), str::to_owned);
-            let message = format!("must have required property {name}");
             path.push(name);
-            message
+            "missing".to_owned()
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             format!("must not have properties {}", unexpected.join(", "))
@@ -63,4 +64,17 @@ fn describe(error: &ValidationError<'_>) -> (String, String) {
     };
     let path = if path.is_empty() { "root".to_owned() } else { path.join(".") };
     (path, message)
+}
+
+/// What a value is, in the words of JSON Schema.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }

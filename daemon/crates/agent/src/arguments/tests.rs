@@ -39,6 +39,7 @@ fn simple_values_are_converted() {
     row("string", json!(5.0), json!("5"));
     row("string", json!(0.25), json!("0.25"));
     row("string", json!(true), json!("true"));
+    row("number", json!(true), json!(1));
     row("boolean", json!("true"), json!(true));
     row("boolean", json!("false"), json!(false));
     row("array", json!("[1, \"x\"]"), json!([1, "x"]));
@@ -101,7 +102,7 @@ fn null_is_dropped_only_where_it_stands_for_nothing() {
     check_refused(
         schema,
         json!({"path": null}),
-        "Validation failed for tool \"t\":\n  - path: must be string\n\nReceived arguments:\n{\n  \"path\": null\n}",
+        "Validation failed for tool \"t\":\n  - path: expected string, got null\n\nReceived arguments:\n{\n  \"path\": null\n}",
     );
 }
 
@@ -125,9 +126,9 @@ fn every_misfit_is_named() {
         schema,
         json!({"edits": [{"oldText": ["x"]}], "mode": "c", "size": 0.0}),
         r#"Validation failed for tool "t":
-  - path: must have required property path
-  - edits.0.newText: must have required property newText
-  - edits.0.oldText: must be string
+  - path: missing
+  - edits.0.newText: missing
+  - edits.0.oldText: expected string, got array
   - mode: must be one of ["a","b"]
   - size: value is less than the minimum of 1
 
@@ -161,7 +162,7 @@ fn many_misfits_are_summed_up() {
     let schema = one(json!({"type": "array", "items": {"type": "string"}}));
     let Value::Object(arguments) = json!({"a": items}) else { unreachable!() };
     let text = ArgumentSchema::new(&schema).check("t", arguments).unwrap_err();
-    assert_eq!(text.matches("must be string").count(), 50);
+    assert_eq!(text.matches("expected string").count(), 50);
     assert!(text.contains("\n  - root: and 10 more\n\nReceived"), "{text}");
 }
 

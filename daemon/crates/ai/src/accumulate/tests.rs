@@ -77,7 +77,7 @@ fn an_answer_with_a_tool_call_has_the_reference_shape() {
     );
     assert_eq!(
         serde_json::to_string(&message).unwrap(),
-        r#"{"content":[{"type":"text","text":"Running."},{"type":"toolCall","id":"call_1","name":"bash","arguments":{"command":"echo hi; exit 3"}}],"api":"openai-completions","provider":"fake","model":"fake","usage":{"input":100,"output":20,"cacheRead":0,"cacheWrite":0,"reasoning":0,"totalTokens":120,"cost":{"input":0,"output":0.00004,"cacheRead":0,"cacheWrite":0,"total":0.00004,"totalFromProvider":false}},"stopReason":"toolUse","timestamp":7,"responseId":"r1","rawStopReason":"tool_calls"}"#
+        r#"{"content":[{"type":"text","text":"Running."},{"type":"toolCall","id":"call_1","name":"bash","arguments":{"command":"echo hi; exit 3"}}],"api":"openai-completions","provider":"fake","model":"fake","usage":{"input":100,"output":20,"cacheRead":0,"cacheWrite":0,"reasoning":0,"totalTokens":120,"cost":{"input":0,"output":0.000039999999999999996,"cacheRead":0,"cacheWrite":0,"total":0.000039999999999999996,"totalFromProvider":false}},"stopReason":"toolUse","timestamp":7,"responseId":"r1","rawStopReason":"tool_calls"}"#
     );
 }
 
