@@ -7,6 +7,7 @@ use agentd_auth::CommandCache;
 use agentd_process::{GuardCommand, Launcher};
 use agentd_session::{Services, ToolContext};
 use agentd_tools::{BashOptions, BashTool, EditTool, FileQueue, ReadTool, WriteTool};
+use tokio_util::task::TaskTracker;
 
 /// Puts together what all sessions share. Child processes are started by this program itself, run again as their guard.
 #[must_use]
@@ -14,6 +15,7 @@ pub fn services() -> Arc<Services> {
     Arc::new(Services {
         providers: agentd_ai::Registry::builtin(),
         launcher: Launcher::new(GuardCommand::this_program()),
+        tasks: TaskTracker::new(),
         key_commands: CommandCache::default(),
         tools: Box::new(tools),
     })

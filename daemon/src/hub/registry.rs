@@ -41,6 +41,8 @@ impl Registry {
     pub async fn close_all(&self) {
         let sessions: Vec<SessionHandle> = self.live().drain().map(|(_, session)| session).collect();
         join_all(sessions.iter().map(SessionHandle::close)).await;
+        self.services.tasks.close();
+        self.services.tasks.wait().await;
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<String, SessionHandle>> {

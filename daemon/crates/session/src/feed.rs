@@ -87,6 +87,17 @@ impl Feed {
         self.0.news.notify_waiters();
     }
 
+    /// Closes the feed when it is dropped: also when a panic ends the session.
+    pub(crate) fn close_at_the_end(&self) -> impl Drop + Send + use<> {
+        struct Closer(Feed);
+        impl Drop for Closer {
+            fn drop(&mut self) {
+                self.0.close();
+            }
+        }
+        Closer(self.clone())
+    }
+
     fn lock(&self) -> MutexGuard<'_, EventLog> {
         // The log's methods leave it whole at every point where they could panic.
         self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
@@ -233,6 +244,18 @@ mod tests {
         feed.publish([line("event")]);
         feed.close();
         assert_eq!(next(&reader).await.as_deref(), Some("answer\n"));
+        assert_eq!(next(&reader).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_session_that_breaks_down_still_ends_its_feed() {
+        let feed = Feed::new(10);
+        let (reader, end) = (feed.attach(), feed.close_at_the_end());
+        let broken = tokio::spawn(async move {
+            let _end = end;
+            panic!("a bug in a session");
+        });
+        broken.await.unwrap_err();
         assert_eq!(next(&reader).await, None);
     }
 }

@@ -22,6 +22,7 @@ use agentd_protocol::{
     settings::Settings,
 };
 use serde::Serialize;
+use tokio_util::task::TaskTracker;
 
 /// What all sessions of a daemon share.
 pub struct Services {
@@ -29,6 +30,8 @@ pub struct Services {
     pub providers: Registry,
     /// Starts child processes.
     pub launcher: Launcher,
+    /// Owns the sessions' tasks.
+    pub tasks: TaskTracker,
     /// Outputs of commands that print keys, kept for the daemon's life.
     pub key_commands: agentd_auth::CommandCache,
     /// Makes the tools of one session, in the order in which models see them.

@@ -37,7 +37,10 @@ pub struct Opened {
 /// # Errors
 /// [`OpenError`]; nothing was written then, but for folders that were missing.
 pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Opened, OpenError> {
-    let prepared = tokio::task::spawn_blocking(move || prepare(&services, &options)).await??;
+    let prepared = {
+        let services = Arc::clone(&services);
+        tokio::task::spawn_blocking(move || prepare(&services, &options)).await??
+    };
     let Prepared { shared, journal, chooser, modes, warnings } = prepared;
     let feed = Feed::new(DEFAULT_FEED_BYTES);
     let (inbox, commands) = mpsc::channel(INBOX);
@@ -64,7 +67,11 @@ pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Op
         idle_waiters: Vec::new(),
         closing: false,
     };
-    // The actor ends when it is closed or when the last handle is gone; its handle is how others wait for that.
-    tokio::spawn(actor.run(commands, taken, closing));
+    // The actor ends when it is closed or when the last handle is gone. Listeners are told even if a bug ends it.
+    let end = handle.feed.close_at_the_end();
+    services.tasks.spawn(async move {
+        actor.run(commands, taken, closing).await;
+        drop(end);
+    });
     Ok(Opened { handle, warnings })
 }
