@@ -101,6 +101,18 @@ impl Read for DiskFile {
     }
 }
 
+impl Drop for DiskFile {
+    /// Lets go of the lock at once. Closing alone would not: a child process that was forked a moment ago has a copy of
+    /// the descriptor until it runs its own program, and with it the lock.
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock()
+            && error.kind() != io::ErrorKind::Unsupported
+        {
+            tracing::warn!(%error, "a session file could not be unlocked; it is free once all copies of it are closed");
+        }
+    }
+}
+
 impl FileIo for DiskFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
@@ -169,3 +181,24 @@ fn private_dir(builder: &mut DirBuilder) {
 
 #[cfg(not(unix))]
 fn private_dir(_builder: &mut DirBuilder) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        fs::write(&path, "").unwrap();
+        let held = DiskFile(OpenOptions::new().append(true).open(&path).unwrap());
+        assert!(held.try_lock().unwrap());
+        // What a fork leaves in the child until it executes something.
+        let copy = held.0.try_clone().unwrap();
+        let next = Disk.open(&path).unwrap();
+        assert!(!next.try_lock().unwrap());
+        drop(held);
+        assert!(next.try_lock().unwrap(), "the lock goes with its owner");
+        drop(copy);
+    }
+}
