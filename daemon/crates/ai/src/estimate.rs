@@ -16,7 +16,7 @@ const WISHED_ROOM: i64 = 32_768;
 const LEAST_MARGIN: i64 = 4096;
 
 /// The limit to ask for, in tokens: the model's own, or less where the context window has less room after an input of
-/// `input` tokens. `None` when the model's limit is not known. From spec/providers.md §1.
+/// `input` tokens. `None` when the model's limit is not known.
 pub(crate) fn max_answer_tokens(model: &Model, input: u64) -> Option<u64> {
     if model.max_tokens == 0 {
         return None;

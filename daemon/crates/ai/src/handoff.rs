@@ -1,5 +1,5 @@
 //! Makes a transcript legal for the next request: tool calls and results paired, images and thinking of other models
-//! dealt with, derived kinds of messages turned into prompts (spec/providers.md §5, spec/session-format.md §5.1).
+//! dealt with, derived kinds of messages turned into prompts.
 //!
 //! What comes out borrows from the transcript, so that large contents are not copied.
 

@@ -16,7 +16,7 @@ use crate::{
     shell::ShellError,
 };
 
-/// How long the output of a shell that has exited must be silent before nobody waits for more of it (tools.md, 3).
+/// How long the output of a shell that has exited must be silent before nobody waits for more of it.
 const SILENCE: Duration = Duration::from_millis(100);
 
 /// Bytes that are read at once: what a pipe holds.

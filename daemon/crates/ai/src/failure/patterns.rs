@@ -1,5 +1,5 @@
 //! What providers say, in the form that [`Words`](super::text::Words) compares: lower case, with spaces for dashes and
-//! underscores; `#` stands for a number, `*` for anything. From spec/providers.md §6 and §7.
+//! underscores; `#` stands for a number, `*` for anything.
 
 /// The transcript is too long for the model.
 pub(super) const OVERFLOW: &[&str] = &[

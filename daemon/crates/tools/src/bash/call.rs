@@ -12,7 +12,7 @@ use tokio::{
 
 use super::report;
 
-/// The least time between two updates (tools.md, 3).
+/// The least time between two updates.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A time limit.

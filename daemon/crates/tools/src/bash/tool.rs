@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::call::{self, Timeout};
 
-/// The longest time limit: what fits the milliseconds of the reference's timers (tools.md, 3).
+/// The longest time limit: what fits the milliseconds of the reference's timers.
 const MAX_TIMEOUT: Duration = Duration::from_millis(2_147_483_647);
 
 /// What the calls of one session's `bash` have in common.
@@ -28,7 +28,7 @@ pub struct BashOptions {
     pub temp_dir: PathBuf,
 }
 
-/// Runs shell commands (tools.md, 3).
+/// Runs shell commands.
 #[derive(Debug)]
 pub struct BashTool {
     options: BashOptions,

@@ -1,5 +1,5 @@
 //! What a server does differently from the API that it imitates: known by its host or its provider's name, overridden
-//! by the model's `compat` (spec/providers.md §3).
+//! by the model's `compat`.
 
 use agentd_protocol::model::Model;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Requests of the chat completions API (spec/providers.md §4.2).
+//! Requests of the chat completions API.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The chat completions API of OpenAI, and of the many servers that imitate it (spec/providers.md §4.2).
+//! The chat completions API of OpenAI, and of the many servers that imitate it.
 
 mod cache;
 mod call_id;

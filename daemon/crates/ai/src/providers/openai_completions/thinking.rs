@@ -1,4 +1,4 @@
-//! The request fields that ask for thinking, or ask for none (spec/providers.md §3).
+//! The request fields that ask for thinking, or ask for none.
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 use serde_json::{Map, Value, json};
