@@ -21,6 +21,7 @@ pub mod models_file;
 pub mod number;
 #[cfg(feature = "schema")]
 pub mod schema;
+pub mod secret;
 pub mod session;
 pub mod settings;
 mod surrogates;

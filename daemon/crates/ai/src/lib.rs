@@ -15,9 +15,10 @@ mod request;
 mod system_state;
 
 pub use accumulate::Accumulator;
+pub use agentd_protocol::secret::Secret;
 pub use cost::cost;
 pub use delta::{BlockKind, BlockSeal, Delta};
 pub use provider::{DeltaStream, Provider};
 pub use registry::Registry;
-pub use request::{CacheRetention, Credentials, Request, Secret};
+pub use request::{CacheRetention, Credentials, Request};
 pub use system_state::{SystemState, describe_change, replay};

@@ -7,13 +7,12 @@ mod command;
 mod environment;
 mod error;
 mod resolve;
-mod secret;
 mod store;
 mod value;
 
+pub use agentd_protocol::secret::Secret;
 pub use command::{CommandCache, CommandError};
 pub use error::AuthError;
 pub use resolve::{Auth, AuthSources, ProviderCredentials};
-pub use secret::Secret;
 pub use store::{AuthStore, StoreError, Stored, StoredCredentials};
 pub use value::ValueError;

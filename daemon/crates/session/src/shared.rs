@@ -8,7 +8,7 @@ use std::{
 };
 
 use agentd_agent::{Tool, ToolSet};
-use agentd_ai::{CacheRetention, Credentials, Provider, Registry, Secret};
+use agentd_ai::{CacheRetention, Credentials, Provider, Registry};
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
     AgentDir, Environment, ProjectFolders,
@@ -122,11 +122,7 @@ impl Shared {
     /// What authorises a request to a model.
     pub(crate) async fn credentials(&self, model: &Model) -> Result<Credentials, Failure> {
         let found = self.auth.credentials(model).await.map_err(|error| auth_failure(&error))?;
-        let secret = |secret: agentd_auth::Secret| Secret::new(secret.expose());
-        Ok(Credentials {
-            api_key: found.api_key.map(secret),
-            headers: found.headers.into_iter().map(|(name, value)| (name, secret(value))).collect(),
-        })
+        Ok(Credentials { api_key: found.api_key, headers: found.headers })
     }
 
     /// Whether a prompt to a model has a chance: the model is there, its API is spoken, a key resolves.

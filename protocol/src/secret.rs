@@ -1,4 +1,4 @@
-//! Text that must not be printed.
+//! Text that must not be printed, and cannot be serialised: the one type that crosses crates and never the wire.
 
 use std::fmt;
 
