@@ -13,7 +13,7 @@ use std::{
 
 use rustix::{
     io::Errno,
-    process::{Pid, WaitOptions, getpid, getsid, kill_process, set_child_subreaper, waitpid},
+    process::{Pid, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid},
 };
 
 use super::procfs;
@@ -83,12 +83,11 @@ impl Adopted {
 /// Kills what is there now. Returns whether anything was.
 fn pass() -> bool {
     let known = known();
-    let (Ok(children), Ok(session)) = (procfs::children_of(getpid()), getsid(None)) else { return false };
-    let session = session.as_raw_nonzero().get();
+    let (Ok(children), Some(own)) = (procfs::children_of(getpid()), procfs::own()) else { return false };
     let spared = |pid: &i32| known.as_ref().is_some_and(|known| known.contains(pid));
     let strays: Vec<_> = children
         .iter()
-        .filter(|stat| stat.session != session && !spared(&stat.pid))
+        .filter(|stat| stat.session != own.session && !spared(&stat.pid))
         .map(|stat| stat.pid)
         .collect();
     for pid in strays.iter().copied().filter_map(Pid::from_raw) {

@@ -20,6 +20,8 @@ pub(super) struct Stat {
     zombie: bool,
     parent: i32,
     group: i32,
+    /// 0 when the session's leader is outside of this process id namespace, as in a container whose first process was
+    /// started by another one's shell.
     pub(super) session: i32,
     /// When the process started, in clock ticks since boot: with the id, the process's identity.
     started: u64,
@@ -62,6 +64,12 @@ impl Stat {
     }
 }
 
+/// This process itself. Its session is read here and not asked of the kernel: the call's wrapper takes session 0 for
+/// impossible.
+pub(super) fn own() -> Option<Stat> {
+    Stat::of(getpid().as_raw_nonzero().get())
+}
+
 /// Every process that this one may see.
 fn everything() -> io::Result<Vec<Stat>> {
     let numbers = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -91,11 +99,13 @@ pub(super) fn children_of(parent: Pid) -> io::Result<Vec<Stat>> {
 /// Their own children become ours when they are dead, so a caller that repeats this until no child is left ends the
 /// whole tree, from the top down. Killing a group at once leaves a process that forks without end no gap to slip through.
 pub(super) fn kill_children(fallback: Option<i32>, spared: &HashSet<i32>) {
-    let own_group = rustix::process::getpgrp();
+    let own_group = own().map(|own| own.group);
     let list = children().unwrap_or_else(|_| fallback.into_iter().collect());
     for pid in list.into_iter().filter(|pid| !spared.contains(pid)).filter_map(Pid::from_raw) {
-        if let Ok(group) = rustix::process::getpgid(Some(pid))
-            && group != own_group
+        // Group 0 is one whose leader is outside of this process id namespace: no name for it here.
+        if let Some(group) = Stat::of(pid.as_raw_nonzero().get()).map(|stat| stat.group)
+            && Some(group) != own_group
+            && let Some(group) = Pid::from_raw(group)
         {
             // "No such process" means done already. A process of another user cannot be killed by us at all.
             let _ = kill_process_group(group, Signal::KILL);
