@@ -18,6 +18,16 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Send a prompt; the answer goes to stdout, tool activity to stderr
     Prompt(Box<PromptOptions>),
+
+    /// List models: what they cost, what they can do, and whether there is a key for them
+    Models(ModelsOptions),
+
+    /// Check everything that a session needs: folders, settings, keys, models, shell, model servers
+    Doctor(DoctorOptions),
+
+    /// Write configuration for something that is there already
+    #[command(subcommand)]
+    Setup(Setup),
 }
 
 const PROMPT_HELP: &str = "\
@@ -99,6 +109,92 @@ pub(crate) struct PromptOptions {
     pub(crate) append_system_prompt: Vec<String>,
 }
 
+const MODELS_HELP: &str = "\
+Examples:
+  agentctl models                 those that can be used now
+  agentctl models sonnet          every model with this in its id or name
+  agentctl models 'openai/gpt-*'  a glob over provider/id; * does not cross a /
+  agentctl models --all --json    everything, for programs
+
+Prices are US dollars per million tokens. Exit code 1: nothing to list.";
+
+/// The flags of `agentctl models`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = MODELS_HELP)]
+pub(crate) struct ModelsOptions {
+    /// Only models whose provider/id or name holds this text, or matches this glob; also those without a key
+    #[arg(value_name = "PATTERN")]
+    pub(crate) pattern: Option<String>,
+
+    /// List models without a key too
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The flags of `agentctl doctor`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "Nothing is changed, and nothing is asked of the network but a model listing of servers on this machine.\n\n\
+                  Exit codes:\n  0    no problem (there can be warnings)\n  1    something does not work"
+)]
+pub(crate) struct DoctorOptions {
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What can be set up.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Setup {
+    /// Use model servers of this machine: finds them and writes them into models.json
+    Local(SetupLocalOptions),
+}
+
+const SETUP_LOCAL_HELP: &str = "\
+Examples:
+  agentctl setup local                                    look on the usual ports of this machine
+  agentctl setup local --url http://127.0.0.1:9000/v1     this server
+  agentctl setup local --dry-run                          only say what would be written
+
+Everything else in models.json stays as it is. On a terminal you are asked before it is written.
+
+Exit codes:
+  0    the servers are in models.json (or would be, with --dry-run)
+  1    no server was found, or models.json cannot be used or written";
+
+/// The flags of `agentctl setup local`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = SETUP_LOCAL_HELP)]
+pub(crate) struct SetupLocalOptions {
+    /// The server, in the place of those on the usual ports
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+
+    /// The provider's id in models.json, in the place of local, local-2 and so on
+    #[arg(long, value_name = "ID")]
+    pub(crate) provider: Option<String>,
+
+    /// Only this model of the server
+    #[arg(long, value_name = "ID")]
+    pub(crate) model: Option<String>,
+
+    /// Write without asking
+    #[arg(long, short, conflicts_with = "dry_run")]
+    pub(crate) yes: bool,
+
+    /// Only say what would be written
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Print the answer as JSON, without asking
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -107,7 +203,7 @@ mod tests {
 
     fn parse(args: &[&str]) -> Result<PromptOptions, clap::Error> {
         let cli = Cli::try_parse_from(["agentctl", "prompt"].iter().chain(args))?;
-        let Command::Prompt(options) = cli.command;
+        let Command::Prompt(options) = cli.command else { panic!("not a prompt") };
         Ok(*options)
     }
 

@@ -27,6 +27,9 @@ fn main() -> ExitCode {
     };
     match cli.command {
         cli::Command::Prompt(options) => commands::prompt::run(*options),
+        cli::Command::Models(options) => commands::models::run(&options),
+        cli::Command::Doctor(options) => commands::doctor::run(&options),
+        cli::Command::Setup(cli::Setup::Local(options)) => commands::setup::local(&options),
     }
     .into()
 }

@@ -10,9 +10,11 @@ use std::{
 
 use agentd_protocol::{
     command::{Accepted, Models, NoParams, PromptParams, SetModelParams},
+    doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     event::Event,
     lines::{Line, LineSplitter, write_line},
     model::Model,
+    model_list::{ListModelsParams, ModelList},
     session::SessionState,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -65,10 +67,13 @@ macro_rules! calls {
 
 calls! {
     Abort = "abort": NoParams => (),
+    Diagnose = "diagnose": NoParams => Diagnosis,
     GetAvailableModels = "get_available_models": NoParams => Models,
+    ListModels = "list_models": ListModelsParams => ModelList,
     GetState = "get_state": NoParams => SessionState,
     Prompt = "prompt": PromptParams => Accepted,
     SetModel = "set_model": SetModelParams => Model,
+    SetupLocal = "setup_local": SetupLocalParams => LocalSetup,
 }
 
 /// Why a call has no result.

@@ -1,8 +1,9 @@
 //! The agentd daemon: sessions, tools and models behind JSON Lines.
 //!
-//! This crate only composes: [`cli`] reads the command line, [`compose`] names the concrete providers and tools, [`hub`]
+//! This crate only composes: [`cli`] reads the command line, [`admin`] looks at the user's set-up, [`compose`] names the concrete providers and tools, [`hub`]
 //! knows the live sessions, [`transport`] moves lines, [`connection`] serves one client, [`serve`] ties them together.
 
+pub mod admin;
 pub mod cli;
 pub mod compose;
 pub mod connection;

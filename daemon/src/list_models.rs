@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use agentd_auth::{Auth, AuthSources, CommandCache};
-use agentd_config::{
-    AgentDir, Environment, NoAgentDir,
-    models::{ModelRegistry, Offer},
-};
+use agentd_auth::CommandCache;
+use agentd_config::{Environment, NoAgentDir, models::Offer};
 use agentd_protocol::model::Model;
+
+use crate::admin::Context;
 
 /// The table of models whose `provider/id` or name holds `search`, and what to tell the user besides.
 ///
@@ -19,14 +18,13 @@ pub fn table(
     compat: bool,
     cwd: &Path,
 ) -> Result<(String, Vec<String>), NoAgentDir> {
-    let agent_dir = AgentDir::find(environment, compat, cwd)?;
-    let registry = std::sync::Arc::new(ModelRegistry::load(&agent_dir.models_file()));
-    let auth = Auth::load(AuthSources {
-        agent_dir: agent_dir.clone(),
+    let context = Context {
         environment: environment.clone(),
-        registry: registry.clone(),
-        commands: CommandCache::default(),
-    });
+        cwd: cwd.to_owned(),
+        compat,
+        key_commands: CommandCache::default(),
+    };
+    let (registry, auth) = context.load()?;
     let providers = agentd_ai::Registry::builtin();
     let apis: Vec<&str> = providers.apis().collect();
     let has_auth = |provider: &str| auth.is_configured(provider);
@@ -36,11 +34,10 @@ pub fn table(
     let found: Vec<&Model> = offered.iter().map(AsRef::as_ref).filter(|model| fits(model, search)).collect();
     if found.is_empty() {
         notes.push(match search.filter(|_| !offered.is_empty()) {
-            Some(search) => format!("No model matches \"{search}\"."),
-            None => format!(
-                "No models are configured with a key. Add one to {}.",
-                agent_dir.models_file().display()
-            ),
+            Some(search) => format!("No model with a key matches \"{search}\"."),
+            None => "No model has a key. Set a variable such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or store a key with \
+                     `agentctl login PROVIDER`; `agentctl models --all` lists all models."
+                .to_owned(),
         });
         return Ok((String::new(), notes));
     }
@@ -95,6 +92,6 @@ mod tests {
         );
         assert!(notes.is_empty());
         assert_eq!(list(None).0.lines().count(), 3);
-        assert_eq!(list(Some("none such")).1, ["No model matches \"none such\"."]);
+        assert_eq!(list(Some("none such")).1, ["No model with a key matches \"none such\"."]);
     }
 }

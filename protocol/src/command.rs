@@ -5,9 +5,11 @@ use serde_json::Value;
 
 use crate::{
     Json,
+    doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     entry::SessionEntry,
     message::{ImageContent, Message, null_as_default},
     model::{Model, ThinkingLevel},
+    model_list::{ListModelsParams, ModelList},
     session::{QueueMode, SessionState, SessionStats},
 };
 
@@ -97,6 +99,8 @@ commands! {
     CycleModel = "cycle_model": NoParams => Option<CycledModel>,
     /// The models that credentials are configured for.
     GetAvailableModels = "get_available_models": NoParams => Models,
+    /// The models that there are, whether usable or not.
+    ListModels = "list_models": ListModelsParams => ModelList,
     /// Chooses the thinking level; what the model does not have is moved to the nearest level that it has.
     SetThinkingLevel = "set_thinking_level": SetThinkingLevelParams => NoData,
     /// Goes on to the next thinking level.
@@ -107,12 +111,20 @@ commands! {
     SetSteeringMode = "set_steering_mode": QueueModeParams => NoData,
     /// Chooses how follow-up messages are delivered, and saves the choice in the global settings.
     SetFollowUpMode = "set_follow_up_mode": QueueModeParams => NoData,
+    /// Switches retries of failed answers on or off, and saves the choice in the global settings.
+    SetAutoRetry = "set_auto_retry": SwitchParams => NoData,
+    /// Gives up the retry whose pause is under way; the run ends with the error.
+    AbortRetry = "abort_retry": NoParams => NoData,
     /// Runs a shell command of the user's and records it in the session.
     Bash = "bash": BashParams => BashOutput,
     /// Kills all running `bash` commands.
     AbortBash = "abort_bash": NoParams => NoData,
     /// Names the session.
     SetSessionName = "set_session_name": SetSessionNameParams => NoData,
+    /// Looks at everything that a session needs, without changing anything.
+    Diagnose = "diagnose": NoParams => Diagnosis,
+    /// Writes the model servers of this machine into `models.json`.
+    SetupLocal = "setup_local": SetupLocalParams => LocalSetup,
 }
 
 /// The fields of `prompt`.
@@ -337,6 +349,14 @@ pub struct Levels {
 pub struct QueueModeParams {
     /// The mode.
     pub mode: QueueMode,
+}
+
+/// The fields of commands that switch something on or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SwitchParams {
+    /// On or off.
+    pub enabled: bool,
 }
 
 /// The fields of `bash`.

@@ -101,6 +101,10 @@ events! {
     ToolExecutionEnd = "tool_execution_end",
     /// The queues of waiting messages changed.
     QueueUpdate = "queue_update",
+    /// A failed answer is asked for again after a pause.
+    AutoRetryStart = "auto_retry_start",
+    /// The retries came to an end, well or not.
+    AutoRetryEnd = "auto_retry_end",
     /// An entry other than a message was written.
     EntryAppended = "entry_appended",
     /// The session's name changed.
@@ -329,6 +333,35 @@ pub struct QueueUpdate {
     pub steering: Vec<String>,
     /// Follow-up messages, oldest first.
     pub follow_up: Vec<String>,
+}
+
+/// A failed answer is asked for again after a pause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AutoRetryStart {
+    /// Which retry this is, counted from 1.
+    pub attempt: u32,
+    /// How many there are at most.
+    pub max_attempts: u32,
+    /// The pause in milliseconds.
+    pub delay_ms: u64,
+    /// The `errorMessage` of the failed answer.
+    pub error_message: String,
+}
+
+/// The retries came to an end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AutoRetryEnd {
+    /// Whether a retry had an answer.
+    pub success: bool,
+    /// How many retries there were.
+    pub attempt: u32,
+    /// Why there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_error: Option<String>,
 }
 
 /// An entry other than a message was written.

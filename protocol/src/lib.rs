@@ -9,6 +9,7 @@
 //! event exists in one place.
 
 pub mod command;
+pub mod doctor;
 pub mod entry;
 pub mod error;
 pub mod event;
@@ -17,6 +18,7 @@ mod json;
 pub mod lines;
 pub mod message;
 pub mod model;
+pub mod model_list;
 pub mod models_file;
 pub mod number;
 #[cfg(feature = "schema")]

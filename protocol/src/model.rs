@@ -77,21 +77,33 @@ pub struct Model {
     /// What a prompt may hold: `text`, `image`.
     #[serde(default)]
     pub input: Vec<String>,
+    /// What images and requests may at most be, as the provider has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_limits: Option<Map<String, Value>>,
     /// Prices.
     #[serde(default)]
     pub cost: ModelCost,
+    /// How many seconds the provider keeps a prompt cached: `short`, `long`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_cache: Option<Map<String, Value>>,
     /// Size of the context window in tokens; 0 if unknown.
     #[serde(default, deserialize_with = "number::lenient_u64")]
     pub context_window: u64,
     /// The most tokens of one answer.
     #[serde(default, deserialize_with = "number::lenient_u64")]
     pub max_tokens: u64,
+    /// Headers of every request to the model, as far as they are no secret: those of the built-in catalogue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<Map<String, Value>>,
     /// Switches for what a server does differently from the API it imitates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compat: Option<Map<String, Value>>,
     /// Fields merged into each request as they are, such as `temperature`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_params: Option<Map<String, Value>>,
+    /// The same for single thinking levels, by the level's name; over `samplingParams`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_params_by_thinking_level: Option<Map<String, Value>>,
 }
 
 /// Prices in US dollars per million tokens.
@@ -159,11 +171,15 @@ impl Model {
             reasoning: false,
             thinking_level_map: None,
             input: Vec::new(),
+            input_limits: None,
             cost: ModelCost::default(),
+            prompt_cache: None,
             context_window: 0,
             max_tokens: 0,
+            headers: None,
             compat: None,
             sampling_params: None,
+            sampling_params_by_thinking_level: None,
         }
     }
 

@@ -8,7 +8,10 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::model::ModelCost;
+use crate::{
+    model::{CostTier, ModelCost},
+    number,
+};
 
 /// The whole file.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -89,8 +92,12 @@ pub struct ModelFields {
     pub thinking_level_map: Option<Map<String, Value>>,
     /// What a prompt may hold: `text`, `image`; default only `text`.
     pub input: Option<Vec<String>>,
+    /// What images and requests may at most be.
+    pub input_limits: Option<Map<String, Value>>,
     /// Prices; default 0.
-    pub cost: Option<ModelCost>,
+    pub cost: Option<CostFields>,
+    /// How many seconds the provider keeps a prompt cached: `short`, `long`.
+    pub prompt_cache: Option<Map<String, Value>>,
     /// Size of the context window in tokens; default 128000.
     #[serde(deserialize_with = "tokens")]
     pub context_window: Option<u64>,
@@ -99,10 +106,58 @@ pub struct ModelFields {
     pub max_tokens: Option<u64>,
     /// Fields merged into each request as they are, such as `temperature`.
     pub sampling_params: Option<Map<String, Value>>,
+    /// The same for single thinking levels, by the level's name; over `samplingParams`.
+    pub sampling_params_by_thinking_level: Option<Map<String, Value>>,
     /// Headers of requests to this model, over those of the provider; values as in `apiKey`.
     pub headers: Option<InOrder<ConfigValue>>,
     /// Switches, over those of the provider.
     pub compat: Option<Map<String, Value>>,
+}
+
+/// Prices in US dollars per million tokens, as far as they are said.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct CostFields {
+    /// Input that was not in the provider's cache.
+    pub input: Option<f64>,
+    /// Output, reasoning included.
+    pub output: Option<f64>,
+    /// Input read from the cache.
+    pub cache_read: Option<f64>,
+    /// Input written to the cache.
+    pub cache_write: Option<f64>,
+    /// Prices for long requests.
+    pub tiers: Option<Vec<CostTier>>,
+}
+
+impl CostFields {
+    /// These prices, and for those that are not said the others.
+    #[must_use]
+    pub fn over(self, below: &ModelCost) -> ModelCost {
+        ModelCost {
+            input: self.input.unwrap_or(below.input),
+            output: self.output.unwrap_or(below.output),
+            cache_read: self.cache_read.unwrap_or(below.cache_read),
+            cache_write: self.cache_write.unwrap_or(below.cache_write),
+            tiers: self.tiers.or_else(|| below.tiers.clone()),
+        }
+    }
+}
+
+impl ModelFields {
+    /// Writes whole numbers inside the objects that are only passed on as JavaScript does, without a fraction.
+    pub fn normalize(&mut self) {
+        let maps = [
+            &mut self.thinking_level_map,
+            &mut self.input_limits,
+            &mut self.prompt_cache,
+            &mut self.sampling_params,
+            &mut self.sampling_params_by_thinking_level,
+            &mut self.compat,
+        ];
+        maps.into_iter().flatten().for_each(number::normalize_map);
+    }
 }
 
 /// A text that may be, or lead to, a secret: `Debug` does not show it, and no error quotes it.

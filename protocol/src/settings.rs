@@ -55,6 +55,12 @@ pub struct Settings {
     /// Compaction of long contexts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionSettings>,
+    /// What happens when a request fails for a reason that passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetrySettings>,
+    /// Tokens that each thinking level may use, where a provider takes a budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_budgets: Option<ThinkingBudgetSettings>,
     /// How long a provider may be silent, in milliseconds; 0 or `"disabled"` for no limit; default 300000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_idle_timeout_ms: Option<Value>,
@@ -95,6 +101,64 @@ pub struct CompactionSettings {
     /// Whether long contexts are compacted by themselves; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+}
+
+/// Settings of retries: a failed answer is left out of the context, and the model is asked again.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct RetrySettings {
+    /// Whether there are any; default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// How often a model is asked again in a row; default 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// The pause before the first retry in milliseconds; it doubles with each; default 2000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_delay_ms: Option<u64>,
+    /// The longest pause in milliseconds; default 60000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_agent_delay_ms: Option<u64>,
+    /// Repetitions of a single HTTP request, below the retries above and unseen by clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderRetrySettings>,
+}
+
+/// Settings of repetitions of an HTTP request. Only what failed before its answer began is sent again.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProviderRetrySettings {
+    /// How long a provider may take until its answer begins, in milliseconds; default `httpIdleTimeoutMs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How often a request is sent again; default 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// The longest pause that a provider may ask for, in milliseconds; a longer one fails the request for good. 0 for no
+    /// limit; default 60000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retry_delay_ms: Option<u64>,
+}
+
+/// Tokens that each thinking level may use.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ThinkingBudgetSettings {
+    /// For `minimal`; default 1024.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimal: Option<u64>,
+    /// For `low`; default 2048.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low: Option<u64>,
+    /// For `medium`; default 8192.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub medium: Option<u64>,
+    /// For `high` and above; default 16384.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high: Option<u64>,
 }
 
 /// What a saved entry survives.

@@ -24,6 +24,7 @@ fn failed_answer(daemon: &mut Daemon) -> String {
 fn with_reply(reply: Reply) -> (Home, Daemon, MockServer) {
     let server = MockServer::always(reply);
     let home = Home::with_model(&server);
+    home.settings(&json!({"retry": {"enabled": false}}));
     let daemon = Daemon::start(&home, &["--no-session"]);
     (home, daemon, server)
 }
@@ -237,6 +238,7 @@ fn a_provider_that_answers_with_a_web_page() {
 fn a_provider_that_is_not_there() {
     let home = Home::new();
     home.configure(&models("http://127.0.0.1:9/v1"));
+    home.settings(&json!({"retry": {"enabled": false}}));
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     assert_says(&failed_answer(&mut daemon), &["127.0.0.1:9"]);
 }
@@ -246,7 +248,7 @@ fn a_provider_that_says_nothing() {
     for reply in [Reply::silence(), Reply::stream(sse::text("Hm.")).hang()] {
         let server = MockServer::always(reply);
         let home = Home::with_model(&server);
-        home.settings(&json!({"httpIdleTimeoutMs": 300}));
+        home.settings(&json!({"httpIdleTimeoutMs": 300, "retry": {"enabled": false}}));
         let mut daemon = Daemon::start(&home, &["--no-session"]);
         assert_says(&failed_answer(&mut daemon), &["127.0.0.1", "httpIdleTimeoutMs"]);
         server.wait_for_disconnects(1);

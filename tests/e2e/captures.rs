@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, binaries};
+use agentd_e2e::{Daemon, Home, MockServer, Reply, binaries, wires::Wire};
 use serde_json::{Value, json};
 
 use crate::support::{answers, text};
@@ -12,21 +12,29 @@ fn capture(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The final answer that the daemon makes of a recorded body, whatever the pieces it comes in.
+/// The final answer that the daemon makes of a recorded body, whatever the pieces it comes in. The name tells the wire.
 fn replay(name: &str, content_type: &str) -> Value {
+    let wire = match name {
+        name if name.contains("-messages-") => Wire::Messages,
+        name if name.contains("-responses-") => Wire::Responses,
+        _ => Wire::Chat,
+    };
     let body = capture(name);
     let mut seen: Option<Value> = None;
     for size in [1, 7, 64, 1500, body.len().max(1)] {
-        // The tools that the recordings call are not offered, so a call is answered with an error and the run goes on.
-        let server = MockServer::start([if content_type == "text/event-stream" {
+        let server = MockServer::start([if content_type == SSE {
             Reply::stream_in_pieces(&body, size)
         } else {
             Reply::status(200, content_type, &body)
         }]);
-        server.push(Reply::stream(agentd_e2e::sse::answer("End.")));
-        let home = Home::with_model(&server);
+        // The tools that the recordings call are not offered, so a call is answered with an error and the run goes on.
+        server.push(Reply::stream(wire.answer("End.")));
+        let home = Home::new();
+        home.settings(&json!({"retry": {"enabled": false}}));
+        home.configure(&json!({"providers": {wire.model(): wire.provider(&server)}}));
         let mut daemon = Daemon::start(&home, &["--no-session"]);
         let events = daemon.prompt("Go.");
+        assert_eq!(server.requests()[0].target, wire.target());
         let mut answer = answers(&events)[0].clone();
         for key in ["timestamp", "durationMs"] {
             answer.as_object_mut().unwrap().remove(key);
@@ -95,4 +103,99 @@ fn an_answer_that_is_not_streamed_after_all() {
         assert_eq!(answer["stopReason"], "stop", "{name}: {answer}");
         assert!(!text(&answer).is_empty(), "{name}");
     }
+}
+
+const RED: &str = "Red, orange, yellow. These three are neighbours in the spectrum.";
+
+#[test]
+fn text_over_each_wire() {
+    for (name, words) in [
+        ("llamacpp-messages-text.body", "Red, Orange, Yellow"),
+        ("litellm-llamacpp-messages-text.body", "Red, Orange, Yellow"),
+        ("aimock-messages-text.body", RED),
+        ("litellm-aimock-messages-text.body", RED),
+        ("llamacpp-responses-text.body", "Red, Orange, Yellow"),
+        ("litellm-llamacpp-responses-text.body", "Red, Orange, Yellow"),
+        ("aimock-responses-text.body", RED),
+        ("litellm-aimock-responses-text.body", RED),
+    ] {
+        let answer = replay(name, SSE);
+        assert_eq!(
+            (text(&answer).as_str(), &answer["stopReason"]),
+            (words, &json!("stop")),
+            "{name}: {answer}"
+        );
+    }
+}
+
+#[test]
+fn calls_over_each_wire() {
+    let (readme, a, b) = (json!({"path": "README.md"}), json!({"path": "a.txt"}), json!({"path": "b.txt"}));
+    let one = vec![("read_file", &readme)];
+    let two = vec![("read_file", &a), ("read_file", &b)];
+    for (name, expected) in [
+        ("llamacpp-messages-tool.body", &one),
+        ("litellm-llamacpp-messages-tool.body", &one),
+        ("aimock-messages-tool.body", &one),
+        ("aimock-messages-tool-parallel.body", &two),
+        ("litellm-aimock-messages-tool-parallel.body", &two),
+        ("llamacpp-responses-tool.body", &one),
+        ("litellm-llamacpp-responses-tool.body", &one),
+        ("aimock-responses-tool.body", &one),
+        ("aimock-responses-tool-parallel.body", &two),
+        ("litellm-aimock-responses-tool-parallel.body", &two),
+    ] {
+        let answer = replay(name, SSE);
+        assert_eq!(
+            (&calls(&answer), &answer["stopReason"]),
+            (expected, &json!("toolUse")),
+            "{name}: {answer}"
+        );
+    }
+}
+
+#[test]
+fn whole_answers_over_each_wire() {
+    for name in [
+        "llamacpp-messages-tool-nostream.body",
+        "aimock-messages-tool-nostream.body",
+        "llamacpp-responses-tool-nostream.body",
+        "aimock-responses-tool-nostream.body",
+    ] {
+        let answer = replay(name, "application/json");
+        assert_eq!(calls(&answer), [("read_file", &json!({"path": "README.md"}))], "{name}: {answer}");
+    }
+    let answer = replay("litellm-mock-messages-text.body", "application/json");
+    assert_eq!(text(&answer), "Red, orange, yellow.");
+}
+
+#[test]
+fn refusals_over_each_wire() {
+    let refused = |name: &str, status: u16| {
+        let wire = if name.contains("-messages-") { Wire::Messages } else { Wire::Responses };
+        let server = MockServer::always(Reply::status(status, "application/json", capture(name)));
+        let home = Home::new();
+        home.settings(&json!({"retry": {"maxRetries": 1, "baseDelayMs": 1}}));
+        home.configure(&json!({"providers": {wire.model(): wire.provider(&server)}}));
+        let events = Daemon::start(&home, &["--no-session"]).prompt("Go.");
+        let error = answers(&events).last().unwrap()["errorMessage"].as_str().unwrap().to_owned();
+        assert!(error.starts_with(&format!("{status}: ")), "{name}: {error}");
+        (error, server.requests().len())
+    };
+    for (name, status, part, requests) in [
+        ("aimock-messages-err-rate-limit.body", 429, "rate", 2),
+        ("aimock-messages-err-overloaded.body", 529, "verloaded", 2),
+        ("litellm-aimock-messages-err-rate-limit.body", 429, "ate", 2),
+        ("aimock-messages-err-overflow.body", 400, "maximum context length", 1),
+        ("llamacpp-messages-err-overflow.body", 400, "exceed_context_size_error", 1),
+        ("litellm-llamacpp-messages-err-overflow.body", 400, "exceed", 1),
+        ("llamacpp-messages-err-bad-key.body", 401, "Invalid API Key", 1),
+        ("llamacpp-responses-err-no-input.body", 400, "input", 1),
+    ] {
+        let (error, sent) = refused(name, status);
+        assert!(error.contains(part), "{name}: {error}");
+        assert_eq!(sent, requests, "{name}: {error}");
+    }
+    let page = replay("litellm-mock-responses-text.body", SSE);
+    assert_eq!(page["stopReason"], "error", "{page}");
 }

@@ -182,7 +182,8 @@ impl Daemon {
         let lines = self.all_until("the end of the prompt's run", |line| {
             line["type"] == "agent_settled" || (line["id"] == json!(id) && line["success"] == json!(false))
         });
-        if let Some(refused) = lines.iter().find(|line| line["success"] == json!(false)) {
+        let refused = |line: &&Value| line["type"] == "response" && line["success"] == json!(false);
+        if let Some(refused) = lines.iter().find(refused) {
             self.fail(&format!("refused: {refused}"));
         }
         lines

@@ -18,6 +18,7 @@ pub mod processes;
 pub mod sse;
 pub mod terminal;
 pub mod transcript;
+pub mod wires;
 
 use std::time::Duration;
 

@@ -55,6 +55,7 @@ pub struct Reply {
     status: u16,
     content_type: String,
     steps: Vec<Step>,
+    headers: Vec<(String, String)>,
     before_headers: Option<Gate>,
     silent: bool,
 }
@@ -70,7 +71,14 @@ impl Reply {
     #[must_use]
     pub fn status(status: u16, content_type: &str, body: impl AsRef<[u8]>) -> Self {
         let steps = vec![Step::Bytes(body.as_ref().to_owned())];
-        Self { status, content_type: content_type.to_owned(), steps, before_headers: None, silent: false }
+        Self {
+            status,
+            content_type: content_type.to_owned(),
+            steps,
+            headers: Vec::new(),
+            before_headers: None,
+            silent: false,
+        }
     }
 
     /// An event stream with this body, sent in pieces of `size` bytes.
@@ -84,6 +92,13 @@ impl Reply {
     #[must_use]
     pub fn silence() -> Self {
         Self { silent: true, steps: vec![Step::Hang], ..Self::stream("") }
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// More of the body.
@@ -252,8 +267,10 @@ fn answer(connection: &mut BufReader<TcpStream>, reply: &Reply) -> io::Result<Ou
     }
     if !reply.silent {
         let head = format!(
-            "HTTP/1.1 {} Scripted\r\nContent-Type: {}\r\nTransfer-Encoding: chunked\r\n\r\n",
-            reply.status, reply.content_type
+            "HTTP/1.1 {} Scripted\r\nContent-Type: {}\r\n{}Transfer-Encoding: chunked\r\n\r\n",
+            reply.status,
+            reply.content_type,
+            reply.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect::<String>()
         );
         connection.get_mut().write_all(head.as_bytes())?;
     }

@@ -1,3 +1,7 @@
 //! One file per verb.
 
+pub(crate) mod doctor;
+pub(crate) mod models;
+pub(crate) mod one_call;
 pub(crate) mod prompt;
+pub(crate) mod setup;

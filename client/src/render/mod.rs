@@ -1,8 +1,10 @@
 //! What a run looks like on stdout and stderr.
 
 mod demo_note;
+mod line;
 mod text;
 mod tool_line;
 
-pub(crate) use demo_note::{AgentDir, demo_note};
+pub(crate) use demo_note::DEMO_NOTE;
+pub(crate) use line::{colour_wanted, coloured, one_line, shell_word};
 pub(crate) use text::{Style, TextRenderer};

@@ -4,9 +4,12 @@ use std::{
     collections::HashMap,
     env,
     io::{self, IsTerminal},
+    time::Duration,
 };
 
-use agentd_protocol::event::{AssistantMessageEvent, Event, ToolExecutionEnd, ToolExecutionStart};
+use agentd_protocol::event::{
+    AssistantMessageEvent, AutoRetryStart, Event, ToolExecutionEnd, ToolExecutionStart,
+};
 
 use super::tool_line::{outcome, subject};
 use crate::output::Chunk;
@@ -59,6 +62,7 @@ impl TextRenderer {
             Event::MessageEnd(_) => self.end_line(),
             Event::ToolExecutionStart(call) => self.call_started(call),
             Event::ToolExecutionEnd(call) => self.call_ended(call),
+            Event::AutoRetryStart(retry) => self.retried(retry),
             _ => Vec::new(),
         }
     }
@@ -94,6 +98,16 @@ impl TextRenderer {
         let mut chunks = self.end_line();
         chunks.push(Chunk::Err(format!("{begun} {ended}\n").into_bytes()));
         chunks
+    }
+
+    fn retried(&self, retry: &AutoRetryStart) -> Vec<Chunk> {
+        let seconds = Duration::from_millis(retry.delay_ms).as_secs_f64();
+        let why: String = retry.error_message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let line = format!(
+            "The model's answer failed ({why}). Asking again in {seconds} s (retry {} of {}).",
+            retry.attempt, retry.max_attempts
+        );
+        vec![Chunk::Err(format!("{}\n", self.coloured(DIM, &line)).into_bytes())]
     }
 
     fn coloured(&self, colour: &str, text: &str) -> String {

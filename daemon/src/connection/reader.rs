@@ -10,22 +10,24 @@ use agentd_session::{ReaderId, Reply, Target};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{Connection, writer::Out};
-use crate::cli::OnEof;
+use crate::{admin, cli::OnEof};
 
 pub(super) struct Reader {
     connection: Connection,
     /// Our name in the feed of the current session.
     listener: ReaderId,
     outbox: mpsc::Sender<Out>,
+    /// Commands about the set-up that are being done.
+    administering: JoinSet<()>,
 }
 
 impl Reader {
     pub(super) fn new(connection: Connection, listener: ReaderId, outbox: mpsc::Sender<Out>) -> Self {
-        Self { connection, listener, outbox }
+        Self { connection, listener, outbox, administering: JoinSet::new() }
     }
 
     /// Takes lines until the input ends; then ends the session as `--on-eof` says. When `ending` fires, someone else
@@ -41,6 +43,8 @@ impl Reader {
                 None => break,
             }
         }
+        // Whoever asked before the end of the input is answered.
+        while self.administering.join_next().await.is_some() {}
         match self.connection.on_eof {
             OnEof::Abort => self.tell(Out::Mute).await,
             OnEof::Drain => self.connection.session.idle().await,
@@ -82,6 +86,7 @@ impl Reader {
             None => self.fail(head.id, kind, unknown_command(kind)).await,
             Some(Err(field)) => self.fail(head.id, kind, field.into()).await,
             Some(Ok(Command::NewSession(params))) => self.new_session(params, head.id).await,
+            Some(Ok(command)) if admin::handles(&command) => self.administer(command, head.id),
             Some(Ok(command)) => {
                 let reply = Reply { reader: self.listener, id: head.id.clone(), command: command.name() };
                 if !self.connection.session.send(command, reply).await {
@@ -90,6 +95,21 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// Does a command about the set-up, beside everything else: it may take its time.
+    fn administer(&mut self, command: Command, id: Option<Value>) {
+        while self.administering.try_join_next().is_some() {}
+        let context = admin::Context::of(&self.connection.options, self.connection.registry.key_commands());
+        let outbox = self.outbox.clone();
+        self.administering.spawn(async move {
+            let name = command.name();
+            let response = match admin::answer(context, command).await {
+                Ok(data) => Response::done(id, name, Some(data)),
+                Err(failure) => Response::failed(id, Some(name), failure),
+            };
+            send(&outbox, &response).await;
+        });
     }
 
     /// Leaves the session for a new one. The old one says its last words first.
@@ -119,14 +139,21 @@ impl Reader {
     }
 
     async fn answer<T: Serialize>(&self, response: &Response<T>) {
-        match serde_json::to_vec(response) {
-            Ok(line) => self.tell(Out::Line(Bytes::from(line))).await,
-            Err(error) => tracing::error!(%error, "cannot write an answer"),
-        }
+        send(&self.outbox, response).await;
     }
 
     async fn tell(&self, out: Out) {
         // A writer that is gone means a client that is gone: nobody misses the answer.
         let _ = self.outbox.send(out).await;
+    }
+}
+
+async fn send<T: Serialize>(outbox: &mpsc::Sender<Out>, response: &Response<T>) {
+    match serde_json::to_vec(response) {
+        Ok(line) => {
+            // As above: a writer that is gone means a client that is gone.
+            let _ = outbox.send(Out::Line(Bytes::from(line))).await;
+        }
+        Err(error) => tracing::error!(%error, "cannot write an answer"),
     }
 }

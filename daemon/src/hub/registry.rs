@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use agentd_auth::CommandCache;
 use agentd_session::{OpenError, Opened, Services, SessionHandle, SessionOptions};
 use futures::future::join_all;
 
@@ -19,6 +20,12 @@ impl Registry {
     #[must_use]
     pub fn new(services: Arc<Services>) -> Self {
         Self { services, live: Mutex::new(HashMap::new()) }
+    }
+
+    /// The outputs of commands that print keys, which all sessions share.
+    #[must_use]
+    pub fn key_commands(&self) -> CommandCache {
+        self.services.key_commands.clone()
     }
 
     /// Opens a session and keeps it.

@@ -15,7 +15,7 @@ use crate::{
     connect::Daemon,
     exit::{Exit, Fault},
     output::{Chunk, Output},
-    render::{AgentDir, Style, TextRenderer, demo_note},
+    render::{DEMO_NOTE, Style, TextRenderer},
     rpc::{Abort, CallError, Client, EventLine, GetAvailableModels, GetState, Prompt, SetModel},
     signals::Signals,
 };
@@ -98,7 +98,7 @@ impl Conversation {
         let note = if model.is_placeholder() {
             let demo = SetModelParams { provider: Some(DEMO.into()), model_id: Some(DEMO.into()) };
             self.or_stopped(client.call::<SetModel>(&demo)).await??;
-            demo_note(&AgentDir::from_environment())
+            DEMO_NOTE.to_owned()
         } else if model.provider == DEMO {
             let configured = self.or_stopped(client.call::<GetAvailableModels>(&NoParams {})).await??.models;
             demo_goes_on(&configured)
@@ -242,7 +242,7 @@ impl View {
 /// For a session that was begun with the demo model.
 fn demo_goes_on(configured: &[Model]) -> String {
     if configured.is_empty() {
-        return demo_note(&AgentDir::from_environment());
+        return DEMO_NOTE.to_owned();
     }
     let names: Vec<String> =
         configured.iter().take(5).map(|model| format!("{}/{}", model.provider, model.id)).collect();

@@ -2,8 +2,8 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use agentd_ai::{Provider, Request};
-use agentd_protocol::event::Event;
+use agentd_ai::{Provider, Request, failure::Failure};
+use agentd_protocol::{event::Event, message::AssistantMessage};
 
 use crate::{
     hooks::Hooks,
@@ -40,6 +40,14 @@ pub trait Host: Send {
     /// # Errors
     /// [`SetupError::Refused`] when the model cannot be asked (no key, say): that becomes a failed answer.
     fn setup(&mut self) -> impl Future<Output = Result<Setup, SetupError>> + Send;
+
+    /// Decides about an answer that failed or was aborted: true when the caller of [`crate::run`] will ask again, which
+    /// `agent_end` then says. `failure` is what the provider said, where it was asked.
+    fn will_retry(
+        &mut self,
+        answer: &AssistantMessage,
+        failure: Option<&Failure>,
+    ) -> impl Future<Output = bool> + Send;
 
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> i64;

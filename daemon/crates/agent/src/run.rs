@@ -28,6 +28,8 @@ pub struct Start {
 pub struct Ended {
     /// The last answer, if there was one.
     pub last: Option<AssistantMessage>,
+    /// What [`Host::will_retry`] said of it.
+    pub will_retry: bool,
 }
 
 /// Runs from `agent_start` to `agent_end`.
@@ -42,7 +44,7 @@ pub async fn run<H: Host>(
     start: Start,
     cancel: &CancellationToken,
 ) -> Result<Ended, HostError> {
-    let mut run = Run { host, cancel, messages: Vec::new(), last: None };
+    let mut run = Run { host, cancel, messages: Vec::new(), last: None, will_retry: false };
     run.host.emit(AgentStart {}.into()).await?;
     run.host.emit(TurnStart {}.into()).await?;
     for message in start.messages {
@@ -52,9 +54,9 @@ pub async fn run<H: Host>(
     let steering =
         if start.queued.is_empty() { run.next_queued(QueueKind::Steering).await? } else { start.queued };
     run.turns(steering).await?;
-    let Run { host, messages, last, .. } = run;
-    host.emit(AgentEnd { messages, will_retry: false }.into()).await?;
-    Ok(Ended { last })
+    let Run { host, messages, last, will_retry, .. } = run;
+    host.emit(AgentEnd { messages, will_retry }.into()).await?;
+    Ok(Ended { last, will_retry })
 }
 
 struct Run<'a, H> {
@@ -62,6 +64,7 @@ struct Run<'a, H> {
     cancel: &'a CancellationToken,
     messages: Vec<Json<Message>>,
     last: Option<AssistantMessage>,
+    will_retry: bool,
 }
 
 /// Whether the run goes on after a turn.
@@ -111,12 +114,12 @@ impl<H: Host> Run<'_, H> {
                 let names = (api.as_str(), provider.as_str(), model.as_str());
                 let failed = turn::failed_answer(names, self.host.now_ms(), StopReason::Error, message);
                 let answer = turn::fail(self.host, failed).await?;
-                return self.end_turn(answer, Vec::new()).await.map(|()| After::Failed);
+                return self.end_failed(answer).await;
             }
         };
         let answer = turn::ask(self.host, &setup, self.cancel).await?;
         if matches!(answer.message.stop_reason, StopReason::Error | StopReason::Aborted) {
-            return self.end_turn(answer, Vec::new()).await.map(|()| After::Failed);
+            return self.end_failed(answer).await;
         }
         let calls: Vec<ToolCall> = answer.message.tool_calls().cloned().collect();
         let Batch { results, terminate } = if calls.is_empty() {
@@ -128,6 +131,11 @@ impl<H: Host> Run<'_, H> {
         };
         self.end_turn(answer, results).await?;
         Ok(if terminate { After::Done } else { After::Tools })
+    }
+
+    async fn end_failed(&mut self, answer: Answer) -> Result<After, HostError> {
+        self.will_retry = self.host.will_retry(&answer.message, answer.failure.as_ref()).await;
+        self.end_turn(answer, Vec::new()).await.map(|()| After::Failed)
     }
 
     async fn end_turn(&mut self, answer: Answer, results: Vec<Json<Message>>) -> Result<(), HostError> {

@@ -13,9 +13,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Host, HostError, Setup};
 
-/// The `errorMessage` of an answer that someone stopped.
-const ABORTED: &str = "Request was aborted";
-
 /// Asks the model once and emits the answer as it grows.
 ///
 /// A provider that fails before it answers gives `message_start` with the final message at once.
@@ -56,10 +53,11 @@ pub(crate) async fn ask<H: Host>(
             }
         }
     }
+    let failure = accumulator.failure().cloned();
     let mut answer = accumulator.into_message();
     answer.duration_ms = Some(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
     answer.thinking_level = Some(level);
-    emit_whole(host, answer, started).await
+    Ok(Answer { failure, ..emit_whole(host, answer, started).await? })
 }
 
 /// Emits an answer that failed before any model could be asked.
@@ -74,6 +72,8 @@ pub(crate) async fn fail<H: Host>(host: &mut H, answer: AssistantMessage) -> Res
 pub(crate) struct Answer {
     pub(crate) json: Json<Message>,
     pub(crate) message: AssistantMessage,
+    /// What the provider said of one that failed.
+    pub(crate) failure: Option<Failure>,
 }
 
 async fn emit_whole<H: Host>(
@@ -86,7 +86,7 @@ async fn emit_whole<H: Host>(
         host.emit(MessageStart { message: json.clone() }.into()).await?;
     }
     host.emit(MessageEnd { message: json.clone() }.into()).await?;
-    Ok(Answer { json, message: answer })
+    Ok(Answer { json, message: answer, failure: None })
 }
 
 /// A failed answer without content.
@@ -104,8 +104,7 @@ pub(crate) fn failed_answer(
 }
 
 fn aborted() -> Delta {
-    let failure = Failure { kind: FailureKind::Aborted, message: ABORTED.to_owned() };
-    Delta::Failed { failure, raw_stop_reason: None }
+    Delta::Failed { failure: Failure::aborted(), raw_stop_reason: None }
 }
 
 /// Stands in for the last delta of a provider that stopped without one.
@@ -113,8 +112,8 @@ fn ended_early(cancel: &CancellationToken) -> Delta {
     if cancel.is_cancelled() {
         return aborted();
     }
-    let message = "The provider's stream ended without saying why".to_owned();
-    Delta::Failed { failure: Failure { kind: FailureKind::Retryable, message }, raw_stop_reason: None }
+    let failure = Failure::new(FailureKind::Retryable, "The provider's stream ended without saying why");
+    Delta::Failed { failure, raw_stop_reason: None }
 }
 
 fn message(message: Message) -> Result<Json<Message>, HostError> {

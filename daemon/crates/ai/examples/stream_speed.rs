@@ -10,12 +10,8 @@ use std::{
     time::Instant,
 };
 
-use agentd_ai::{Accumulator, CacheRetention, Credentials, Registry, Request};
-use agentd_protocol::{
-    Json,
-    message::Message,
-    model::{Model, ThinkingLevel},
-};
+use agentd_ai::{Accumulator, Registry, Request};
+use agentd_protocol::{Json, message::Message, model::Model};
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
@@ -33,16 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ..Model::placeholder()
     });
     let message: Json<Message> = serde_json::from_str(r#"{"role":"user","content":"go"}"#)?;
-    let request = Request {
-        model: Arc::clone(&model),
-        messages: vec![message],
-        thinking_level: ThinkingLevel::Off,
-        session_id: "s".into(),
-        credentials: Credentials::default(),
-        idle_timeout: None,
-        block_images: false,
-        cache_retention: CacheRetention::default(),
-    };
+    let request = Request::new(Arc::clone(&model), vec![message]);
     let provider = Registry::builtin().get(&model.api).ok_or("no such API")?;
     let mut out = std::io::stdout();
     writeln!(out, "before: {} kB resident", resident_kb()?)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agentd_protocol::{
     Json,
     event::{AssistantMessageEvent, ToolCallBlock},
-    message::{AssistantMessage, ContentBlock, StopReason, ToolCall, Usage},
+    message::{AssistantMessage, ContentBlock, Cost, StopReason, ToolCall, Usage},
     model::Model,
 };
 use serde_json::{Map, value::RawValue};
@@ -175,7 +175,11 @@ impl Accumulator {
     }
 
     fn set_usage(&mut self, mut usage: Usage) {
-        usage.cost = cost(&self.model.cost, &usage);
+        // Prices that are not the listed ones (of a service tier) are the adapter's: it has priced every part then.
+        let is_priced = usage.cost.total_from_provider == Some(false) && usage.cost != Cost::default();
+        if !is_priced {
+            usage.cost = cost(&self.model.cost, &usage);
+        }
         if usage != self.message.usage {
             self.usage = usage_json(&usage);
             self.message.usage = usage;

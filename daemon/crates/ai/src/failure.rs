@@ -1,5 +1,7 @@
 //! Sorts failures of a model call.
 
+use std::time::Duration;
+
 mod classify;
 mod patterns;
 mod text;
@@ -14,13 +16,22 @@ pub struct Failure {
     pub kind: FailureKind,
     /// What happened, for people; becomes the answer's `errorMessage`.
     pub message: String,
+    /// How long the provider wants to be left alone before the next attempt.
+    pub retry_after: Option<Duration>,
 }
 
 impl Failure {
     /// A failure of a known kind.
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, message: message.into(), retry_after: None }
+    }
+
+    /// Adds how long the provider wants to be left alone.
+    #[must_use]
+    pub fn after(mut self, delay: Option<Duration>) -> Self {
+        self.retry_after = delay;
+        self
     }
 
     /// Someone stopped the request.

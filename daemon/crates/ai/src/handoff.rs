@@ -3,6 +3,7 @@
 //!
 //! What comes out borrows from the transcript, so that large contents are not copied.
 
+pub(crate) mod call_id;
 mod convert;
 mod pairing;
 mod turn;
@@ -108,16 +109,17 @@ fn assistant_parts<'a>(answer: &'a AssistantMessage, target: &Target<'_>) -> Vec
     let mut parts = Vec::with_capacity(answer.content.len());
     for block in &answer.content {
         match block {
-            ContentBlock::Text { text, .. } => {
+            ContentBlock::Text { text, text_signature } => {
                 if !text.is_empty() {
-                    parts.push(AssistantPart::Text(text));
+                    let signature = text_signature.as_deref().filter(|_| same);
+                    parts.push(AssistantPart::Text { text, signature });
                 }
             }
             ContentBlock::Thinking { thinking, thinking_signature, redacted } => {
                 let redacted = *redacted == Some(true);
                 if same && (redacted || thinking_signature.is_some() || !thinking.is_empty()) {
                     let signature = thinking_signature.as_deref();
-                    parts.push(AssistantPart::Thinking { text: thinking, signature });
+                    parts.push(AssistantPart::Thinking { text: thinking, signature, redacted });
                 }
             }
             ContentBlock::ToolCall(call) => parts.push(AssistantPart::ToolCall {

@@ -4,8 +4,11 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
     Provider,
-    http::HttpClients,
-    providers::{openai_completions::OpenAiCompletions, scripted::Scripted},
+    http::{HttpClients, HttpProvider},
+    providers::{
+        anthropic_messages::AnthropicMessages, openai_completions::OpenAiCompletions,
+        openai_responses::OpenAiResponses, scripted::Scripted,
+    },
 };
 
 /// Providers by the name of their wire API. Built once and passed down; cheap to clone.
@@ -20,7 +23,9 @@ impl Registry {
     pub fn builtin() -> Self {
         let clients = Arc::new(HttpClients::default());
         Self::default()
-            .with("openai-completions", Arc::new(OpenAiCompletions::new(clients)))
+            .with("anthropic-messages", Arc::new(HttpProvider::new(Arc::clone(&clients), AnthropicMessages)))
+            .with("openai-completions", Arc::new(HttpProvider::new(Arc::clone(&clients), OpenAiCompletions)))
+            .with("openai-responses", Arc::new(HttpProvider::new(clients, OpenAiResponses)))
             .with("scripted", Arc::new(Scripted::default()))
     }
 
@@ -56,7 +61,10 @@ mod tests {
     #[test]
     fn built_in_apis_are_found_by_name() {
         let registry = Registry::builtin();
-        assert_eq!(registry.apis().collect::<Vec<_>>(), ["openai-completions", "scripted"]);
+        assert_eq!(
+            registry.apis().collect::<Vec<_>>(),
+            ["anthropic-messages", "openai-completions", "openai-responses", "scripted"]
+        );
         assert!(registry.get("scripted").is_some() && registry.get("telepathy").is_none());
     }
 }

@@ -29,6 +29,80 @@ pub struct Request {
     pub block_images: bool,
     /// How long the provider should keep the prompt in its cache.
     pub cache_retention: CacheRetention,
+    /// Tokens for thinking, where a provider takes a budget instead of a word.
+    pub thinking_budgets: ThinkingBudgets,
+    /// How often the HTTP request itself is sent again while nothing of an answer has come.
+    pub retries: HttpRetries,
+}
+
+/// Tokens that each thinking level may use (setting `thinkingBudgets`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThinkingBudgets {
+    /// For `minimal`; default 1024.
+    pub minimal: u64,
+    /// For `low`; default 2048.
+    pub low: u64,
+    /// For `medium`; default 8192.
+    pub medium: u64,
+    /// For `high` and above; default 16384.
+    pub high: u64,
+}
+
+impl Default for ThinkingBudgets {
+    fn default() -> Self {
+        Self { minimal: 1024, low: 2048, medium: 8192, high: 16_384 }
+    }
+}
+
+impl ThinkingBudgets {
+    /// The budget of a level; 0 for `off`.
+    #[must_use]
+    pub fn of(&self, level: ThinkingLevel) -> u64 {
+        match level {
+            ThinkingLevel::Off => 0,
+            ThinkingLevel::Minimal => self.minimal,
+            ThinkingLevel::Low => self.low,
+            ThinkingLevel::Medium => self.medium,
+            ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => self.high,
+        }
+    }
+}
+
+/// When an HTTP request is sent again (settings `retry.provider`). Only what failed before any byte of an answer with a
+/// good status came is ever sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpRetries {
+    /// How often at most; default 0.
+    pub max: u32,
+    /// The longest wait that a server may ask for; default 60 s. Zero for no limit.
+    pub max_delay: Duration,
+    /// How long the server may take until its answer begins; `None` leaves it to the idle limit.
+    pub first_byte_timeout: Option<Duration>,
+}
+
+impl Default for HttpRetries {
+    fn default() -> Self {
+        Self { max: 0, max_delay: Duration::from_secs(60), first_byte_timeout: None }
+    }
+}
+
+impl Request {
+    /// A request with everything else at its default: no thinking, no session, no credentials, no limits.
+    #[must_use]
+    pub fn new(model: Arc<Model>, messages: Vec<Json<Message>>) -> Self {
+        Self {
+            model,
+            messages,
+            thinking_level: ThinkingLevel::Off,
+            session_id: String::new(),
+            credentials: Credentials::default(),
+            idle_timeout: None,
+            block_images: false,
+            cache_retention: CacheRetention::default(),
+            thinking_budgets: ThinkingBudgets::default(),
+            retries: HttpRetries::default(),
+        }
+    }
 }
 
 /// How long providers are asked to keep the prompt in their cache.
@@ -50,6 +124,13 @@ pub struct Credentials {
     pub api_key: Option<Secret>,
     /// Headers configured for the provider or the model; they win over the adapter's own.
     pub headers: Vec<(String, Secret)>,
+}
+
+impl Credentials {
+    /// The key without surrounding white space; `None` for one that is empty.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.api_key.as_ref().map(|key| key.expose().trim()).filter(|key| !key.is_empty())
+    }
 }
 
 impl fmt::Debug for Credentials {

@@ -101,7 +101,8 @@ pub(crate) fn key_of(provider: &str, environment: &Environment) -> Option<Enviro
 }
 
 /// What the user would set for a provider, in words; `None` for a provider that reads no variable.
-pub(crate) fn advice_for(provider: &str) -> Option<String> {
+#[must_use]
+pub fn advice_for(provider: &str) -> Option<String> {
     let row = row_of(provider)?;
     // The last is the plain API key; those before it are for special logins.
     let key = row.keys.last()?;

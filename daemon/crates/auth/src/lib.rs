@@ -12,6 +12,7 @@ mod value;
 
 pub use agentd_protocol::secret::Secret;
 pub use command::{CommandCache, CommandError};
+pub use environment::advice_for as variables_for;
 pub use error::AuthError;
 pub use resolve::{Auth, AuthSources, ProviderCredentials};
 pub use store::{AuthStore, StoreError, Stored, StoredCredentials};

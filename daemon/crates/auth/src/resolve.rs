@@ -193,17 +193,16 @@ impl Auth {
 
     async fn headers(&self, model: &Model) -> Result<Vec<(String, Secret)>, AuthError> {
         let AuthSources { registry, environment, commands, agent_dir } = &self.0.sources;
-        let configured = registry.provider(&model.provider).map(|provider| provider.headers_of(&model.id));
         let mut headers = Vec::new();
-        for (name, value) in configured.unwrap_or_default() {
+        for (name, value) in registry.headers_of(model) {
             let value =
-                value::resolve(value, environment, commands).await.map_err(|source| AuthError::Header {
+                value::resolve(&value, environment, commands).await.map_err(|source| AuthError::Header {
                     provider: model.provider.clone(),
-                    header: name.to_owned(),
+                    header: name.clone(),
                     file: agent_dir.models_file(),
                     source,
                 })?;
-            headers.push((name.to_owned(), value));
+            headers.push((name, value));
         }
         Ok(headers)
     }

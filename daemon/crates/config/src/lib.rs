@@ -11,6 +11,7 @@ mod json_comments;
 mod json_edit;
 mod json_file;
 pub mod models;
+mod models_edit;
 mod paths;
 mod private_file;
 pub mod resources;
@@ -20,6 +21,7 @@ mod trust;
 
 pub use environment::Environment;
 pub use json_file::{Document, JsonFileError, MAX_FILE_BYTES, read_json, without_value};
+pub use models_edit::{ModelsChange, ModelsEditError, Writing, edit_models};
 pub use paths::{
     AgentDir, NoAgentDir, ProjectFolders, SessionDir, expand_tilde, resolve_path, session_dir, temp_dir,
 };

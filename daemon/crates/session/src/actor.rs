@@ -10,7 +10,7 @@ use agentd_protocol::{
     Json,
     command::{Accepted, Disposition, PromptParams},
     error::{ErrorCode, Failure},
-    event::{AgentSettled, Event},
+    event::{AgentSettled, EntryAppended, Event},
     message::Message as TranscriptMessage,
 };
 use bytes::Bytes;
@@ -159,6 +159,11 @@ impl Actor {
                 self.run.end();
                 self.feed.publish([line]);
             }
+            Step::OmitFailed { omitted } => {
+                let result = self.omit_failed().await;
+                let _ = omitted.send(result);
+            }
+            Step::Pause(pause) => self.run.set_pause(pause),
             Step::Settled => self.on_settled().await,
             Step::BashEnded(end) => self.on_bash_end(*end).await,
         }
@@ -168,6 +173,15 @@ impl Actor {
     async fn store(&mut self, message: Json<TranscriptMessage>, event: Bytes) -> Result<(), HostError> {
         self.journal.append_told(message).await.map_err(|error| HostError::NotStored(error.to_string()))?;
         self.feed.publish([event]);
+        Ok(())
+    }
+
+    /// Leaves the failed answer at the end of the context out of it; then says so.
+    async fn omit_failed(&mut self) -> Result<(), HostError> {
+        let omitted = self.journal.omit_failed().await;
+        for entry in omitted.map_err(|error| HostError::NotStored(error.to_string()))? {
+            self.publish(&EntryAppended { entry }.into());
+        }
         Ok(())
     }
 

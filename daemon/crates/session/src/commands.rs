@@ -1,5 +1,7 @@
 //! The commands of a session: one line each here, one function each in the module of their family.
 
+use std::sync::atomic::Ordering;
+
 use agentd_agent::queue::QueueKind;
 use agentd_protocol::{
     command::{
@@ -40,12 +42,21 @@ impl Actor {
             Command::GetAvailableThinkingLevels(_) => self.get_thinking_levels(reply),
             Command::SetSteeringMode(params) => self.set_mode(QueueKind::Steering, params, reply).await,
             Command::SetFollowUpMode(params) => self.set_mode(QueueKind::FollowUp, params, reply).await,
+            Command::SetAutoRetry(params) => self.set_auto_retry(params.enabled, reply).await,
+            Command::AbortRetry(_) => {
+                self.run.abort_retry();
+                reply.done(&self.feed);
+            }
             Command::Bash(params) => self.bash(params, reply),
             Command::AbortBash(_) => self.abort_bash(reply),
             Command::SetSessionName(params) => self.set_name(&params, reply).await,
-            // A session cannot replace itself: the connection does it, and sends none of these on.
-            Command::NewSession(_) => {
-                let text = "new_session is for the connection, not for the session";
+            // The connection does these and sends none of them on: a session cannot replace itself, and the user's set-up
+            // is not its business.
+            command @ (Command::NewSession(_)
+            | Command::ListModels(_)
+            | Command::Diagnose(_)
+            | Command::SetupLocal(_)) => {
+                let text = format!("{} is for the connection, not for the session", command.name());
                 reply.fail(&self.feed, Failure::new(ErrorCode::Internal, text));
             }
         }
@@ -56,7 +67,9 @@ impl Actor {
         if self.closing {
             return reply.fail(&self.feed, shutting_down());
         }
-        if self.run.is_ending() {
+        // A message for the running work need not wait for its end, which a retry puts off.
+        let queues = self.run.is_pausing() && params.streaming_behavior.is_some();
+        if self.run.is_ending() && !queues {
             if let Some((params, reply)) = self.run.wait(params, reply) {
                 self.start_run(prompt(params), reply);
             }
@@ -163,11 +176,18 @@ impl Actor {
     /// The mode counts at once, also when it cannot be saved; that is then said.
     async fn set_mode(&mut self, kind: QueueKind, params: QueueModeParams, reply: Reply) {
         self.queues.set_mode(kind, params.mode);
-        let key = match kind {
-            QueueKind::Steering => "steeringMode",
-            QueueKind::FollowUp => "followUpMode",
+        let key: &'static [&'static str] = match kind {
+            QueueKind::Steering => &["steeringMode"],
+            QueueKind::FollowUp => &["followUpMode"],
         };
         let saved = self.shared.save_setting(key, &params.mode).await;
+        reply.outcome(&self.feed, saved);
+    }
+
+    /// The switch counts at once, also when it cannot be saved; that is then said.
+    async fn set_auto_retry(&mut self, enabled: bool, reply: Reply) {
+        self.shared.auto_retry.store(enabled, Ordering::Relaxed);
+        let saved = self.shared.save_setting(&["retry", "enabled"], &enabled).await;
         reply.outcome(&self.feed, saved);
     }
 

@@ -12,7 +12,7 @@ use agentd_protocol::{
     command::{Entries, LastText},
     entry::{EntryBody, SessionEntry},
     error::{ErrorCode, Failure},
-    message::Message,
+    message::{Message, StopReason},
     session::SessionStats,
 };
 use agentd_store::{
@@ -100,6 +100,32 @@ impl Journal {
 
     pub(crate) async fn set_name(&mut self, name: &str) -> Result<(), Failure> {
         self.add(NewEntry::session_info(name), false).await.map_err(|error| store_failure(&error))
+    }
+
+    /// Leaves the failed answer at the end of the context, and results that belong to it, out of the context. The
+    /// entries that say so.
+    pub(crate) async fn omit_failed(&mut self) -> Result<Vec<Json<SessionEntry>>, StoreError> {
+        let mut targets = Vec::new();
+        for (message, source) in self.messages().iter().zip(self.context.sources()).rev() {
+            match message.get() {
+                Some(Message::ToolResult(_)) => targets.push(source.to_string()),
+                Some(Message::Assistant(answer)) if answer.stop_reason == StopReason::Error => {
+                    targets.push(source.to_string());
+                    break;
+                }
+                // No failed answer is at the end.
+                _ => return Ok(Vec::new()),
+            }
+        }
+        let mut entries = Vec::with_capacity(targets.len());
+        for target_id in targets.into_iter().rev() {
+            let edit = EntryBody::ContextEdit { target_id, replacement: None };
+            self.add(NewEntry::from_body(&edit)?, false).await?;
+            if let Some(entry) = self.tree.leaf() {
+                entries.push(entry.json()?);
+            }
+        }
+        Ok(entries)
     }
 
     async fn add(&mut self, new: NewEntry, make_file: bool) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentd_config::models::{cycle, level_after_switch};
+use agentd_config::models::{Offer, cycle, level_after_switch};
 use agentd_protocol::{
     command::{CycledLevel, CycledModel, Models, SetModelParams, SetThinkingLevelParams},
     entry::EntryBody,
@@ -22,12 +22,17 @@ impl Actor {
     async fn try_set_model(&mut self, params: SetModelParams) -> Result<Model, Failure> {
         let name = |name: Option<String>| name.unwrap_or_else(|| "undefined".into());
         let (provider, id) = (name(params.provider), name(params.model_id));
-        let found = {
+        let (found, reason) = {
             let (provider, id) = (provider.clone(), id.clone());
-            self.shared.with_offer(move |offer| offer.find_available(&provider, &id)).await
+            let look = move |offer: &Offer<'_>| match offer.find_available(&provider, &id) {
+                Some(model) => (Some(model), None),
+                None => (None, offer.why_not(&provider, &id)),
+            };
+            self.shared.with_offer(look).await
         };
         let model = found.ok_or_else(|| {
             let hint = "get_available_models lists the models that credentials are configured for.";
+            let hint = reason.map_or_else(|| hint.to_owned(), |reason| format!("{reason} {hint}"));
             Failure::new(ErrorCode::NoModel, format!("Model not found: {provider}/{id}")).hint(hint)
         })?;
         let pinned = self.chooser.pinned(&model);

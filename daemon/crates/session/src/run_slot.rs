@@ -15,6 +15,8 @@ struct Active {
     reply: Option<Reply>,
     /// Between `agent_end` and `agent_settled`.
     ending: bool,
+    /// Ends the pause before a retry, while there is one.
+    pause: Option<CancellationToken>,
     aborting: Vec<Reply>,
     waiting: Vec<(PromptParams, Reply)>,
 }
@@ -39,6 +41,7 @@ impl RunSlot {
             cancel: cancel.clone(),
             reply: Some(reply),
             ending: false,
+            pause: None,
             aborting: Vec::new(),
             waiting: Vec::new(),
         });
@@ -71,6 +74,25 @@ impl RunSlot {
     pub(crate) fn end(&mut self) {
         if let Some(run) = &mut self.0 {
             run.ending = true;
+        }
+    }
+
+    /// A pause before a retry begins or is over.
+    pub(crate) fn set_pause(&mut self, pause: Option<CancellationToken>) {
+        if let Some(run) = &mut self.0 {
+            run.pause = pause;
+        }
+    }
+
+    /// Whether the run pauses before a retry.
+    pub(crate) fn is_pausing(&self) -> bool {
+        self.0.as_ref().is_some_and(|run| run.pause.is_some())
+    }
+
+    /// Gives up the retry whose pause is under way.
+    pub(crate) fn abort_retry(&self) {
+        if let Some(pause) = self.0.as_ref().and_then(|run| run.pause.as_ref()) {
+            pause.cancel();
         }
     }
 

@@ -3,12 +3,12 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
 use agentd_agent::{Tool, ToolSet};
-use agentd_ai::{CacheRetention, Credentials, Provider, Registry};
+use agentd_ai::{CacheRetention, Credentials, HttpRetries, Provider, Registry, ThinkingBudgets};
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
     AgentDir, Environment, ProjectFolders,
@@ -23,6 +23,8 @@ use agentd_protocol::{
 };
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
+
+use crate::run::RetryPolicy;
 
 /// What all sessions of a daemon share.
 pub struct Services {
@@ -75,6 +77,11 @@ pub(crate) struct Shared {
     pub(crate) block_images: bool,
     pub(crate) cache_retention: CacheRetention,
     pub(crate) auto_compaction: bool,
+    pub(crate) retry: RetryPolicy,
+    /// Whether there are retries; a command changes it.
+    pub(crate) auto_retry: AtomicBool,
+    pub(crate) http_retries: HttpRetries,
+    pub(crate) thinking_budgets: ThinkingBudgets,
 }
 
 /// Where the system prompt comes from.
@@ -153,21 +160,19 @@ impl Shared {
         looked.await.unwrap_or_default()
     }
 
-    /// Saves a choice in the user's settings.
+    /// Saves a choice in the user's settings, at this path of keys.
     pub(crate) async fn save_setting<T: Serialize>(
         &self,
-        key: &'static str,
+        path: &'static [&'static str],
         value: &T,
     ) -> Result<(), Failure> {
         let failed = |error: String| Failure::new(ErrorCode::Io, error);
         let value = serde_json::to_value(value).map_err(|error| failed(error.to_string()))?;
         let agent_dir = self.agent_dir.clone();
-        tokio::task::spawn_blocking(move || {
-            save(&agent_dir, &[SettingChange { path: &[key], value: &value }])
-        })
-        .await
-        .map_err(|error| failed(error.to_string()))?
-        .map_err(|error| failed(error.to_string()))
+        tokio::task::spawn_blocking(move || save(&agent_dir, &[SettingChange { path, value: &value }]))
+            .await
+            .map_err(|error| failed(error.to_string()))?
+            .map_err(|error| failed(error.to_string()))
     }
 
     /// The variables that tell child processes of tools where they are.

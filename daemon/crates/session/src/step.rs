@@ -7,6 +7,7 @@ use agentd_agent::{
 use agentd_protocol::{Json, error::Failure, message::Message};
 use bytes::Bytes;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::{choice::Choice, user_bash::BashEnd};
 
@@ -34,8 +35,12 @@ pub(crate) enum Step {
     Refused(Failure),
     /// The first event of a run.
     Started(Bytes),
-    /// The last event of a run, unless it goes on by itself.
+    /// The last event of a run.
     Ended(Bytes),
+    /// The failed answer at the end of the context is to be left out of it.
+    OmitFailed { omitted: oneshot::Sender<Result<(), HostError>> },
+    /// A pause before a retry began, which the token ends, or is over.
+    Pause(Option<CancellationToken>),
     /// Nothing more comes of the run.
     Settled,
     /// A command of the user's printed something.

@@ -11,12 +11,12 @@ use agentd_agent::{
     queue::{QueueKind, Queued, Queues, Ticket},
     user_message,
 };
-use agentd_ai::{BlockKind, BlockSeal, CacheRetention, Credentials, Delta, DeltaStream, Provider, Request};
+use agentd_ai::{BlockKind, BlockSeal, Delta, DeltaStream, Provider, Request, failure::Failure};
 use agentd_protocol::{
     Json,
     event::Event,
-    message::{Message, StopReason},
-    model::{Model, ThinkingLevel},
+    message::{AssistantMessage, Message, StopReason},
+    model::Model,
     tool::ToolSpec,
 };
 use futures::StreamExt;
@@ -113,6 +113,8 @@ pub(crate) struct Recorder {
     pub(crate) at: Option<(&'static str, Interruption)>,
     /// Storing fails for the message with this role.
     pub(crate) broken_role: Option<&'static str>,
+    /// What failed answers are answered with.
+    pub(crate) retries: bool,
 }
 
 impl Recorder {
@@ -130,6 +132,7 @@ impl Recorder {
             refuse: None,
             at: None,
             broken_role: None,
+            retries: false,
         }
     }
 
@@ -215,22 +218,19 @@ impl Host for Recorder {
         }
         Ok(Setup {
             provider: Arc::clone(&self.model) as Arc<dyn Provider>,
-            request: Request {
-                model: Arc::new(Model::placeholder()),
-                messages: self.messages.clone(),
-                thinking_level: ThinkingLevel::Off,
-                session_id: "s".into(),
-                credentials: Credentials::default(),
-                idle_timeout: None,
-                block_images: false,
-                cache_retention: CacheRetention::default(),
-            },
+            request: Request::new(Arc::new(Model::placeholder()), self.messages.clone()),
             tools: Arc::clone(&self.tools),
             hooks: Arc::clone(&self.hooks),
             sequential_tools: self.sequential,
             cwd: "/".into(),
             session_env: Vec::new(),
         })
+    }
+
+    async fn will_retry(&mut self, answer: &AssistantMessage, failure: Option<&Failure>) -> bool {
+        let failure = failure.map(|failure| failure.kind);
+        self.log.push(format!("retry? {:?} {failure:?}", answer.stop_reason));
+        self.retries
     }
 
     fn now_ms(&self) -> i64 {

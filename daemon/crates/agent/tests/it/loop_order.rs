@@ -160,8 +160,16 @@ async fn an_abort_in_tools_answers_every_call_and_ends_with_an_aborted_answer() 
         ["end result:0:Command aborted", "end result:1:Tool nope not found", "end result:2:Command aborted"]
     );
     assert_eq!(
-        words[words.len() - 6..],
-        ["turn_end", "turn_start", "start assistant", "end assistant:Aborted", "turn_end", "agent_end 6"]
+        words[words.len() - 7..],
+        [
+            "turn_end",
+            "turn_start",
+            "start assistant",
+            "end assistant:Aborted",
+            "retry? Aborted Some(Aborted)",
+            "turn_end",
+            "agent_end 6"
+        ]
     );
 }
 
@@ -182,12 +190,27 @@ async fn a_model_that_cannot_be_asked_is_a_failed_answer() {
     let ended = host.prompt("go", &CancellationToken::new()).await.unwrap();
     let last = ended.last.unwrap();
     assert_eq!(last.error_message.as_deref(), Some("No API key for provider: p"));
-    assert_eq!(host.words()[4..], ["start assistant", "end assistant:Error", "turn_end", "agent_end 2"]);
+    assert_eq!(
+        host.words()[4..],
+        ["start assistant", "end assistant:Error", "retry? Error None", "turn_end", "agent_end 2"]
+    );
+    assert!(!ended.will_retry);
     // The first sight of a failed answer is the whole of it.
     let Event::MessageStart(start) = &host.events[4] else { panic!("{:?}", host.events[4]) };
     assert!(
         matches!(start.message.get(), Some(Message::Assistant(answer)) if answer.stop_reason == StopReason::Error)
     );
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_says_whether_it_is_tried_again() {
+    for retries in [true, false] {
+        let mut host = Recorder::new(Vec::new(), Vec::new());
+        (host.refuse, host.retries) = (Some("503: busy"), retries);
+        let ended = host.prompt("go", &CancellationToken::new()).await.unwrap();
+        let Some(Event::AgentEnd(end)) = host.events.last() else { panic!("{:?}", host.events.last()) };
+        assert_eq!((ended.will_retry, end.will_retry), (retries, retries));
+    }
 }
 
 #[tokio::test]

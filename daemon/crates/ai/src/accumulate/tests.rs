@@ -45,6 +45,21 @@ fn done() -> Delta {
 }
 
 #[test]
+fn what_the_adapter_has_priced_keeps_its_price() {
+    let priced = agentd_protocol::message::Cost {
+        output: 0.5,
+        total: 0.5,
+        total_from_provider: Some(false),
+        ..Default::default()
+    };
+    let usage = Usage { output: 1_000_000, cost: priced.clone(), ..Usage::default() };
+    let (_, message) = fold(vec![Delta::Usage(usage.clone()), done()]);
+    assert_eq!(message.usage.cost, priced);
+    let (_, message) = fold(vec![Delta::Usage(Usage { cost: Default::default(), ..usage }), done()]);
+    assert_eq!(message.usage.cost.total, 2.0);
+}
+
+#[test]
 fn an_answer_with_a_tool_call_has_the_reference_shape() {
     let usage = Usage { input: 100, output: 20, reasoning: Some(0), total_tokens: 120, ..Usage::default() };
     let (events, message) = fold(vec![

@@ -58,10 +58,12 @@ pub(super) const ACCOUNT_LIMIT: &[&str] = &[
     "insufficient credit",
     "out of credits",
     "subscription sharing",
+    // Ours, of a server that wants more patience than there is.
+    "retry delay (max",
 ];
 
 /// Statuses of trouble that passes.
-pub(super) const RETRYABLE_STATUS: &[u16] = &[429, 500, 502, 503, 504, 520, 524];
+pub(super) const RETRYABLE_STATUS: &[u16] = &[429, 500, 502, 503, 504, 520, 524, 529];
 
 /// Texts of trouble that passes.
 pub(super) const RETRYABLE: &[&str] = &[
@@ -74,6 +76,8 @@ pub(super) const RETRYABLE: &[&str] = &[
     "too many requests",
     "server error",
     "internal error",
+    // A type of error, in its JSON.
+    "\"api error\"",
     "bad gateway",
     "gateway time",
     "provider returned error",

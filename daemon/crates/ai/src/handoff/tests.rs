@@ -32,8 +32,8 @@ fn short(turns: &[Turn<'_>]) -> Vec<String> {
             Turn::User(content) => format!("u:{}", parts(content)),
             Turn::Assistant(content) => {
                 let blocks = content.iter().map(|part| match part {
-                    AssistantPart::Text(text) => (*text).to_owned(),
-                    AssistantPart::Thinking { text, signature } => {
+                    AssistantPart::Text { text, .. } => (*text).to_owned(),
+                    AssistantPart::Thinking { text, signature, .. } => {
                         format!("({text}/{})", signature.unwrap_or(""))
                     }
                     AssistantPart::ToolCall { id, .. } => format!("#{id}"),

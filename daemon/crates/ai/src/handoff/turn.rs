@@ -30,14 +30,21 @@ pub(crate) enum Part<'a> {
 /// A piece of an answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum AssistantPart<'a> {
-    /// Text; never empty.
-    Text(&'a str),
+    /// Text.
+    Text {
+        /// The text; never empty.
+        text: &'a str,
+        /// What the provider wants back with it; only of this very model.
+        signature: Option<&'a str>,
+    },
     /// Reasoning of this very model.
     Thinking {
         /// The reasoning.
         text: &'a str,
         /// What the provider wants back with it.
         signature: Option<&'a str>,
+        /// Whether the provider withheld the reasoning.
+        redacted: bool,
     },
     /// A tool call.
     ToolCall {

@@ -85,7 +85,7 @@ fn proxy_wants_tls() -> bool {
 }
 
 /// Whether `url` names this machine.
-fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some(host) => {
             let address = host.trim_start_matches('[').trim_end_matches(']');

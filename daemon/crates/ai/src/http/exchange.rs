@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use reqwest::{Response, Url, header::HeaderMap};
+use reqwest::{Client, Response, Url, header::HeaderMap};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    failure::{Evidence, Failure, FailureKind, classify, classify_message},
-    http::{ErrorBody, HttpClients, Redactor, client::deepest_cause, error_body::describe_error},
+    HttpRetries,
+    failure::{Failure, FailureKind},
+    http::{
+        ErrorBody, HttpClients, Server,
+        retry::{Advice, Pause},
+    },
 };
 
 /// What one answer may have in all, in bytes.
@@ -25,30 +29,18 @@ const MAX_LEFT_CHUNKS: usize = 4;
 pub(crate) struct Post {
     /// Where to.
     pub(crate) url: Url,
-    /// The provider's name.
-    pub(crate) provider: String,
+    /// The same, for failures.
+    pub(crate) server: Server,
     /// All headers.
     pub(crate) headers: HeaderMap,
     /// The JSON text.
     pub(crate) body: Bytes,
     /// How long the server may be silent.
     pub(crate) idle_timeout: Option<Duration>,
-    /// Takes secrets out of what the server says.
-    pub(crate) redactor: Redactor,
+    /// How often the request may be sent again.
+    pub(crate) retries: HttpRetries,
     /// Stops everything.
     pub(crate) cancel: CancellationToken,
-}
-
-/// The server, as failures name it.
-#[derive(Clone)]
-pub(crate) struct Server {
-    /// The address without anything secret.
-    pub(crate) url: String,
-    /// Host and port.
-    pub(crate) host: String,
-    /// The provider's name.
-    pub(crate) provider: String,
-    redactor: Redactor,
 }
 
 /// An answer with a good status, whose body has still to be read.
@@ -61,22 +53,91 @@ pub(crate) struct Answer {
 }
 
 impl Post {
-    /// Sends the request and waits for the headers of the answer.
+    /// Sends the request and waits for the headers of the answer. What fails before them is sent again as `retries` and
+    /// the server allow; an answer with a good status never is.
     ///
     /// # Errors
     /// Fails for anything but an answer with a status of success.
     pub(crate) async fn send(self, clients: &HttpClients) -> Result<Answer, Failure> {
-        let server = Server::new(&self.url, self.provider, self.redactor);
         let client =
             clients.get(&self.url).map_err(|error| Failure::new(FailureKind::Fatal, error.to_string()))?;
-        let sent = client.post(self.url).headers(self.headers).body(self.body).send();
-        let response = wait(sent, self.idle_timeout, &self.cancel, &server)
-            .await?
-            .map_err(|error| server.unreachable(&error))?;
-        let answer =
-            Answer { server, response, received: 0, idle_timeout: self.idle_timeout, cancel: self.cancel };
-        if answer.response.status().is_success() { Ok(answer) } else { Err(answer.into_failure().await) }
+        let mut sent = 0;
+        loop {
+            let refused = match self.attempt(client).await {
+                Ok(answer) => return Ok(answer),
+                Err(refused) => refused,
+            };
+            let pause = match refused.advice.pause(sent, &self.retries) {
+                Pause::For(pause) => pause,
+                Pause::GiveUp => return Err(refused.failure.after(refused.advice.delay)),
+                Pause::TooLong(asked) => {
+                    return Err(too_long(refused.failure, asked, self.retries.max_delay));
+                }
+            };
+            sent += 1;
+            tracing::debug!(failure = %refused.failure, ?pause, sent, "a request is sent again");
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Err(Failure::aborted()),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
     }
+
+    /// Sends the request once.
+    async fn attempt(&self, client: &Client) -> Result<Answer, Refused> {
+        let Self { server, cancel, .. } = self;
+        let request = client.post(self.url.clone()).headers(self.headers.clone()).body(self.body.clone());
+        let patience = match (self.idle_timeout, self.retries.first_byte_timeout) {
+            (Some(idle), Some(first)) => Some(idle.min(first)),
+            (idle, first) => idle.or(first),
+        };
+        let response = match wait(request.send(), patience, cancel, server).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(Refused::unanswered(server.unreachable(&error))),
+            Err(failure) => return Err(Refused::unanswered(failure)),
+        };
+        let advice = Advice::of(response.status(), response.headers());
+        let answer = Answer {
+            server: server.clone(),
+            response,
+            received: 0,
+            idle_timeout: self.idle_timeout,
+            cancel: cancel.clone(),
+        };
+        if answer.response.status().is_success() {
+            return Ok(answer);
+        }
+        Err(Refused { failure: answer.into_failure().await, advice })
+    }
+}
+
+/// An attempt that came to nothing.
+struct Refused {
+    failure: Failure,
+    advice: Advice,
+}
+
+impl Refused {
+    /// Without any answer: it is sent again where the connection was the trouble.
+    fn unanswered(failure: Failure) -> Self {
+        let advice = Advice { retry: failure.kind == FailureKind::Retryable, delay: None };
+        Self { failure, advice }
+    }
+}
+
+/// The server wants more patience than there is. The failure says so and is not worth another attempt.
+fn too_long(failure: Failure, asked: Duration, limit: Duration) -> Failure {
+    if matches!(failure.kind, FailureKind::Retryable) {
+        let message = format!(
+            "Server requested {}s retry delay (max: {}s). {}",
+            asked.as_secs_f64().ceil(),
+            limit.as_secs(),
+            failure.message
+        );
+        return Failure::new(FailureKind::Fatal, message);
+    }
+    failure
 }
 
 impl Answer {
@@ -150,93 +211,6 @@ impl Answer {
         }
         let body = ErrorBody::read(&String::from_utf8_lossy(&body));
         self.server.refusal(Some(status.as_u16()), &body)
-    }
-}
-
-impl Server {
-    pub(crate) fn new(url: &Url, provider: String, redactor: Redactor) -> Self {
-        let mut shown = url.clone();
-        shown.set_query(None);
-        shown.set_fragment(None);
-        // Fails only for addresses that cannot have a user, which then have none.
-        let _ = shown.set_username("");
-        let _ = shown.set_password(None);
-        let host = url.host_str().unwrap_or_default();
-        let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        Self { url: redactor.redact(shown.into()), host, provider, redactor }
-    }
-
-    /// An error that the server reports, with the status or the number that it gave instead.
-    pub(crate) fn refusal(&self, status: Option<u16>, body: &ErrorBody) -> Failure {
-        let kind = classify(&Evidence {
-            provider: &self.provider,
-            status,
-            error_type: body.kind.as_deref(),
-            text: &body.text,
-        });
-        let text = self.redactor.redact(body.text.clone());
-        Failure::new(kind, status.map_or_else(|| text.clone(), |status| describe_error(status, &text)))
-    }
-
-    /// Any other failure whose text holds what the server said.
-    pub(crate) fn failure(&self, kind: FailureKind, message: String) -> Failure {
-        Failure::new(kind, self.redactor.redact(message))
-    }
-
-    fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        let cause = deepest_cause(error);
-        let message = if error.is_connect() && error.is_timeout() {
-            format!("Cannot connect to {}: the connection timed out.", self.url)
-        } else if error.is_connect() {
-            format!("Cannot connect to {}: {cause}.", self.url)
-        } else if error.is_builder() {
-            let message = format!("The request to {} cannot be made: {cause}.", self.url);
-            return self.failure(FailureKind::Fatal, message);
-        } else {
-            return self.failure(
-                FailureKind::Retryable,
-                format!("Connection lost before {} answered: {cause}.", self.host),
-            );
-        };
-        let untrusted = cause.contains("certificate");
-        let (kind, hint) = if untrusted {
-            let hint = " The server's certificate is not trusted here: if it should be, name a file with the certificate \
-                        of its authority in the environment variable SSL_CERT_FILE."
-                .to_owned();
-            (FailureKind::Fatal, hint)
-        } else {
-            let provider = &self.provider;
-            let hint = format!(
-                " Check that the server is running and that the baseUrl of provider \"{provider}\" is right."
-            );
-            (FailureKind::Retryable, hint)
-        };
-        self.failure(kind, message + &hint)
-    }
-
-    fn lost(&self, error: &reqwest::Error) -> Failure {
-        let message = format!(
-            "Connection lost in the middle of the answer of {}: {}.",
-            self.host,
-            deepest_cause(error)
-        );
-        let kind = match classify_message(&self.provider, &message) {
-            FailureKind::Fatal => FailureKind::Fatal,
-            _ => FailureKind::Retryable,
-        };
-        self.failure(kind, message)
-    }
-
-    fn silent(&self, idle: Duration) -> Failure {
-        Failure::new(
-            FailureKind::Retryable,
-            format!(
-                "The request timed out: {} sent nothing for {} s. The limit is the setting httpIdleTimeoutMs ({}).",
-                self.host,
-                idle.as_secs_f64(),
-                idle.as_millis()
-            ),
-        )
     }
 }
 

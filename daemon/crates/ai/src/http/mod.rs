@@ -1,14 +1,23 @@
-//! HTTP for the adapters: one request at a time, no retries.
+//! HTTP for the adapters: one request at a time, sent again only where nothing of an answer has come.
 
 mod client;
+mod decoder;
 mod error_body;
 mod exchange;
 mod form;
+mod headers;
 mod redact;
+mod retry;
+mod server;
 pub(crate) mod sse;
+mod wire;
 
-pub(crate) use client::HttpClients;
+pub(crate) use client::{HttpClients, deepest_cause, is_loopback};
+pub(crate) use decoder::Decoder;
 pub(crate) use error_body::ErrorBody;
-pub(crate) use exchange::{Post, Server};
+pub(crate) use exchange::Post;
 pub(crate) use form::Form;
+pub(crate) use headers::{HeaderList, endpoint};
 pub(crate) use redact::Redactor;
+pub(crate) use server::Server;
+pub(crate) use wire::{Adapter, HttpProvider, Outgoing, Step, Wire};

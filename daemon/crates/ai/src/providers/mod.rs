@@ -1,4 +1,7 @@
 //! The wire APIs, a folder each.
 
+pub(crate) mod anthropic_messages;
 pub(crate) mod openai_completions;
+pub(crate) mod openai_responses;
 pub(crate) mod scripted;
+pub(crate) mod strict_schema;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use agentd_protocol::model::{Model, ModelCost};
+use agentd_protocol::model::Model;
 
 /// The provider of the demo model. It needs no credentials.
 pub const DEMO_PROVIDER: &str = "demo";
@@ -10,22 +10,21 @@ pub const DEMO_PROVIDER: &str = "demo";
 /// The id of the demo model.
 pub const DEMO_MODEL: &str = "demo";
 
+/// The wire API of the demo model.
+pub(super) const DEMO_API: &str = "scripted";
+
 static DEMO: LazyLock<Arc<Model>> = LazyLock::new(|| {
     Arc::new(Model {
         id: DEMO_MODEL.into(),
         name: "Demo".into(),
-        api: "scripted".into(),
+        api: DEMO_API.into(),
         provider: DEMO_PROVIDER.into(),
         // The adapter plays its built-in script where no script file is named.
         base_url: String::new(),
-        reasoning: false,
-        thinking_level_map: None,
         input: vec!["text".into()],
-        cost: ModelCost::default(),
         context_window: 32_768,
         max_tokens: 4096,
-        compat: None,
-        sampling_params: None,
+        ..Model::placeholder()
     })
 });
 

@@ -1,26 +1,18 @@
-//! `models.json` read, checked, and turned into models.
+//! `models.json` read and checked.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::path::Path;
 
-use agentd_protocol::{
-    model::Model,
-    models_file::{ConfigValue, InOrder, ModelEntry, ModelFields, ModelsFile, ProviderEntry},
-};
-use serde_json::{Map, Value};
+use agentd_protocol::models_file::{InOrder, ModelsFile, ProviderEntry};
+use serde_json::Map;
 
-use super::registry::ProviderConfig;
+use super::file_provider::FileProvider;
 use crate::json_file::{JsonFileError, read_json, without_value};
 
-type Loaded = (Vec<Arc<Model>>, Vec<ProviderConfig>);
-
-const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
-const DEFAULT_MAX_TOKENS: u64 = 16_384;
-
 /// Reads the file. The error is a text for the user: what is wrong where, and in which file.
-pub(super) fn load(path: &Path) -> Result<Loaded, String> {
+pub(super) fn load(path: &Path) -> Result<Vec<FileProvider>, String> {
     let document = match read_json(path) {
         Ok(Some(document)) => document,
-        Ok(None) => return Ok(Loaded::default()),
+        Ok(None) => return Ok(Vec::new()),
         Err(error @ JsonFileError::Syntax { .. }) => {
             return Err(format!("Failed to parse models.json: {error}"));
         }
@@ -28,7 +20,7 @@ pub(super) fn load(path: &Path) -> Result<Loaded, String> {
     };
     // A file that is there but says nothing yet.
     if document.value.as_object().is_some_and(Map::is_empty) {
-        return Ok(Loaded::default());
+        return Ok(Vec::new());
     }
     let invalid = |what: String| format!("Invalid models.json schema: {what}\n\nFile: {}", path.display());
     if !document.value.is_object() {
@@ -43,9 +35,8 @@ pub(super) fn load(path: &Path) -> Result<Loaded, String> {
     build(file).map_err(|what| format!("Failed to load models.json: {what}\n\nFile: {}", path.display()))
 }
 
-fn build(file: ModelsFile) -> Result<Loaded, String> {
-    let (mut models, mut providers) = Loaded::default();
-    for (id, entry) in file.providers {
+fn build(file: ModelsFile) -> Result<Vec<FileProvider>, String> {
+    let provider = |(id, entry): (String, ProviderEntry)| {
         if id.is_empty() {
             return Err("a provider has an empty name.".into());
         }
@@ -54,11 +45,9 @@ fn build(file: ModelsFile) -> Result<Loaded, String> {
                 "Provider {id}: must specify \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\", or \"models\"."
             ));
         }
-        let (provider, of_provider) = provider(id, entry)?;
-        providers.push(provider);
-        models.extend(of_provider);
-    }
-    Ok((models, providers))
+        FileProvider::new(id, entry)
+    };
+    file.providers.into_iter().map(provider).collect()
 }
 
 fn says_nothing(entry: &ProviderEntry) -> bool {
@@ -69,109 +58,25 @@ fn says_nothing(entry: &ProviderEntry) -> bool {
         && entry.models.as_ref().is_none_or(Vec::is_empty)
 }
 
-fn provider(id: String, entry: ProviderEntry) -> Result<(ProviderConfig, Vec<Arc<Model>>), String> {
-    let shared =
-        Shared { provider: &id, api: entry.api, base_url: entry.base_url.as_deref(), compat: entry.compat };
-    let mut models: Vec<Arc<Model>> = Vec::new();
-    let mut model_headers = HashMap::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    for ModelEntry { id: model_id, mut fields } in entry.models.unwrap_or_default() {
-        match fields.headers.take() {
-            Some(headers) => model_headers.insert(model_id.clone(), in_order(headers)),
-            None => model_headers.remove(&model_id),
-        };
-        let model = Arc::new(shared.model(model_id.clone(), fields)?);
-        match places.get(&model_id) {
-            Some(&place) => models[place] = model,
-            None => {
-                places.insert(model_id, models.len());
-                models.push(model);
-            }
-        }
-    }
-    let config = ProviderConfig {
-        name: entry.name.unwrap_or_else(|| id.clone()),
-        base_url: entry.base_url.clone(),
-        api_key: entry.api_key,
-        headers: entry.headers.map(in_order).unwrap_or_default(),
-        auth_header: entry.auth_header.unwrap_or(false),
-        model_headers,
-        id: id.clone(),
-    };
-    Ok((config, models))
-}
-
-fn in_order(headers: InOrder<ConfigValue>) -> Vec<(String, ConfigValue)> {
-    headers.into_iter().collect()
-}
-
-/// What the models of a provider share.
-struct Shared<'a> {
-    provider: &'a str,
-    api: Option<String>,
-    base_url: Option<&'a str>,
-    compat: Option<Map<String, Value>>,
-}
-
-impl Shared<'_> {
-    fn model(&self, id: String, fields: ModelFields) -> Result<Model, String> {
-        let missing = |what: &str, example: &str| {
-            format!(
-                "Provider {}, model {id}: no \"{what}\" specified: set it on the model or the provider, such as \"{example}\".",
-                self.provider
-            )
-        };
-        let api = fields.api.or_else(|| self.api.clone()).filter(|api| !api.is_empty());
-        let api = api.ok_or_else(|| missing("api", "openai-completions"))?;
-        let base_url =
-            fields.base_url.or_else(|| self.base_url.map(str::to_owned)).filter(|url| !url.is_empty());
-        let base_url = base_url.ok_or_else(|| missing("baseUrl", "http://127.0.0.1:8080/v1"))?;
-        Ok(Model {
-            name: fields.name.unwrap_or_else(|| id.clone()),
-            api,
-            provider: self.provider.to_owned(),
-            base_url,
-            reasoning: fields.reasoning.unwrap_or(false),
-            thinking_level_map: fields.thinking_level_map,
-            input: fields.input.unwrap_or_else(|| vec!["text".into()]),
-            cost: fields.cost.unwrap_or_default(),
-            context_window: fields.context_window.unwrap_or(DEFAULT_CONTEXT_WINDOW),
-            max_tokens: fields.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
-            compat: merge_compat(self.compat.as_ref(), fields.compat),
-            sampling_params: fields.sampling_params,
-            id,
-        })
-    }
-}
-
-/// The provider's switches with the model's over them. A switch that is itself an object is merged member by member.
-fn merge_compat(
-    provider: Option<&Map<String, Value>>,
-    model: Option<Map<String, Value>>,
-) -> Option<Map<String, Value>> {
-    let (mut merged, model) = match (provider, model) {
-        (None, model) => return model,
-        (Some(provider), None) => return Some(provider.clone()),
-        (Some(provider), Some(model)) => (provider.clone(), model),
-    };
-    for (key, value) in model {
-        match (merged.get_mut(&key), value) {
-            (Some(Value::Object(below)), Value::Object(over)) => below.extend(over),
-            (_, value) => {
-                merged.insert(key, value);
-            }
-        }
-    }
-    Some(merged)
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::sync::Arc;
+
+    use agentd_protocol::model::Model;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::models::ProviderConfig;
+
+    type Loaded = (Vec<Arc<Model>>, Vec<ProviderConfig>);
 
     fn load_text(text: &str) -> Result<Loaded, String> {
+        let providers = load_file(text)?;
+        let models = providers.iter().flat_map(|provider| provider.own.iter().cloned()).collect();
+        Ok((models, providers.into_iter().map(|provider| provider.config).collect()))
+    }
+
+    fn load_file(text: &str) -> Result<Vec<FileProvider>, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("models.json");
         std::fs::write(&path, text).unwrap();
@@ -203,16 +108,19 @@ mod tests {
     #[test]
     fn the_model_wins_over_the_provider_and_the_last_of_an_id_over_the_first() {
         let (models, providers) = load_text(
-            r#"{"providers":{"b":{"baseUrl":"u","api":"a","compat":{"x":1,"deep":{"a":1,"b":1}},"headers":{"X-A":"1","X-B":"1"},
+            r#"{"providers":{"b":{"baseUrl":"u","api":"a","compat":{"x":1,"openRouterRouting":{"a":1,"b":1}},"headers":{"X-A":"1","X-B":"1"},
                 "models":[{"id":"m","name":"first"},{"id":"n","api":"other","baseUrl":"v","headers":{"x-a":"2"},
-                "compat":{"x":2,"deep":{"b":2}}},{"id":"m","name":"second","cost":{"input":1.5}}]},
+                "compat":{"x":2,"openRouterRouting":{"b":2}}},{"id":"m","name":"second","cost":{"input":1.5}}]},
                 "a":{"baseUrl":"u"}}}"#,
         )
         .unwrap();
         let names: Vec<_> = models.iter().map(|model| (model.id.as_str(), model.name.as_str())).collect();
         assert_eq!(names, [("m", "second"), ("n", "n")]);
         assert_eq!((models[1].api.as_str(), models[1].base_url.as_str()), ("other", "v"));
-        assert_eq!(Value::from(models[1].compat.clone().unwrap()), json!({"x": 2, "deep": {"a": 1, "b": 2}}));
+        assert_eq!(
+            Value::from(models[1].compat.clone().unwrap()),
+            json!({"x": 2, "openRouterRouting": {"a": 1, "b": 2}})
+        );
         let ids: Vec<_> = providers.iter().map(|provider| provider.id.as_str()).collect();
         assert_eq!(ids, ["b", "a"]);
         let headers = |id| {
@@ -227,13 +135,13 @@ mod tests {
     fn nothing_secret_is_in_debug_output() {
         let text = r#"{"providers":{"p":{"baseUrl":"u","api":"a","apiKey":"hush","headers":{"h":"hush"},
             "models":[{"id":"m","headers":{"h":"hush"}}]}}}"#;
-        let shown = format!("{:?}", load_text(text).unwrap());
+        let shown = format!("{:?}", load_file(text).unwrap());
         assert!(shown.contains("[secret]") && !shown.contains("hush"), "{shown}");
     }
 
     #[test]
     fn missing_and_empty_files_are_empty() {
-        assert!(load(Path::new("/nonexistent/models.json")).unwrap().0.is_empty());
+        assert!(load(Path::new("/nonexistent/models.json")).unwrap().is_empty());
         for text in ["", "{}", "// later"] {
             assert!(load_text(text).unwrap().0.is_empty());
         }

@@ -1,10 +1,15 @@
 //! Models: which there are, which one a text means, which one a session starts with.
 
+mod catalogue;
 mod cycle;
-mod defaults;
 mod demo;
 mod file;
+mod file_provider;
+mod glob;
+mod lookup;
+mod merge;
 mod offer;
+mod provider_config;
 mod reference;
 mod registry;
 mod scope;
@@ -12,9 +17,11 @@ mod startup;
 
 pub use cycle::{Cycled, cycle};
 pub use demo::{DEMO_MODEL, DEMO_PROVIDER};
+pub use glob::{GlobError, ModelGlob, is_glob};
 pub use offer::Offer;
+pub use provider_config::ProviderConfig;
 pub use reference::{ReferenceError, Resolved, resolve_reference};
-pub use registry::{ModelRegistry, ProviderConfig};
+pub use registry::ModelRegistry;
 pub use scope::{Scope, ScopedModel, resolve_scope};
 pub use startup::{RestoredChoice, Startup, StartupRequest, choose_startup, level_after_switch};
 

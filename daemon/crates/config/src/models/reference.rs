@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 
-use super::{DEMO_MODEL, DEMO_PROVIDER, Offer, defaults};
+use super::{Offer, lookup::Lookup};
 
 /// What a text means.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +32,19 @@ pub enum ReferenceError {
         /// The models as `provider/id`.
         candidates: Vec<String>,
     },
+    /// The model is known, but not spoken to.
+    #[error(
+        "Model \"{model}\" speaks {api}, which this version of agentd does not; it speaks: {}.",
+        spoken.join(", ")
+    )]
+    NotSpoken {
+        /// The model as `provider/id`.
+        model: String,
+        /// Its API.
+        api: String,
+        /// The APIs of this build.
+        spoken: Vec<String>,
+    },
     /// `--provider` names none.
     #[error("Unknown provider \"{0}\". Use --list-models to see available providers/models.")]
     UnknownProvider(String),
@@ -43,9 +56,9 @@ pub enum ReferenceError {
     NotFound(String),
 }
 
-/// Finds the model that `text` means among all that this build can speak to, those with credentials preferred;
-/// `provider` restricts the search (`--provider`). A text that fits nothing but names a provider is taken as an id that
-/// the provider knows and we do not.
+/// Finds the model that `text` means among all that there are, those with credentials preferred; `provider` restricts the
+/// search (`--provider`). A text that fits nothing but names a provider is taken as an id that the provider knows and we
+/// do not. Looks at providers without credentials only where those with credentials do not decide.
 ///
 /// # Errors
 /// [`ReferenceError`]; the message is for the user.
@@ -54,8 +67,7 @@ pub fn resolve_reference(
     provider: Option<&str>,
     text: &str,
 ) -> Result<Resolved, ReferenceError> {
-    let models: Vec<&Arc<Model>> = offer.known().collect();
-    let lookup = Lookup { offer, models: &models };
+    let lookup = Lookup::everywhere(offer);
     let text = text.trim();
     let provider = provider
         .map(|name| lookup.provider(name).ok_or_else(|| ReferenceError::UnknownProvider(name.to_owned())))
@@ -63,186 +75,16 @@ pub fn resolve_reference(
     if let Some((model, level)) = lookup.with_suffix(provider, text)? {
         return Ok(Resolved { model, level, warning: None });
     }
-    lookup.custom(provider, text).ok_or_else(|| ReferenceError::NotFound(text.to_owned()))
-}
-
-/// A search in a fixed list of models.
-pub(super) struct Lookup<'a> {
-    pub(super) offer: &'a Offer<'a>,
-    pub(super) models: &'a [&'a Arc<Model>],
-}
-
-type Found = Result<Option<Arc<Model>>, ReferenceError>;
-
-/// A model, and the level of a suffix.
-type WithLevel = (Arc<Model>, Option<ThinkingLevel>);
-
-impl<'a> Lookup<'a> {
-    /// The text as a whole, else without a valid `:level` behind it.
-    pub(super) fn with_suffix(
-        &self,
-        provider: Option<&str>,
-        text: &str,
-    ) -> Result<Option<WithLevel>, ReferenceError> {
-        if let Some(model) = self.find(provider, text)? {
-            return Ok(Some((model, None)));
-        }
-        let Some((before, level)) = split_level(text) else { return Ok(None) };
-        Ok(self.find(provider, before)?.map(|model| (model, Some(level))))
-    }
-
-    fn find(&self, provider: Option<&str>, text: &str) -> Found {
-        if text.is_empty() {
-            return Ok(None);
-        }
-        match provider {
-            Some(provider) => Ok(self.find_in(provider, text)),
-            None => self.find_anywhere(text),
-        }
-    }
-
-    fn find_in(&self, provider: &str, text: &str) -> Option<Arc<Model>> {
-        let rest = strip_provider(text, provider).unwrap_or(text);
-        let exact = |id: &str| self.of(provider).find(|model| same(&model.id, id)).cloned();
-        let demo = || self.demo(provider, rest);
-        exact(text).or_else(|| exact(rest)).or_else(demo).or_else(|| self.fuzzy(rest, Some(provider)))
-    }
-
-    fn find_anywhere(&self, text: &str) -> Found {
-        let prefix = self.prefix(text);
-        let named = prefix.and_then(|(provider, rest)| {
-            let configured = self.of(provider).find(|model| same(&model.id, rest)).cloned();
-            configured.or_else(|| self.demo(provider, rest))
-        });
-        let others: Vec<&Arc<Model>> =
-            self.models.iter().copied().filter(|model| same(&model.id, text)).collect();
-        if named.is_some() || !others.is_empty() {
-            return self.pick(text, named, &others).map(Some);
-        }
-        let in_provider = prefix.and_then(|(provider, rest)| self.fuzzy(rest, Some(provider)));
-        Ok(in_provider.or_else(|| self.fuzzy(text, None)))
-    }
-
-    /// Decides between the model of the named provider and those whose whole id is the text.
-    fn pick(
-        &self,
-        text: &str,
-        named: Option<Arc<Model>>,
-        others: &[&Arc<Model>],
-    ) -> Result<Arc<Model>, ReferenceError> {
-        if let (None, [only]) = (&named, others) {
-            return Ok(Arc::clone(only));
-        }
-        if let Some(named) = named.as_ref().filter(|model| self.has_auth(model)) {
-            return Ok(Arc::clone(named));
-        }
-        let mut with_auth = others.iter().filter(|model| self.has_auth(model));
-        if let (Some(only), None) = (with_auth.next(), with_auth.next()) {
-            return Ok(Arc::clone(only));
-        }
-        named.ok_or_else(|| ReferenceError::Ambiguous {
-            text: text.to_owned(),
-            candidates: others.iter().map(|model| format!("{}/{}", model.provider, model.id)).collect(),
-        })
-    }
-
-    /// The best of the models whose id or name holds the text.
-    fn fuzzy(&self, text: &str, provider: Option<&str>) -> Option<Arc<Model>> {
-        let text = text.to_lowercase();
-        if text.is_empty() {
-            return None;
-        }
-        let holds = |field: &str| field.to_lowercase().contains(&text);
-        let fits = |model: &&&Arc<Model>| {
-            provider.is_none_or(|provider| same(&model.provider, provider))
-                && (holds(&model.id) || holds(&model.name))
-        };
-        let matches: Vec<&Arc<Model>> = self.models.iter().filter(fits).copied().collect();
-        let usable: Vec<&Arc<Model>> = matches.iter().copied().filter(|model| self.has_auth(model)).collect();
-        let matches = if usable.is_empty() { matches } else { usable };
-        // The last of equal ones would win; the first in the file shall.
-        matches.into_iter().rev().max_by_key(|model| (is_alias(&model.id), model.id.to_lowercase())).cloned()
-    }
-
-    /// An id that only the provider knows: the provider's default model under another id.
-    fn custom(&self, provider: Option<&str>, text: &str) -> Option<Resolved> {
-        let (provider, id) = match provider {
-            Some(provider) => (provider, strip_provider(text, provider).unwrap_or(text)),
-            None => self.prefix(text)?,
-        };
-        let (id, level) = split_level(id).map_or((id, None), |(id, level)| (id, Some(level)));
-        let default = defaults::default_of(provider);
-        let base = self
-            .of(provider)
-            .find(|model| Some(model.id.as_str()) == default)
-            .or_else(|| self.of(provider).next())?;
-        if id.is_empty() {
-            return None;
-        }
-        let mut model = Model::clone(base);
-        model.id = id.to_owned();
-        model.name = id.to_owned();
-        let warning = format!("Model \"{id}\" not found for provider \"{provider}\". Using custom model id.");
-        Some(Resolved { model: Arc::new(model), level, warning: Some(warning) })
-    }
-
-    /// The known provider with the longest name that the text begins with, and what follows.
-    fn prefix<'t>(&self, text: &'t str) -> Option<(&'a str, &'t str)> {
-        let named = self.providers().filter_map(|provider| Some((provider, strip_provider(text, provider)?)));
-        named.max_by_key(|(provider, _)| provider.len())
-    }
-
-    /// A provider by its name.
-    fn provider(&self, name: &str) -> Option<&'a str> {
-        self.providers().find(|provider| same(provider, name))
-    }
-
-    fn providers(&self) -> impl Iterator<Item = &'a str> {
-        self.models.iter().map(|model| model.provider.as_str()).chain([DEMO_PROVIDER])
-    }
-
-    fn of(&self, provider: &str) -> impl Iterator<Item = &'a Arc<Model>> {
-        self.models.iter().copied().filter(move |model| same(&model.provider, provider))
-    }
-
-    /// The demo model is in no list: only its full name finds it.
-    fn demo(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
-        let asked = same(provider, DEMO_PROVIDER) && same(id, DEMO_MODEL);
-        asked.then(|| self.offer.find_known(DEMO_PROVIDER, DEMO_MODEL)).flatten()
-    }
-
-    fn has_auth(&self, model: &Model) -> bool {
-        (self.offer.has_auth)(&model.provider)
-    }
-}
-
-/// Splits at the last colon when a level stands behind it.
-pub(super) fn split_level(text: &str) -> Option<(&str, ThinkingLevel)> {
-    let (before, level) = text.rsplit_once(':')?;
-    Some((before, ThinkingLevel::from_name(&level.to_lowercase())?))
-}
-
-fn strip_provider<'t>(text: &'t str, provider: &str) -> Option<&'t str> {
-    let (name, rest) = text.split_at_checked(provider.len())?;
-    if same(name, provider) { rest.strip_prefix('/') } else { None }
-}
-
-fn same(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.to_lowercase() == b.to_lowercase())
-}
-
-/// Whether an id names the newest of a family: `-latest`, or not ending in a date (`-20250101`).
-fn is_alias(id: &str) -> bool {
-    let dated = id
-        .rsplit_once('-')
-        .is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|byte| byte.is_ascii_digit()));
-    id.ends_with("-latest") || !dated
+    lookup.custom(provider, text)?.ok_or_else(|| ReferenceError::NotFound(text.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::testing::{TestOffer, full_id};
+    use crate::models::{
+        ModelRegistry,
+        testing::{TestOffer, full_id},
+    };
 
     const MODELS: &[&str] = &[
         "anthropic/claude-sonnet-4-20250101",
@@ -377,11 +219,83 @@ mod tests {
         assert!(resolve(&[], Some("demo"), "dem").is_err());
     }
 
+    /// A model of each id that `MODELS` has, of which only those of `local` speak an API of this build.
+    fn with_silent(auth: &'static [&'static str], text: &str) -> Result<String, String> {
+        let models = [
+            "silent/gpt-9",
+            "silent/opus",
+            "local/gpt-9-mini",
+            "router/silent/gpt-9",
+            "local/shared",
+            "silent/shared",
+        ];
+        let offer = TestOffer::new(&models, auth).silent("silent");
+        resolve_reference(&offer.offer(), None, text)
+            .map(|resolved| full_id(&resolved.model))
+            .map_err(|error| error.to_string())
+    }
+
     #[test]
-    fn models_of_an_api_that_is_not_built_in_are_not_found() {
+    fn a_model_of_an_api_that_is_not_built_in_says_so() {
+        let error = |model: &str| {
+            Err(format!(
+                "Model \"{model}\" speaks morse, which this version of agentd does not; it speaks: api."
+            ))
+        };
+        for text in ["silent/gpt-9", "silent/gpt-9:high", "silent/opus", "opus", "opu"] {
+            let model = if text.contains("gpt") { "silent/gpt-9" } else { "silent/opus" };
+            assert_eq!(with_silent(&[], text), error(model), "{text}");
+        }
+        // An id of a provider of which we know nothing that we can speak to.
+        assert_eq!(with_silent(&[], "silent/next"), error("silent/next"));
+        // Somebody else can be spoken to.
+        assert_eq!(with_silent(&["router"], "silent/gpt-9"), Ok("router/silent/gpt-9".into()));
+        assert_eq!(with_silent(&["silent"], "shared"), Ok("local/shared".into()));
+        assert_eq!(with_silent(&[], "gpt"), Ok("router/silent/gpt-9".into()));
+        // The user's own provider counts more than one without a key.
+        assert_eq!(with_silent(&["silent"], "gpt"), error("silent/gpt-9"));
+    }
+
+    #[test]
+    fn without_the_api_of_the_demo_there_is_no_demo() {
         let offer = TestOffer::new(MODELS, &[]);
         let offer = Offer { apis: &["other"], ..offer.offer() };
-        assert!(matches!(resolve_reference(&offer, None, "gpt-6"), Err(ReferenceError::NotFound(_))));
         assert!(matches!(resolve_reference(&offer, None, "demo/demo"), Err(ReferenceError::NotFound(_))));
+    }
+
+    /// With the real catalogue: what `text` means to a user with these keys, and which providers were looked at.
+    fn in_catalogue(auth: &[&str], text: &str) -> (Result<String, String>, Vec<&'static str>) {
+        let registry = ModelRegistry::builtin();
+        let has_auth = |provider: &str| auth.contains(&provider);
+        let apis = ["anthropic-messages", "openai-completions", "openai-responses", "scripted"];
+        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth };
+        let found = resolve_reference(&offer, None, text);
+        let found = found.map(|found| full_id(&found.model)).map_err(|error| error.to_string());
+        (found, registry.unpacked_providers().collect())
+    }
+
+    #[test]
+    fn providers_with_credentials_decide_without_a_look_at_the_others() {
+        let ok = |id: &str| Ok(id.to_owned());
+        assert_eq!(in_catalogue(&["openai"], "gpt-6.1-sol"), (ok("openai/gpt-6.1-sol"), vec!["openai"]));
+        assert_eq!(
+            in_catalogue(&["anthropic"], "opus-5"),
+            (ok("anthropic/claude-opus-5-5"), vec!["anthropic"])
+        );
+        assert_eq!(in_catalogue(&[], "openai/gpt-6.1-sol").0, ok("openai/gpt-6.1-sol"));
+        let both = in_catalogue(&["openai", "anthropic"], "openai/gpt-6.1-sol");
+        assert_eq!(both, (ok("openai/gpt-6.1-sol"), vec!["openai"]));
+        assert_eq!(in_catalogue(&["openai"], "no-such-thing").1.len(), 42);
+        let (silent, _) = in_catalogue(&["openai"], "google/gemini-4-argon");
+        let expected = "Model \"google/gemini-4-argon\" speaks google-generative-ai, which this version of agentd does \
+                        not; it speaks: anthropic-messages, openai-completions, openai-responses.";
+        assert_eq!(silent.unwrap_err(), expected);
+        let (ambiguous, _) = in_catalogue(&[], "gpt-6.1-sol");
+        let ambiguous = ambiguous.unwrap_err();
+        assert!(
+            ambiguous.contains("ambiguous across providers: ") && ambiguous.contains("openai/gpt-6.1-sol"),
+            "{ambiguous}"
+        );
+        assert!(!ambiguous.contains("openai-codex/"), "{ambiguous}");
     }
 }

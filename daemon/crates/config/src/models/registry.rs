@@ -1,78 +1,182 @@
-//! The models that the user configured, and how their providers are reached.
+//! The models that there are: those of the catalogue, with `models.json` laid over them.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use agentd_protocol::{model::Model, models_file::ConfigValue};
+use serde_json::Value;
 
-use super::{DEMO_MODEL, DEMO_PROVIDER, demo, file};
+use super::{
+    DEMO_MODEL, DEMO_PROVIDER, ProviderConfig, catalogue, demo, file,
+    file_provider::{FileProvider, Patched},
+    provider_config,
+};
 
-/// All configured models in the order of the file. Immutable: a changed file makes a new registry.
-#[derive(Debug, Clone, Default)]
+/// All models, in catalogue order, then what `models.json` adds in the order of the file. Immutable: a changed file makes
+/// a new registry.
+///
+/// The catalogue's models are unpacked when they are looked at, one provider at a time; the documentation of each
+/// function says whose.
+#[derive(Debug, Default)]
 pub struct ModelRegistry {
-    models: Vec<Arc<Model>>,
-    providers: Vec<ProviderConfig>,
+    /// By place in the catalogue.
+    builtin: Vec<OnceLock<Unpacked>>,
+    /// In the order of the file.
+    file: Vec<FileProvider>,
     load_error: Option<String>,
 }
 
-/// How a provider is reached. Kept apart from [`Model`], which clients see, since all of this can be secret.
-#[derive(Debug, Clone, Default)]
-pub struct ProviderConfig {
-    /// The id that models name.
-    pub id: String,
-    /// A name to show.
-    pub name: String,
-    /// Where the provider's requests go, unless a model says otherwise.
-    pub base_url: Option<String>,
-    /// Where the key comes from.
-    pub api_key: Option<ConfigValue>,
-    /// Headers of every request.
-    pub headers: Vec<(String, ConfigValue)>,
-    /// Whether `Authorization: Bearer <key>` is sent besides.
-    pub auth_header: bool,
-    /// Headers of single models, by model id.
-    pub(super) model_headers: HashMap<String, Vec<(String, ConfigValue)>>,
+/// The models of a provider of the catalogue.
+#[derive(Debug)]
+enum Unpacked {
+    /// As they are there.
+    Plain(Arc<Vec<Arc<Model>>>),
+    /// With the file over them.
+    Patched(Patched),
 }
 
-impl ProviderConfig {
-    /// The headers of a model; a name that the provider sets too counts with the model's value.
-    #[must_use]
-    pub fn headers_of(&self, model_id: &str) -> Vec<(&str, &ConfigValue)> {
-        let own = self.model_headers.get(model_id).map(Vec::as_slice).unwrap_or_default();
-        let hidden = |name: &str| own.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-        let shared = self.headers.iter().filter(|(name, _)| !hidden(name));
-        shared.chain(own).map(|(name, value)| (name.as_str(), value)).collect()
+impl Unpacked {
+    fn known(&self) -> &[Arc<Model>] {
+        match self {
+            Self::Plain(models) => models,
+            Self::Patched(patched) => &patched.known,
+        }
+    }
+
+    fn added(&self) -> &[Arc<Model>] {
+        match self {
+            Self::Plain(_) => &[],
+            Self::Patched(patched) => &patched.added,
+        }
     }
 }
 
 impl ModelRegistry {
-    /// Loads `models.json`. Never fails: with a file that cannot be used the registry is empty and
-    /// [`ModelRegistry::load_error`] says why; without a file it is just empty.
+    /// The catalogue and `models.json`. Never fails: with a file that cannot be used there is only the catalogue, and
+    /// [`ModelRegistry::load_error`] says why. Unpacks nothing.
     #[must_use]
     pub fn load(path: &Path) -> Self {
         match file::load(path) {
-            Ok((models, providers)) => Self { models, providers, load_error: None },
-            Err(error) => Self { load_error: Some(error), ..Self::default() },
+            Ok(file) => Self { file, ..Self::builtin() },
+            Err(error) => Self { load_error: Some(error), ..Self::builtin() },
         }
     }
 
-    /// Every configured model, in the order of the file, whether usable or not; without the demo model.
+    /// The catalogue alone. Unpacks nothing.
     #[must_use]
-    pub fn models(&self) -> &[Arc<Model>] {
-        &self.models
+    pub fn builtin() -> Self {
+        let builtin = catalogue::providers().iter().map(|_| OnceLock::new()).collect();
+        Self { builtin, ..Self::default() }
     }
 
-    /// The model with exactly this provider and id; the demo model too.
+    /// The ids of all providers, in the order of their models. Unpacks nothing.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        let builtin = catalogue::providers().iter().take(self.builtin.len()).map(|provider| provider.id);
+        builtin.chain(self.own_providers().map(|provider| provider.config.id.as_str()))
+    }
+
+    /// Every model of the wanted providers, in order, whether usable or not; without the demo model. Unpacks the wanted
+    /// providers as the iterator comes to them.
+    pub fn select<'a>(
+        &'a self,
+        wanted: &'a (dyn Fn(&str) -> bool + 'a),
+    ) -> impl Iterator<Item = &'a Arc<Model>> {
+        let places = (0..self.builtin.len()).filter(|place| wanted(catalogue::providers()[*place].id));
+        let known = places.flat_map(|place| self.unpacked(place).known());
+        let listed = self.file.iter().filter(|provider| wanted(&provider.config.id));
+        known.chain(listed.flat_map(|provider| self.added_by(provider)))
+    }
+
+    /// The models of a provider. Unpacks this one.
+    pub fn models_of(&self, provider: &str) -> impl Iterator<Item = &Arc<Model>> {
+        let known = self.place_of(provider).map(|place| self.unpacked(place).known());
+        let listed = self.file.iter().find(|listed| listed.config.id == provider);
+        known.into_iter().flatten().chain(listed.into_iter().flat_map(|listed| self.added_by(listed)))
+    }
+
+    /// The model with exactly this provider and id; the demo model too. Unpacks this provider.
     #[must_use]
     pub fn find(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
-        let configured = self.models.iter().find(|model| model.provider == provider && model.id == id);
+        let configured = self.models_of(provider).find(|model| model.id == id);
         let demo = || (provider == DEMO_PROVIDER && id == DEMO_MODEL).then(demo::model);
         configured.cloned().or_else(demo)
     }
 
-    /// A provider of the file.
+    /// How a provider is reached, of the file or of the catalogue. Unpacks nothing.
     #[must_use]
     pub fn provider(&self, id: &str) -> Option<&ProviderConfig> {
-        self.providers.iter().find(|provider| provider.id == id)
+        let listed = self.file.iter().map(|provider| &provider.config).find(|config| config.id == id);
+        listed.or_else(|| self.place_of(id).map(provider_config::of_catalogue))
+    }
+
+    /// The headers of requests to a model: the catalogue's, over them the user's for the provider, over them the user's
+    /// for the model.
+    #[must_use]
+    pub fn headers_of(&self, model: &Model) -> Vec<(String, ConfigValue)> {
+        let configured = self.provider(&model.provider).map(|provider| provider.headers_of(&model.id));
+        let configured = configured.unwrap_or_default();
+        let hidden = |name: &str| configured.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        let builtin = model.headers.iter().flatten().filter(|(name, _)| !hidden(name));
+        let builtin = builtin.filter_map(|(name, value)| Some((name.clone(), text(value)?)));
+        let configured = configured.iter().map(|(name, value)| ((*name).to_owned(), (*value).clone()));
+        builtin.chain(configured).collect()
+    }
+
+    /// Whether a provider has models of any of these APIs, as far as that is known without unpacking: never `false` when
+    /// it has. Unpacks nothing.
+    #[must_use]
+    pub fn may_speak(&self, provider: &str, apis: &[&str]) -> bool {
+        let listed = self.file.iter().find(|listed| listed.config.id == provider);
+        let own = |listed: &FileProvider| listed.own.iter().any(|model| apis.contains(&model.api.as_str()));
+        let place = self.place_of(provider);
+        place
+            .is_some_and(|place| catalogue::providers()[place].apis.iter().any(|(api, _)| apis.contains(api)))
+            || listed.is_some_and(|listed| own(listed) || listed.apis().any(|api| apis.contains(&api)))
+    }
+
+    /// Whether a provider may have a model with this id, in any case: never `false` when it has. Unpacks nothing.
+    #[must_use]
+    pub fn may_have(&self, provider: &str, id: &str) -> bool {
+        let listed = self.file.iter().find(|listed| listed.config.id == provider);
+        let place = self.place_of(provider);
+        place.is_some_and(|place| catalogue::providers()[place].may_have(id))
+            || listed.is_some_and(|listed| listed.has_model(id))
+    }
+
+    /// The wire APIs of a provider's models, and how many models each has. Unpacks the provider only where `models.json`
+    /// changes something about its models.
+    #[must_use]
+    pub fn count_by_api(&self, provider: &str) -> Vec<(String, usize)> {
+        let untouched = self.place_of(provider).filter(|_| {
+            let listed = self.file.iter().find(|listed| listed.config.id == provider);
+            listed.is_none_or(FileProvider::leaves_models_alone)
+        });
+        if let Some(place) = untouched {
+            let apis = catalogue::providers()[place].apis;
+            return apis.iter().map(|(api, count)| ((*api).to_owned(), *count)).collect();
+        }
+        let mut counts: Vec<(String, usize)> = Vec::new();
+        for model in self.models_of(provider) {
+            match counts.iter_mut().find(|(api, _)| *api == model.api) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((model.api.clone(), 1)),
+            }
+        }
+        counts
+    }
+
+    /// The models that `models.json` defines, in the order of the file. Unpacks the providers of the catalogue that the
+    /// file adds models to.
+    pub fn of_file(&self) -> impl Iterator<Item = &Arc<Model>> {
+        self.file.iter().flat_map(|provider| self.added_by(provider))
+    }
+
+    /// The providers of the catalogue that are unpacked.
+    pub fn unpacked_providers(&self) -> impl Iterator<Item = &'static str> {
+        let places = self.builtin.iter().zip(catalogue::providers());
+        places.filter(|(slot, _)| slot.get().is_some()).map(|(_, provider)| provider.id)
     }
 
     /// What is wrong with `models.json`, for the user.
@@ -81,8 +185,42 @@ impl ModelRegistry {
         self.load_error.as_deref()
     }
 
+    fn own_providers(&self) -> impl Iterator<Item = &FileProvider> {
+        self.file.iter().filter(|provider| self.place_of(&provider.config.id).is_none())
+    }
+
+    fn added_by<'a>(&'a self, provider: &'a FileProvider) -> &'a [Arc<Model>] {
+        match provider.place.filter(|_| provider.has_models()) {
+            Some(place) => self.unpacked(place).added(),
+            None => &provider.own,
+        }
+    }
+
+    fn place_of(&self, provider: &str) -> Option<usize> {
+        catalogue::place_of(provider).filter(|place| *place < self.builtin.len())
+    }
+
+    fn unpacked(&self, place: usize) -> &Unpacked {
+        self.builtin[place].get_or_init(|| {
+            let models = catalogue::models(place);
+            let listed = self.file.iter().find(|provider| provider.place == Some(place));
+            match listed.filter(|provider| !provider.leaves_models_alone()) {
+                Some(provider) => Unpacked::Patched(provider.patched(&models)),
+                None => Unpacked::Plain(models),
+            }
+        })
+    }
+
+    /// A registry without a catalogue.
     #[cfg(test)]
     pub(super) fn of(models: Vec<Arc<Model>>) -> Self {
-        Self { models, ..Self::default() }
+        Self { file: FileProvider::of(models), ..Self::default() }
     }
 }
+
+fn text(value: &Value) -> Option<ConfigValue> {
+    value.as_str().map(ConfigValue::new)
+}
+
+#[cfg(test)]
+mod tests;

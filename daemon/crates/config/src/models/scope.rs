@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use agentd_protocol::model::{Model, ThinkingLevel};
-use globset::{GlobBuilder, GlobMatcher};
 
 use super::{
-    Offer,
-    reference::{Lookup, split_level},
+    ModelGlob, Offer, is_glob,
+    lookup::{Lookup, split_level},
 };
 
 /// A model of the scope.
@@ -32,12 +31,12 @@ pub struct Scope {
 /// `id`, where `*` does not cross `/`; either with `:level` behind it.
 #[must_use]
 pub fn resolve_scope(offer: &Offer<'_>, patterns: &[impl AsRef<str>]) -> Scope {
-    let available = offer.available();
+    let mut available = None;
     let mut scope = Scope::default();
     for pattern in
         patterns.iter().map(|pattern| pattern.as_ref().trim()).filter(|pattern| !pattern.is_empty())
     {
-        for model in select(offer, &available, pattern, &mut scope.warnings) {
+        for model in select(offer, &mut available, pattern, &mut scope.warnings) {
             let known = |other: &ScopedModel| Arc::ptr_eq(&other.model, &model.model);
             if !scope.models.iter().any(known) {
                 scope.models.push(model);
@@ -49,15 +48,14 @@ pub fn resolve_scope(offer: &Offer<'_>, patterns: &[impl AsRef<str>]) -> Scope {
 
 fn select(
     offer: &Offer<'_>,
-    available: &[Arc<Model>],
+    available: &mut Option<Vec<Arc<Model>>>,
     pattern: &str,
     warnings: &mut Vec<String>,
 ) -> Vec<ScopedModel> {
-    if pattern.contains(['*', '?', '[']) {
-        return select_glob(available, pattern, warnings);
+    if is_glob(pattern) {
+        return select_glob(available.get_or_insert_with(|| offer.available()), pattern, warnings);
     }
-    let models: Vec<&Arc<Model>> = available.iter().collect();
-    let lookup = Lookup { offer, models: &models };
+    let lookup = Lookup::in_usable(offer);
     let mut find = |text: &str| match lookup.with_suffix(None, text) {
         Ok(found) => found.map(|(model, level)| ScopedModel { model, level }),
         Err(error) => {
@@ -82,27 +80,20 @@ fn select(
 
 fn select_glob(available: &[Arc<Model>], pattern: &str, warnings: &mut Vec<String>) -> Vec<ScopedModel> {
     let (text, level) = split_level(pattern).map_or((pattern, None), |(text, level)| (text, Some(level)));
-    let glob = match glob(text) {
+    let glob = match ModelGlob::new(text) {
         Ok(glob) => glob,
         Err(error) => {
-            warnings.push(format!("--models: \"{pattern}\" is no valid pattern: {}", error.kind()));
+            warnings.push(format!("--models: \"{pattern}\" is no valid pattern: {error}"));
             return Vec::new();
         }
     };
-    let fits = |model: &&Arc<Model>| {
-        glob.is_match(&model.id) || glob.is_match(format!("{}/{}", model.provider, model.id))
-    };
+    let fits = |model: &&Arc<Model>| glob.fits(model);
     let found: Vec<ScopedModel> =
         available.iter().filter(fits).map(|model| ScopedModel { model: Arc::clone(model), level }).collect();
     if found.is_empty() {
         warnings.push(none_match(pattern));
     }
     found
-}
-
-fn glob(text: &str) -> Result<GlobMatcher, globset::Error> {
-    let glob = GlobBuilder::new(text).literal_separator(true).case_insensitive(true).build()?;
-    Ok(glob.compile_matcher())
 }
 
 fn none_match(pattern: &str) -> String {

@@ -7,7 +7,7 @@ use agentd_protocol::{
     settings::Settings,
 };
 
-use super::{Offer, ReferenceError, ScopedModel, defaults::DEFAULTS, resolve_reference};
+use super::{Offer, ReferenceError, ScopedModel, catalogue, resolve_reference};
 
 /// What the choice depends on.
 #[derive(Debug, Clone, Copy)]
@@ -111,8 +111,8 @@ fn unasked(
     let lost = recorded.filter(|_| restored.is_none());
     let model = restored
         .or_else(|| default.and_then(|(provider, id)| offer.find_available(provider, id)))
-        .or_else(|| DEFAULTS.iter().find_map(|(provider, id)| offer.find_available(provider, id)))
-        .or_else(|| offer.available().into_iter().next())
+        .or_else(|| catalogue::defaults().find_map(|(provider, id)| offer.find_available(provider, id)))
+        .or_else(|| offer.first_available())
         .unwrap_or_else(|| Arc::new(Model::placeholder()));
     if let Some((provider, id)) = lost {
         warnings.push(if model.is_placeholder() {
@@ -137,7 +137,7 @@ fn from_scope<'a>(scope: &'a [ScopedModel], default: Option<(&str, &str)>) -> Op
 mod tests {
     use super::*;
     use crate::models::{
-        resolve_scope,
+        ModelRegistry, resolve_scope,
         testing::{TestOffer, full_id, model},
     };
 
@@ -238,6 +238,38 @@ mod tests {
         Case { model: one, ..Case::default() }.check("a/one", "medium");
         Case { model: Some("one:max"), ..Case::default() }.check("a/one", "high");
         Case { model: Some("first:high"), ..Case::default() }.check("z/first", "off");
+    }
+
+    /// The start of a user with these keys and nothing else, and the providers that were looked at for it.
+    fn first_start(auth: &[&str]) -> (String, Vec<&'static str>) {
+        let registry = ModelRegistry::builtin();
+        let has_auth = |provider: &str| auth.contains(&provider);
+        let apis = ["anthropic-messages", "openai-completions", "openai-responses"];
+        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth };
+        let settings = Settings::default();
+        let request = StartupRequest {
+            provider: None,
+            model: None,
+            thinking: None,
+            scope: &[],
+            session: None,
+            settings: &settings,
+        };
+        let start = choose_startup(&offer, &request).unwrap();
+        assert_eq!(start.warnings, [""; 0]);
+        (full_id(&start.model), registry.unpacked_providers().collect())
+    }
+
+    #[test]
+    fn a_key_is_enough() {
+        let start = |model: &str, looked_at: &[&'static str]| (model.to_owned(), looked_at.to_vec());
+        assert_eq!(first_start(&[]), start("unknown/unknown", &[]));
+        assert_eq!(first_start(&["openai"]), start("openai/gpt-6.1-sol", &["openai"]));
+        assert_eq!(first_start(&["anthropic"]), start("anthropic/claude-opus-5-5", &["anthropic"]));
+        assert_eq!(first_start(&["openai", "anthropic"]), start("anthropic/claude-opus-5-5", &["anthropic"]));
+        // A provider whose API is not spoken is no choice, and not even looked at.
+        assert_eq!(first_start(&["google"]), start("unknown/unknown", &[]));
+        assert_eq!(first_start(&["google", "groq"]).0, "groq/openai/gpt-oss-120b");
     }
 
     #[test]

@@ -43,6 +43,18 @@ impl TestOffer {
         }
     }
 
+    /// Lets the models of a provider speak an API that [`TestOffer::offer`] does not have.
+    pub(super) fn silent(self, provider: &str) -> Self {
+        let models = self.registry.of_file().map(|model| {
+            let mut model = Model::clone(model);
+            if model.provider == provider {
+                model.api = "morse".into();
+            }
+            Arc::new(model)
+        });
+        Self { registry: ModelRegistry::of(models.collect()), ..self }
+    }
+
     pub(super) fn offer(&self) -> Offer<'_> {
         Offer { registry: &self.registry, apis: &[API, "scripted"], has_auth: &*self.has_auth }
     }

@@ -45,6 +45,13 @@ impl Layer {
         {
             self.values.insert("steeringMode".into(), mode);
         }
+        if let Some(Value::Object(retry)) = self.values.get_mut("retry")
+            && let Some(delay) = retry.shift_remove("maxDelayMs")
+            && let Some(provider) =
+                retry.entry("provider").or_insert_with(|| Map::new().into()).as_object_mut()
+        {
+            provider.entry("maxRetryDelayMs").or_insert(delay);
+        }
     }
 
     /// Takes out every value that is of the wrong kind.

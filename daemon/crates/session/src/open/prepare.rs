@@ -3,10 +3,11 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use agentd_agent::{Tool, ToolSet};
-use agentd_ai::CacheRetention;
+use agentd_ai::{CacheRetention, HttpRetries, ThinkingBudgets};
 use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
     AgentDir,
@@ -31,6 +32,7 @@ use crate::{
     clock::now_ms,
     journal::Journal,
     options::default_tools,
+    run::RetryPolicy,
     shared::{PromptSources, Services, Shared, Shell, ToolContext, child_environment},
 };
 
@@ -114,6 +116,10 @@ pub(super) fn prepare(services: &Arc<Services>, options: &SessionOptions) -> Res
             Some("long") => CacheRetention::Long,
             _ => CacheRetention::Short,
         },
+        retry: RetryPolicy::of(&settings),
+        auto_retry: settings.retry.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
+        http_retries: http_retries(&settings),
+        thinking_budgets: thinking_budgets(&settings),
         auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true),
         cwd,
         settings,
@@ -219,4 +225,28 @@ fn record_start(
         session.tree.push(entry);
     }
     Ok(())
+}
+
+/// The setting `retry.provider`.
+fn http_retries(settings: &Settings) -> HttpRetries {
+    let provider = settings.retry.as_ref().and_then(|retry| retry.provider.as_ref());
+    let Some(provider) = provider else { return HttpRetries::default() };
+    let default = HttpRetries::default();
+    HttpRetries {
+        max: provider.max_retries.unwrap_or(default.max),
+        max_delay: provider.max_retry_delay_ms.map_or(default.max_delay, Duration::from_millis),
+        first_byte_timeout: provider.timeout_ms.filter(|millis| *millis > 0).map(Duration::from_millis),
+    }
+}
+
+/// The setting `thinkingBudgets`.
+fn thinking_budgets(settings: &Settings) -> ThinkingBudgets {
+    let default = ThinkingBudgets::default();
+    let budgets = settings.thinking_budgets.clone().unwrap_or_default();
+    ThinkingBudgets {
+        minimal: budgets.minimal.unwrap_or(default.minimal),
+        low: budgets.low.unwrap_or(default.low),
+        medium: budgets.medium.unwrap_or(default.medium),
+        high: budgets.high.unwrap_or(default.high),
+    }
 }

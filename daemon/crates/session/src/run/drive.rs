@@ -6,7 +6,7 @@ use agentd_agent::{Host, HostError, Start, queue::QueueKind};
 use agentd_protocol::{
     Json,
     error::{ErrorCode, Failure},
-    event::{AgentEnd, Event, MessageEnd, MessageStart, TurnEnd},
+    event::{AgentEnd, AutoRetryEnd, AutoRetryStart, Event, MessageEnd, MessageStart, TurnEnd},
     message::{AssistantMessage, ContentBlock, ImageContent, Message, StopReason},
 };
 use tokio::sync::mpsc;
@@ -47,17 +47,27 @@ pub(crate) async fn drive(
     }
 }
 
-/// Runs, and runs again while messages are queued. An aborted run leaves them for the next prompt.
+/// Runs, and runs again while an answer is to be asked for again or messages are queued. An aborted run leaves them for
+/// the next prompt.
 async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken) {
     loop {
-        match agentd_agent::run(host, start, cancel).await {
-            Ok(_) => {}
-            Err(HostError::NotStored(error)) => {
-                tracing::error!(error, "a run ended because a message could not be stored");
-                host.report_broken(error).await;
-                return;
+        let ended = match agentd_agent::run(host, start, cancel).await {
+            Ok(ended) => ended,
+            Err(error) => return host.report_end(error).await,
+        };
+        if ended.will_retry {
+            match host.pause(cancel).await {
+                Ok(true) => {
+                    start = Start::default();
+                    continue;
+                }
+                Ok(false) => host.end_retries("Retry cancelled").await,
+                Err(error) => return host.report_end(error).await,
             }
-            Err(HostError::Gone) => return,
+        } else {
+            let error = ended.last.and_then(|answer| answer.error_message);
+            let error = error.filter(|_| !cancel.is_cancelled());
+            host.end_retries(error.as_deref().unwrap_or("Retry cancelled")).await;
         }
         if cancel.is_cancelled() {
             return;
@@ -74,6 +84,53 @@ async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken
 }
 
 impl RunHost {
+    /// Leaves the failed answer out of the context and waits until it is time to ask again; false when the retry is given
+    /// up before.
+    async fn pause(&mut self, cancel: &CancellationToken) -> Result<bool, HostError> {
+        let Some(planned) = self.retries.begin() else { return Ok(false) };
+        let pause = cancel.child_token();
+        // Before the event: whoever has seen that can give the retry up.
+        self.send(Step::Pause(Some(pause.clone()))).await;
+        let start = AutoRetryStart {
+            attempt: planned.attempt,
+            max_attempts: self.shared.retry.max_attempts,
+            delay_ms: u64::try_from(planned.delay.as_millis()).unwrap_or(u64::MAX),
+            error_message: planned.error,
+        };
+        self.tell(&start.into()).await;
+        let omitted = self.omit_failed().await;
+        let waited = async {
+            omitted?;
+            Ok(tokio::select! {
+                biased;
+                () = pause.cancelled() => false,
+                () = tokio::time::sleep(planned.delay) => true,
+            })
+        };
+        let waited = waited.await;
+        self.send(Step::Pause(None)).await;
+        waited
+    }
+
+    /// Tells how a row of retries ended that had no answer, if there was one.
+    async fn end_retries(&mut self, error: &str) {
+        if let Some(attempt) = self.retries.end() {
+            let final_error = Some(error.to_owned());
+            self.tell(&AutoRetryEnd { success: false, attempt, final_error }.into()).await;
+        }
+    }
+
+    /// Tells why a run broke off, where there is somebody to tell.
+    async fn report_end(&mut self, error: HostError) {
+        match error {
+            HostError::NotStored(error) => {
+                tracing::error!(error, "a run ended because a message could not be stored");
+                self.report_broken(error).await;
+            }
+            HostError::Gone => {}
+        }
+    }
+
     /// Tells the listeners that the run broke off because the session file cannot be written.
     ///
     /// This is the one message that is published without being stored: it says why nothing can be.
@@ -93,7 +150,7 @@ impl RunHost {
             AgentEnd { messages: vec![message], will_retry: false }.into(),
         ];
         for event in events {
-            self.publish_unstored(&event).await;
+            self.tell(&event).await;
         }
     }
 }

@@ -1,14 +1,17 @@
 //! The loop's host: turns what the loop says into steps for the actor.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use agentd_agent::{
     Host, HostError, Setup, SetupError,
     hooks::NoHooks,
     queue::{QueueKind, Queued, Ticket},
 };
-use agentd_ai::{Credentials, Request};
-use agentd_protocol::event::Event;
+use agentd_ai::{Credentials, Request, failure::Failure};
+use agentd_protocol::{
+    event::{AutoRetryEnd, Event},
+    message::{AssistantMessage, Message, StopReason},
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -18,16 +21,24 @@ use crate::{
     step::{Snapshot, Step},
 };
 
+use super::retry::Retries;
+
 /// The surroundings of one run.
 pub(crate) struct RunHost {
     pub(super) shared: Arc<Shared>,
     steps: mpsc::Sender<Step>,
     cancel: CancellationToken,
+    pub(super) retries: Retries,
+}
+
+/// Whether an answer came about.
+fn is_answer(answer: &AssistantMessage) -> bool {
+    !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
 }
 
 impl RunHost {
     pub(super) fn new(shared: Arc<Shared>, steps: mpsc::Sender<Step>, cancel: CancellationToken) -> Self {
-        Self { shared, steps, cancel }
+        Self { shared, steps, cancel, retries: Retries::default() }
     }
 
     /// Sends a step that needs no answer. A session that is gone needs none either.
@@ -58,8 +69,13 @@ impl RunHost {
         }
     }
 
-    /// Publishes an event whose message is not in the session file.
-    pub(super) async fn publish_unstored(&self, event: &Event) {
+    /// Leaves the failed answer at the end of the context out of it.
+    pub(super) async fn omit_failed(&self) -> Result<(), HostError> {
+        self.ask(|omitted| Step::OmitFailed { omitted }).await?
+    }
+
+    /// Publishes an event that tells of nothing to be stored.
+    pub(super) async fn tell(&self, event: &Event) {
         match encode(event) {
             Ok(line) if matches!(event, Event::AgentEnd(_)) => self.send(Step::Ended(line)).await,
             Ok(line) => self.send(Step::Publish(line)).await,
@@ -73,7 +89,13 @@ impl Host for RunHost {
         let line = encode(&event).map_err(|error| HostError::NotStored(error.to_string()))?;
         match event {
             Event::MessageEnd(end) => {
-                self.ask(|stored| Step::Store { message: end.message, event: line, stored }).await?
+                let answered =
+                    matches!(end.message.get(), Some(Message::Assistant(answer)) if is_answer(answer));
+                self.ask(|stored| Step::Store { message: end.message, event: line, stored }).await??;
+                if answered && let Some(attempt) = self.retries.end() {
+                    self.tell(&AutoRetryEnd { success: true, attempt, final_error: None }.into()).await;
+                }
+                Ok(())
             }
             Event::AgentStart(_) => self.steps.send(Step::Started(line)).await.map_err(|_| HostError::Gone),
             Event::AgentEnd(_) => self.steps.send(Step::Ended(line)).await.map_err(|_| HostError::Gone),
@@ -122,6 +144,8 @@ impl Host for RunHost {
                 idle_timeout: shared.idle_timeout,
                 block_images: shared.block_images,
                 cache_retention: shared.cache_retention,
+                thinking_budgets: shared.thinking_budgets,
+                retries: shared.http_retries,
                 model: Arc::clone(&model),
                 messages,
             },
@@ -131,6 +155,12 @@ impl Host for RunHost {
             cwd: shared.cwd.clone(),
             session_env: shared.session_env(&model, choice.level),
         })
+    }
+
+    async fn will_retry(&mut self, answer: &AssistantMessage, failure: Option<&Failure>) -> bool {
+        let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
+        let window = self.snapshot().await.map_or(0, |snapshot| snapshot.choice.model.context_window);
+        !self.cancel.is_cancelled() && self.retries.plan(policy, answer, failure, window)
     }
 
     fn now_ms(&self) -> i64 {

@@ -6,5 +6,7 @@
 mod drive;
 mod host;
 mod prepare;
+mod retry;
 
 pub(crate) use drive::{Prompt, drive};
+pub(crate) use retry::RetryPolicy;

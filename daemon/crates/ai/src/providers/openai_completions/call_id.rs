@@ -1,5 +1,7 @@
 //! Makes tool call ids of other models legal here.
 
+use crate::handoff::call_id::{hash, sanitized};
+
 /// The longest id that OpenAI takes, in bytes.
 const MAX_ID: usize = 40;
 
@@ -19,19 +21,6 @@ pub(super) fn normalized(id: &str, provider: &str) -> String {
         return id.char_indices().take_while(|(at, c)| at + c.len_utf8() <= MAX_ID).map(|(_, c)| c).collect();
     }
     id.to_owned()
-}
-
-fn sanitized(part: &str) -> String {
-    let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-    part.chars().map(legal).collect()
-}
-
-/// Eight hexadecimal digits (FNV-1a, folded): stable over versions, since ids of old requests are in provider caches.
-fn hash(text: &str) -> String {
-    let full = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{:08x}", (full ^ (full >> 32)) & 0xffff_ffff)
 }
 
 #[cfg(test)]

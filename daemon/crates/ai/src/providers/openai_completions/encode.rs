@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agentd_protocol::{model::Model, tool::ToolSpec};
+use agentd_protocol::tool::ToolSpec;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -10,13 +10,14 @@ use super::{
     cache, call_id,
     compat::Compat,
     messages::messages,
-    strict_schema, thinking,
+    thinking,
     wire::outgoing::{Body, Function, Tool},
 };
 use crate::{
     CacheRetention, Request,
     estimate::{input_tokens, max_answer_tokens},
     handoff::{self, SystemPlacement, Target, Turn},
+    providers::strict_schema::{strict, wants_strict},
 };
 
 /// The longest cache key that OpenAI takes, in characters.
@@ -99,7 +100,7 @@ fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
     if let Some(priority) = &compat.vllm_priority {
         set("priority", priority.clone());
     }
-    fields.extend(thinking::fields(model, compat, request.thinking_level));
+    fields.extend(thinking::fields(model, compat, request.thinking_level, &request.thinking_budgets));
     fields
 }
 
@@ -113,10 +114,10 @@ fn tools<'a>(specs: &'a [ToolSpec], turns: &[Turn<'_>], compat: &Compat) -> Opti
 }
 
 fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
-    let strict = Some(spec).filter(|spec| compat.supports_strict_mode && wants_strict(spec));
-    let strict = strict.and_then(|spec| strict_schema::strict(&spec.parameters));
-    let is_strict = strict.is_some().then_some(true);
-    let parameters = match strict {
+    let rewritten = Some(spec).filter(|spec| compat.supports_strict_mode && wants_strict(spec));
+    let rewritten = rewritten.and_then(|spec| strict(&spec.parameters));
+    let is_strict = rewritten.is_some().then_some(true);
+    let parameters = match rewritten {
         Some(schema) => Cow::Owned(schema),
         // A tool without arguments may have no schema, but servers want an object.
         None if spec.parameters.is_null() => Cow::Owned(json!({ "type": "object", "properties": {} })),
@@ -125,38 +126,6 @@ fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
     let function =
         Function { name: &spec.name, description: &spec.description, parameters, strict: is_strict };
     Tool { kind: "function", function, cache_control: None }
-}
-
-fn wants_strict(spec: &ToolSpec) -> bool {
-    let sampling = spec.constrained_sampling.as_ref().filter(|sampling| sampling.kind == "json_schema");
-    match sampling.and_then(|sampling| sampling.strict.as_ref()) {
-        Some(Value::Bool(strict)) => *strict,
-        Some(Value::String(wish)) => wish == "prefer" || wish == "require",
-        _ => false,
-    }
-}
-
-/// The address of the API for `model`.
-///
-/// # Errors
-/// Says what is wrong with the model's base URL.
-pub(super) fn url(model: &Model) -> Result<reqwest::Url, String> {
-    let base = model.base_url.trim().trim_end_matches('/');
-    let wrong = |reason: &str| {
-        format!(
-            "The baseUrl of provider \"{}\" is {reason}. Set it in models.json to the address of its API, such as \
-             http://127.0.0.1:8080/v1.",
-            model.provider
-        )
-    };
-    if base.is_empty() {
-        return Err(wrong("missing"));
-    }
-    let url = reqwest::Url::parse(&format!("{base}/chat/completions")).ok();
-    match url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
-        Some(url) => Ok(url),
-        None => Err(wrong("not an http or https address")),
-    }
 }
 
 #[cfg(test)]

@@ -63,8 +63,8 @@ impl<'a> Encoder<'a, '_> {
         let mut calls = Vec::new();
         for part in parts {
             match part {
-                AssistantPart::Text(text) => texts.push(*text),
-                AssistantPart::Thinking { text, signature } => thoughts.push((*text, *signature)),
+                AssistantPart::Text { text, .. } => texts.push(*text),
+                AssistantPart::Thinking { text, signature, .. } => thoughts.push((*text, *signature)),
                 AssistantPart::ToolCall { id, name, arguments, .. } => calls.push(Call {
                     id: Cow::Borrowed(id),
                     kind: "function",

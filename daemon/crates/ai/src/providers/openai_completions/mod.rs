@@ -11,7 +11,6 @@ mod headers;
 mod messages;
 mod provider;
 mod state;
-mod strict_schema;
 mod thinking;
 mod usage;
 mod wire;

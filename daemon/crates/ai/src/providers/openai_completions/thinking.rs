@@ -4,17 +4,7 @@ use agentd_protocol::model::{Model, ThinkingLevel};
 use serde_json::{Map, Value, json};
 
 use super::compat::{Compat, ThinkingFormat};
-
-/// Tokens that each level may think, where a budget is asked for.
-fn budget(level: ThinkingLevel) -> u64 {
-    match level {
-        ThinkingLevel::Off => 0,
-        ThinkingLevel::Minimal => 1024,
-        ThinkingLevel::Low => 2048,
-        ThinkingLevel::Medium => 8192,
-        ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => 16_384,
-    }
-}
+use crate::ThinkingBudgets;
 
 /// What the model's map says of `off`.
 enum Off<'a> {
@@ -27,7 +17,12 @@ enum Off<'a> {
 }
 
 /// The fields for `model` at `level`; none for a model that does not reason.
-pub(super) fn fields(model: &Model, compat: &Compat, level: ThinkingLevel) -> Map<String, Value> {
+pub(super) fn fields(
+    model: &Model,
+    compat: &Compat,
+    level: ThinkingLevel,
+    budgets: &ThinkingBudgets,
+) -> Map<String, Value> {
     let mut fields = Map::new();
     if !model.reasoning {
         return fields;
@@ -85,7 +80,7 @@ pub(super) fn fields(model: &Model, compat: &Compat, level: ThinkingLevel) -> Ma
                 ThinkingFormat::Baseten => ("chat_template_args", &compat.chat_template_args),
                 _ => ("chat_template_kwargs", &compat.chat_template_kwargs),
             };
-            let values = filled(template, level, effort, &off);
+            let values = filled(template, level, effort, &off, budgets);
             if !values.is_empty() {
                 set(name, Value::Object(values));
             }
@@ -110,7 +105,7 @@ pub(super) fn fields(model: &Model, compat: &Compat, level: ThinkingLevel) -> Ma
         set("reasoning_effort", json!(effort));
     }
     if on && compat.supports_thinking_token_budget {
-        set(&compat.thinking_token_budget_field, json!(budget(level)));
+        set(&compat.thinking_token_budget_field, json!(budgets.of(level)));
     }
     fields
 }
@@ -122,6 +117,7 @@ fn filled(
     level: ThinkingLevel,
     effort: &str,
     off: &Off<'_>,
+    budgets: &ThinkingBudgets,
 ) -> Map<String, Value> {
     let on = level != ThinkingLevel::Off;
     let mut values = Map::new();
@@ -135,7 +131,7 @@ fn filled(
         }
         let filled = match (variable, off) {
             ("thinking.enabled", _) => json!(on),
-            ("thinking.budget", _) => json!(budget(level)),
+            ("thinking.budget", _) => json!(budgets.of(level)),
             ("thinking.effort", _) if on => json!(effort),
             ("thinking.effort", Off::Named(name)) => json!(name),
             ("thinking.effort", Off::Unmapped) => json!("none"),
@@ -162,7 +158,7 @@ mod tests {
             thinking_level_map: map.as_object().cloned(),
             ..Model::placeholder()
         };
-        let found = Value::Object(fields(&model, &Compat::of(&model), level));
+        let found = Value::Object(fields(&model, &Compat::of(&model), level, &ThinkingBudgets::default()));
         assert_eq!(found, expected, "{compat} {map} {level:?}");
     }
 
@@ -253,6 +249,8 @@ mod tests {
             json!({"b": 16384}),
         );
         let plain = Model { reasoning: false, ..Model::placeholder() };
-        assert!(fields(&plain, &Compat::of(&plain), ThinkingLevel::High).is_empty());
+        assert!(
+            fields(&plain, &Compat::of(&plain), ThinkingLevel::High, &ThinkingBudgets::default()).is_empty()
+        );
     }
 }

@@ -4,7 +4,10 @@ use agentd_protocol::{message::AssistantMessage, model::Model};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Accumulator, BlockKind, http::Redactor};
+use crate::{
+    Accumulator, BlockKind,
+    http::{Decoder, ErrorBody, Redactor},
+};
 
 fn model(compat: Value) -> Model {
     Model {
@@ -16,9 +19,13 @@ fn model(compat: Value) -> Model {
     }
 }
 
-fn decoder(model: &Model) -> Decoder {
+fn server() -> Server {
     let url = reqwest::Url::parse("http://host:1/v1/chat/completions").unwrap();
-    Decoder::new(Server::new(&url, "p".into(), Redactor::default()), &model.id, &Compat::of(model))
+    Server::new(&url, "p".into(), Redactor::default())
+}
+
+fn decoder(model: &Model) -> Decoder<Reader> {
+    Decoder::new(server(), Reader::new(server(), &model.id, &Compat::of(model)))
 }
 
 fn decode_with<'a>(model: &Model, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Delta> {
@@ -151,7 +158,7 @@ mod captures {
     fn of_refusals() {
         let check = |name: &str, status: u16, kind: FailureKind, holds: &str| {
             let body = ErrorBody::read(&String::from_utf8(read(name)).unwrap());
-            let failure = decoder(&model(Value::Null)).events.server.refusal(Some(status), &body);
+            let failure = server().refusal(Some(status), &body);
             assert_eq!(failure.kind, kind, "{name}: {failure}");
             assert!(failure.message.starts_with(&format!("{status}: {{")), "{name}: {failure}");
             assert!(failure.message.contains(holds), "{name}: {failure}");
@@ -353,7 +360,7 @@ fn answers_that_are_no_answer() {
     assert!(message.starts_with("http://host:1/v1/chat/completions answered with a web page"), "{message}");
     assert!(message.contains("baseUrl of provider \"p\""), "{message}");
     let (_, message) = failure("{\"status\":\"ok\"}");
-    assert!(message.contains("JSON that is no completion: {\"status\":\"ok\"}"), "{message}");
+    assert!(message.contains("JSON that is no answer of a model: {\"status\":\"ok\"}"), "{message}");
     let (_, message) = failure("Not what you want\n");
     assert!(message.ends_with("no event stream: Not what you want"), "{message}");
     let (kind, message) = failure("data: {\"choices\": oops}\n\ndata: [DONE]\n\n");

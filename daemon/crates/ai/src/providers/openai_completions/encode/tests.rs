@@ -1,6 +1,10 @@
 use std::sync::Arc;
 
-use agentd_protocol::{Json, message::Message, model::ThinkingLevel};
+use agentd_protocol::{
+    Json,
+    message::Message,
+    model::{Model, ThinkingLevel},
+};
 
 use super::*;
 use crate::{Credentials, Secret, providers::openai_completions::headers::headers};
@@ -18,14 +22,9 @@ fn model(overrides: Value) -> Model {
 fn request(model_overrides: Value, messages: Value) -> Request {
     let messages: Vec<Json<Message>> = serde_json::from_value(messages).unwrap();
     Request {
-        model: Arc::new(model(model_overrides)),
-        messages,
-        thinking_level: ThinkingLevel::Off,
         session_id: "session-1".into(),
         credentials: Credentials { api_key: Some(Secret::new("key-1234")), headers: Vec::new() },
-        idle_timeout: None,
-        block_images: false,
-        cache_retention: CacheRetention::Short,
+        ..Request::new(Arc::new(model(model_overrides)), messages)
     }
 }
 
@@ -307,21 +306,4 @@ fn headers_are_our_own_and_can_be_replaced() {
     request.credentials.api_key = Some(Secret::new("key\n1234"));
     let error = headers(&request, &Compat::of(&request.model)).unwrap_err().to_string();
     assert!(error.contains("line break") && !error.contains("1234"), "{error}");
-}
-
-#[test]
-fn addresses_are_checked() {
-    let check = |base: &str, expected: Result<&str, &str>| {
-        let found = url(&model(json!({ "baseUrl": base })));
-        match (found, expected) {
-            (Ok(url), Ok(expected)) => assert_eq!(url.as_str(), expected),
-            (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
-            (found, _) => panic!("{base}: {found:?}"),
-        }
-    };
-    check("http://h:1/v1/", Ok("http://h:1/v1/chat/completions"));
-    check(" https://h ", Ok("https://h/chat/completions"));
-    check("", Err("baseUrl of provider \"local\" is missing"));
-    check("127.0.0.1:8080", Err("not an http or https address"));
-    check("ftp://h", Err("not an http or https address"));
 }

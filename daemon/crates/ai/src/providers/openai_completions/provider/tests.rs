@@ -2,20 +2,17 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use agentd_protocol::{
-    Json,
-    message::Message,
-    model::{Model, ThinkingLevel},
-};
+use agentd_protocol::{Json, message::Message, model::Model};
 use futures::StreamExt;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::oneshot,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{Credentials, Secret, failure::classify_message};
+use crate::{Credentials, Delta, Provider, Secret, failure::classify_message, http::HttpProvider};
 
 const KEY: &str = "sk-secret-0123456789";
 
@@ -59,25 +56,18 @@ async fn read_request(stream: &mut TcpStream) -> String {
 
 fn request(base_url: &str) -> Request {
     let message: Json<Message> = serde_json::from_str(r#"{"role":"user","content":"hi"}"#).unwrap();
+    let model =
+        Model { base_url: base_url.into(), provider: "p".into(), id: "m".into(), ..Model::placeholder() };
     Request {
-        model: Arc::new(Model {
-            base_url: base_url.into(),
-            provider: "p".into(),
-            id: "m".into(),
-            ..Model::placeholder()
-        }),
-        messages: vec![message],
-        thinking_level: ThinkingLevel::Off,
         session_id: "s".into(),
         credentials: Credentials { api_key: Some(Secret::new(KEY)), headers: Vec::new() },
         idle_timeout: Some(Duration::from_secs(20)),
-        block_images: false,
-        cache_retention: crate::CacheRetention::Short,
+        ..Request::new(Arc::new(model), vec![message])
     }
 }
 
-fn provider() -> OpenAiCompletions {
-    OpenAiCompletions::new(Arc::default())
+fn provider() -> HttpProvider<OpenAiCompletions> {
+    HttpProvider::new(Arc::default(), OpenAiCompletions)
 }
 
 async fn all(request: Request) -> Vec<Delta> {

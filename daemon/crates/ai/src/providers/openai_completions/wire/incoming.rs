@@ -1,10 +1,13 @@
 //! What is received. Servers that imitate this API differ in many small things, so every field is optional and odd
 //! values read as absent.
 
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, value::RawValue};
+use serde::Deserialize;
+use serde_json::Value;
 
-use crate::http::ErrorBody;
+use crate::{
+    http::ErrorBody,
+    lenient::{json_text, nullable, number, text},
+};
 
 /// A chunk of a stream, or a whole answer that was not streamed.
 #[derive(Debug, Default, Deserialize)]
@@ -101,45 +104,6 @@ pub(in super::super) struct FunctionDelta {
     pub(in super::super) name: Option<String>,
     #[serde(deserialize_with = "json_text")]
     pub(in super::super) arguments: Option<String>,
-}
-
-fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// A string, or the texts of a list of parts; anything else is absent.
-fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let raw = <&RawValue>::deserialize(deserializer)?.get();
-    Ok(match raw.as_bytes().first() {
-        Some(b'"') => Some(string(raw)?),
-        Some(b'[') => {
-            let parts: Vec<Value> = serde_json::from_str(raw).map_err(serde::de::Error::custom)?;
-            Some(parts.iter().filter_map(|part| part.get("text")?.as_str()).collect())
-        }
-        _ => None,
-    })
-}
-
-/// A string of JSON text; an object in its place is taken for the JSON itself.
-fn json_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let raw = <&RawValue>::deserialize(deserializer)?.get();
-    Ok(match raw.as_bytes().first() {
-        Some(b'"') => Some(string(raw)?),
-        Some(b'{') => Some(raw.to_owned()),
-        _ => None,
-    })
-}
-
-fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let raw = <&RawValue>::deserialize(deserializer)?.get();
-    Ok(raw.trim_matches('"').parse().ok())
-}
-
-/// A JSON string; halves of surrogate pairs in it become U+FFFD.
-fn string<E: serde::de::Error>(raw: &str) -> Result<String, E> {
-    crate::partial_json::read_string(raw).ok_or_else(|| E::custom("a string that is not closed"))
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@ use std::sync::Arc;
 use agentd_protocol::{
     Json,
     message::{AssistantMessage, Message},
-    model::{Model, ThinkingLevel},
+    model::Model,
 };
 
 use super::*;
-use crate::{Accumulator, CacheRetention, Credentials};
+use crate::Accumulator;
 
 /// A session with the demo whose tools answer from a table.
 struct Session {
@@ -23,16 +23,7 @@ impl Session {
     fn ask(&self) -> AssistantMessage {
         let messages: Vec<Json<Message>> = serde_json::from_value(json!(self.messages)).unwrap();
         let model = Arc::new(Model { api: "scripted".into(), ..Model::placeholder() });
-        let request = Request {
-            model: Arc::clone(&model),
-            messages,
-            thinking_level: ThinkingLevel::Off,
-            session_id: String::new(),
-            credentials: Credentials::default(),
-            idle_timeout: None,
-            block_images: false,
-            cache_retention: CacheRetention::default(),
-        };
+        let request = Request::new(Arc::clone(&model), messages);
         let mut accumulator = Accumulator::new(model, 0);
         for delta in answer(&request) {
             accumulator.fold(delta);

@@ -1,12 +1,12 @@
 use agentd_protocol::{
     Json,
     message::{AssistantMessage, Message, StopReason},
-    model::{Model, ThinkingLevel},
+    model::Model,
 };
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Accumulator, CacheRetention, Credentials};
+use crate::Accumulator;
 
 struct Stage {
     folder: tempfile::TempDir,
@@ -23,21 +23,8 @@ impl Stage {
     fn request(&self, messages: Value) -> Request {
         let messages: Vec<Json<Message>> = serde_json::from_value(messages).unwrap();
         let base_url = self.folder.path().join("script.json").display().to_string();
-        Request {
-            model: Arc::new(Model {
-                base_url,
-                api: "scripted".into(),
-                id: "m".into(),
-                ..Model::placeholder()
-            }),
-            messages,
-            thinking_level: ThinkingLevel::Off,
-            session_id: String::new(),
-            credentials: Credentials::default(),
-            idle_timeout: None,
-            block_images: false,
-            cache_retention: CacheRetention::default(),
-        }
+        let model = Model { base_url, api: "scripted".into(), id: "m".into(), ..Model::placeholder() };
+        Request::new(Arc::new(model), messages)
     }
 
     fn stream(&self, messages: Value, cancel: &CancellationToken) -> DeltaStream {

@@ -1,6 +1,7 @@
 //! Rewrites a tool's schema for constrained sampling: every property required, optional ones nullable, nothing else
 //! allowed. Schemas with keywords that strict mode does not have are left alone.
 
+use agentd_protocol::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
 /// Keywords that strict mode understands. Anything else and the tool is sent without strict mode.
@@ -32,9 +33,19 @@ const KNOWN: &[&str] = &[
 const DROPPED: &[&str] = &["default", "$schema"];
 
 /// The strict form of an object schema; `None` when it has none.
-pub(super) fn strict(schema: &Value) -> Option<Value> {
+pub(crate) fn strict(schema: &Value) -> Option<Value> {
     let object = schema.as_object()?;
     (object.get("type") == Some(&json!("object"))).then(|| rewrite(object)).flatten()
+}
+
+/// Whether a tool asks for constrained sampling.
+pub(crate) fn wants_strict(spec: &ToolSpec) -> bool {
+    let sampling = spec.constrained_sampling.as_ref().filter(|sampling| sampling.kind == "json_schema");
+    match sampling.and_then(|sampling| sampling.strict.as_ref()) {
+        Some(Value::Bool(strict)) => *strict,
+        Some(Value::String(wish)) => wish == "prefer" || wish == "require",
+        _ => false,
+    }
 }
 
 fn rewrite(schema: &Map<String, Value>) -> Option<Value> {

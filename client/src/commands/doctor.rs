@@ -1,0 +1,89 @@
+//! `agentctl doctor`: what a session needs, checked.
+
+use std::io::{self, IsTerminal};
+
+use agentd_protocol::{
+    command::NoParams,
+    doctor::{Check, CheckStatus, Diagnosis},
+};
+
+use super::one_call;
+use crate::{
+    cli::DoctorOptions,
+    exit::{Exit, Fault},
+    render::{colour_wanted, coloured, one_line},
+    rpc::Diagnose,
+};
+
+/// Where the text of a check begins; what belongs to it stands below.
+const INDENT: &str = "     ";
+
+/// Asks agentd, and prints a line for each check.
+pub(crate) fn run(options: &DoctorOptions) -> Exit {
+    one_call::conclude(diagnose(options))
+}
+
+fn diagnose(options: &DoctorOptions) -> Result<Exit, Fault> {
+    let diagnosis = one_call::call::<Diagnose>(&NoParams {})?;
+    let printed = if options.json {
+        one_call::print_json(&diagnosis)?
+    } else {
+        one_call::print(&report(&diagnosis, io::stdout().is_terminal() && colour_wanted()))?
+    };
+    let fails = diagnosis.checks.iter().any(|check| check.status == CheckStatus::Problem);
+    Ok(if printed == Exit::Answered && fails { Exit::Failed } else { printed })
+}
+
+fn report(diagnosis: &Diagnosis, colour: bool) -> String {
+    let mut text: String = diagnosis.checks.iter().map(|check| lines(check, colour)).collect();
+    text.push_str(&format!("{}\n", one_line(&diagnosis.summary)));
+    text
+}
+
+fn lines(check: &Check, colour: bool) -> String {
+    let (word, code) = match check.status {
+        CheckStatus::Ok => ("ok  ", "32"),
+        CheckStatus::Warning => ("warn", "33"),
+        CheckStatus::Problem => ("FAIL", "31"),
+    };
+    let word = if colour { coloured(code, word) } else { word.to_owned() };
+    let mut detail = check.detail.lines().map(one_line).filter(|line| !line.trim().is_empty());
+    let mut text = format!("{word} {}: {}\n", one_line(&check.title), detail.next().unwrap_or_default());
+    let advice = check.advice.iter().flat_map(|advice| advice.lines()).map(one_line);
+    for line in detail.chain(advice) {
+        text.push_str(&format!("{INDENT}{line}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(status: CheckStatus, detail: &str, advice: Option<&str>) -> Check {
+        let advice = advice.map(str::to_owned);
+        Check { id: "x".into(), title: "thing".into(), status, detail: detail.into(), advice }
+    }
+
+    #[test]
+    fn a_line_for_each_check_and_the_advice_below() {
+        let checks = vec![
+            check(CheckStatus::Ok, "fine", None),
+            check(CheckStatus::Warning, "odd", Some("Do this.")),
+            check(CheckStatus::Problem, "broken\n\nFile: /x", Some("Do that.\nOr that.")),
+        ];
+        let diagnosis = Diagnosis { checks, summary: "1 problem, 1 warning.".into() };
+        assert_eq!(
+            report(&diagnosis, false),
+            "ok   thing: fine\nwarn thing: odd\n     Do this.\nFAIL thing: broken\n     File: /x\n     Do that.\n     \
+             Or that.\n1 problem, 1 warning.\n"
+        );
+        assert!(report(&diagnosis, true).contains("\x1b[31mFAIL\x1b[0m thing"));
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        let text = lines(&check(CheckStatus::Ok, "a\x1b[2Jb", Some("c\u{9b}d")), false);
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+    }
+}

@@ -1,0 +1,137 @@
+//! What is said below the table: what is missing there, and how to get it.
+
+use agentd_protocol::model_list::{ListModelsParams, ModelList};
+
+/// One or a few lines for stderr.
+pub(super) fn footer(list: &ModelList, asked: &ListModelsParams) -> String {
+    let mut lines = Vec::new();
+    let shown = list.models.len() as u64;
+    let keyless = list.models.iter().filter(|model| !model.has_key).count() as u64;
+    match (&asked.pattern, shown) {
+        (Some(pattern), 0) if list.not_spoken.is_empty() => {
+            lines.push(format!(
+                "No model matches \"{pattern}\". `agentctl models --all` lists all that there are."
+            ));
+        }
+        (Some(pattern), 0) => lines.push(format!("No model that agentd can speak to matches \"{pattern}\".")),
+        (None, 0) => lines.push("No model can be used yet: no key is configured.".to_owned()),
+        (_, shown) if keyless == 0 => lines.push(format!("{} can be used.", models(shown))),
+        (_, shown) => lines.push(format!("{} of {} can be used.", shown - keyless, models(shown))),
+    }
+    if list.without_key > 0 {
+        let more = if shown == 0 { "" } else { "more " };
+        let have = if list.without_key == 1 { "has" } else { "have" };
+        lines.push(format!(
+            "{} {more}{have} no key: `agentctl models --all` lists them.",
+            models_short(list.without_key, shown == 0)
+        ));
+    }
+    if list.without_key > 0 || keyless > 0 {
+        lines.push(advice(list));
+    }
+    if !list.not_spoken.is_empty() {
+        let count: u64 = list.not_spoken.iter().map(|group| group.models).sum();
+        let apis: Vec<&str> = list.not_spoken.iter().map(|group| group.api.as_str()).collect();
+        lines.push(format!(
+            "Not listed: {} of an API that this version of agentd does not speak ({}).",
+            models(count),
+            apis.join(", ")
+        ));
+    }
+    lines.join("\n")
+}
+
+/// How a key gets in: with the names of the one provider that is in question, or in general.
+fn advice(list: &ModelList) -> String {
+    let mut missing = list.providers.iter().filter(|provider| !provider.has_key);
+    if let (Some(provider), None) = (missing.next(), missing.next())
+        && list.without_key == 0
+    {
+        let variable =
+            provider.variable.as_deref().map(|name| format!(", or set {name}")).unwrap_or_default();
+        return format!("To store a key: `agentctl login {}`{variable}.", provider.id);
+    }
+    "To store a key: `agentctl login PROVIDER`, or set the provider's variable, such as ANTHROPIC_API_KEY or \
+     OPENAI_API_KEY."
+        .to_owned()
+}
+
+fn models(count: u64) -> String {
+    if count == 1 { "1 model".to_owned() } else { format!("{count} models") }
+}
+
+fn models_short(count: u64, named: bool) -> String {
+    if named { models(count) } else { count.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::{
+        model::Model,
+        model_list::{ListedModel, ListedProvider, NotSpoken},
+    };
+
+    use super::*;
+
+    fn list(with_key: usize, keyless: usize, without_key: u64) -> ModelList {
+        let model = |has_key| ListedModel { model: Model::placeholder(), has_key };
+        let provider = |id: &str, has_key| ListedProvider {
+            id: id.into(),
+            name: id.into(),
+            has_key,
+            variable: Some("P_KEY".into()),
+        };
+        ModelList {
+            models: (0..with_key).map(|_| model(true)).chain((0..keyless).map(|_| model(false))).collect(),
+            providers: vec![provider("has", true), provider("p", false)],
+            without_key,
+            not_spoken: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn pattern(text: &str) -> ListModelsParams {
+        ListModelsParams { pattern: Some(text.into()), all: None }
+    }
+
+    const GENERAL: &str = "To store a key: `agentctl login PROVIDER`, or set the provider's variable, such as \
+                           ANTHROPIC_API_KEY or OPENAI_API_KEY.";
+
+    #[test]
+    fn says_what_is_missing() {
+        let all = ListModelsParams::default();
+        assert_eq!(footer(&list(3, 0, 0), &all), "3 models can be used.");
+        assert_eq!(
+            footer(&list(1, 0, 40), &all),
+            format!(
+                "1 model can be used.\n40 more have no key: `agentctl models --all` lists them.\n{GENERAL}"
+            )
+        );
+        assert_eq!(
+            footer(&list(0, 0, 40), &all),
+            format!(
+                "No model can be used yet: no key is configured.\n40 models have no key: `agentctl models --all` \
+                 lists them.\n{GENERAL}"
+            )
+        );
+        assert_eq!(
+            footer(&list(2, 1, 0), &pattern("x")),
+            "2 of 3 models can be used.\nTo store a key: `agentctl login p`, or set P_KEY."
+        );
+    }
+
+    #[test]
+    fn says_why_nothing_is_there() {
+        let mut nothing = list(0, 0, 0);
+        assert_eq!(
+            footer(&nothing, &pattern("x")),
+            "No model matches \"x\". `agentctl models --all` lists all that there are."
+        );
+        nothing.not_spoken = vec![NotSpoken { api: "morse".into(), models: 2 }];
+        assert_eq!(
+            footer(&nothing, &pattern("x")),
+            "No model that agentd can speak to matches \"x\".\nNot listed: 2 models of an API that this version of \
+             agentd does not speak (morse)."
+        );
+    }
+}

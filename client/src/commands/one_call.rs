@@ -1,0 +1,144 @@
+//! What commands share that ask a daemon of our own one thing and print the answer.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use serde::Serialize;
+
+use crate::{
+    connect::{Daemon, Start},
+    exit::{Exit, Fault, tell},
+    output::Output,
+    rpc::{Call, CallError},
+    signals::Signals,
+};
+
+/// How long a daemon that has answered may take to end. It has nothing to store.
+const CLOSE_GRACE: Duration = Duration::from_secs(2);
+
+/// How long it may take when the user wants out at once, or when its output is closed already.
+const HURRIED_GRACE: Duration = Duration::from_millis(300);
+
+/// Starts `agentd --stdio --no-session` here, makes one call, and ends it. What agentd says on stderr goes to ours.
+///
+/// # Errors
+/// A refusal, with its hint, exits with 1; a daemon that is missing or breaks down with 3. A signal ends the call without
+/// a word.
+pub(crate) fn call<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
+    let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
+    let answer = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(broken)?;
+        let output = Output::start().map_err(broken)?;
+        let start = Start { args: vec!["--no-session".into()], cwd: None };
+        let daemon = Daemon::start(start, output.sender())?;
+        let asked = tokio::select! {
+            biased;
+            exit = signals.next() => Err(Interrupted::Signal(exit)),
+            answer = daemon.client.call::<C>(params) => answer.map_err(Interrupted::Call),
+        };
+        let answer = tokio::select! {
+            answer = end(daemon, asked) => answer,
+            // Dropping the daemon kills it.
+            exit = signals.next() => Err(Fault::new(exit, "")),
+        };
+        // What agentd had to say comes before what is said about it. A stderr that cannot be written has no reader.
+        let _ = tokio::time::timeout(HURRIED_GRACE, output.finish()).await;
+        answer
+    });
+    // The writing thread may hang on a stderr that nobody reads.
+    runtime.shutdown_background();
+    answer
+}
+
+/// Why there is no answer.
+enum Interrupted {
+    Signal(Exit),
+    Call(CallError),
+}
+
+/// Ends the daemon; the answer, or what to tell the user.
+async fn end<T>(daemon: Daemon, asked: Result<T, Interrupted>) -> Result<T, Fault> {
+    let fault = match asked {
+        Ok(answer) => {
+            daemon.close(CLOSE_GRACE).await;
+            return Ok(answer);
+        }
+        Err(Interrupted::Signal(exit)) => Fault::new(exit, ""),
+        Err(Interrupted::Call(CallError::Ended { .. })) => {
+            return Err(daemon.not_started(HURRIED_GRACE).await);
+        }
+        Err(Interrupted::Call(error)) => fault(&error),
+    };
+    daemon.close(HURRIED_GRACE).await;
+    Err(fault)
+}
+
+fn fault(error: &CallError) -> Fault {
+    match error {
+        CallError::Refused { error, hint } => {
+            let hint = hint.as_deref().map(|hint| format!("\n{hint}")).unwrap_or_default();
+            Fault::new(Exit::Failed, format!("Error: {error}{hint}"))
+        }
+        CallError::Ended { .. } | CallError::Unreadable { .. } => {
+            Fault::new(Exit::NoDaemon, format!("agentctl: {error}"))
+        }
+    }
+}
+
+/// Tells the user what went wrong, if anything did. The end of a command's `run`.
+pub(crate) fn conclude(outcome: Result<Exit, Fault>) -> Exit {
+    match outcome {
+        Ok(exit) => exit,
+        Err(fault) => {
+            if !fault.message.is_empty() {
+                tell(&fault.message);
+            }
+            fault.exit
+        }
+    }
+}
+
+/// Prints a text that ends with a line feed to stdout. A reader who has left is no fault, but an exit of its own.
+///
+/// # Errors
+/// When stdout cannot be written for another reason.
+pub(crate) fn print(text: &str) -> Result<Exit, Fault> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(Exit::Answered),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),
+        Err(error) => Err(Fault::new(Exit::Failed, format!("agentctl: cannot write to stdout: {error}"))),
+    }
+}
+
+/// Prints the data of an answer to stdout as one line of JSON (`--json`).
+///
+/// # Errors
+/// When stdout cannot be written.
+pub(crate) fn print_json(data: &impl Serialize) -> Result<Exit, Fault> {
+    let text = serde_json::to_string(data).map_err(|error| {
+        Fault::new(Exit::Failed, format!("agentctl: the answer cannot be written as JSON: {error}"))
+    })?;
+    print(&format!("{text}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_keep_their_hint() {
+        let refused = CallError::Refused { error: "No key".into(), hint: Some("Do this.".into()) };
+        assert_eq!(fault(&refused), Fault::new(Exit::Failed, "Error: No key\nDo this."));
+        assert_eq!(fault(&CallError::Ended { command: "x" }).exit, Exit::NoDaemon);
+    }
+
+    #[test]
+    fn a_signal_says_nothing() {
+        assert_eq!(conclude(Err(Fault::new(Exit::Interrupted, ""))), Exit::Interrupted);
+        assert_eq!(conclude(Ok(Exit::Answered)), Exit::Answered);
+    }
+}

@@ -1,0 +1,188 @@
+//! `agentctl setup local`: a model server on this machine, written into `models.json`.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use agentd_protocol::doctor::{LocalProvider, LocalSetup, SetupChange, SetupLocalParams};
+
+use super::one_call;
+use crate::{
+    cli::SetupLocalOptions,
+    exit::{Exit, Fault},
+    render::{one_line, shell_word},
+    rpc::SetupLocal,
+    signals::Signals,
+};
+
+/// Models that are named of a server.
+const SHOWN: usize = 10;
+
+/// Has agentd look for servers and write what it finds.
+pub(crate) fn local(options: &SetupLocalOptions) -> Exit {
+    one_call::conclude(set_up(options))
+}
+
+fn set_up(options: &SetupLocalOptions) -> Result<Exit, Fault> {
+    let params = |dry_run: bool| SetupLocalParams {
+        base_url: options.url.clone(),
+        provider: options.provider.clone(),
+        model: options.model.clone(),
+        dry_run: dry_run.then_some(true),
+    };
+    let asks = !options.yes && !options.dry_run && !options.json && can_ask();
+    if !asks {
+        let setup = one_call::call::<SetupLocal>(&params(options.dry_run))?;
+        return if options.json {
+            one_call::print_json(&setup)
+        } else {
+            one_call::print(&format!("{}{}", found(&setup), ending(&setup, options.dry_run)))
+        };
+    }
+    let planned = one_call::call::<SetupLocal>(&params(true))?;
+    let printed = one_call::print(&found(&planned))?;
+    if printed != Exit::Answered || !changes(&planned) {
+        return if printed == Exit::Answered {
+            one_call::print(&ending(&planned, false))
+        } else {
+            Ok(printed)
+        };
+    }
+    if !agreed(&planned.file)? {
+        return Err(Fault::new(Exit::Failed, "Nothing was written."));
+    }
+    let setup = one_call::call::<SetupLocal>(&params(false))?;
+    one_call::print(&ending(&setup, false))
+}
+
+/// Whether someone is there to answer.
+fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks before a file of the user's is written. Enter means yes.
+fn agreed(file: &str) -> Result<bool, Fault> {
+    let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot ask: {error}"));
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "Write this to {}? [Y/n] ", one_line(file))
+        .and_then(|()| stderr.flush())
+        .map_err(broken)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
+    // Signals are ours to hear since the first call to agentd: without this, Ctrl-C would do nothing.
+    let answer = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(broken)?;
+        let reading = tokio::task::spawn_blocking(|| {
+            let mut answer = String::new();
+            io::stdin().lock().read_line(&mut answer).map(|count| (count > 0).then_some(answer))
+        });
+        tokio::select! {
+            exit = signals.next() => Err(Fault::new(exit, "")),
+            read = reading => read.map_err(io::Error::other).and_then(|read| read).map_err(broken),
+        }
+    });
+    // The thread that reads may wait there for ever.
+    runtime.shutdown_background();
+    Ok(answer?.is_some_and(|answer| is_yes(&answer)))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes")
+}
+
+fn changes(setup: &LocalSetup) -> bool {
+    setup.providers.iter().any(|provider| provider.change != SetupChange::Unchanged)
+}
+
+/// What was found, a few lines for each server.
+fn found(setup: &LocalSetup) -> String {
+    setup.providers.iter().map(about).collect()
+}
+
+fn about(provider: &LocalProvider) -> String {
+    let name = provider.server.as_deref().map_or_else(String::new, |name| format!(" (the port of {name})"));
+    let what = match provider.change {
+        SetupChange::Added => "new",
+        SetupChange::Updated => "there already, with new models",
+        SetupChange::Unchanged => "there already",
+    };
+    let mut text = format!(
+        "Found {}{name}: provider {}, {what}\n",
+        one_line(&provider.base_url),
+        one_line(&provider.provider)
+    );
+    for model in provider.models.iter().take(SHOWN) {
+        text.push_str(&format!("  {}\n", one_line(&format!("{}/{model}", provider.provider))));
+    }
+    if provider.models.len() > SHOWN {
+        text.push_str(&format!("  and {} more\n", provider.models.len() - SHOWN));
+    }
+    if !provider.not_served.is_empty() {
+        let ids = one_line(&provider.not_served.join(", "));
+        text.push_str(&format!("  In models.json and not on the server (left as they are): {ids}\n"));
+    }
+    text
+}
+
+/// What happened to the file, and the command to go on with.
+fn ending(setup: &LocalSetup, dry_run: bool) -> String {
+    let file = one_line(&setup.file);
+    if dry_run && changes(setup) {
+        return format!("This was a dry run: {file} is as it was.\n");
+    }
+    let done = if setup.written {
+        format!("Written to {file}.")
+    } else {
+        format!("{file} says all of this already.")
+    };
+    let first = setup.providers.iter().find_map(|provider| Some((provider, provider.models.first()?)));
+    let next = first.map_or_else(String::new, |(provider, model)| {
+        let model = shell_word(&one_line(&format!("{}/{model}", provider.provider)));
+        format!("Try it:\n  agentctl prompt --model {model} \"What is in this folder?\"\n")
+    });
+    format!("{done}\n{next}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(change: SetupChange, models: usize, written: bool) -> LocalSetup {
+        let provider = LocalProvider {
+            provider: "local".into(),
+            base_url: "http://127.0.0.1:11434/v1".into(),
+            server: Some("Ollama".into()),
+            models: (1..=models).map(|n| format!("m{n}:8b")).collect(),
+            change,
+            not_served: if models > 1 { vec!["old".into()] } else { Vec::new() },
+        };
+        LocalSetup { file: "/a/models.json".into(), written, providers: vec![provider] }
+    }
+
+    #[test]
+    fn says_what_was_found_and_the_next_command() {
+        let setup = setup(SetupChange::Added, 1, true);
+        assert_eq!(
+            found(&setup) + &ending(&setup, false),
+            "Found http://127.0.0.1:11434/v1 (the port of Ollama): provider local, new\n  local/m1:8b\nWritten to \
+             /a/models.json.\nTry it:\n  agentctl prompt --model local/m1:8b \"What is in this folder?\"\n"
+        );
+        assert_eq!(ending(&setup, true), "This was a dry run: /a/models.json is as it was.\n");
+    }
+
+    #[test]
+    fn long_lists_are_cut_and_old_models_named() {
+        let setup = setup(SetupChange::Unchanged, 12, false);
+        let text = found(&setup);
+        assert!(text.contains("  and 2 more\n") && text.contains("left as they are): old\n"), "{text}");
+        for dry_run in [true, false] {
+            assert!(ending(&setup, dry_run).starts_with("/a/models.json says all of this already.\nTry it:"));
+        }
+    }
+
+    #[test]
+    fn enter_means_yes() {
+        for (answer, expected) in
+            [("\n", true), ("Y\n", true), ("yes", true), ("n\n", false), ("what\n", false)]
+        {
+            assert_eq!(is_yes(answer), expected, "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The other side of a request, and what goes wrong with it, in words.
+
+use std::time::Duration;
+
+use reqwest::Url;
+
+use crate::{
+    failure::{Evidence, Failure, FailureKind, classify, classify_message},
+    http::{ErrorBody, Redactor, client::deepest_cause, error_body::describe_error},
+};
+
+/// The server, as failures name it.
+#[derive(Clone)]
+pub(crate) struct Server {
+    /// The address without anything secret.
+    pub(crate) url: String,
+    /// Host and port.
+    pub(crate) host: String,
+    /// The provider's name.
+    pub(crate) provider: String,
+    pub(super) redactor: Redactor,
+}
+
+impl Server {
+    pub(crate) fn new(url: &Url, provider: String, redactor: Redactor) -> Self {
+        let mut shown = url.clone();
+        shown.set_query(None);
+        shown.set_fragment(None);
+        // Fails only for addresses that cannot have a user, which then have none.
+        let _ = shown.set_username("");
+        let _ = shown.set_password(None);
+        let host = url.host_str().unwrap_or_default();
+        let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        Self { url: redactor.redact(shown.into()), host, provider, redactor }
+    }
+
+    /// An error that the server reports, with the status or the number that it gave instead.
+    pub(crate) fn refusal(&self, status: Option<u16>, body: &ErrorBody) -> Failure {
+        let kind = classify(&Evidence {
+            provider: &self.provider,
+            status,
+            error_type: body.kind.as_deref(),
+            text: &body.text,
+        });
+        let text = self.redactor.redact(body.text.clone());
+        Failure::new(kind, status.map_or_else(|| text.clone(), |status| describe_error(status, &text)))
+    }
+
+    /// Any other failure whose text holds what the server said.
+    pub(crate) fn failure(&self, kind: FailureKind, message: String) -> Failure {
+        Failure::new(kind, self.redactor.redact(message))
+    }
+
+    pub(super) fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let cause = deepest_cause(error);
+        let message = if error.is_connect() && error.is_timeout() {
+            format!("Cannot connect to {}: the connection timed out.", self.url)
+        } else if error.is_connect() {
+            format!("Cannot connect to {}: {cause}.", self.url)
+        } else if error.is_builder() {
+            let message = format!("The request to {} cannot be made: {cause}.", self.url);
+            return self.failure(FailureKind::Fatal, message);
+        } else {
+            return self.failure(
+                FailureKind::Retryable,
+                format!("Connection lost before {} answered: {cause}.", self.host),
+            );
+        };
+        let untrusted = cause.contains("certificate");
+        let (kind, hint) = if untrusted {
+            let hint = " The server's certificate is not trusted here: if it should be, name a file with the certificate \
+                        of its authority in the environment variable SSL_CERT_FILE."
+                .to_owned();
+            (FailureKind::Fatal, hint)
+        } else {
+            let provider = &self.provider;
+            let hint = format!(
+                " Check that the server is running and that the baseUrl of provider \"{provider}\" is right."
+            );
+            (FailureKind::Retryable, hint)
+        };
+        self.failure(kind, message + &hint)
+    }
+
+    pub(super) fn lost(&self, error: &reqwest::Error) -> Failure {
+        let message = format!(
+            "Connection lost in the middle of the answer of {}: {}.",
+            self.host,
+            deepest_cause(error)
+        );
+        let kind = match classify_message(&self.provider, &message) {
+            FailureKind::Fatal => FailureKind::Fatal,
+            _ => FailureKind::Retryable,
+        };
+        self.failure(kind, message)
+    }
+
+    pub(super) fn silent(&self, idle: Duration) -> Failure {
+        Failure::new(
+            FailureKind::Retryable,
+            format!(
+                "The request timed out: {} sent nothing for {} s. The limit is the setting httpIdleTimeoutMs ({}).",
+                self.host,
+                idle.as_secs_f64(),
+                idle.as_millis()
+            ),
+        )
+    }
+}

@@ -1,0 +1,166 @@
+//! What an adapter of an HTTP API has to say of itself; the rest is the same for all of them.
+
+use std::sync::Arc;
+
+use agentd_protocol::message::StopReason;
+use bytes::Bytes;
+use reqwest::{Url, header::HeaderMap};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Delta, DeltaStream, Provider, Request,
+    failure::Failure,
+    http::{Decoder, HttpClients, Post, Redactor, Server, decoder::PATIENCE},
+};
+
+/// Speaks one HTTP API: writes requests, and knows what reads the answers.
+pub(crate) trait Adapter: Send + Sync + 'static {
+    /// Reads one answer.
+    type Wire: Wire + Send;
+
+    /// The HTTP request for `request`.
+    ///
+    /// # Errors
+    /// Says what cannot be sent, without secrets.
+    fn outgoing(&self, request: &Request) -> Result<Outgoing, Failure>;
+
+    /// The reader for the answer of `server` to `request`.
+    fn wire(&self, request: &Request, server: Server) -> Self::Wire;
+}
+
+/// An HTTP request that is ready to be sent.
+pub(crate) struct Outgoing {
+    /// Where to.
+    pub(crate) url: Url,
+    /// All headers.
+    pub(crate) headers: HeaderMap,
+    /// The JSON text.
+    pub(crate) body: Bytes,
+}
+
+/// Reads the events of one answer: pure, no I/O. It never emits `Delta::Started`, `Done` or `Failed` itself.
+pub(crate) trait Wire {
+    /// Takes one event. `name` is empty unless the event has one; `data` is trimmed, not empty and not `[DONE]`.
+    ///
+    /// # Errors
+    /// Fails when the data is not the JSON that it should be; the answer is given up then.
+    fn event(&mut self, name: &str, data: &str, out: &mut Vec<Delta>) -> Result<Step, serde_json::Error>;
+
+    /// Takes an answer that came as one JSON value instead of a stream: everything that [`Wire::event`] and
+    /// [`Wire::end`] would do for the streamed form, error bodies included.
+    ///
+    /// # Errors
+    /// Fails when the value is no answer of this API.
+    fn whole(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<Step, serde_json::Error>;
+
+    /// The stream has ended (or said `[DONE]`) and no event has ended the answer. Never [`Step::More`].
+    fn end(&mut self, out: &mut Vec<Delta>) -> Step;
+
+    /// Seals every block that is still open. `incomplete` says that the answer broke off.
+    fn seal(&mut self, incomplete: bool, out: &mut Vec<Delta>);
+
+    /// Whether the model has ended its answer, and only what is not worth failing for may still come.
+    fn has_all_content(&self) -> bool {
+        false
+    }
+}
+
+/// What an event means for the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Step {
+    /// It goes on.
+    More,
+    /// It is complete. Blocks that are still open are sealed after this, by [`Wire::seal`].
+    Done {
+        /// `Stop`, `Length` or `ToolUse`.
+        stop_reason: StopReason,
+        /// The same in the provider's words.
+        raw_stop_reason: Option<String>,
+    },
+    /// It failed. Blocks that are still open are sealed after this.
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// The stop reason in the provider's words, where there was one.
+        raw_stop_reason: Option<String>,
+    },
+}
+
+impl Step {
+    /// A failure without a stop reason.
+    pub(crate) fn failed(failure: Failure) -> Self {
+        Self::Failed { failure, raw_stop_reason: None }
+    }
+}
+
+/// Makes a [`Provider`] of an [`Adapter`].
+pub(crate) struct HttpProvider<A> {
+    clients: Arc<HttpClients>,
+    adapter: Arc<A>,
+}
+
+impl<A: Adapter> HttpProvider<A> {
+    pub(crate) fn new(clients: Arc<HttpClients>, adapter: A) -> Self {
+        Self { clients, adapter: Arc::new(adapter) }
+    }
+}
+
+impl<A: Adapter> Provider for HttpProvider<A> {
+    fn stream(&self, request: Request, cancel: CancellationToken) -> DeltaStream {
+        let clients = Arc::clone(&self.clients);
+        let adapter = Arc::clone(&self.adapter);
+        Box::pin(async_stream::stream! {
+            let (post, wire) = match prepare(&*adapter, &request, cancel) {
+                Ok(prepared) => prepared,
+                Err(failure) => {
+                    yield Delta::Failed { failure, raw_stop_reason: None };
+                    return;
+                }
+            };
+            // The transcript is in the body now; its memory need not wait for the answer.
+            drop(request);
+            let mut answer = match post.send(&clients).await {
+                Ok(answer) => answer,
+                Err(failure) => {
+                    yield Delta::Failed { failure, raw_stop_reason: None };
+                    return;
+                }
+            };
+            yield Delta::Started;
+            let mut decoder = Decoder::new(answer.server().clone(), wire);
+            let mut deltas = Vec::new();
+            while !decoder.is_finished() {
+                let patience = decoder.has_all_content().then_some(PATIENCE);
+                match answer.chunk(patience).await {
+                    Ok(Some(bytes)) => decoder.feed(&bytes, &mut deltas),
+                    Ok(None) => decoder.end(&mut deltas),
+                    Err(failure) => decoder.fail(failure, &mut deltas),
+                }
+                for delta in deltas.drain(..) {
+                    yield delta;
+                }
+            }
+            answer.finish();
+        })
+    }
+}
+
+fn prepare<A: Adapter>(
+    adapter: &A,
+    request: &Request,
+    cancel: CancellationToken,
+) -> Result<(Post, A::Wire), Failure> {
+    let Outgoing { url, headers, body } = adapter.outgoing(request)?;
+    let server = Server::new(&url, request.model.provider.clone(), Redactor::new(&request.credentials));
+    let wire = adapter.wire(request, server.clone());
+    let post = Post {
+        url,
+        server,
+        headers,
+        body,
+        idle_timeout: request.idle_timeout,
+        retries: request.retries,
+        cancel,
+    };
+    Ok((post, wire))
+}

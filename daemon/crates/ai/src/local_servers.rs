@@ -1,0 +1,250 @@
+//! Model servers on this machine: which of the usual ports answer a model listing.
+//!
+//! All that is ever sent is `GET …/models`. Nothing is asked that the caller did not ask for.
+
+mod listing;
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use reqwest::{Response, StatusCode, Url};
+
+use crate::http::HttpClients;
+
+/// The ports that model servers listen on by default, and which server that probably is.
+pub const DEFAULT_PORTS: &[(u16, &str)] = &[
+    (11434, "Ollama"),
+    (1234, "LM Studio"),
+    (8080, "llama.cpp"),
+    (8000, "vLLM"),
+    (18080, "llama.cpp"),
+    (4000, "LiteLLM"),
+    (5001, "KoboldCpp"),
+    (30000, "SGLang"),
+    (1337, "Jan"),
+];
+
+/// How long one of the default ports may take. A listing is ready at once; only a busy machine needs longer.
+pub const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long a server that someone named may take: it can be far away.
+const NAMED_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a listing may have, in bytes.
+const MAX_LISTING_BYTES: usize = 1024 * 1024;
+
+/// A server that lists models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalServer {
+    /// Where requests go, without a slash at the end.
+    pub base_url: String,
+    /// What the server probably is, by its port.
+    pub name: Option<&'static str>,
+    /// Its models in its own order, each once. May be empty.
+    pub models: Vec<LocalModel>,
+}
+
+/// A model as a listing describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalModel {
+    /// The id.
+    pub id: String,
+    /// The size of the context window in tokens, where the server tells it.
+    pub context_window: Option<u64>,
+    /// Whether the listing says that prompts may hold images.
+    pub sees_images: bool,
+}
+
+impl LocalModel {
+    /// Whether the id says that the model makes embeddings, which is no model to talk to.
+    #[must_use]
+    pub fn is_embedding(&self) -> bool {
+        self.id.to_ascii_lowercase().contains("embed")
+    }
+}
+
+/// Why an address gave no listing.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// No request can go there.
+    #[error("{url} cannot be used as the address of a model server: {why}")]
+    Address {
+        /// The address, without a password.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Nobody answers.
+    #[error("nothing answers at {url}: {cause}")]
+    Unreachable {
+        /// What was asked.
+        url: String,
+        /// Why.
+        cause: String,
+    },
+    /// Someone listens, and says nothing in time.
+    #[error("{url} did not answer within {} ms", timeout.as_millis())]
+    Silent {
+        /// What was asked.
+        url: String,
+        /// How long it had.
+        timeout: Duration,
+    },
+    /// The server wants a key.
+    #[error("{url} wants a key ({status})")]
+    NeedsKey {
+        /// What was asked.
+        url: String,
+        /// The status.
+        status: u16,
+    },
+    /// Another answer than a listing.
+    #[error("{url} is no model listing: {what}")]
+    NotAListing {
+        /// What was asked.
+        url: String,
+        /// What came instead.
+        what: String,
+    },
+}
+
+/// Asks all [`DEFAULT_PORTS`] of 127.0.0.1 at once. Servers come in the order of the table; ports that give no listing
+/// are left out.
+///
+/// Takes no longer than [`PROBE_TIMEOUT`]. Cancel safety: dropping it closes the connections.
+pub async fn probe() -> Vec<LocalServer> {
+    let answers = probe_loopback(&default_base_urls()).await.into_iter();
+    answers
+        .filter_map(|answer| match answer {
+            Ok(server) => Some(server),
+            Err(error) => {
+                tracing::debug!(%error, "no model server");
+                None
+            }
+        })
+        .collect()
+}
+
+/// The addresses that [`probe`] asks.
+#[must_use]
+pub fn default_base_urls() -> Vec<String> {
+    DEFAULT_PORTS.iter().map(|(port, _)| format!("http://127.0.0.1:{port}/v1")).collect()
+}
+
+/// Asks servers on this machine, all at once; an address on another one is an error. The answers are in the order of the
+/// addresses.
+///
+/// Takes no longer than [`PROBE_TIMEOUT`]. Cancel safety: dropping it closes the connections.
+pub async fn probe_loopback(base_urls: &[String]) -> Vec<Result<LocalServer, ProbeError>> {
+    let clients = HttpClients::default();
+    let asked = base_urls.iter().map(|base_url| async {
+        let url = parse(base_url)?;
+        if !crate::http::is_loopback(&url) {
+            let why = "it is not on this machine";
+            return Err(ProbeError::Address { url: text(&url), why });
+        }
+        ask(&clients, &url, PROBE_TIMEOUT).await
+    });
+    join_all(asked).await
+}
+
+/// Whether an address is one of this machine.
+#[must_use]
+pub fn is_loopback(base_url: &str) -> bool {
+    parse(base_url).is_ok_and(|url| crate::http::is_loopback(&url))
+}
+
+/// Whether two addresses are the same but for how they are written.
+#[must_use]
+pub fn is_same_server(one: &str, other: &str) -> bool {
+    let plain = |url: &str| normal_base_url(url).map(|url| url.replacen("//localhost:", "//127.0.0.1:", 1));
+    matches!((plain(one), plain(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Asks one server, on this machine or another: `http://host:port`, `http://host:port/v1`. An address without a path
+/// means its `/v1`.
+///
+/// # Errors
+/// [`ProbeError`]. Cancel safety: dropping it closes the connection.
+pub async fn probe_url(base_url: &str) -> Result<LocalServer, ProbeError> {
+    ask(&HttpClients::default(), &parse(base_url)?, NAMED_TIMEOUT).await
+}
+
+/// The address that requests go to: http or https, without a slash at the end, with `/v1` where there is no path.
+///
+/// # Errors
+/// [`ProbeError::Address`].
+pub fn normal_base_url(base_url: &str) -> Result<String, ProbeError> {
+    parse(base_url).map(|url| text(&url))
+}
+
+fn parse(base_url: &str) -> Result<Url, ProbeError> {
+    // What cannot be parsed may hold a password anywhere, so that it is not repeated.
+    let refused = |url: &str, why| ProbeError::Address { url: url.to_owned(), why };
+    let example = "give it as http://HOST:PORT/v1";
+    let mut url = Url::parse(base_url.trim()).map_err(|_| refused("this text", example))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        return Err(refused("this text", example));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refused("an address with a user name", "leave the part before the @ out"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refused("an address with ? or #", example));
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(if path.is_empty() { "/v1" } else { &path });
+    Ok(url)
+}
+
+fn text(url: &Url) -> String {
+    url.as_str().trim_end_matches('/').to_owned()
+}
+
+async fn ask(clients: &HttpClients, base_url: &Url, timeout: Duration) -> Result<LocalServer, ProbeError> {
+    let base = text(base_url);
+    let url = format!("{base}/models");
+    let answer = tokio::time::timeout(timeout, listing_at(clients, &url)).await;
+    let body = answer.map_err(|_| ProbeError::Silent { url: url.clone(), timeout })??;
+    let models = listing::read(&body).map_err(|what| ProbeError::NotAListing { url, what: what.into() })?;
+    let is_loopback = base_url.host_str() == Some("127.0.0.1") || base_url.host_str() == Some("localhost");
+    let named = DEFAULT_PORTS.iter().find(|(port, _)| is_loopback && base_url.port() == Some(*port));
+    Ok(LocalServer { base_url: base, name: named.map(|(_, name)| *name), models })
+}
+
+/// The body of a good answer.
+async fn listing_at(clients: &HttpClients, url: &str) -> Result<Vec<u8>, ProbeError> {
+    let unreachable = |cause: String| ProbeError::Unreachable { url: url.to_owned(), cause };
+    let strange = |what: String| ProbeError::NotAListing { url: url.to_owned(), what };
+    let address = Url::parse(url).map_err(|error| unreachable(error.to_string()))?;
+    let client = clients.get(&address).map_err(|error| unreachable(error.to_string()))?;
+    let sent = client.get(address).send().await;
+    let response = sent.map_err(|error| {
+        let cause = crate::http::deepest_cause(&error);
+        if error.is_connect() { unreachable(cause) } else { strange(cause) }
+    })?;
+    match response.status() {
+        StatusCode::OK => body(response).await.map_err(strange),
+        status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+            Err(ProbeError::NeedsKey { url: url.to_owned(), status: status.as_u16() })
+        }
+        status if status.is_redirection() => {
+            Err(strange(format!("it sends elsewhere ({})", status.as_u16())))
+        }
+        status => Err(strange(format!("it answered {}", status.as_u16()))),
+    }
+}
+
+async fn body(mut response: Response) -> Result<Vec<u8>, String> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| crate::http::deepest_cause(&error))? {
+        if body.len() + chunk.len() > MAX_LISTING_BYTES {
+            return Err(format!("the answer is larger than {MAX_LISTING_BYTES} bytes"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! The blocks of an answer as they come: opened, extended and sealed in whatever order the server likes.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, Hasher, RandomState},
+};
+
+use super::wire::incoming;
+use crate::{BlockKind, BlockSeal, Delta};
+
+/// Stands for reasoning that the provider withholds (the text is the reference's).
+const REDACTED: &str = "[Reasoning redacted]";
+
+/// The blocks of one answer.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    /// What each of the server's numbers stands for; `None` for a block that is left out or complete.
+    numbers: HashMap<u64, Option<usize>>,
+    /// The blocks in the order of opening.
+    blocks: Vec<Block>,
+    /// The first block that may not be sealed yet.
+    unsealed: usize,
+    /// A call whose block has ended. Whether its arguments are whole is known when the answer goes on: at the output
+    /// limit they may be cut.
+    ended_call: Option<usize>,
+    has_calls: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    kind: Kind,
+    is_sealed: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Text,
+    Thinking {
+        signature: String,
+    },
+    Redacted {
+        data: Option<String>,
+    },
+    /// `given` are arguments that came with the beginning, in case that no others come.
+    Call {
+        given: Option<String>,
+    },
+}
+
+impl Blocks {
+    /// Whether the model made calls.
+    pub(super) fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    /// A block begins, perhaps with content already.
+    pub(super) fn start(&mut self, number: u64, start: incoming::Block<'_>, out: &mut Vec<Delta>) {
+        // A server that gives every block the same number does not have to end them either.
+        self.stop(number, out);
+        self.settle_call(out);
+        let opened = match start.kind {
+            "text" => Some((Kind::Text, BlockKind::Text, start.text)),
+            "thinking" => {
+                let signature = start.signature.unwrap_or_default();
+                Some((Kind::Thinking { signature }, BlockKind::Thinking, start.thinking))
+            }
+            "redacted_thinking" => {
+                let data = start.data.filter(|data| !data.is_empty());
+                Some((Kind::Redacted { data }, BlockKind::Thinking, Some(REDACTED.to_owned())))
+            }
+            "tool_use" => {
+                self.has_calls = true;
+                let given = start.input.filter(|input| !is_empty_object(input));
+                let id = start.id.filter(|id| !id.is_empty()).unwrap_or_else(generated_id);
+                let name = start.name.unwrap_or_default();
+                Some((Kind::Call { given }, BlockKind::ToolCall { id, name }, None))
+            }
+            // What the provider does by itself (searches, for instance) is none of our business.
+            _ => None,
+        };
+        let Some((kind, block, text)) = opened else {
+            self.numbers.insert(number, None);
+            return;
+        };
+        let index = self.open(number, kind, block, out);
+        if let Some(delta) = text.filter(|text| !text.is_empty()) {
+            out.push(Delta::Extend { index, delta });
+        }
+    }
+
+    /// A block grows.
+    pub(super) fn extend(&mut self, number: u64, delta: incoming::Delta<'_>, out: &mut Vec<Delta>) {
+        self.settle_call(out);
+        let index = match self.numbers.get(&number) {
+            Some(Some(index)) => *index,
+            Some(None) => return,
+            // A server that does not say how a block begins.
+            None => match delta.kind {
+                "text_delta" => self.open(number, Kind::Text, BlockKind::Text, out),
+                "thinking_delta" => {
+                    let kind = Kind::Thinking { signature: String::new() };
+                    self.open(number, kind, BlockKind::Thinking, out)
+                }
+                _ => return,
+            },
+        };
+        let Some(block) = self.blocks.get_mut(index) else { return };
+        let added = match (&mut block.kind, delta.kind) {
+            (Kind::Text, "text_delta") => delta.text,
+            (Kind::Thinking { .. }, "thinking_delta") => delta.thinking,
+            (Kind::Thinking { signature }, "signature_delta") => {
+                signature.push_str(delta.signature.as_deref().unwrap_or_default());
+                None
+            }
+            (Kind::Call { given }, "input_json_delta") => {
+                let added = delta.partial_json.filter(|json| !json.is_empty());
+                if added.is_some() {
+                    *given = None;
+                }
+                added
+            }
+            _ => None,
+        };
+        if let Some(delta) = added.filter(|text| !text.is_empty()) {
+            out.push(Delta::Extend { index, delta });
+        }
+    }
+
+    /// A block ends.
+    pub(super) fn stop(&mut self, number: u64, out: &mut Vec<Delta>) {
+        let Some(index) = self.numbers.get_mut(&number).and_then(Option::take) else { return };
+        self.settle_call(out);
+        match self.blocks.get(index).map(|block| &block.kind) {
+            Some(Kind::Call { .. }) => self.ended_call = Some(index),
+            _ => self.seal_one(index, false, out),
+        }
+    }
+
+    /// Seals what is still open, in the order of the content. `incomplete` says that the answer broke off.
+    pub(super) fn seal(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
+        self.ended_call = None;
+        for index in self.unsealed..self.blocks.len() {
+            self.seal_one(index, incomplete, out);
+        }
+    }
+
+    /// The answer goes on, so the call that has ended is whole.
+    fn settle_call(&mut self, out: &mut Vec<Delta>) {
+        if let Some(index) = self.ended_call.take() {
+            self.seal_one(index, false, out);
+        }
+    }
+
+    fn open(&mut self, number: u64, kind: Kind, block: BlockKind, out: &mut Vec<Delta>) -> usize {
+        let index = self.blocks.len();
+        self.blocks.push(Block { kind, is_sealed: false });
+        self.numbers.insert(number, Some(index));
+        out.push(Delta::Open { index, kind: block });
+        index
+    }
+
+    fn seal_one(&mut self, index: usize, incomplete: bool, out: &mut Vec<Delta>) {
+        let Some(block) = self.blocks.get_mut(index).filter(|block| !block.is_sealed) else { return };
+        block.is_sealed = true;
+        let mut seal = BlockSeal { incomplete, ..BlockSeal::default() };
+        match &mut block.kind {
+            Kind::Text => {}
+            // A part of a signature is worth nothing.
+            Kind::Thinking { signature } => {
+                seal.signature =
+                    Some(std::mem::take(signature)).filter(|whole| !whole.is_empty() && !incomplete);
+            }
+            Kind::Redacted { data } => {
+                seal.signature = data.take();
+                seal.redacted = true;
+            }
+            Kind::Call { given } => {
+                if let Some(delta) = given.take() {
+                    out.push(Delta::Extend { index, delta });
+                }
+            }
+        }
+        out.push(Delta::Seal { index, seal });
+        while self.blocks.get(self.unsealed).is_some_and(|block| block.is_sealed) {
+            self.unsealed += 1;
+        }
+    }
+}
+
+/// Whether arguments say nothing.
+fn is_empty_object(json: &str) -> bool {
+    let inner = json.trim().strip_prefix('{').and_then(|json| json.strip_suffix('}'));
+    inner.unwrap_or(json).trim().is_empty()
+}
+
+/// An id for a call that the server gave none: ids must differ over a whole session.
+fn generated_id() -> String {
+    // Each `RandomState` has random keys, which is all the randomness this needs.
+    format!("call_{:016x}", RandomState::new().build_hasher().finish())
+}

@@ -1,0 +1,86 @@
+//! Requests of the messages API.
+
+use agentd_protocol::message::Message;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::{
+    cache, call_id,
+    compat::Compat,
+    messages::messages,
+    thinking::Thinking,
+    tools::tools,
+    wire::outgoing::{Body, SystemBlock},
+};
+use crate::{
+    Request,
+    handoff::{self, SystemPlacement, Target},
+};
+
+/// A request that is ready to be sent.
+pub(super) struct Encoded {
+    /// The JSON text.
+    pub(super) json: Bytes,
+    /// Whether the model can call tools.
+    pub(super) has_tools: bool,
+}
+
+/// Encodes `request`, whose messages are `readable`.
+///
+/// # Errors
+/// Only what the serialiser reports.
+pub(super) fn body(
+    request: &Request,
+    readable: &[&Message],
+    compat: &Compat,
+    thinking: &Thinking,
+) -> Result<Encoded, serde_json::Error> {
+    let model = &*request.model;
+    let transcript = handoff::prepare(
+        readable,
+        &Target {
+            model,
+            block_images: request.block_images,
+            system: SystemPlacement::Folded,
+            call_id: &call_id::normalized,
+        },
+    );
+    let prompt = Some(transcript.prompt.as_str()).filter(|prompt| !prompt.trim().is_empty());
+    let mut system: Vec<SystemBlock<'_>> =
+        prompt.map(|text| SystemBlock { kind: "text", text, cache_control: None }).into_iter().collect();
+    let mut tools = tools(&transcript.tools, compat);
+    let mut messages = messages(&transcript.turns, compat);
+    if let Some(control) = cache::control(compat, request.cache_retention) {
+        cache::mark(&mut system, &mut tools, &mut messages, compat, control);
+    }
+    let has_tools = !tools.is_empty();
+    let body = Body {
+        model: &model.id,
+        max_tokens: thinking.max_tokens(),
+        system,
+        tools,
+        messages,
+        fields: thinking.fields(),
+        sampling_params: sampling_params(request, compat, thinking),
+    };
+    Ok(Encoded { json: serde_json::to_vec(&body).map(Bytes::from)?, has_tools })
+}
+
+/// The configured fields of the model and of its thinking level.
+fn sampling_params(request: &Request, compat: &Compat, thinking: &Thinking) -> Map<String, Value> {
+    let model = &*request.model;
+    let mut params = model.sampling_params.clone().unwrap_or_default();
+    let by_level = model.sampling_params_by_thinking_level.as_ref();
+    let of_level = by_level.and_then(|levels| levels.get(request.thinking_level.as_str()));
+    for (name, value) in of_level.and_then(Value::as_object).into_iter().flatten() {
+        params.insert(name.clone(), value.clone());
+    }
+    // A thinking model has a temperature of its own, and refuses any other.
+    if thinking.is_on() || !compat.supports_temperature {
+        params.shift_remove("temperature");
+    }
+    params
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! The adapter: requests out, answers in.
+
+use agentd_protocol::model::Model;
+use reqwest::Url;
+
+use super::{compat::Compat, decode::Reader, encode, headers::headers, thinking::Thinking};
+use crate::{
+    Request,
+    estimate::input_tokens,
+    failure::{Failure, FailureKind},
+    handoff,
+    http::{Adapter, Outgoing, Server, endpoint},
+};
+
+/// Speaks `anthropic-messages`.
+pub(crate) struct AnthropicMessages;
+
+impl Adapter for AnthropicMessages {
+    type Wire = Reader;
+
+    fn outgoing(&self, request: &Request) -> Result<Outgoing, Failure> {
+        let compat = Compat::of(&request.model);
+        let readable = handoff::readable(&request.messages);
+        let thinking = Thinking::of(request, &compat, input_tokens(&readable));
+        let encoded = encode::body(request, &readable, &compat, &thinking).map_err(|error| {
+            Failure::new(FailureKind::Fatal, format!("The request cannot be written as JSON: {error}"))
+        })?;
+        Ok(Outgoing {
+            url: address(&request.model)?,
+            headers: headers(request, &compat, &thinking, encoded.has_tools)?,
+            body: encoded.json,
+        })
+    }
+
+    fn wire(&self, request: &Request, server: Server) -> Reader {
+        Reader::new(server, &request.model.id)
+    }
+}
+
+/// Where requests go. The vendor's own base URL has no version in it, those of local servers often have.
+fn address(model: &Model) -> Result<Url, Failure> {
+    let versioned = model.base_url.trim().trim_end_matches('/').ends_with("/v1");
+    let path = if versioned { "/messages?beta=true" } else { "/v1/messages?beta=true" };
+    endpoint(model, path, "https://api.anthropic.com")
+}
+
+#[cfg(test)]
+mod tests;

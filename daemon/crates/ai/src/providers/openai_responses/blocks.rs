@@ -1,0 +1,320 @@
+//! The blocks of an answer as they grow.
+
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+
+use super::{
+    signature::{TextSignature, compact},
+    wire::incoming::{Item, json_text, parts},
+};
+use crate::{BlockKind, BlockSeal, Delta};
+
+/// What a block is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Thinking,
+    Call,
+}
+
+impl Kind {
+    /// The block that an item becomes; `None` for items that are none.
+    fn of(item: &Item<'_>) -> Option<Self> {
+        match item.kind.as_deref()? {
+            "message" => Some(Self::Text),
+            "reasoning" => Some(Self::Thinking),
+            "function_call" => Some(Self::Call),
+            _ => None,
+        }
+    }
+}
+
+/// What an event says of the item that it belongs to. Servers leave out one, or both; the id may even change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Key<'a> {
+    pub(super) output_index: Option<u64>,
+    /// May be empty.
+    pub(super) item_id: &'a str,
+}
+
+/// All blocks of one answer.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    count: usize,
+    has_calls: bool,
+    open: Vec<Block>,
+    done_ids: HashSet<String>,
+    done_indices: HashSet<u64>,
+}
+
+/// A block that is not sealed yet.
+#[derive(Debug)]
+struct Block {
+    index: usize,
+    kind: Kind,
+    output_index: Option<u64>,
+    item_id: String,
+    seen: Seen,
+    /// Whether a part has ended, so that a blank line comes before the next one.
+    break_due: bool,
+}
+
+/// Which text came so far, without the text.
+#[derive(Debug)]
+struct Seen {
+    length: usize,
+    hash: u64,
+}
+
+impl Seen {
+    fn new() -> Self {
+        Self { length: 0, hash: 0xcbf2_9ce4_8422_2325 }
+    }
+
+    /// FNV-1a: it can go on where it stopped, whatever the cuts were.
+    fn add(&mut self, text: &str) {
+        self.length += text.len();
+        self.hash = text
+            .bytes()
+            .fold(self.hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    }
+
+    /// What `whole` has behind the text that came; `None` when it begins differently.
+    fn rest<'t>(&self, whole: &'t str) -> Option<&'t str> {
+        let (beginning, rest) = whole.split_at_checked(self.length)?;
+        let mut again = Self::new();
+        again.add(beginning);
+        (again.hash == self.hash).then_some(rest)
+    }
+}
+
+impl Block {
+    fn extend(&mut self, mut delta: String, out: &mut Vec<Delta>) {
+        if delta.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.break_due) && self.seen.length > 0 {
+            delta.insert_str(0, "\n\n");
+        }
+        self.seen.add(&delta);
+        out.push(Delta::Extend { index: self.index, delta });
+    }
+
+    /// Adds what is missing of `whole`. What came otherwise is not taken back.
+    fn complete(&mut self, whole: &str, out: &mut Vec<Delta>) {
+        match self.seen.rest(whole) {
+            Some(rest) => {
+                self.break_due = false;
+                self.extend(rest.to_owned(), out);
+            }
+            None => tracing::debug!(index = self.index, "the pieces of a block differ from its final text"),
+        }
+    }
+}
+
+impl Blocks {
+    /// Whether nothing of the answer's content has come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    /// An item begins.
+    pub(super) fn added(&mut self, output_index: Option<u64>, item: &Item<'_>, out: &mut Vec<Delta>) {
+        let Some(kind) = Kind::of(item) else { return };
+        let key = Key { output_index, item_id: item.id.as_deref().unwrap_or_default() };
+        let twice = !key.item_id.is_empty()
+            && self
+                .open
+                .iter()
+                .any(|block| block.output_index == output_index && block.item_id == key.item_id);
+        if !twice {
+            self.begin(kind, key, item, out);
+        }
+    }
+
+    /// A piece of an item.
+    pub(super) fn extend(&mut self, kind: Kind, key: Key<'_>, delta: String, out: &mut Vec<Delta>) {
+        let found = match self.find(kind, key) {
+            Some(at) => Some(at),
+            // Nobody said that it begins. Of a call that is not enough: its name comes with its end.
+            None if kind != Kind::Call && !self.is_done(key) => self.begin(kind, key, &Item::default(), out),
+            None => None,
+        };
+        match found {
+            Some(at) => self.open[at].extend(delta, out),
+            None => tracing::debug!(?kind, ?key, "a piece of an item that is not open"),
+        }
+    }
+
+    /// A part of reasoning begins or ends.
+    pub(super) fn part_break(&mut self, key: Key<'_>) {
+        if let Some(at) = self.find(Kind::Thinking, key) {
+            self.open[at].break_due = true;
+        }
+    }
+
+    /// The whole text of an item's part, whose end may still be to come.
+    pub(super) fn complete(&mut self, kind: Kind, key: Key<'_>, whole: &str, out: &mut Vec<Delta>) {
+        match self.find(kind, key) {
+            Some(at) => self.open[at].complete(whole, out),
+            None => tracing::debug!(?kind, ?key, "the text of an item that is not open"),
+        }
+    }
+
+    /// An item is complete.
+    ///
+    /// # Errors
+    /// Fails when it is no object.
+    pub(super) fn done(
+        &mut self,
+        output_index: Option<u64>,
+        raw: &RawValue,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), serde_json::Error> {
+        let item: Item<'_> = serde_json::from_str(raw.get())?;
+        let Some(kind) = Kind::of(&item) else { return Ok(()) };
+        let key = Key { output_index, item_id: item.id.as_deref().unwrap_or_default() };
+        let found = match self.find(kind, key) {
+            Some(at) => Some(at),
+            None if self.is_done(key) => None,
+            None => self.begin(kind, key, &item, out),
+        };
+        if let Some(at) = found {
+            self.finish(at, key, &item, raw, out);
+        }
+        Ok(())
+    }
+
+    /// The list of items at the end of an answer: completes what no event has completed.
+    ///
+    /// # Errors
+    /// Fails when one is no object.
+    pub(super) fn listed(
+        &mut self,
+        items: &[&RawValue],
+        out: &mut Vec<Delta>,
+    ) -> Result<(), serde_json::Error> {
+        let fresh = self.is_empty();
+        for (place, raw) in (0..).zip(items) {
+            if fresh {
+                self.done(Some(place), raw, out)?;
+                continue;
+            }
+            if self.open.is_empty() {
+                break;
+            }
+            let item: Item<'_> = serde_json::from_str(raw.get())?;
+            let item_id = item.id.as_deref().unwrap_or_default();
+            let key = Key { output_index: item_id.is_empty().then_some(place), item_id };
+            if let Some(at) = Kind::of(&item).and_then(|kind| self.find(kind, key)) {
+                self.finish(at, key, &item, raw, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals what is still open, in the order of the content.
+    pub(super) fn seal(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
+        self.open.sort_by_key(|block| block.index);
+        for block in self.open.drain(..) {
+            let seal = BlockSeal { incomplete, ..BlockSeal::default() };
+            out.push(Delta::Seal { index: block.index, seal });
+        }
+    }
+
+    /// Opens a block; its place among the open ones. `None` for a call that nobody could answer.
+    fn begin(&mut self, kind: Kind, key: Key<'_>, item: &Item<'_>, out: &mut Vec<Delta>) -> Option<usize> {
+        let block = match kind {
+            Kind::Text => BlockKind::Text,
+            Kind::Thinking => BlockKind::Thinking,
+            Kind::Call => {
+                let name = item.name.as_deref().filter(|name| !name.is_empty())?.to_owned();
+                let id = match item.call_id.as_deref().filter(|id| !id.is_empty()) {
+                    Some(call) if key.item_id.is_empty() => call.to_owned(),
+                    Some(call) => format!("{call}|{}", key.item_id),
+                    None if key.item_id.is_empty() => return None,
+                    None => key.item_id.to_owned(),
+                };
+                self.has_calls = true;
+                BlockKind::ToolCall { id, name }
+            }
+        };
+        out.push(Delta::Open { index: self.count, kind: block });
+        self.open.push(Block {
+            index: self.count,
+            kind,
+            output_index: key.output_index,
+            item_id: key.item_id.to_owned(),
+            seen: Seen::new(),
+            break_due: false,
+        });
+        self.count += 1;
+        Some(self.open.len() - 1)
+    }
+
+    fn finish(&mut self, at: usize, key: Key<'_>, item: &Item<'_>, raw: &RawValue, out: &mut Vec<Delta>) {
+        let mut block = self.open.remove(at);
+        let signature = match block.kind {
+            Kind::Text => {
+                block.complete(&parts(item.content).concat(), out);
+                TextSignature::stored(item.id.as_deref(), item.phase.as_deref())
+            }
+            Kind::Thinking => {
+                let wholes = [parts(item.summary).join("\n\n"), parts(item.content).join("\n\n")];
+                if let Some(whole) =
+                    wholes.iter().find(|whole| !whole.is_empty() && block.seen.rest(whole).is_some())
+                {
+                    block.complete(whole, out);
+                }
+                Some(compact(raw.get()))
+            }
+            Kind::Call => {
+                if let Some(arguments) = json_text(item.arguments) {
+                    block.complete(&arguments, out);
+                }
+                None
+            }
+        };
+        let incomplete = item.status.as_deref() == Some("incomplete");
+        out.push(Delta::Seal {
+            index: block.index,
+            seal: BlockSeal { signature, redacted: false, incomplete },
+        });
+        for id in [key.item_id, &block.item_id].into_iter().filter(|id| !id.is_empty()) {
+            self.done_ids.insert(id.to_owned());
+        }
+        self.done_indices.extend(key.output_index.or(block.output_index));
+    }
+
+    /// The open block of an event: by place and id, by place, by id; else the last one that may be meant.
+    fn find(&self, kind: Kind, key: Key<'_>) -> Option<usize> {
+        let last = |test: &dyn Fn(&Block) -> bool| {
+            self.open.iter().rposition(|block| block.kind == kind && test(block))
+        };
+        let same_place = |block: &Block| key.output_index.is_some() && block.output_index == key.output_index;
+        let same_id = |block: &Block| !key.item_id.is_empty() && block.item_id == key.item_id;
+        let elsewhere = |block: &Block| {
+            key.output_index.is_some()
+                && block.output_index.is_some()
+                && block.output_index != key.output_index
+        };
+        last(&|block| same_place(block) && same_id(block))
+            .or_else(|| last(&same_place))
+            .or_else(|| last(&|block| same_id(block) && !elsewhere(block)))
+            .or_else(|| if self.is_done(key) { None } else { last(&|block| !elsewhere(block)) })
+    }
+
+    /// Whether an item was completed before.
+    fn is_done(&self, key: Key<'_>) -> bool {
+        let place_is_done = key.output_index.map(|place| self.done_indices.contains(&place));
+        if key.item_id.is_empty() {
+            return place_is_done == Some(true);
+        }
+        self.done_ids.contains(key.item_id) && place_is_done != Some(false)
+    }
+}

@@ -1,0 +1,102 @@
+//! What a server does differently from the API that it imitates, as the model's `compat` says.
+
+use agentd_protocol::model::Model;
+use serde_json::{Map, Value};
+
+/// The switches of one model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Compat {
+    pub(super) supports_developer_role: bool,
+    pub(super) supports_mid_convo_system_messages: bool,
+    pub(super) supports_reasoning_effort: bool,
+    pub(super) supports_strict_mode: bool,
+    pub(super) supports_max_output_tokens: bool,
+    pub(super) supports_long_cache_retention: bool,
+    pub(super) supports_explicit_prompt_cache_mode: bool,
+    pub(super) prompt_cache_key_mode: String,
+    pub(super) send_session_affinity_headers: bool,
+    pub(super) session_affinity_format: String,
+}
+
+impl Compat {
+    /// The switches of `model`.
+    pub(super) fn of(model: &Model) -> Self {
+        let mut compat = Self {
+            supports_developer_role: true,
+            supports_mid_convo_system_messages: false,
+            supports_reasoning_effort: true,
+            supports_strict_mode: false,
+            supports_max_output_tokens: true,
+            supports_long_cache_retention: true,
+            supports_explicit_prompt_cache_mode: false,
+            prompt_cache_key_mode: "auto".into(),
+            send_session_affinity_headers: true,
+            session_affinity_format: "openai".into(),
+        };
+        if model.provider == "openrouter" || model.base_url.contains("openrouter.ai") {
+            compat.session_affinity_format = "openrouter".into();
+        }
+        if let Some(overrides) = &model.compat {
+            compat.apply(overrides);
+        }
+        compat
+    }
+
+    fn apply(&mut self, overrides: &Map<String, Value>) {
+        let switches = [
+            ("supportsDeveloperRole", &mut self.supports_developer_role),
+            ("supportsMidConvoSystemMessages", &mut self.supports_mid_convo_system_messages),
+            ("supportsReasoningEffort", &mut self.supports_reasoning_effort),
+            ("supportsStrictMode", &mut self.supports_strict_mode),
+            ("supportsMaxOutputTokens", &mut self.supports_max_output_tokens),
+            ("supportsLongCacheRetention", &mut self.supports_long_cache_retention),
+            ("supportsExplicitPromptCacheMode", &mut self.supports_explicit_prompt_cache_mode),
+            ("sendSessionAffinityHeaders", &mut self.send_session_affinity_headers),
+        ];
+        for (name, switch) in switches {
+            if let Some(value) = overrides.get(name).and_then(Value::as_bool) {
+                *switch = value;
+            }
+        }
+        let names = [
+            ("promptCacheKeyMode", &mut self.prompt_cache_key_mode),
+            ("sessionAffinityFormat", &mut self.session_affinity_format),
+        ];
+        for (name, field) in names {
+            if let Some(value) = overrides.get(name).and_then(Value::as_str) {
+                value.clone_into(field);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(provider: &str, compat: Value) -> Compat {
+        let compat = compat.as_object().cloned();
+        Compat::of(&Model { provider: provider.into(), compat, ..Model::placeholder() })
+    }
+
+    #[test]
+    fn the_models_own_switches_win() {
+        let plain = of("openai", Value::Null);
+        assert!(plain.supports_developer_role && plain.supports_max_output_tokens);
+        assert!(plain.supports_long_cache_retention && plain.send_session_affinity_headers);
+        assert!(!plain.supports_strict_mode && !plain.supports_mid_convo_system_messages);
+        assert_eq!(of("openrouter", Value::Null).session_affinity_format, "openrouter");
+        let odd = json!({"supportsStrictMode": true, "supportsDeveloperRole": "no", "promptCacheKeyMode": "never",
+            "sendSessionAffinityHeaders": false, "sessionAffinityFormat": "openai-nosession"});
+        let odd = of("openrouter", odd);
+        assert!(
+            odd.supports_strict_mode && odd.supports_developer_role && !odd.send_session_affinity_headers
+        );
+        assert_eq!(
+            (&*odd.prompt_cache_key_mode, &*odd.session_affinity_format),
+            ("never", "openai-nosession")
+        );
+    }
+}

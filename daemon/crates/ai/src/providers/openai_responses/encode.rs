@@ -1,0 +1,122 @@
+//! Requests of the responses API.
+
+use std::borrow::Cow;
+
+use agentd_protocol::{model::Model, tool::ToolSpec};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::{
+    call_id,
+    compat::Compat,
+    input::input,
+    reasoning,
+    wire::outgoing::{Body, Tool},
+};
+use crate::{
+    CacheRetention, Credentials, Request,
+    estimate::{input_tokens, max_answer_tokens},
+    handoff::{self, SystemPlacement, Target},
+    providers::strict_schema::{strict, wants_strict},
+};
+
+/// The longest cache key that OpenAI takes, in characters.
+const MAX_CACHE_KEY: usize = 64;
+
+/// The least that OpenAI takes as the limit of an answer, in tokens.
+const MIN_OUTPUT_TOKENS: u64 = 16;
+
+/// What OpenAI does not take from an account that is signed in instead of having a key.
+const REFUSED_WHEN_SIGNED_IN: [&str; 4] =
+    ["max_output_tokens", "temperature", "prompt_cache_retention", "prompt_cache_options"];
+
+/// The JSON text of a request.
+///
+/// # Errors
+/// Only what the serialiser reports.
+pub(super) fn body(request: &Request, compat: &Compat) -> Result<Bytes, serde_json::Error> {
+    let model = &*request.model;
+    let readable = handoff::readable(&request.messages);
+    let transcript = handoff::prepare(
+        &readable,
+        &Target {
+            model,
+            block_images: request.block_images,
+            system: if compat.supports_mid_convo_system_messages {
+                SystemPlacement::InPlace
+            } else {
+                SystemPlacement::Folded
+            },
+            call_id: &call_id::normalized,
+        },
+    );
+    let system_role = if model.reasoning && compat.supports_developer_role { "developer" } else { "system" };
+    let mut fields = fields(request, compat);
+    if let Some(tokens) =
+        max_answer_tokens(model, input_tokens(&readable)).filter(|_| compat.supports_max_output_tokens)
+    {
+        fields.insert("max_output_tokens".into(), json!(tokens.max(MIN_OUTPUT_TOKENS)));
+    }
+    let mut sampling_params = model.sampling_params.clone().unwrap_or_default();
+    if is_signed_in(model, &request.credentials) {
+        for name in REFUSED_WHEN_SIGNED_IN {
+            fields.shift_remove(name);
+            sampling_params.shift_remove(name);
+        }
+    }
+    let body = Body {
+        model: &model.id,
+        input: input(&transcript.prompt, &transcript.turns, system_role),
+        tools: transcript.tools.iter().map(|spec| tool(spec, compat)).collect(),
+        fields,
+        sampling_params,
+    };
+    serde_json::to_vec(&body).map(Bytes::from)
+}
+
+/// Every field but the model, the input, the tools and the limit of the answer.
+fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let mut set = |name: &str, value: Value| {
+        fields.insert(name.to_owned(), value);
+    };
+    set("stream", json!(true));
+    set("store", json!(false));
+    let retention = request.cache_retention;
+    let wants_key = !matches!(compat.prompt_cache_key_mode.as_str(), "never" | "off" | "none");
+    if wants_key && retention != CacheRetention::None && !request.session_id.is_empty() {
+        let key: String = request.session_id.chars().take(MAX_CACHE_KEY).collect();
+        set("prompt_cache_key", json!(key));
+    }
+    if retention == CacheRetention::Long && compat.supports_long_cache_retention {
+        if compat.supports_explicit_prompt_cache_mode {
+            set("prompt_cache_options", json!({ "ttl": "30m" }));
+        } else {
+            set("prompt_cache_retention", json!("24h"));
+        }
+    }
+    fields.extend(reasoning::fields(&request.model, compat, request.thinking_level));
+    fields
+}
+
+/// Whether OpenAI itself is asked with the token of a sign-in: its keys have a mark.
+fn is_signed_in(model: &Model, credentials: &Credentials) -> bool {
+    model.provider == "openai" && credentials.key().is_some_and(|key| !key.starts_with("sk-"))
+}
+
+fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
+    let rewritten = Some(spec).filter(|spec| compat.supports_strict_mode && wants_strict(spec));
+    let rewritten = rewritten.and_then(|spec| strict(&spec.parameters));
+    // Left out, it means yes to OpenAI, which then refuses schemas that are not strict.
+    let is_strict = compat.supports_strict_mode.then_some(rewritten.is_some());
+    let parameters = match rewritten {
+        Some(schema) => Cow::Owned(schema),
+        // A tool without arguments may have no schema, but servers want an object.
+        None if spec.parameters.is_null() => Cow::Owned(json!({ "type": "object", "properties": {} })),
+        None => Cow::Borrowed(&spec.parameters),
+    };
+    Tool { kind: "function", name: &spec.name, description: &spec.description, parameters, strict: is_strict }
+}
+
+#[cfg(test)]
+mod tests;

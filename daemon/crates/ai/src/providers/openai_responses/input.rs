@@ -1,0 +1,167 @@
+//! Turns of the neutral transcript as input items of the responses API.
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    call_id::{MAX_ID, is_item_id, split},
+    signature::{TextSignature, reasoning_item},
+    wire::outgoing::{Item, Message, Output, Part as WirePart},
+};
+use crate::handoff::{AssistantPart, Part, ToolAnswer, Turn};
+
+/// Encodes a transcript. `system_role` is `system` or `developer`.
+pub(super) fn input<'a>(prompt: &'a str, turns: &'a [Turn<'a>], system_role: &'static str) -> Vec<Item<'a>> {
+    let mut encoder = Encoder::default();
+    encoder.items.reserve(turns.len() + 1);
+    if !prompt.is_empty() {
+        encoder.items.push(Item::System { role: system_role, content: prompt });
+    }
+    for turn in turns {
+        match turn {
+            Turn::System(text) => encoder.items.push(Item::System { role: system_role, content: text }),
+            Turn::User(parts) => encoder.items.push(Item::user(parts.iter().map(part).collect())),
+            Turn::Assistant(parts) => encoder.assistant(parts),
+            Turn::Results(answers) => encoder.results(answers),
+        }
+    }
+    encoder.items
+}
+
+/// Everything is decided by what came before it, so that a longer transcript begins with the same bytes: providers
+/// cache by them.
+#[derive(Default)]
+struct Encoder<'a> {
+    items: Vec<Item<'a>>,
+    /// The ids of items so far. The API refuses an input that has one twice.
+    item_ids: HashSet<Cow<'a, str>>,
+    /// The ids of calls so far, each with the last number that was put behind it.
+    call_ids: HashMap<String, usize>,
+    /// How many messages had no usable id of their own.
+    nameless: usize,
+    /// The calls that wait for results: their ids in the transcript, and here.
+    waiting: Vec<(&'a str, String)>,
+}
+
+impl<'a> Encoder<'a> {
+    fn assistant(&mut self, parts: &'a [AssistantPart<'a>]) {
+        // The API refuses reasoning without the message or call that it led to.
+        let end = parts.iter().rposition(|part| !matches!(part, AssistantPart::Thinking { .. }));
+        for part in &parts[..end.map_or(0, |last| last + 1)] {
+            match part {
+                AssistantPart::Text { text, signature } => self.text(text, *signature),
+                AssistantPart::Thinking { signature, .. } => {
+                    if let Some(item) = signature.and_then(reasoning_item) {
+                        self.reasoning(item);
+                    }
+                }
+                AssistantPart::ToolCall { id, name, arguments, .. } => {
+                    let (call, item) = split(id);
+                    let call_id = self.call_id(call);
+                    self.waiting.push((id, call_id.clone()));
+                    let item = item.filter(|item| is_item_id(item)).map(Cow::Borrowed);
+                    let item = item.filter(|item| self.item_ids.insert(item.clone()));
+                    self.items.push(Item::call(item, call_id, name, arguments));
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, text: &'a str, signature: Option<&str>) {
+        let signature = signature.and_then(TextSignature::read);
+        let (id, phase) = signature.map_or((None, None), |signature| (Some(signature.id), signature.phase));
+        let id = id.filter(|id| self.item_ids.insert(id.clone().into()));
+        let id = id.unwrap_or_else(|| self.message_id());
+        self.items.push(Item::Message(Message::new(text, id, phase)));
+    }
+
+    fn reasoning(&mut self, item: &'a RawValue) {
+        #[derive(Deserialize)]
+        struct Id<'a> {
+            #[serde(borrow)]
+            id: Option<Cow<'a, str>>,
+        }
+        let id = serde_json::from_str::<Id<'a>>(item.get()).ok().and_then(|item| item.id);
+        if id.is_none_or(|id| id.is_empty() || self.item_ids.insert(id)) {
+            self.items.push(Item::Reasoning(item));
+        }
+    }
+
+    fn results(&mut self, answers: &'a [ToolAnswer<'a>]) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for answer in answers {
+            // Results come in the order of the calls, so this is the first one.
+            if let Some(at) = waiting.iter().position(|(id, _)| *id == answer.call_id) {
+                let (_, call_id) = waiting.remove(at);
+                self.items.push(Item::output(call_id, output(&answer.parts)));
+            }
+        }
+    }
+
+    /// An id for a message that has none.
+    fn message_id(&mut self) -> String {
+        loop {
+            let id = format!("msg_pi_{}", self.nameless);
+            self.nameless += 1;
+            if self.item_ids.insert(id.clone().into()) {
+                return id;
+            }
+        }
+    }
+
+    /// The id for a call: `wish`, unless another call of the transcript has it.
+    fn call_id(&mut self, wish: &str) -> String {
+        let wish = if wish.is_empty() { "call" } else { wish };
+        let mut number = match self.call_ids.get(wish) {
+            None => {
+                self.call_ids.insert(wish.to_owned(), 1);
+                return wish.to_owned();
+            }
+            Some(number) => *number,
+        };
+        loop {
+            number += 1;
+            let suffix = format!("_{number}");
+            let room = if wish.len() > MAX_ID { wish.len() } else { MAX_ID - suffix.len() };
+            let kept =
+                wish.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= room).last();
+            let id = format!("{}{suffix}", &wish[..kept.unwrap_or(0)]);
+            if !self.call_ids.contains_key(&id) {
+                self.call_ids.insert(wish.to_owned(), number);
+                self.call_ids.insert(id.clone(), 1);
+                return id;
+            }
+        }
+    }
+}
+
+fn part<'a>(part: &'a Part<'a>) -> WirePart<'a> {
+    match part {
+        Part::Text(text) => WirePart::InputText { text },
+        Part::Image(image) => WirePart::image(image),
+    }
+}
+
+/// What a tool gave back: text, unless there are images in it.
+fn output<'a>(parts: &'a [Part<'a>]) -> Output<'a> {
+    if parts.iter().any(|part| matches!(part, Part::Image(_))) {
+        return Output::Parts(parts.iter().map(part).collect());
+    }
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_ref()),
+            Part::Image(_) => None,
+        })
+        .collect();
+    Output::Text(match texts[..] {
+        [] => Cow::Borrowed("(no tool output)"),
+        [only] => Cow::Borrowed(only),
+        _ => Cow::Owned(texts.join("\n")),
+    })
+}

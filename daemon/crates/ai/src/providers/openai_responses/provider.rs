@@ -1,0 +1,34 @@
+//! The adapter: requests out, answers in.
+
+use super::{compat::Compat, decode::Reader, encode, headers::headers};
+use crate::{
+    Request,
+    failure::{Failure, FailureKind},
+    http::{Adapter, Outgoing, Server, endpoint},
+};
+
+/// Speaks `openai-responses`.
+pub(crate) struct OpenAiResponses;
+
+impl Adapter for OpenAiResponses {
+    type Wire = Reader;
+
+    fn outgoing(&self, request: &Request) -> Result<Outgoing, Failure> {
+        let compat = Compat::of(&request.model);
+        let body = encode::body(request, &compat).map_err(|error| {
+            Failure::new(FailureKind::Fatal, format!("The request cannot be written as JSON: {error}"))
+        })?;
+        Ok(Outgoing {
+            url: endpoint(&request.model, "/responses", "https://api.openai.com/v1")?,
+            headers: headers(request, &compat)?,
+            body,
+        })
+    }
+
+    fn wire(&self, request: &Request, server: Server) -> Reader {
+        Reader::new(server, &request.model)
+    }
+}
+
+#[cfg(test)]
+mod tests;

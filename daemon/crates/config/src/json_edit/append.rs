@@ -1,0 +1,132 @@
+//! Adding items to a list in a JSON text, which else stays as it is.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::{members, skip_blanks, splice, value_end};
+use crate::json_comments::strip;
+
+/// Adds `items` to the end of the list at `path` (outermost key first). `None` when there is no list, or the text is
+/// broken.
+pub(crate) fn append(text: &str, path: &[&str], items: &[Value]) -> Option<String> {
+    let stripped = strip(text);
+    let mut at = skip_blanks(stripped.as_bytes(), 0);
+    for key in path {
+        // Parsers take the last of two members with the same key.
+        let object = members(&stripped, at)?;
+        at = object.members.into_iter().rev().find(|member| member.key == *key)?.value.start;
+    }
+    let list = list(&stripped, at)?;
+    let Some(last) = list.last else {
+        // A comment alone in the brackets stays there.
+        let new: Vec<String> = items.iter().map(one_line).collect::<Option<_>>()?;
+        return Some(splice(text, list.end..list.end, &new.join(", ")));
+    };
+    let before = &stripped[..last.start];
+    let blanks = &before[before.trim_end_matches([' ', '\t']).len()..];
+    // As the item before it: in a line of its own, and over several lines.
+    let own_line = before[..before.len() - blanks.len()].ends_with('\n');
+    let gap = if own_line { format!("\n{blanks}") } else { " ".to_owned() };
+    let tall = own_line && stripped[last.clone()].contains('\n');
+    let mut new = String::new();
+    for item in items {
+        let item = if tall {
+            serde_json::to_string_pretty(item).ok()?.replace('\n', &format!("\n{blanks}"))
+        } else {
+            one_line(item)?
+        };
+        new.push_str(&format!(",{gap}{item}"));
+    }
+    Some(splice(text, last.end..last.end, &new))
+}
+
+struct List {
+    /// The last item.
+    last: Option<Range<usize>>,
+    /// The offset of the closing bracket.
+    end: usize,
+}
+
+/// The list that starts at `start` of a valid JSON text.
+fn list(json: &str, start: usize) -> Option<List> {
+    let bytes = json.as_bytes();
+    let mut at = skip_blanks(bytes, start.checked_add(1).filter(|_| bytes.get(start) == Some(&b'['))?);
+    let mut last = None;
+    while bytes.get(at)? != &b']' {
+        let end = value_end(bytes, at)?;
+        last = Some(at..end);
+        at = skip_blanks(bytes, end);
+        if bytes.get(at)? == &b',' {
+            at = skip_blanks(bytes, at + 1);
+        }
+    }
+    Some(List { last, end: at })
+}
+
+/// JSON in one line, with the blanks that people put.
+fn one_line(value: &Value) -> Option<String> {
+    let Value::Object(members) = value else { return serde_json::to_string(value).ok() };
+    let members = members.iter().map(|(key, value)| {
+        Some(format!("{}: {}", serde_json::to_string(key).ok()?, serde_json::to_string(value).ok()?))
+    });
+    Some(format!("{{{}}}", members.collect::<Option<Vec<_>>>()?.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::json_file::parse;
+
+    fn check(text: &str, path: &[&str], expected: &str) {
+        let items = [json!({"id": "x"}), json!({"id": "y", "n": 5})];
+        assert_eq!(append(text, path, &items).as_deref(), Some(expected), "{text}");
+    }
+
+    #[test]
+    fn items_follow_the_last_one_in_its_form() {
+        check(r#"{"a":[{"id":"o"}]}"#, &["a"], r#"{"a":[{"id":"o"}, {"id": "x"}, {"id": "y", "n": 5}]}"#);
+        check(
+            "{\"a\": {\"b\": [\n\t1, // one\n\t{\"id\":\"o\"}, // two\n]}}",
+            &["a", "b"],
+            "{\"a\": {\"b\": [\n\t1, // one\n\t{\"id\":\"o\"},\n\t{\"id\": \"x\"},\n\t{\"id\": \"y\", \"n\": 5}, // two\n]}}",
+        );
+        check(
+            "{\n  \"a\": [\n    {\n      \"id\": \"o\"\n    }\n  ]\n}\n",
+            &["a"],
+            "{\n  \"a\": [\n    {\n      \"id\": \"o\"\n    },\n    {\n      \"id\": \"x\"\n    },\n    {\n      \"id\": \"y\",\n      \"n\": 5\n    }\n  ]\n}\n",
+        );
+        check(
+            "{\"a\":[ /* none */ ]}",
+            &["a"],
+            "{\"a\":[ /* none */ {\"id\": \"x\"}, {\"id\": \"y\", \"n\": 5}]}",
+        );
+        check("[]", &[], "[{\"id\": \"x\"}, {\"id\": \"y\", \"n\": 5}]");
+    }
+
+    #[test]
+    fn without_a_list_nothing_is_added() {
+        for text in ["", "{}", "[]", "{\"a\": {}}", "{\"a\": 5}", "{\"a\": [", "{\"a\": [1"] {
+            assert_eq!(append(text, &["a"], &[json!(1)]), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_says_the_same_with_the_items_at_the_end(
+            before in prop::collection::vec("[a\"\\\\/,\\]é]{0,4}", 0..4), new in prop::collection::vec(any::<i32>(), 1..3),
+            pretty: bool,
+        ) {
+            let value = json!({"k": {"list": before, "z": [1]}});
+            let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
+            let items: Vec<Value> = new.into_iter().map(Value::from).collect();
+            let after = parse(&append(&text, &["k", "list"], &items).unwrap()).unwrap();
+            let mut expected = value;
+            expected["k"]["list"].as_array_mut().unwrap().extend(items);
+            prop_assert_eq!(after, expected);
+        }
+    }
+}

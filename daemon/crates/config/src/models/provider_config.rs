@@ -1,0 +1,50 @@
+//! How providers are reached. Kept apart from the models, which clients see, since all of this can be secret.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use agentd_protocol::models_file::ConfigValue;
+
+use super::catalogue;
+
+/// How a provider is reached.
+#[derive(Debug, Clone, Default)]
+pub struct ProviderConfig {
+    /// The id that models name.
+    pub id: String,
+    /// A name to show.
+    pub name: String,
+    /// Where the provider's requests go, unless a model says otherwise.
+    pub base_url: Option<String>,
+    /// Where the key comes from.
+    pub api_key: Option<ConfigValue>,
+    /// Headers of every request.
+    pub headers: Vec<(String, ConfigValue)>,
+    /// Whether `Authorization: Bearer <key>` is sent besides.
+    pub auth_header: bool,
+    /// Headers of single models, by model id.
+    pub(super) model_headers: HashMap<String, Vec<(String, ConfigValue)>>,
+}
+
+impl ProviderConfig {
+    /// The headers that the user configured for a model; a name that the provider sets too counts with the model's value.
+    #[must_use]
+    pub fn headers_of(&self, model_id: &str) -> Vec<(&str, &ConfigValue)> {
+        let own = self.model_headers.get(model_id).map(Vec::as_slice).unwrap_or_default();
+        let hidden = |name: &str| own.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        let shared = self.headers.iter().filter(|(name, _)| !hidden(name));
+        shared.chain(own).map(|(name, value)| (name.as_str(), value)).collect()
+    }
+}
+
+/// What is known of the provider at this place of the catalogue when the user says nothing.
+pub(super) fn of_catalogue(place: usize) -> &'static ProviderConfig {
+    static CONFIGS: LazyLock<Vec<ProviderConfig>> = LazyLock::new(|| {
+        let config = |provider: &catalogue::Provider| ProviderConfig {
+            id: provider.id.into(),
+            name: provider.name.into(),
+            ..ProviderConfig::default()
+        };
+        catalogue::providers().iter().map(config).collect()
+    });
+    &CONFIGS[place]
+}

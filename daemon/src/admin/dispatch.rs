@@ -1,0 +1,50 @@
+//! From a command to the function that does it.
+
+use agentd_protocol::{
+    command::Command,
+    error::{ErrorCode, Failure},
+};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::Context;
+
+/// Whether a command is one of these.
+pub(crate) fn handles(command: &Command) -> bool {
+    // One line for each command of this module.
+    matches!(command, Command::ListModels(_) | Command::Diagnose(_) | Command::SetupLocal(_))
+}
+
+/// Does a command, and gives the `data` of its answer.
+///
+/// # Errors
+/// What the client is told instead.
+///
+/// Cancel safety: what was begun on a blocking thread goes on to its end.
+pub(crate) async fn answer(context: Context, command: Command) -> Result<Box<RawValue>, Failure> {
+    match command {
+        Command::ListModels(params) => blocking(move || super::models::list(&context, &params)).await,
+        Command::Diagnose(_) => data(&super::doctor::diagnose(context).await),
+        Command::SetupLocal(params) => data(&super::setup::local(context, params).await?),
+        other => {
+            let text = format!("{} is not a command about the set-up", other.name());
+            Err(Failure::new(ErrorCode::Internal, text))
+        }
+    }
+}
+
+/// Runs something that reads files or takes its time on a thread of its own.
+async fn blocking<T: Serialize + Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<Box<RawValue>, Failure> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error))?;
+    data(&done?)
+}
+
+fn data<T: Serialize>(data: &T) -> Result<Box<RawValue>, Failure> {
+    to_raw_value(data).map_err(|error| internal(&error))
+}
+
+fn internal(error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(ErrorCode::Internal, error.to_string())
+}

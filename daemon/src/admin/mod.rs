@@ -1,0 +1,11 @@
+//! Commands about the user's set-up instead of a session: models, keys, what is wrong. They run beside the session and
+//! see what a session that started now would see.
+
+mod context;
+mod dispatch;
+mod doctor;
+mod models;
+mod setup;
+
+pub use context::Context;
+pub(crate) use dispatch::{answer, handles};

@@ -1,0 +1,207 @@
+//! `list_models`.
+
+use std::sync::Arc;
+
+use agentd_auth::{Auth, variables_for};
+use agentd_config::models::{ModelGlob, ModelRegistry, Offer, is_glob};
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    model::Model,
+    model_list::{ListModelsParams, ListedModel, ListedProvider, ModelList, NotSpoken},
+};
+
+use super::Context;
+
+/// Models that fit, in the order of the registry; those of the catalogue are unpacked only where the answer names them.
+/// Reads files; blocks.
+///
+/// # Errors
+/// When the agent directory is not known, or the pattern is a glob that cannot be read.
+pub(super) fn list(context: &Context, params: &ListModelsParams) -> Result<ModelList, Failure> {
+    let fit = Fit::new(params.pattern.as_deref())?;
+    let (registry, auth) =
+        context.load().map_err(|error| Failure::new(ErrorCode::NotFound, error.to_string()))?;
+    let adapters = agentd_ai::Registry::builtin();
+    let apis: Vec<&str> = adapters.apis().collect();
+    let has_auth = |provider: &str| auth.is_configured(provider);
+    let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth };
+    let every_provider = params.all == Some(true) || params.pattern.is_some();
+    let (models, mut not_spoken) =
+        if every_provider { search(&offer, &fit) } else { (offer.available(), Vec::new()) };
+    let mut without_key = 0;
+    if !every_provider {
+        for provider in registry.providers().filter(|provider| !has_auth(provider)) {
+            let counts = registry.count_by_api(provider);
+            let spoken = counts.iter().filter(|(api, _)| apis.contains(&api.as_str()));
+            without_key += spoken.map(|(_, count)| *count as u64).sum::<u64>();
+        }
+        for provider in registry.providers().filter(|provider| has_auth(provider)) {
+            for (api, count) in registry.count_by_api(provider) {
+                if !apis.contains(&api.as_str()) {
+                    add(&mut not_spoken, &api, count as u64);
+                }
+            }
+        }
+    }
+    let providers = providers_of(&models, &registry, &auth);
+    let models = models.iter().map(|model| listed(model, &providers)).collect();
+    let warnings = registry.load_error().map(str::to_owned).into_iter().chain(auth.load_error()).collect();
+    Ok(ModelList { models, providers, without_key, not_spoken, warnings })
+}
+
+/// Which models are asked for.
+enum Fit {
+    All,
+    /// Holds this, in small letters.
+    Part(String),
+    Glob(ModelGlob),
+}
+
+impl Fit {
+    fn new(pattern: Option<&str>) -> Result<Self, Failure> {
+        let pattern = pattern.map(str::trim).unwrap_or_default();
+        if pattern.is_empty() {
+            return Ok(Self::All);
+        }
+        if !is_glob(pattern) {
+            return Ok(Self::Part(pattern.to_lowercase()));
+        }
+        ModelGlob::new(pattern).map(Self::Glob).map_err(|error| {
+            let text = format!("\"{pattern}\" is no valid pattern: {error}");
+            Failure::new(ErrorCode::InvalidField, text)
+        })
+    }
+
+    fn fits(&self, model: &Model) -> bool {
+        match self {
+            Self::All => true,
+            Self::Part(part) => {
+                let full = format!("{}/{}", model.provider, model.id);
+                full.to_lowercase().contains(part) || model.name.to_lowercase().contains(part)
+            }
+            Self::Glob(glob) => glob.fits(model),
+        }
+    }
+}
+
+/// All models that fit and can be spoken to, and how many of the others fit.
+fn search(offer: &Offer<'_>, fit: &Fit) -> (Vec<Arc<Model>>, Vec<NotSpoken>) {
+    let (mut models, mut not_spoken) = (Vec::new(), Vec::new());
+    for model in offer.registry.select(&|_| true).filter(|model| fit.fits(model)) {
+        if offer.speaks(model) {
+            models.push(Arc::clone(model));
+        } else {
+            add(&mut not_spoken, &model.api, 1);
+        }
+    }
+    (models, not_spoken)
+}
+
+fn add(counts: &mut Vec<NotSpoken>, api: &str, models: u64) {
+    match counts.iter_mut().find(|counted| counted.api == api) {
+        Some(counted) => counted.models += models,
+        None => counts.push(NotSpoken { api: api.to_owned(), models }),
+    }
+}
+
+fn providers_of(models: &[Arc<Model>], registry: &ModelRegistry, auth: &Auth) -> Vec<ListedProvider> {
+    let mut providers: Vec<ListedProvider> = Vec::new();
+    for model in models {
+        let id = &model.provider;
+        if providers.last().is_some_and(|last| last.id == *id)
+            || providers.iter().any(|known| known.id == *id)
+        {
+            continue;
+        }
+        providers.push(ListedProvider {
+            id: id.clone(),
+            name: registry.provider(id).map_or_else(|| id.clone(), |provider| provider.name.clone()),
+            has_key: auth.is_configured(id),
+            variable: variables_for(id),
+        });
+    }
+    providers
+}
+
+fn listed(model: &Model, providers: &[ListedProvider]) -> ListedModel {
+    let provider = providers.iter().find(|provider| provider.id == model.provider);
+    ListedModel { model: model.clone(), has_key: provider.is_some_and(|provider| provider.has_key) }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_auth::CommandCache;
+    use agentd_config::Environment;
+
+    use super::*;
+
+    struct Home {
+        _folder: tempfile::TempDir,
+        context: Context,
+    }
+
+    fn home(models_json: &str, variables: &[(&str, &str)]) -> Home {
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment: Environment = variables.iter().copied().collect();
+        environment.set("AGENTD_DIR", folder.path());
+        std::fs::write(folder.path().join("models.json"), models_json).unwrap();
+        let context = Context {
+            environment,
+            cwd: folder.path().to_owned(),
+            compat: false,
+            key_commands: CommandCache::default(),
+        };
+        Home { _folder: folder, context }
+    }
+
+    impl Home {
+        fn list(&self, pattern: Option<&str>, all: bool) -> ModelList {
+            let params = ListModelsParams { pattern: pattern.map(str::to_owned), all: all.then_some(true) };
+            list(&self.context, &params).unwrap()
+        }
+    }
+
+    const LOCAL: &str = r#"{"providers":{"local":{"name":"My box","baseUrl":"http://127.0.0.1:1/v1","apiKey":"none",
+        "api":"openai-completions","models":[{"id":"m"}]},"odd":{"baseUrl":"u","api":"morse","apiKey":"k","models":[{"id":"dot"}]}}}"#;
+
+    #[test]
+    fn without_a_pattern_only_what_can_be_used() {
+        let home = home(LOCAL, &[]);
+        let list = home.list(None, false);
+        let names: Vec<_> =
+            list.models.iter().map(|listed| (listed.model.id.as_str(), listed.has_key)).collect();
+        assert_eq!(names, [("m", true)]);
+        assert_eq!(list.providers.len(), 1);
+        assert_eq!((list.providers[0].name.as_str(), &list.providers[0].variable), ("My box", &None));
+        assert_eq!(list.not_spoken, [NotSpoken { api: "morse".into(), models: 1 }]);
+        let all = home.list(None, true);
+        assert_eq!(all.without_key, 0);
+        assert_eq!(all.models.len() as u64, list.without_key + 1);
+        let silent: u64 = all.not_spoken.iter().map(|group| group.models).sum();
+        assert_eq!(all.models.len() as u64 + silent, 1643 + 2);
+    }
+
+    #[test]
+    fn a_pattern_looks_at_everything_that_can_be_spoken_to() {
+        let home = home(LOCAL, &[("GROQ_API_KEY", "k")]);
+        let list = home.list(Some(" GROQ/ "), false);
+        assert_eq!(list.models.len(), 7);
+        assert!(list.models.iter().all(|listed| listed.has_key && listed.model.provider == "groq"));
+        assert_eq!(list.without_key, 0);
+        let keyless = home.list(Some("cerebras/*"), false);
+        assert_eq!((keyless.models.len(), keyless.models[0].has_key), (2, false));
+        assert_eq!(keyless.providers[0].variable.as_deref(), Some("CEREBRAS_API_KEY"));
+        assert_eq!(home.list(Some("no such thing"), false).models, []);
+        let silent = home.list(Some("odd/dot"), false);
+        assert_eq!((silent.models.len(), silent.not_spoken.len()), (0, 1));
+    }
+
+    #[test]
+    fn faults_are_told() {
+        let home = home("{", &[]);
+        let list = home.list(Some("groq/"), false);
+        assert_eq!((list.models.len(), list.warnings.len()), (7, 1));
+        let params = ListModelsParams { pattern: Some("[".into()), all: None };
+        assert!(super::list(&home.context, &params).unwrap_err().to_string().contains("no valid pattern"));
+    }
+}

@@ -1,0 +1,200 @@
+//! The built-in catalogue as clients and users see it.
+
+use std::{path::Path, process::Command};
+
+use agentd_e2e::{Ctl, Daemon, Home, MockServer, Reply, binaries, ctl, ctl::Finished, sse};
+use serde_json::{Value, json};
+
+use crate::support::{assert_says, complaint};
+
+/// Sets variables for a child.
+fn with<'a>(variables: &'a [(&str, &str)]) -> impl FnOnce(&mut Command) + 'a {
+    move |command| {
+        command.envs(variables.iter().copied());
+    }
+}
+
+fn agentctl(home: &Home, variables: &[(&str, &str)], args: &[&str]) -> Finished {
+    let mut command = ctl::command(home, args);
+    command.envs(variables.iter().copied());
+    Ctl::start_with(command, std::process::Stdio::null()).finish()
+}
+
+fn full_ids(models: &Value) -> Vec<String> {
+    let name =
+        |model: &Value| format!("{}/{}", model["provider"].as_str().unwrap(), model["id"].as_str().unwrap());
+    models.as_array().expect("a list of models").iter().map(name).collect()
+}
+
+/// The models of a provider, as the catalogue's file has them.
+fn catalogue(provider: &str) -> Vec<Value> {
+    let file = format!("daemon/crates/config/catalogue/models/{provider}.jsonl");
+    let text = std::fs::read_to_string(binaries::workspace().join(file)).expect("the provider's file");
+    text.lines().map(|line| serde_json::from_str(line).expect("a model")).collect()
+}
+
+#[test]
+fn a_key_in_the_environment_is_all_that_is_needed() {
+    for (variables, model) in [
+        (&[("OPENAI_API_KEY", "k")][..], "openai/gpt-6.1-sol"),
+        (&[("ANTHROPIC_API_KEY", "k")], "anthropic/claude-opus-5-5"),
+        (&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")], "anthropic/claude-opus-5-5"),
+        (&[("GEMINI_API_KEY", "k"), ("GROQ_API_KEY", "k")], "groq/openai/gpt-oss-120b"),
+        (&[("GEMINI_API_KEY", "k")], "unknown/unknown"),
+        (&[], "unknown/unknown"),
+    ] {
+        let home = Home::new();
+        let mut daemon = Daemon::start_with(&home, &["--no-session"], with(variables));
+        let state = daemon.done(json!({"type": "get_state"}));
+        assert_eq!(full_ids(&json!([state["model"]])), [model], "{variables:?}");
+    }
+}
+
+#[test]
+fn models_are_offered_in_catalogue_order_with_all_their_fields() {
+    let home = Home::new();
+    let keys = with(&[("XAI_API_KEY", "k"), ("NVIDIA_API_KEY", "k"), ("GEMINI_API_KEY", "k")]);
+    let mut daemon = Daemon::start_with(&home, &["--no-session"], keys);
+    let offered = daemon.done(json!({"type": "get_available_models"}));
+    let expected: Vec<Value> = catalogue("nvidia").into_iter().chain(catalogue("xai")).collect();
+    assert_eq!(offered["models"], json!(expected));
+    let order = |model: &Value| model.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let keys =
+        ["id", "name", "api", "provider", "baseUrl", "reasoning", "thinkingLevelMap", "input", "inputLimits"];
+    let grok = offered["models"].as_array().unwrap().iter().find(|model| model["id"] == "grok-4.7").unwrap();
+    assert_eq!(order(grok)[..keys.len()], keys);
+
+    let other = catalogue("xai").pop().unwrap();
+    let set = daemon.done(json!({"type": "set_model", "provider": "xai", "modelId": other["id"]}));
+    assert_eq!(set, other);
+    assert_eq!(daemon.done(json!({"type": "get_state"}))["model"], other);
+}
+
+#[test]
+fn what_cannot_be_used_says_why() {
+    let home = Home::new();
+    let mut daemon = Daemon::start_with(&home, &["--no-session"], with(&[("GEMINI_API_KEY", "k")]));
+    let refused =
+        daemon.refused(json!({"type": "set_model", "provider": "google", "modelId": "gemini-4-argon"}));
+    assert_eq!(refused["error"], "Model not found: google/gemini-4-argon");
+    assert_says(
+        &complaint(&refused),
+        &["speaks google-generative-ai, which this version of agentd does not"],
+    );
+    let refused = daemon.refused(json!({"type": "set_model", "provider": "xai", "modelId": "grok-4.7"}));
+    assert_says(&complaint(&refused), &["Model not found: xai/grok-4.7", "agentctl login xai"]);
+
+    let ended = agentctl(&home, &[], &["prompt", "--model", "google/gemini-4-argon", "Hi"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    let reason = "Model \"google/gemini-4-argon\" speaks google-generative-ai, which this version of agentd does not; \
+                  it speaks: anthropic-messages, openai-completions, openai-responses.";
+    assert_says(&ended.stderr, &[reason]);
+}
+
+#[test]
+fn a_provider_of_the_catalogue_goes_through_a_proxy() {
+    let server = MockServer::always(Reply::stream(sse::answer("Through.")));
+    let home = Home::new();
+    home.configure(
+        &json!({"providers": {"nvidia": {"baseUrl": server.base_url(), "headers": {"X-Proxy": "on"}}}}),
+    );
+    let model = catalogue("nvidia")[0]["id"].as_str().unwrap().to_owned();
+    let key = [("NVIDIA_API_KEY", "the-key")];
+    let done = agentctl(&home, &key, &["prompt", "--model", &format!("nvidia/{model}"), "Hi"]);
+    assert_eq!((done.code, done.stdout.as_str()), (0, "Through.\n"), "{done:?}");
+    let request = &server.requests()[0];
+    assert_eq!(request.header("authorization"), Some("Bearer the-key"));
+    assert_eq!(request.header("nvcf-poll-seconds"), Some("3600"));
+    assert_eq!(request.header("x-proxy"), Some("on"));
+}
+
+#[test]
+fn models_json_adds_replaces_and_overrides() {
+    let home = Home::new();
+    home.configure(&json!({"providers": {
+        "xai": {"models": [{"id": "grok-next"}], "modelOverrides": {"grok-4.7": {"name": "Mine", "cost": {"input": 9}}}},
+        "local": {"baseUrl": "http://127.0.0.1:1/v1", "api": "openai-completions", "apiKey": "none", "models": [{"id": "m"}]},
+    }}));
+    let mut daemon = Daemon::start_with(&home, &["--no-session"], with(&[("XAI_API_KEY", "k")]));
+    let offered = daemon.done(json!({"type": "get_available_models"}))["models"].take();
+    let built_in = full_ids(&json!(catalogue("xai")));
+    let ids = full_ids(&offered);
+    assert_eq!(ids[..built_in.len()], built_in);
+    assert_eq!(ids[built_in.len()..], ["xai/grok-next", "local/m"]);
+    let model = |id: &str| offered.as_array().unwrap().iter().find(|model| model["id"] == id).unwrap();
+    let before = catalogue("xai").into_iter().find(|model| model["id"] == "grok-4.7").unwrap();
+    assert_eq!(
+        (&model("grok-4.7")["name"], &model("grok-4.7")["cost"]["input"]),
+        (&json!("Mine"), &json!(9))
+    );
+    assert_eq!(model("grok-4.7")["cost"]["output"], before["cost"]["output"]);
+    // What it does not say itself comes from a model beside it.
+    assert_eq!(model("grok-next")["baseUrl"], before["baseUrl"]);
+    assert_eq!(model("grok-next")["api"], "openai-responses");
+}
+
+#[test]
+fn the_list_is_a_table_with_the_rest_on_stderr() {
+    let home = Home::new();
+    let done = agentctl(&home, &[("XAI_API_KEY", "k")], &["models"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert_eq!(lines.len(), 1 + catalogue("xai").len());
+    let head: Vec<&str> = lines[0].split("  ").filter(|cell| !cell.is_empty()).map(str::trim).collect();
+    let columns =
+        ["provider", "id", "context", "max out", "$/M in", "out", "cache read", "thinking", "images", "key"];
+    assert_eq!(head, columns);
+    assert!(lines.iter().all(|line| !line.contains('\u{1b}') && !line.ends_with(' ')), "{}", done.stdout);
+    assert_says(
+        &done.stderr,
+        &["4 models can be used.", "have no key", "agentctl models --all", "agentctl login"],
+    );
+
+    let keyless = agentctl(&home, &[], &["models", "grok-4.7"]);
+    assert_eq!(keyless.code, 0, "{keyless:?}");
+    assert_says(&keyless.stdout, &["xai ", "no: set XAI_API_KEY"]);
+
+    let glob = agentctl(&home, &[], &["models", "XAI/*"]);
+    assert_eq!(glob.stdout.lines().count(), 1 + catalogue("xai").len());
+    assert_says(&glob.stderr, &["0 of 4 models can be used.", "`agentctl login xai`, or set XAI_API_KEY"]);
+
+    let nothing = agentctl(&home, &[], &["models", "no such model"]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (1, ""), "{nothing:?}");
+    assert_says(&nothing.stderr, &["No model matches \"no such model\"."]);
+
+    let silent = agentctl(&home, &[], &["models", "google/gemini-4-argon-not"]);
+    assert_eq!(silent.code, 1, "{silent:?}");
+    let broken = agentctl(&home, &[], &["models", "["]);
+    assert_eq!((broken.code, broken.stdout.as_str()), (1, ""), "{broken:?}");
+    assert_says(&broken.stderr, &["no valid pattern"]);
+}
+
+#[test]
+fn the_list_for_programs_is_the_answer_of_the_daemon() {
+    let home = Home::new();
+    let printed = agentctl(&home, &[], &["models", "--all", "--json"]);
+    assert_eq!((printed.code, printed.stderr.as_str()), (0, ""), "{}", printed.stderr);
+    let printed: Value = serde_json::from_str(&printed.stdout).expect("one line of JSON");
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    assert_eq!(printed, daemon.done(json!({"type": "list_models", "all": true})));
+    let silent: u64 =
+        printed["notSpoken"].as_array().unwrap().iter().map(|row| row["models"].as_u64().unwrap()).sum();
+    assert_eq!(printed["models"].as_array().unwrap().len() as u64 + silent, 1643);
+    assert!(printed["models"].as_array().unwrap().iter().all(|model| model["hasKey"] == false));
+
+    let few = daemon.done(json!({"type": "list_models"}));
+    assert_eq!((few["models"].as_array().unwrap().len(), few["providers"].as_array().unwrap().len()), (0, 0));
+    assert_eq!(few["withoutKey"], printed["models"].as_array().unwrap().len());
+}
+
+#[test]
+fn the_daemon_lists_models_by_itself() {
+    let home = Home::new();
+    let list = |home: &Home, search: &str| {
+        let mut command = home.command(Path::new(&binaries::agentd()));
+        let output = command.args(["--list-models", search]).env("XAI_API_KEY", "k").output().unwrap();
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    assert_says(&list(&home, "grok-4.7"), &["provider", "xai       grok-4.7"]);
+    assert_says(&list(&home, "nothing-like-it"), &["No model with a key matches \"nothing-like-it\"."]);
+}
