@@ -28,6 +28,9 @@ fn main() -> ExitCode {
     match cli.command {
         cli::Command::Prompt(options) => commands::prompt::run(*options),
         cli::Command::Models(options) => commands::models::run(&options),
+        cli::Command::Login(options) => commands::auth::login(options),
+        cli::Command::Logout(options) => commands::auth::logout(&options),
+        cli::Command::Auth(cli::Auth::Status(options)) => commands::auth::status(&options),
         cli::Command::Doctor(options) => commands::doctor::run(&options),
         cli::Command::Setup(cli::Setup::Local(options)) => commands::setup::local(&options),
     }

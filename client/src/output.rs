@@ -31,7 +31,8 @@ impl Output {
         Self::start_with(io::stdout(), io::stderr())
     }
 
-    fn start_with(
+    /// The same with other streams in their place.
+    pub(crate) fn start_with(
         mut out: impl Write + Send + 'static,
         mut err: impl Write + Send + 'static,
     ) -> io::Result<Self> {

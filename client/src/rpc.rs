@@ -10,6 +10,7 @@ use std::{
 
 use agentd_protocol::{
     command::{Accepted, Models, NoParams, PromptParams, SetModelParams},
+    credentials::{self, AuthStatus, AuthStatusParams, LoginParams, LogoutParams},
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     event::Event,
     lines::{Line, LineSplitter, write_line},
@@ -68,9 +69,12 @@ macro_rules! calls {
 calls! {
     Abort = "abort": NoParams => (),
     Diagnose = "diagnose": NoParams => Diagnosis,
+    GetAuthStatus = "get_auth_status": AuthStatusParams => AuthStatus,
     GetAvailableModels = "get_available_models": NoParams => Models,
     ListModels = "list_models": ListModelsParams => ModelList,
     GetState = "get_state": NoParams => SessionState,
+    Login = "login": LoginParams => credentials::Login,
+    Logout = "logout": LogoutParams => credentials::Logout,
     Prompt = "prompt": PromptParams => Accepted,
     SetModel = "set_model": SetModelParams => Model,
     SetupLocal = "setup_local": SetupLocalParams => LocalSetup,

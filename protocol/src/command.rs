@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::{
     Json,
+    credentials::{AuthStatus, AuthStatusParams, Login, LoginParams, Logout, LogoutParams},
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     entry::SessionEntry,
     message::{ImageContent, Message, null_as_default},
@@ -121,6 +122,12 @@ commands! {
     AbortBash = "abort_bash": NoParams => NoData,
     /// Names the session.
     SetSessionName = "set_session_name": SetSessionNameParams => NoData,
+    /// Stores a provider's key in `auth.json`, for every session and program from now.
+    Login = "login": LoginParams => Login,
+    /// Takes a provider's entry out of `auth.json`.
+    Logout = "logout": LogoutParams => Logout,
+    /// Where the keys of providers come from; never a key itself.
+    GetAuthStatus = "get_auth_status": AuthStatusParams => AuthStatus,
     /// Looks at everything that a session needs, without changing anything.
     Diagnose = "diagnose": NoParams => Diagnosis,
     /// Writes the model servers of this machine into `models.json`.

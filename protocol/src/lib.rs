@@ -9,6 +9,7 @@
 //! event exists in one place.
 
 pub mod command;
+pub mod credentials;
 pub mod doctor;
 pub mod entry;
 pub mod error;
@@ -26,6 +27,7 @@ pub mod schema;
 pub mod secret;
 pub mod session;
 pub mod settings;
+mod shown_url;
 mod surrogates;
 pub mod tool;
 pub mod usage;

@@ -65,8 +65,10 @@ pub struct Model {
     pub api: String,
     /// The provider, which credentials belong to.
     pub provider: String,
-    /// Where requests go. For the `scripted` API: the path of the script file.
-    #[serde(default)]
+    /// Where requests go; clients are told it without a password or a key in it. For the `scripted` API: the path of the
+    /// script file.
+    #[serde(default, serialize_with = "crate::shown_url::serialize")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub base_url: String,
     /// Whether the model can reason.
     #[serde(default)]

@@ -31,6 +31,9 @@ pub struct ModelList {
     /// How many models fit but are not listed because agentd does not speak their API; by API.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_spoken: Vec<NotSpoken>,
+    /// Where nothing fits: models as `provider/id` that nearly do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub similar: Vec<String>,
     /// What is wrong with `models.json` or `auth.json`: some of what they say does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

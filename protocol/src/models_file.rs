@@ -38,8 +38,8 @@ pub struct ProviderEntry {
     pub api: Option<String>,
     /// The kind of login that the provider offers.
     pub oauth: Option<String>,
-    /// Headers of every request; values as in `apiKey`.
-    pub headers: Option<InOrder<ConfigValue>>,
+    /// Headers of every request; values as in `apiKey`. `null` takes a header of the built-in model away.
+    pub headers: Option<InOrder<Option<ConfigValue>>>,
     /// Switches for what the server does differently from the API it imitates, for all its models.
     pub compat: Option<Map<String, Value>>,
     /// Whether `Authorization: Bearer <key>` is sent besides; default false.
@@ -108,8 +108,9 @@ pub struct ModelFields {
     pub sampling_params: Option<Map<String, Value>>,
     /// The same for single thinking levels, by the level's name; over `samplingParams`.
     pub sampling_params_by_thinking_level: Option<Map<String, Value>>,
-    /// Headers of requests to this model, over those of the provider; values as in `apiKey`.
-    pub headers: Option<InOrder<ConfigValue>>,
+    /// Headers of requests to this model, over those of the provider; values as in `apiKey`. `null` takes a header of the
+    /// provider or of the built-in model away.
+    pub headers: Option<InOrder<Option<ConfigValue>>>,
     /// Switches, over those of the provider.
     pub compat: Option<Map<String, Value>>,
 }

@@ -1,8 +1,10 @@
 //! The built-in catalogue as clients and users see it.
 
+mod keys;
+
 use std::{path::Path, process::Command};
 
-use agentd_e2e::{Ctl, Daemon, Home, MockServer, Reply, binaries, ctl, ctl::Finished, sse};
+use agentd_e2e::{Ctl, Daemon, Home, MockServer, Reply, Terminal, binaries, ctl, ctl::Finished, sse};
 use serde_json::{Value, json};
 
 use crate::support::{assert_says, complaint};
@@ -31,6 +33,13 @@ fn catalogue(provider: &str) -> Vec<Value> {
     let file = format!("daemon/crates/config/catalogue/models/{provider}.jsonl");
     let text = std::fs::read_to_string(binaries::workspace().join(file)).expect("the provider's file");
     text.lines().map(|line| serde_json::from_str(line).expect("a model")).collect()
+}
+
+/// The providers in order of preference, as the catalogue's file has them.
+fn rows() -> Vec<Value> {
+    let file = binaries::workspace().join("daemon/crates/config/catalogue/providers.jsonl");
+    let text = std::fs::read_to_string(file).expect("the file of providers");
+    text.lines().map(|line| serde_json::from_str(line).expect("a provider")).collect()
 }
 
 #[test]
@@ -89,6 +98,53 @@ fn what_cannot_be_used_says_why() {
     let reason = "Model \"google/gemini-4-argon\" speaks google-generative-ai, which this version of agentd does not; \
                   it speaks: anthropic-messages, openai-completions, openai-responses.";
     assert_says(&ended.stderr, &[reason]);
+}
+
+#[test]
+fn slips_of_the_pen_are_answered_with_what_may_have_been_meant() {
+    let home = Home::new();
+    let refused = |args: &[&str], says: &str| {
+        let ended = agentctl(&home, &[], &[&["prompt"], args, &["Hi"]].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{ended:?}");
+        assert_says(&ended.stderr, &[says]);
+    };
+    let models = "Use --list-models to see available models. Did you mean";
+    refused(
+        &["--model", "gtp-6.1-sol"],
+        &format!("Model \"gtp-6.1-sol\" not found. {models} \"openai/gpt-6.1-sol\""),
+    );
+    refused(
+        &["--model", "antropic/claude-opus-5-5"],
+        &format!("Model \"antropic/claude-opus-5-5\" not found. {models} \"anthropic/claude-opus-5-5\"?"),
+    );
+    let provider = "Unknown provider \"antropic\". Use --list-models to see available providers/models. Did you mean \"anthropic\"?";
+    refused(&["--provider", "antropic", "--model", "opus"], provider);
+
+    let mut daemon = Daemon::start_with(&home, &["--no-session"], with(&[("XAI_API_KEY", "k")]));
+    let refused = daemon.refused(json!({"type": "set_model", "provider": "xai", "modelId": "grok4.7"}));
+    assert_eq!(refused["error"], "Model not found: xai/grok4.7");
+    assert_says(&complaint(&refused), &["Did you mean \"xai/grok-4.7\"? get_available_models lists"]);
+}
+
+#[test]
+fn a_narrow_terminal_gets_fewer_columns() {
+    let home = Home::new();
+    let shown = |columns: usize| {
+        let script =
+            format!("stty cols {columns} && exec {} models cerebras/", binaries::agentctl().display());
+        Terminal::start(&home, Path::new("/bin/sh"), &["-c", &script]).finish()
+    };
+    let wide = shown(200);
+    assert_eq!(wide.code, 0, "{wide:?}");
+    assert_says(
+        &wide.stdout,
+        &["cache read", "images", "no: set CEREBRAS_API_KEY", "0 of 2 models can be used."],
+    );
+    let narrow = shown(60);
+    let table: Vec<&str> = narrow.stdout.lines().take(3).collect();
+    assert!(table.iter().all(|line| line.len() <= 60), "{table:?}");
+    let head: Vec<&str> = table[0].split("  ").filter(|cell| !cell.is_empty()).map(str::trim).collect();
+    assert_eq!(head, ["provider", "id", "context", "$/M in", "out", "key"]);
 }
 
 #[test]
@@ -161,6 +217,12 @@ fn the_list_is_a_table_with_the_rest_on_stderr() {
     let nothing = agentctl(&home, &[], &["models", "no such model"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (1, ""), "{nothing:?}");
     assert_says(&nothing.stderr, &["No model matches \"no such model\"."]);
+    let near = agentctl(&home, &[], &["models", "claude-opsu-5-5"]);
+    assert_eq!((near.code, near.stdout.as_str()), (1, ""), "{near:?}");
+    assert_says(
+        &near.stderr,
+        &["No model matches \"claude-opsu-5-5\". Did you mean anthropic/claude-opus-5-5? "],
+    );
 
     let silent = agentctl(&home, &[], &["models", "google/gemini-4-argon-not"]);
     assert_eq!(silent.code, 1, "{silent:?}");

@@ -94,6 +94,12 @@ impl Reply {
         Self { silent: true, steps: vec![Step::Hang], ..Self::stream("") }
     }
 
+    /// Takes the request and closes the connection.
+    #[must_use]
+    pub fn hang_up() -> Self {
+        Self { silent: true, steps: vec![Step::Cut], ..Self::stream("") }
+    }
+
     /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {

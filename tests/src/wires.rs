@@ -66,6 +66,31 @@ impl Wire {
         self.stream(&[Block::Text(text)])
     }
 
+    /// The beginning of such an answer, up to the end of the event with the text.
+    ///
+    /// # Panics
+    /// Fails for a text that JSON writes differently.
+    #[must_use]
+    pub fn begun(self, text: &str) -> String {
+        let whole = self.answer(text);
+        let said = whole.find(text).expect("the text in its event");
+        let end = whole[said..].find("\n\n").expect("the end of an event") + 2;
+        whole[..said + end].to_owned()
+    }
+
+    /// An error in the form of this API. `kind` is its type, and for the OpenAI APIs its code too.
+    #[must_use]
+    pub fn error(self, kind: &str, message: &str) -> String {
+        let error = json!({"type": kind, "message": message});
+        match self {
+            Self::Messages => json!({"type": "error", "error": error, "request_id": "req_1"}),
+            Self::Chat | Self::Responses => {
+                json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
+            }
+        }
+        .to_string()
+    }
+
     /// A whole answer of these blocks.
     #[must_use]
     pub fn stream(self, blocks: &[Block<'_>]) -> String {

@@ -24,7 +24,7 @@ pub(crate) fn run(options: &DoctorOptions) -> Exit {
 }
 
 fn diagnose(options: &DoctorOptions) -> Result<Exit, Fault> {
-    let diagnosis = one_call::call::<Diagnose>(&NoParams {})?;
+    let diagnosis = one_call::call_quietly::<Diagnose>(&NoParams {})?;
     let printed = if options.json {
         one_call::print_json(&diagnosis)?
     } else {

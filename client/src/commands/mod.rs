@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub(crate) mod auth;
 pub(crate) mod doctor;
 pub(crate) mod models;
 pub(crate) mod one_call;

@@ -9,6 +9,7 @@ use super::one_call;
 use crate::{
     cli::ModelsOptions,
     exit::{Exit, Fault, tell},
+    render::terminal_width,
     rpc::ListModels,
 };
 
@@ -20,14 +21,14 @@ pub(crate) fn run(options: &ModelsOptions) -> Exit {
 fn list(options: &ModelsOptions) -> Result<Exit, Fault> {
     let pattern = options.pattern.clone();
     let params = ListModelsParams { pattern, all: options.all.then_some(true) };
-    let list = one_call::call::<ListModels>(&params)?;
+    let list = one_call::call_quietly::<ListModels>(&params)?;
     for warning in &list.warnings {
-        tell(warning);
+        tell(&format!("Warning: {warning}"));
     }
     let printed = if options.json {
         one_call::print_json(&list)?
     } else {
-        let printed = one_call::print(&table::table(&list))?;
+        let printed = one_call::print(&table::table(&list, terminal_width()))?;
         tell(&footer::footer(&list, &params));
         printed
     };

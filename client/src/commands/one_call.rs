@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -27,11 +28,63 @@ const HURRIED_GRACE: Duration = Duration::from_millis(300);
 /// A refusal, with its hint, exits with 1; a daemon that is missing or breaks down with 3. A signal ends the call without
 /// a word.
 pub(crate) fn call<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
+    call_with::<C>(params, Output::start)
+}
+
+/// As [`call`], for answers that say themselves what is wrong with the user's files: what agentd says on stderr is passed
+/// on only where there is no answer.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) fn call_quietly<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
+    let kept = Kept::default();
+    let answer = call_with::<C>(params, || Output::start_with(io::stdout(), kept.clone()));
+    if answer.is_err() {
+        // A stderr that cannot be written has no reader.
+        let _ = io::stderr().write_all(&kept.take());
+    }
+    answer
+}
+
+/// What agentd said on stderr, kept until it is known whether anybody needs it.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Kept {
+    /// More is not kept.
+    const MOST: usize = 64 * 1024;
+
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.bytes())
+    }
+}
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut kept = self.bytes();
+        let room = Self::MOST.saturating_sub(kept.len());
+        kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn call_with<C: Call>(
+    params: &C::Params,
+    output: impl FnOnce() -> io::Result<Output>,
+) -> Result<C::Data, Fault> {
     let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
     let answer = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(broken)?;
-        let output = Output::start().map_err(broken)?;
+        let output = output().map_err(broken)?;
         let start = Start { args: vec!["--no-session".into()], cwd: None };
         let daemon = Daemon::start(start, output.sender())?;
         let asked = tokio::select! {

@@ -125,7 +125,7 @@ fn about(provider: &LocalProvider) -> String {
 fn ending(setup: &LocalSetup, dry_run: bool) -> String {
     let file = one_line(&setup.file);
     if dry_run && changes(setup) {
-        return format!("This was a dry run: {file} is as it was.\n");
+        return format!("This was a dry run: nothing was written to {file}.\n");
     }
     let done = if setup.written {
         format!("Written to {file}.")
@@ -164,7 +164,7 @@ mod tests {
             "Found http://127.0.0.1:11434/v1 (the port of Ollama): provider local, new\n  local/m1:8b\nWritten to \
              /a/models.json.\nTry it:\n  agentctl prompt --model local/m1:8b \"What is in this folder?\"\n"
         );
-        assert_eq!(ending(&setup, true), "This was a dry run: /a/models.json is as it was.\n");
+        assert_eq!(ending(&setup, true), "This was a dry run: nothing was written to /a/models.json.\n");
     }
 
     #[test]

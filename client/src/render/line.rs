@@ -1,6 +1,6 @@
 //! Texts that come from elsewhere, made fit for a line of a terminal.
 
-use std::env;
+use std::{env, io};
 
 /// The text with nothing in it that could steer a terminal or end the line.
 pub(crate) fn one_line(text: &str) -> String {
@@ -21,6 +21,12 @@ pub(crate) fn shell_word(text: &str) -> String {
 pub(crate) fn colour_wanted() -> bool {
     env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// How many characters a line of stdout holds; `None` where it is no terminal, or one that does not tell.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// The text in a colour, by its number on terminals.

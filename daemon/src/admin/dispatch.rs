@@ -11,8 +11,15 @@ use super::Context;
 
 /// Whether a command is one of these.
 pub(crate) fn handles(command: &Command) -> bool {
-    // One line for each command of this module.
-    matches!(command, Command::ListModels(_) | Command::Diagnose(_) | Command::SetupLocal(_))
+    matches!(
+        command,
+        Command::ListModels(_)
+            | Command::Login(_)
+            | Command::Logout(_)
+            | Command::GetAuthStatus(_)
+            | Command::Diagnose(_)
+            | Command::SetupLocal(_)
+    )
 }
 
 /// Does a command, and gives the `data` of its answer.
@@ -24,6 +31,11 @@ pub(crate) fn handles(command: &Command) -> bool {
 pub(crate) async fn answer(context: Context, command: Command) -> Result<Box<RawValue>, Failure> {
     match command {
         Command::ListModels(params) => blocking(move || super::models::list(&context, &params)).await,
+        Command::Login(params) => blocking(move || super::credentials::login(&context, params)).await,
+        Command::Logout(params) => blocking(move || super::credentials::logout(&context, &params)).await,
+        Command::GetAuthStatus(params) => {
+            blocking(move || super::credentials::status(&context, &params)).await
+        }
         Command::Diagnose(_) => data(&super::doctor::diagnose(context).await),
         Command::SetupLocal(params) => data(&super::setup::local(context, params).await?),
         other => {

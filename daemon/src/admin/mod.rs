@@ -2,6 +2,7 @@
 //! see what a session that started now would see.
 
 mod context;
+mod credentials;
 mod dispatch;
 mod doctor;
 mod models;

@@ -43,10 +43,14 @@ pub(super) fn list(context: &Context, params: &ListModelsParams) -> Result<Model
             }
         }
     }
+    let similar = match &fit {
+        Fit::Part(part) if models.is_empty() && not_spoken.is_empty() => offer.similar(part),
+        _ => Vec::new(),
+    };
     let providers = providers_of(&models, &registry, &auth);
     let models = models.iter().map(|model| listed(model, &providers)).collect();
     let warnings = registry.load_error().map(str::to_owned).into_iter().chain(auth.load_error()).collect();
-    Ok(ModelList { models, providers, without_key, not_spoken, warnings })
+    Ok(ModelList { models, providers, without_key, not_spoken, similar, warnings })
 }
 
 /// Which models are asked for.
@@ -191,7 +195,9 @@ mod tests {
         let keyless = home.list(Some("cerebras/*"), false);
         assert_eq!((keyless.models.len(), keyless.models[0].has_key), (2, false));
         assert_eq!(keyless.providers[0].variable.as_deref(), Some("CEREBRAS_API_KEY"));
-        assert_eq!(home.list(Some("no such thing"), false).models, []);
+        let nothing = home.list(Some("no such thing"), false);
+        assert_eq!((nothing.models.len(), nothing.similar.len()), (0, 0));
+        assert_eq!(home.list(Some("gtp-6.1-sol"), false).similar[0], "openai/gpt-6.1-sol");
         let silent = home.list(Some("odd/dot"), false);
         assert_eq!((silent.models.len(), silent.not_spoken.len()), (0, 1));
     }

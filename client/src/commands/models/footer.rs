@@ -2,6 +2,8 @@
 
 use agentd_protocol::model_list::{ListModelsParams, ModelList};
 
+use crate::render::one_line;
+
 /// One or a few lines for stderr.
 pub(super) fn footer(list: &ModelList, asked: &ListModelsParams) -> String {
     let mut lines = Vec::new();
@@ -9,8 +11,9 @@ pub(super) fn footer(list: &ModelList, asked: &ListModelsParams) -> String {
     let keyless = list.models.iter().filter(|model| !model.has_key).count() as u64;
     match (&asked.pattern, shown) {
         (Some(pattern), 0) if list.not_spoken.is_empty() => {
+            let near = meant(&list.similar);
             lines.push(format!(
-                "No model matches \"{pattern}\". `agentctl models --all` lists all that there are."
+                "No model matches \"{pattern}\".{near} `agentctl models --all` lists all that there are."
             ));
         }
         (Some(pattern), 0) => lines.push(format!("No model that agentd can speak to matches \"{pattern}\".")),
@@ -39,6 +42,16 @@ pub(super) fn footer(list: &ModelList, asked: &ListModelsParams) -> String {
         ));
     }
     lines.join("\n")
+}
+
+/// A question with the models that nearly fit, and a blank before it.
+fn meant(similar: &[String]) -> String {
+    let names: Vec<String> = similar.iter().map(|name| one_line(name)).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!(" Did you mean {one}?"),
+        [others @ .., last] => format!(" Did you mean {} or {last}?", others.join(", ")),
+    }
 }
 
 /// How a key gets in: with the names of the one provider that is in question, or in general.
@@ -86,6 +99,7 @@ mod tests {
             providers: vec![provider("has", true), provider("p", false)],
             without_key,
             not_spoken: Vec::new(),
+            similar: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -126,6 +140,11 @@ mod tests {
         assert_eq!(
             footer(&nothing, &pattern("x")),
             "No model matches \"x\". `agentctl models --all` lists all that there are."
+        );
+        nothing.similar = vec!["a/x1".into(), "b/x2".into()];
+        assert_eq!(
+            footer(&nothing, &pattern("x")),
+            "No model matches \"x\". Did you mean a/x1 or b/x2? `agentctl models --all` lists all that there are."
         );
         nothing.not_spoken = vec![NotSpoken { api: "morse".into(), models: 2 }];
         assert_eq!(

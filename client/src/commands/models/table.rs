@@ -5,6 +5,8 @@ use agentd_protocol::{
     model_list::{ListedModel, ModelList},
 };
 
+use crate::render::one_line;
+
 const COLUMNS: usize = 10;
 
 const HEAD: [&str; COLUMNS] =
@@ -13,42 +15,63 @@ const HEAD: [&str; COLUMNS] =
 /// Columns of numbers stand at the right.
 const RIGHT: std::ops::RangeInclusive<usize> = 2..=6;
 
-/// The table, aligned, one line each; nothing for no models.
-pub(super) fn table(list: &ModelList) -> String {
+const KEY: usize = 9;
+
+/// Columns that are left out where the lines would be too long, the least important first.
+const DISPENSABLE: [usize; 4] = [6, 8, 7, 3];
+
+type Cells = [String; COLUMNS];
+
+/// The table, aligned, one line each; nothing for no models. With a width, columns are left out until the lines fit, as
+/// far as that goes.
+pub(super) fn table(list: &ModelList, width: Option<usize>) -> String {
     if list.models.is_empty() {
         return String::new();
     }
-    let rows: Vec<[String; COLUMNS]> = list.models.iter().map(|model| row(list, model)).collect();
-    let mut widths = HEAD.map(|cell| cell.chars().count());
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+    let mut rows: Vec<Cells> = list.models.iter().map(|model| row(list, model)).collect();
+    rows.insert(0, HEAD.map(str::to_owned));
+    let mut shown: Vec<usize> = (0..COLUMNS).collect();
+    let fits = |rows: &[Cells], shown: &[usize]| width.is_none_or(|width| length(rows, shown) <= width);
+    for column in DISPENSABLE {
+        if !fits(&rows, &shown) {
+            shown.retain(|other| *other != column);
         }
     }
-    let mut text = String::new();
-    line(&mut text, &widths, HEAD);
-    for row in &rows {
-        line(&mut text, &widths, row.each_ref().map(String::as_str));
+    if !fits(&rows, &shown) {
+        // What to set is said below the table, too.
+        for row in &mut rows {
+            row[KEY].truncate(row[KEY].find(':').unwrap_or(row[KEY].len()));
+        }
     }
-    text
+    let widths = shown.iter().map(|column| column_width(&rows, *column)).collect::<Vec<_>>();
+    rows.iter().map(|row| line(row, &shown, &widths)).collect()
 }
 
-fn line(text: &mut String, widths: &[usize; COLUMNS], cells: [&str; COLUMNS]) {
-    for (at, (cell, width)) in cells.into_iter().zip(widths).enumerate() {
-        let padding = " ".repeat(width - cell.chars().count());
-        let parts = if RIGHT.contains(&at) { [&padding, cell] } else { [cell, &padding] };
-        let gap = if at == 0 { "" } else { "  " };
-        text.extend([gap, parts[0], parts[1]]);
-    }
-    text.truncate(text.trim_end_matches(' ').len());
-    text.push('\n');
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+fn length(rows: &[Cells], shown: &[usize]) -> usize {
+    shown.iter().map(|column| column_width(rows, *column) + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-fn row(list: &ModelList, listed: &ListedModel) -> [String; COLUMNS] {
+fn column_width(rows: &[Cells], column: usize) -> usize {
+    rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+}
+
+fn line(row: &Cells, shown: &[usize], widths: &[usize]) -> String {
+    let cells = shown.iter().zip(widths).map(|(column, width)| {
+        let cell = &row[*column];
+        if RIGHT.contains(column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+    });
+    let text = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
+    format!("{}\n", text.trim_end_matches(' '))
+}
+
+fn row(list: &ModelList, listed: &ListedModel) -> Cells {
     let model = &listed.model;
     [
-        model.provider.clone(),
-        model.id.clone(),
+        one_line(&model.provider),
+        one_line(&model.id),
         tokens(model.context_window),
         tokens(model.max_tokens),
         price(model.cost.input),
@@ -119,8 +142,7 @@ mod tests {
         }
     }
 
-    #[test]
-    fn columns_are_aligned_and_lines_end_without_blanks() {
+    fn list() -> ModelList {
         let model = |provider: &str, id: &str, has_key, cost| ListedModel {
             model: Model {
                 id: id.into(),
@@ -139,10 +161,10 @@ mod tests {
             has_key: false,
             variable: variable.map(str::to_owned),
         };
-        let list = ModelList {
+        ModelList {
             models: vec![
                 model("a", "one", true, cost),
-                model("bee", "second", false, ModelCost::default()),
+                model("bee", "sec\u{1b}ond", false, ModelCost::default()),
                 model("c", "third", false, ModelCost::default()),
             ],
             providers: vec![
@@ -152,15 +174,40 @@ mod tests {
             ],
             without_key: 0,
             not_spoken: Vec::new(),
+            similar: Vec::new(),
             warnings: Vec::new(),
-        };
-        let expected = "\
-provider  id      context  max out  $/M in  out  cache read  thinking  images  key
-a         one        200K      64K       3   15         0.3  no        no      yes
-bee       second     200K      64K                           no        no      no: set B_KEY
-c         third      200K      64K                           no        no      no
+        }
+    }
+
+    const WHOLE: &str = "\
+provider  id       context  max out  $/M in  out  cache read  thinking  images  key
+a         one         200K      64K       3   15         0.3  no        no      yes
+bee       sec ond     200K      64K                           no        no      no: set B_KEY
+c         third       200K      64K                           no        no      no
 ";
-        assert_eq!(table(&list), expected);
-        assert_eq!(table(&ModelList { models: Vec::new(), ..list }), "");
+
+    #[test]
+    fn columns_are_aligned_and_lines_end_without_blanks() {
+        assert_eq!(table(&list(), None), WHOLE);
+        assert_eq!(table(&ModelList { models: Vec::new(), ..list() }, None), "");
+    }
+
+    #[test]
+    fn what_is_least_important_goes_first_where_there_is_no_room() {
+        let longest = WHOLE.lines().map(str::len).max().unwrap();
+        assert_eq!(table(&list(), Some(longest)), WHOLE);
+        let head = |width| table(&list(), Some(width)).lines().next().unwrap().to_owned();
+        assert!(!head(longest - 1).contains("cache read") && head(longest - 1).contains("images"));
+        let narrow = "\
+provider  id       context  $/M in  out  key
+a         one         200K       3   15  yes
+bee       sec ond     200K               no
+c         third       200K               no
+";
+        for width in [44, 10, 0] {
+            assert_eq!(table(&list(), Some(width)), narrow, "{width}");
+        }
+        let fits = |width: usize| table(&list(), Some(width)).lines().all(|line| line.len() <= width);
+        assert!((44..120).all(fits));
     }
 }

@@ -6,6 +6,7 @@ mod classify;
 mod patterns;
 mod text;
 
+pub(crate) use classify::is_account_limit;
 pub use classify::{Evidence, classify, classify_message, of_answer};
 
 /// Why an answer failed.

@@ -122,7 +122,8 @@ pub enum CacheRetention {
 pub struct Credentials {
     /// The API key.
     pub api_key: Option<Secret>,
-    /// Headers configured for the provider or the model; they win over the adapter's own.
+    /// Headers configured for the provider or the model; they win over the adapter's own. One without a value takes
+    /// that of the adapter away.
     pub headers: Vec<(String, Secret)>,
 }
 

@@ -89,15 +89,30 @@ const TABLE: &[Row] = &[
 
 /// The key of a provider, if the environment has it with all that goes with it. An empty variable counts as not set.
 pub(crate) fn key_of(provider: &str, environment: &Environment) -> Option<EnvironmentKey> {
-    let row = row_of(provider)?;
-    let is_set = |name: &&str| environment.non_empty(name).is_some();
-    if !row.with.iter().all(|group| group.iter().any(is_set)) {
+    let name = variable_of(provider, environment)?;
+    let secret = Secret::new(environment.non_empty(name)?);
+    Some(if name == BEARER { EnvironmentKey::Bearer(secret) } else { EnvironmentKey::ApiKey(secret) })
+}
+
+/// The variable that [`key_of`] takes the key from.
+pub(crate) fn variable_of(provider: &str, environment: &Environment) -> Option<&'static str> {
+    if !missing_beside_key(provider, environment).is_empty() {
         return None;
     }
-    row.keys.iter().find_map(|name| {
-        let secret = Secret::new(environment.non_empty(name)?);
-        Some(if *name == BEARER { EnvironmentKey::Bearer(secret) } else { EnvironmentKey::ApiKey(secret) })
-    })
+    let is_set = |name: &&&str| environment.non_empty(name).is_some();
+    row_of(provider)?.keys.iter().find(is_set).copied()
+}
+
+/// What a provider needs beside its key and the environment does not have, each as `A or B`.
+pub(crate) fn missing_beside_key(provider: &str, environment: &Environment) -> Vec<String> {
+    let is_set = |name: &&str| environment.non_empty(name).is_some();
+    let groups = row_of(provider).map_or(&[][..], |row| row.with);
+    groups.iter().filter(|group| !group.iter().any(is_set)).map(|group| group.join(" or ")).collect()
+}
+
+/// All providers that read variables.
+pub fn providers() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|row| row.provider)
 }
 
 /// What the user would set for a provider, in words; `None` for a provider that reads no variable.

@@ -10,9 +10,9 @@ use crate::{StoreError, ValueError};
 pub enum AuthError {
     /// No model is chosen that could have credentials.
     #[error(
-        "No API key found for the selected model.\n\nNo usable model is configured. Add one to {}, such as \
-         {{\"providers\": {{\"local\": {{\"baseUrl\": \"http://127.0.0.1:8080/v1\", \"api\": \"openai-completions\", \
-         \"apiKey\": \"none\", \"models\": [{{\"id\": \"my-model\"}}]}}}}}}, and start again.",
+        "No API key found for the selected model.\n\nNo usable model is configured. Give a key (set ANTHROPIC_API_KEY or \
+         OPENAI_API_KEY in the environment, or run `agentctl login PROVIDER`), or use a model server of this machine \
+         (`agentctl setup local`, or a provider in {}), and start again. `agentctl doctor` says what is missing.",
         models_file.display()
     )]
     NoModel {
@@ -51,7 +51,8 @@ pub enum AuthError {
     #[error(
         "Authentication failed for \"{provider}\". Credentials may have expired or network is unavailable. Run '/login \
          {provider}' to re-authenticate.\n\nThe entry \"{provider}\" in {} is a login (\"oauth\"), and this version of \
-         agentd uses API keys only: store an entry of type \"api_key\", or remove it to use a key from the environment.",
+         agentd uses API keys only: `agentctl login {provider} --force` stores a key in its place, `agentctl logout \
+         {provider}` removes it so that a key from the environment counts.",
         file.display()
     )]
     OAuth {
@@ -59,6 +60,17 @@ pub enum AuthError {
         provider: String,
         /// The file of stored credentials.
         file: PathBuf,
+    },
+    /// The address has a part that comes from a variable, and nothing has it.
+    #[error(
+        "The address of {provider} needs {variable}.\n\nSet it in the environment, or store it with the key: `agentctl \
+         login {provider} --env {variable}=...`."
+    )]
+    NoAddress {
+        /// The provider.
+        provider: String,
+        /// The variable.
+        variable: String,
     },
     /// A configured header does not resolve.
     #[error("The header \"{header}\" of {provider} in {} cannot be used: {source}.", file.display())]

@@ -3,17 +3,22 @@
 //! A crate of its own because finding a key can run a command. Nothing here talks to a provider or knows sessions, and no
 //! key, header value or command of the user's shows up in an error or in `Debug` output.
 
+mod address;
 mod command;
+mod edit;
 mod environment;
 mod error;
 mod resolve;
+mod status;
 mod store;
 mod value;
 
 pub use agentd_protocol::secret::Secret;
 pub use command::{CommandCache, CommandError};
-pub use environment::advice_for as variables_for;
+pub use edit::{KeyProblem, NewKey};
+pub use environment::{advice_for as variables_for, providers as providers_with_variables};
 pub use error::AuthError;
 pub use resolve::{Auth, AuthSources, ProviderCredentials};
+pub use status::{KeySource, KeyStatus};
 pub use store::{AuthStore, StoreError, Stored, StoredCredentials};
 pub use value::ValueError;

@@ -14,7 +14,7 @@ use agentd_config::{
 use agentd_protocol::{model::Model, models_file::ConfigValue};
 
 use crate::{
-    AuthError, AuthStore, CommandCache, Secret, StoreError, Stored, StoredCredentials, ValueError,
+    AuthError, AuthStore, CommandCache, Secret, StoreError, Stored, StoredCredentials, ValueError, address,
     environment::{self, EnvironmentKey},
     value,
 };
@@ -26,6 +26,8 @@ pub struct ProviderCredentials {
     pub api_key: Option<Secret>,
     /// Headers; they win over the adapter's own.
     pub headers: Vec<(String, Secret)>,
+    /// The address in the place of the model's, where that has parts that come from variables (`{NAME}`).
+    pub base_url: Option<String>,
 }
 
 impl fmt::Debug for ProviderCredentials {
@@ -34,6 +36,7 @@ impl fmt::Debug for ProviderCredentials {
         f.debug_struct("ProviderCredentials")
             .field("api_key", &self.api_key)
             .field("headers", &names)
+            .field("base_url", &self.base_url)
             .finish()
     }
 }
@@ -91,6 +94,11 @@ impl Auth {
         self.0.overrides.write().unwrap_or_else(PoisonError::into_inner).insert(provider.into(), key);
     }
 
+    /// Reads `auth.json` again for [`Auth::is_configured`] and [`Auth::status`]. Blocks on the file system.
+    pub fn refresh(&self) {
+        self.remember(&self.0.store.read());
+    }
+
     /// What was wrong with `auth.json` when it was last read, for the user.
     #[must_use]
     pub fn load_error(&self) -> Option<String> {
@@ -143,7 +151,21 @@ impl Auth {
         if let Some(token) = as_header.filter(|_| !has_own) {
             headers.push(("Authorization".into(), Secret::new(format!("Bearer {}", token.expose()))));
         }
-        Ok(ProviderCredentials { api_key, headers })
+        Ok(ProviderCredentials { api_key, headers, base_url: self.base_url(model)? })
+    }
+
+    /// The address with the values of its variables, which a stored credential may bring along.
+    fn base_url(&self, model: &Model) -> Result<Option<String>, AuthError> {
+        if !address::has_variables(&model.base_url) {
+            return Ok(None);
+        }
+        let stored = self.stored();
+        let environment = match stored.credentials.get(&model.provider) {
+            Some(Stored::ApiKey { env, .. }) => &overlay(&self.0.sources.environment, env),
+            _ => &self.0.sources.environment,
+        };
+        let missing = |variable: String| AuthError::NoAddress { provider: model.provider.clone(), variable };
+        address::fill_in(&model.base_url, environment).map(Some).map_err(missing)
     }
 
     /// The key of the first source that has one; `None` where none is needed.
@@ -215,8 +237,21 @@ impl Auth {
             // Only when the runtime ends; nobody is left to ask a model.
             Err(_) => self.0.store.read(),
         };
-        *self.0.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot(&read));
+        self.remember(&read);
         Ok(read?)
+    }
+
+    fn remember(&self, read: &Result<StoredCredentials, StoreError>) {
+        *self.0.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot(read));
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.0.sources.environment
+    }
+
+    /// Looks at what `auth.json` said when it was last read.
+    pub(crate) fn with_stored<T>(&self, look: impl FnOnce(&StoredCredentials) -> T) -> T {
+        look(&self.stored().credentials)
     }
 
     fn stored(&self) -> Arc<Snapshot> {
@@ -228,11 +263,11 @@ impl Auth {
         provider == DEMO_PROVIDER && self.0.sources.registry.provider(provider).is_none()
     }
 
-    fn override_of(&self, provider: &str) -> Option<Secret> {
+    pub(crate) fn override_of(&self, provider: &str) -> Option<Secret> {
         self.0.overrides.read().unwrap_or_else(PoisonError::into_inner).get(provider).cloned()
     }
 
-    fn configured_key(&self, provider: &str) -> Option<&ConfigValue> {
+    pub(crate) fn configured_key(&self, provider: &str) -> Option<&ConfigValue> {
         self.0.sources.registry.provider(provider)?.api_key.as_ref()
     }
 
@@ -253,9 +288,8 @@ impl Auth {
         let variable =
             environment::advice_for(&provider).map(|names| format!("set {names} in the environment, "));
         let mut advice = format!(
-            "To give one, {}store it in {} as {{\"{provider}\": {{\"type\": \"api_key\", \"key\": \"...\"}}}}, or put it as {}.",
+            "To give one, {}run `agentctl login {provider}`, or put it as {}.",
             variable.unwrap_or_default(),
-            self.auth_file().display(),
             self.models_place(&provider),
         );
         if is_local(&model.base_url) {
@@ -273,7 +307,7 @@ fn snapshot(read: &Result<StoredCredentials, StoreError>) -> Snapshot {
 }
 
 /// The environment with the variables of a credential over it.
-fn overlay(environment: &Environment, env: &[(String, ConfigValue)]) -> Environment {
+pub(crate) fn overlay(environment: &Environment, env: &[(String, ConfigValue)]) -> Environment {
     let mut environment = environment.clone();
     for (name, value) in env {
         environment.set(name, value.expose());

@@ -1,10 +1,15 @@
-//! `auth.json`: stored credentials. Only read in this version; a login would write it, whole, under a lock.
+//! `auth.json`: stored credentials.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
-use agentd_config::{JsonFileError, read_json};
+use agentd_config::{JsonFileError, PrivateObjectError, read_json};
 use agentd_protocol::models_file::ConfigValue;
 use serde_json::{Map, Value};
+
+use crate::KeyProblem;
 
 /// The file.
 #[derive(Debug, Clone)]
@@ -44,6 +49,22 @@ pub enum StoreError {
         /// The path.
         path: PathBuf,
     },
+    /// It could not be written.
+    #[error("the stored credentials were not changed: {0}")]
+    NotChanged(#[source] PrivateObjectError),
+    /// What is to be stored can be no key.
+    #[error("Nothing was stored: {0}.")]
+    Key(#[source] KeyProblem),
+    /// The provider has an entry that a key would destroy.
+    #[error("Nothing was stored: {} holds {what} for {provider}, which another program may use.", path.display())]
+    Occupied {
+        /// The provider.
+        provider: String,
+        /// The file.
+        path: PathBuf,
+        /// What is there.
+        what: &'static str,
+    },
 }
 
 impl AuthStore {
@@ -51,6 +72,12 @@ impl AuthStore {
     #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
+    }
+
+    /// The path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Reads the file; a missing one holds nothing. Blocks on the file system.
@@ -69,6 +96,11 @@ impl AuthStore {
 }
 
 impl StoredCredentials {
+    /// The providers with an entry, by name.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// What is stored for a provider.
     #[must_use]
     pub fn get(&self, provider: &str) -> Option<&Stored> {

@@ -12,8 +12,10 @@ mod json_edit;
 mod json_file;
 pub mod models;
 mod models_edit;
+mod neighbour_lock;
 mod paths;
 mod private_file;
+mod private_object;
 pub mod resources;
 pub mod settings;
 mod text_file;
@@ -25,5 +27,6 @@ pub use models_edit::{ModelsChange, ModelsEditError, Writing, edit_models};
 pub use paths::{
     AgentDir, NoAgentDir, ProjectFolders, SessionDir, expand_tilde, resolve_path, session_dir, temp_dir,
 };
+pub use private_object::{MemberChange, PrivateObject, PrivateObjectError};
 pub use text_file::{MAX_TEXT_BYTES, TextFileError};
 pub use trust::{Trust, TrustBasis, TrustQuestion, decide_trust};

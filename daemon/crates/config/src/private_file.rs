@@ -1,15 +1,20 @@
 //! Writing a file of the user's: whole or not at all, one writer at a time across processes.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, Permissions},
-    io::{self, Write},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::Path,
+    thread,
+    time::{Duration, Instant},
 };
 
 /// Only the user may look into what we create.
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
+
+/// How often to try again while someone else has the lock.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Creates a directory and its parents, private to the user; nothing happens to one that exists.
 pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
@@ -21,21 +26,53 @@ pub(crate) struct Lock(#[expect(dead_code, reason = "closing the file is what un
 
 /// Waits for the lock file at `path` (made when it is not there) and locks it.
 pub(crate) fn lock(path: &Path) -> io::Result<Lock> {
+    let file = lock_file(path)?;
+    file.lock()?;
+    Ok(Lock(file))
+}
+
+/// As [`lock`], waiting no longer than until `deadline`.
+///
+/// # Errors
+/// [`ErrorKind::TimedOut`] when someone else has it until then; else what the file system says.
+pub(crate) fn lock_until(path: &Path, deadline: Instant) -> io::Result<Lock> {
+    let file = lock_file(path)?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Lock(file)),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            // A lock with a time limit is nothing that the system has.
+            Err(TryLockError::WouldBlock) => thread::sleep(LOOK_AGAIN),
+        }
+    }
+}
+
+fn lock_file(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         create_dir(folder)?;
     }
-    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(path)?;
-    file.lock()?;
-    Ok(Lock(file))
+    OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(path)
 }
 
 /// Puts `text` in the place of the file at `path`, through a symbolic link too. Its mode is kept; a new one is private.
 /// A reader sees the old text or the new one.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mode = fs::metadata(path).map_or(FILE_MODE, |about| about.permissions().mode() & 0o7777);
+    replace_with_mode(path, text, mode)
+}
+
+/// As [`replace`], and only the user may read the file afterwards.
+pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
+    replace_with_mode(path, text, FILE_MODE)
+}
+
+fn replace_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let folder = target.parent().unwrap_or_else(|| Path::new("."));
     create_dir(folder)?;
-    let mode = fs::metadata(&target).map_or(FILE_MODE, |about| about.permissions().mode() & 0o7777);
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().set_permissions(Permissions::from_mode(mode))?;

@@ -54,6 +54,9 @@ impl Actor {
             // is not its business.
             command @ (Command::NewSession(_)
             | Command::ListModels(_)
+            | Command::Login(_)
+            | Command::Logout(_)
+            | Command::GetAuthStatus(_)
             | Command::Diagnose(_)
             | Command::SetupLocal(_)) => {
                 let text = format!("{} is for the connection, not for the session", command.name());

@@ -126,14 +126,18 @@ impl Shared {
         })
     }
 
-    /// What authorises a request to a model.
-    pub(crate) async fn credentials(&self, model: &Model) -> Result<Credentials, Failure> {
+    /// What authorises a request to a model, and the model with the address to send it to.
+    pub(crate) async fn credentials(&self, model: &Arc<Model>) -> Result<(Credentials, Arc<Model>), Failure> {
         let found = self.auth.credentials(model).await.map_err(|error| auth_failure(&error))?;
-        Ok(Credentials { api_key: found.api_key, headers: found.headers })
+        let model = match found.base_url {
+            Some(base_url) => Arc::new(Model { base_url, ..(**model).clone() }),
+            None => Arc::clone(model),
+        };
+        Ok((Credentials { api_key: found.api_key, headers: found.headers }, model))
     }
 
     /// Whether a prompt to a model has a chance: the model is there, its API is spoken, a key resolves.
-    pub(crate) async fn check_model(&self, model: &Model) -> Result<(), Failure> {
+    pub(crate) async fn check_model(&self, model: &Arc<Model>) -> Result<(), Failure> {
         if model.is_placeholder()
             && let Some(error) = self.models.load_error()
         {
@@ -153,6 +157,8 @@ impl Shared {
         let shared = Arc::clone(self);
         let looked = tokio::task::spawn_blocking(move || {
             let apis: Vec<&str> = shared.services.providers.apis().collect();
+            // Another program may have stored a key meanwhile.
+            shared.auth.refresh();
             let has_auth = |provider: &str| shared.auth.is_configured(provider);
             look(&Offer { registry: &shared.models, apis: &apis, has_auth: &has_auth })
         });

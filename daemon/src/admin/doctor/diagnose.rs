@@ -78,7 +78,7 @@ fn files(context: &Context, found: Option<&Found>) -> Vec<Check> {
             let models_file = found.agent_dir.models_file();
             checks.push(folders::agent_dir(found.agent_dir.path()));
             checks.extend(settings_check::check(context, found));
-            checks.push(models::file(&models_file, &found.registry));
+            checks.extend(models::file(&models_file, &found.registry));
             checks.extend(keys::check(context, found));
             checks.extend(keys::file(&found.agent_dir));
             checks.push(models::default_model(found));

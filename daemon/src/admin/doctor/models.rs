@@ -17,25 +17,60 @@ const MODEL: Name = Name("model", "model");
 pub(super) const NO_MODEL: &str = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, store a key with `agentctl login PROVIDER`, or \
                                    use a model server of your own with `agentctl setup local`.";
 
-/// Whether the file can be used, and how much it says.
-pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Check {
+const CHANGE_DEFAULT: &str = "Change defaultProvider and defaultModel in settings.json (`agentctl models` lists what can be \
+                              used), or remove them.";
+
+/// Whether the file can be used, how much it says, and what of it is of no use.
+pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
     if let Some(error) = registry.load_error() {
-        return FILE
-            .problem(error, "Repair the file or remove it. Until then none of its models can be used.");
+        let repair = "Repair the file or remove it. Until then none of its models can be used.";
+        return vec![FILE.problem(error, repair)];
     }
-    match agentd_config::read_json(path) {
-        Ok(None) => FILE.ok(format!("no {}: only built-in models", show(path))),
-        Ok(Some(document)) => {
-            let providers = document.value.get("providers").and_then(serde_json::Value::as_object);
-            let models =
-                providers.into_iter().flatten().filter_map(|(_, entry)| entry.get("models")?.as_array());
-            let models = models.map(Vec::len).sum();
-            let providers = counted(providers.map_or(0, serde_json::Map::len), "provider");
-            FILE.ok(format!("{}: {}, {providers}", show(path), counted(models, "model")))
-        }
+    let document = match agentd_config::read_json(path) {
+        Ok(None) => return vec![FILE.ok(format!("no {}: only built-in models", show(path)))],
+        Ok(Some(document)) => document,
         // It was readable a moment ago.
-        Err(error) => FILE.problem(error.to_string(), "Repair the file or remove it."),
+        Err(error) => return vec![FILE.problem(error.to_string(), "Repair the file or remove it.")],
+    };
+    let providers = document.value.get("providers").and_then(serde_json::Value::as_object);
+    let models = providers.into_iter().flatten().filter_map(|(_, entry)| entry.get("models")?.as_array());
+    let models = counted(models.map(Vec::len).sum(), "model");
+    let providers = counted(providers.map_or(0, serde_json::Map::len), "provider");
+    let mut checks = vec![FILE.ok(format!("{}: {models}, {providers}", show(path)))];
+    checks.extend(unknown_apis(registry));
+    checks.extend(idle_overrides(registry));
+    checks
+}
+
+/// Models of the file whose API nobody here speaks, which may be a slip of the pen: one check for each provider and API.
+fn unknown_apis(registry: &ModelRegistry) -> Vec<Check> {
+    let adapters = agentd_ai::Registry::builtin();
+    let apis: Vec<&str> = adapters.apis().collect();
+    let offer = Offer { registry, apis: &apis, has_auth: &|_| false };
+    let mut silent: Vec<(&Model, usize)> = Vec::new();
+    for model in registry.of_file().filter(|model| !offer.speaks(model)) {
+        let same = |other: &Model| other.provider == model.provider && other.api == model.api;
+        match silent.iter_mut().find(|(first, _)| same(first)) {
+            Some((_, count)) => *count += 1,
+            None => silent.push((model, 1)),
+        }
     }
+    let checks = silent.into_iter().filter_map(|(model, count)| {
+        let why = offer.not_spoken(model)?;
+        let detail = format!("provider {}: {} not offered. {why}", model.provider, counted(count, "model"));
+        Some(FILE.warning(detail, "Correct \"api\" of the model or of its provider."))
+    });
+    checks.collect()
+}
+
+fn idle_overrides(registry: &ModelRegistry) -> impl Iterator<Item = Check> {
+    registry.idle_overrides().into_iter().map(|(provider, id)| {
+        let detail = format!("provider {provider}: modelOverrides changes {id}, which is no built-in model");
+        let advice = format!(
+            "Correct the id (`agentctl models {provider}/` lists them), or add the model to \"models\"."
+        );
+        FILE.warning(detail, advice)
+    })
 }
 
 /// The model of a session that started now, and why it is that one.
@@ -60,41 +95,31 @@ pub(super) fn default_model(found: &Found) -> Check {
     };
     let model = &*startup.model;
     let wish = match (&settings.default_provider, &settings.default_model) {
-        (Some(provider), Some(id)) => Some(format!("{provider}/{id}")),
+        (Some(provider), Some(id)) => Some((provider.as_str(), id.as_str())),
         _ => None,
     };
-    if model.is_placeholder() {
-        return no_model(wish.as_deref());
-    }
-    let chosen = name(model);
-    match wish.filter(|wish| *wish != chosen) {
-        Some(wish) if scope.models.is_empty() => MODEL.warning(
-            format!("{chosen}, since the default of the settings, {wish}, cannot be used"),
-            "Change defaultProvider and defaultModel in settings.json; `agentctl models` lists what can be used.",
-        ),
-        other => {
-            let why = if !scope.models.is_empty() {
-                "the first of enabledModels in the settings"
-            } else if other.is_none() && settings.default_model.is_some() {
-                "the default of the settings"
-            } else {
-                "the first that a key is there for"
-            };
-            MODEL.ok(format!("{chosen} ({why}), thinking {}", startup.level.as_str()))
-        }
-    }
-}
-
-fn no_model(wish: Option<&str>) -> Check {
-    match wish {
-        Some(wish) => MODEL.warning(
-            format!("none can be used; the default of the settings, {wish}, has no key or is not known"),
-            "Give its provider a key, or change defaultProvider and defaultModel in settings.json.",
-        ),
-        None => MODEL.warning(
+    let is_wish = wish == Some((model.provider.as_str(), model.id.as_str()));
+    let lost = wish.filter(|_| !is_wish && scope.models.is_empty()).map(|(provider, id)| {
+        let why = offer.why_not(provider, id).map(|why| format!(" {why}")).unwrap_or_default();
+        format!("the default of the settings, {provider}/{id}, cannot be used.{why}")
+    });
+    match (lost, model.is_placeholder()) {
+        (Some(lost), true) => MODEL.warning(format!("none: {lost}"), CHANGE_DEFAULT),
+        (Some(lost), false) => MODEL.warning(format!("{}, since {lost}", name(model)), CHANGE_DEFAULT),
+        (None, true) => MODEL.warning(
             "none can be used: prompts fail, and `agentctl prompt` plays a demo",
             "As soon as a provider has a key, its default model is used.",
         ),
+        (None, false) => {
+            let why = if is_wish {
+                "the default of the settings"
+            } else if scope.models.is_empty() {
+                "the first that a key is there for"
+            } else {
+                "the first of enabledModels in the settings"
+            };
+            MODEL.ok(format!("{} ({why}), thinking {}", name(model), startup.level.as_str()))
+        }
     }
 }
 
@@ -142,8 +167,14 @@ mod tests {
         check(
             r#"{"defaultProvider":"p","defaultModel":"gone"}"#,
             Warning,
-            "p/m, since the default of the settings, p/gone, cannot be used",
+            "p/m, since the default of the settings, p/gone, cannot be used.",
         );
+        check(
+            r#"{"defaultProvider":"p","defaultModel":"n","enabledModels":["p/*"]}"#,
+            Ok,
+            "p/n (the default of the settings)",
+        );
+        check(r#"{"defaultModel":"n"}"#, Ok, "p/m (the first that a key is there for)");
     }
 
     #[test]
@@ -151,10 +182,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let check = default_model(&found(folder.path()));
         assert_eq!((check.status, &check.detail[..20]), (Warning, "none can be used: pr"));
-        std::fs::write(folder.path().join("settings.json"), r#"{"defaultProvider":"x","defaultModel":"y"}"#)
-            .unwrap();
-        let check = default_model(&found(folder.path()));
-        assert!(check.detail.contains("the default of the settings, x/y, has no key"), "{check:?}");
+        let says = |provider: &str, id: &str, says: &str| {
+            let settings = format!(r#"{{"defaultProvider":"{provider}","defaultModel":"{id}"}}"#);
+            std::fs::write(folder.path().join("settings.json"), settings).unwrap();
+            let check = default_model(&found(folder.path()));
+            let expected =
+                format!("none: the default of the settings, {provider}/{id}, cannot be used.{says}");
+            assert_eq!((check.status, check.detail), (Warning, expected));
+        };
+        says("x", "y", "");
+        says("xai", "grok-4.7", " There is no key for xai: `agentctl login xai` stores one.");
+        says("openai", "gpt-6.1-soll", " Did you mean \"openai/gpt-6.1-sol\"?");
     }
 
     #[test]
@@ -162,18 +200,45 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("models.json");
         let check = |says: &str| {
-            let check = file(&path, &found(folder.path()).registry);
+            let checks = file(&path, &found(folder.path()).registry);
+            let [check] = checks.as_slice() else { panic!("{checks:?}") };
             assert!(check.detail.contains(says) && !check.detail.contains("hush"), "{check:?}");
             check.status
         };
         assert_eq!(check("only built-in models"), Ok);
         std::fs::write(
             &path,
-            r#"{"providers":{"p":{"baseUrl":"http://h","api":"a","models":[{"id":"m"}]}}}"#,
+            r#"{"providers":{"p":{"baseUrl":"http://h","api":"openai-completions","models":[{"id":"m"}]}}}"#,
         )
         .unwrap();
         assert_eq!(check("1 model, 1 provider"), Ok);
         std::fs::write(&path, r#"{"providers":{"p":{"apiKey":"hush","models":[{"id":5}]}}}"#).unwrap();
         assert_eq!(check("Invalid models.json schema: "), Problem);
+    }
+
+    #[test]
+    fn what_has_no_effect_is_a_warning() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("models.json");
+        let text = r#"{"providers":{
+            "p":{"baseUrl":"http://h","api":"openai-completion","models":[{"id":"m"},{"id":"n"},{"id":"o","api":"morse"}]},
+            "openai":{"modelOverrides":{"gpt-6.1-sol":{"name":"x"},"gpt-none":{"name":"x"}}}}}"#;
+        std::fs::write(&path, text).unwrap();
+        let checks = file(&path, &found(folder.path()).registry);
+        let statuses: Vec<_> = checks.iter().map(|check| check.status).collect();
+        assert_eq!(statuses, [Ok, Warning, Warning, Warning]);
+        let spoken = "which this version of agentd does not; it speaks: anthropic-messages, openai-completions, openai-responses.";
+        assert_eq!(
+            checks[1].detail,
+            format!("provider p: 2 models not offered. Model \"p/m\" speaks openai-completion, {spoken}")
+        );
+        assert_eq!(
+            checks[2].detail,
+            format!("provider p: 1 model not offered. Model \"p/o\" speaks morse, {spoken}")
+        );
+        assert_eq!(
+            checks[3].detail,
+            "provider openai: modelOverrides changes gpt-none, which is no built-in model"
+        );
     }
 }

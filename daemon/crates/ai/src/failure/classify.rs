@@ -34,7 +34,7 @@ pub fn classify(evidence: &Evidence<'_>) -> FailureKind {
     }
     let kind = Words::new(evidence.error_type.unwrap_or_default());
     let says = |patterns: &[&str]| kind.hold_any(patterns) || text.hold_any(patterns);
-    if says(ACCOUNT_LIMIT) || is_spent_quota(&text) || text.has_number(1308) {
+    if kind.hold_any(ACCOUNT_LIMIT) || tells_of_account_limit(&text) {
         return FailureKind::Fatal;
     }
     match evidence.status {
@@ -106,6 +106,15 @@ fn is_overflow(evidence: &Evidence<'_>, text: &Words) -> bool {
     }
     let kind = Words::new(evidence.error_type.unwrap_or_default());
     kind.hold_any(OVERFLOW) || text.hold_any(OVERFLOW) || text.number_of_tokens_after("exceeds the limit of")
+}
+
+/// Whether the text of a failure tells of a limit of the account, which does not pass in a moment.
+pub(crate) fn is_account_limit(message: &str) -> bool {
+    tells_of_account_limit(&Words::new(message))
+}
+
+fn tells_of_account_limit(text: &Words) -> bool {
+    text.hold_any(ACCOUNT_LIMIT) || is_spent_quota(text) || text.has_number(1308)
 }
 
 /// Whether a quota is used up, in whatever words.

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     HttpRetries,
-    failure::{Failure, FailureKind},
+    failure::{Failure, FailureKind, is_account_limit},
     http::{
         ErrorBody, HttpClients, Server,
         retry::{Advice, Pause},
@@ -88,16 +88,14 @@ impl Post {
     async fn attempt(&self, client: &Client) -> Result<Answer, Refused> {
         let Self { server, cancel, .. } = self;
         let request = client.post(self.url.clone()).headers(self.headers.clone()).body(self.body.clone());
-        let patience = match (self.idle_timeout, self.retries.first_byte_timeout) {
-            (Some(idle), Some(first)) => Some(idle.min(first)),
-            (idle, first) => idle.or(first),
-        };
+        let limits = [Limit::idle(self.idle_timeout), Limit::first_byte(self.retries.first_byte_timeout)];
+        let patience = limits.into_iter().flatten().min_by_key(|limit| limit.time);
         let response = match wait(request.send(), patience, cancel, server).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(Refused::unanswered(server.unreachable(&error))),
             Err(failure) => return Err(Refused::unanswered(failure)),
         };
-        let advice = Advice::of(response.status(), response.headers());
+        let mut advice = Advice::of(response.status(), response.headers());
         let answer = Answer {
             server: server.clone(),
             response,
@@ -108,7 +106,12 @@ impl Post {
         if answer.response.status().is_success() {
             return Ok(answer);
         }
-        Err(Refused { failure: answer.into_failure().await, advice })
+        let failure = answer.into_failure().await;
+        // Neither a limit of the account nor a transcript that is too long passes in a moment, whatever the status.
+        if failure.kind == FailureKind::ContextOverflow || is_account_limit(&failure.message) {
+            advice.retry = false;
+        }
+        Err(Refused { failure, advice })
     }
 }
 
@@ -151,11 +154,8 @@ impl Answer {
     /// Fails when the connection breaks, when the server is silent for too long, when the answer is too large, and when
     /// the request was stopped.
     pub(crate) async fn chunk(&mut self, patience: Option<Duration>) -> Result<Option<Bytes>, Failure> {
-        let idle = match (self.idle_timeout, patience) {
-            (Some(idle), Some(patience)) => Some(idle.min(patience)),
-            (idle, patience) => idle.or(patience),
-        };
-        let chunk = wait(self.response.chunk(), idle, &self.cancel, &self.server)
+        let idle = [self.idle_timeout, patience].into_iter().flatten().min();
+        let chunk = wait(self.response.chunk(), Limit::idle(idle), &self.cancel, &self.server)
             .await?
             .map_err(|error| self.server.lost(&error))?;
         self.received += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
@@ -214,16 +214,35 @@ impl Answer {
     }
 }
 
-/// Waits for the network; the idle limit and the abort end the wait.
+/// How long to wait, and the setting that says so.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    time: Duration,
+    setting: &'static str,
+}
+
+impl Limit {
+    fn idle(time: Option<Duration>) -> Option<Self> {
+        time.map(|time| Self { time, setting: "httpIdleTimeoutMs" })
+    }
+
+    fn first_byte(time: Option<Duration>) -> Option<Self> {
+        time.map(|time| Self { time, setting: "retry.provider.timeoutMs" })
+    }
+}
+
+/// Waits for the network; the limit and the abort end the wait.
 async fn wait<T>(
     future: impl Future<Output = T>,
-    idle: Option<Duration>,
+    limit: Option<Limit>,
     cancel: &CancellationToken,
     server: &Server,
 ) -> Result<T, Failure> {
     let limited = async {
-        match idle {
-            Some(idle) => tokio::time::timeout(idle, future).await.map_err(|_| server.silent(idle)),
+        match limit {
+            Some(Limit { time, setting }) => {
+                tokio::time::timeout(time, future).await.map_err(|_| server.silent(time, setting))
+            }
             None => Ok(future.await),
         }
     };

@@ -7,11 +7,14 @@ use reqwest::{
 };
 
 use crate::{
-    Credentials,
+    Credentials, Request,
     failure::{Failure, FailureKind},
 };
 
 /// How agentd presents itself.
+const NAME: &str = "agentd";
+
+/// The same with its version.
 const IDENTITY: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));
 
 /// Headers as an adapter puts them together. No failure holds a header's value.
@@ -22,7 +25,11 @@ pub(crate) struct HeaderList {
 
 impl HeaderList {
     /// What every request has: JSON goes out, an event stream is to come back, and who asks.
-    pub(crate) fn new(model: &Model) -> Self {
+    ///
+    /// # Errors
+    /// Fails for a session id that no header can hold.
+    pub(crate) fn new(request: &Request) -> Result<Self, Failure> {
+        let model = &*request.model;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -30,7 +37,28 @@ impl HeaderList {
         if let Ok(agent) = HeaderValue::try_from(agent) {
             headers.insert(USER_AGENT, agent);
         }
-        Self { provider: model.provider.clone(), headers }
+        let mut list = Self { provider: model.provider.clone(), headers };
+        list.introduce(model, &request.session_id)?;
+        Ok(list)
+    }
+
+    /// Who asks, in the headers that some hosts have for it.
+    fn introduce(&mut self, model: &Model, session_id: &str) -> Result<(), Failure> {
+        let host = Host::of(model);
+        if host.is(&["openrouter"], &["openrouter.ai"]) {
+            self.set("x-openrouter-title", NAME)?;
+            self.set("x-openrouter-categories", "cli-agent")?;
+        }
+        if host.is(&["nvidia"], &["integrate.api.nvidia.com"]) {
+            self.set("x-billing-invoke-origin", NAME)?;
+        }
+        if host.is(&["opencode", "opencode-go"], &["opencode.ai"]) {
+            self.set("x-opencode-client", NAME)?;
+            if !session_id.is_empty() {
+                self.set("x-opencode-session", session_id)?;
+            }
+        }
+        Ok(())
     }
 
     /// Sets a header.
@@ -67,10 +95,14 @@ impl HeaderList {
         Ok(())
     }
 
-    /// All headers, the configured ones over the others.
+    /// All headers, the configured ones over the others. An empty one takes another away.
     pub(crate) fn finish(mut self, credentials: &Credentials) -> Result<HeaderMap, Failure> {
         for (name, value) in &credentials.headers {
-            self.secret(name, value.expose())?;
+            if value.expose().is_empty() {
+                self.headers.remove(name.as_str());
+            } else {
+                self.secret(name, value.expose())?;
+            }
         }
         Ok(self.headers)
     }
@@ -96,12 +128,36 @@ impl HeaderList {
     }
 }
 
-/// The address of an API: the model's base URL and `path`. `example` is named where the base URL is of no use.
+/// Whose server a model is on: by its provider, or by a part of the base URL.
+pub(crate) struct Host<'a> {
+    provider: &'a str,
+    base_url: &'a str,
+}
+
+impl<'a> Host<'a> {
+    pub(crate) fn of(model: &'a Model) -> Self {
+        Self { provider: &model.provider, base_url: &model.base_url }
+    }
+
+    /// Whether it is one of these providers, or at one of these addresses.
+    pub(crate) fn is(&self, providers: &[&str], addresses: &[&str]) -> bool {
+        providers.contains(&self.provider) || addresses.iter().any(|address| self.base_url.contains(address))
+    }
+}
+
+/// The address of an API: the model's base URL and `path`, with the queries of both. `example` is named where the base URL is of no use.
 ///
 /// # Errors
 /// Says what is wrong with the base URL.
 pub(crate) fn endpoint(model: &Model, path: &str, example: &str) -> Result<Url, Failure> {
-    let base = model.base_url.trim().trim_end_matches('/');
+    let base = model.base_url.trim();
+    let (base, query) = base.split_once('?').unwrap_or((base, ""));
+    let base = base.trim_end_matches('/');
+    let joint = match (query, path.contains('?')) {
+        ("", _) => "",
+        (_, true) => "&",
+        (_, false) => "?",
+    };
     let wrong = |reason: &str| {
         let message = format!(
             "The baseUrl of provider \"{}\" is {reason}. Set it in models.json to the address of its API, such as \
@@ -113,14 +169,55 @@ pub(crate) fn endpoint(model: &Model, path: &str, example: &str) -> Result<Url, 
     if base.is_empty() {
         return Err(wrong("missing"));
     }
-    let url = Url::parse(&format!("{base}{path}")).ok();
+    let url = Url::parse(&format!("{base}{path}{joint}{query}")).ok();
     url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
         .ok_or_else(|| wrong("not an http or https address"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::Secret;
+
+    #[test]
+    fn hosts_are_told_who_asks_in_their_own_headers() {
+        let check = |provider: &str, base_url: &str, expected: &[&str]| {
+            let model =
+                Model { provider: provider.into(), base_url: base_url.into(), ..Model::placeholder() };
+            let mut request = Request::new(Arc::new(model), Vec::new());
+            request.session_id = "s-1".into();
+            let headers = HeaderList::new(&request).unwrap().finish(&request.credentials).unwrap();
+            let usual = ["content-type", "accept", "user-agent"];
+            let found = headers.iter().filter(|(name, _)| !usual.contains(&name.as_str()));
+            let mut found: Vec<String> =
+                found.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{provider} {base_url}");
+        };
+        let openrouter = ["x-openrouter-categories: cli-agent", "x-openrouter-title: agentd"];
+        check("openrouter", "", &openrouter);
+        check("mine", "https://openrouter.ai/api/v1", &openrouter);
+        check("nvidia", "", &["x-billing-invoke-origin: agentd"]);
+        for provider in ["opencode", "opencode-go"] {
+            check(provider, "", &["x-opencode-client: agentd", "x-opencode-session: s-1"]);
+        }
+        check("mine", "http://127.0.0.1:8080/v1", &[]);
+    }
+
+    #[test]
+    fn configured_headers_come_last() {
+        let model = Model { provider: "nvidia".into(), ..Model::placeholder() };
+        let mut request = Request::new(Arc::new(model), Vec::new());
+        request.credentials.headers = vec![("X-Billing-Invoke-Origin".into(), Secret::new("mine"))];
+        let headers = HeaderList::new(&request).unwrap().finish(&request.credentials).unwrap();
+        assert_eq!(headers["x-billing-invoke-origin"], "mine");
+        request.credentials.headers.push(("x-BILLING-invoke-origin".into(), Secret::new("")));
+        request.credentials.headers.push(("not there".into(), Secret::new("")));
+        let headers = HeaderList::new(&request).unwrap().finish(&request.credentials).unwrap();
+        assert!(!headers.contains_key("x-billing-invoke-origin"), "{headers:?}");
+    }
 
     #[test]
     fn addresses_are_checked() {
@@ -134,6 +231,7 @@ mod tests {
             }
         };
         check("http://h:1/v1/", Ok("http://h:1/v1/chat/completions"));
+        check("http://h/v1/?version=2", Ok("http://h/v1/chat/completions?version=2"));
         check(" https://h ", Ok("https://h/chat/completions"));
         check("", Err("baseUrl of provider \"local\" is missing"));
         check("127.0.0.1:8080", Err("not an http or https address"));

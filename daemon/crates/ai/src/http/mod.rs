@@ -6,6 +6,8 @@ mod error_body;
 mod exchange;
 mod form;
 mod headers;
+#[cfg(test)]
+pub(crate) mod laws;
 mod redact;
 mod retry;
 mod server;
@@ -17,7 +19,7 @@ pub(crate) use decoder::Decoder;
 pub(crate) use error_body::ErrorBody;
 pub(crate) use exchange::Post;
 pub(crate) use form::Form;
-pub(crate) use headers::{HeaderList, endpoint};
+pub(crate) use headers::{HeaderList, Host, endpoint};
 pub(crate) use redact::Redactor;
 pub(crate) use server::Server;
 pub(crate) use wire::{Adapter, HttpProvider, Outgoing, Step, Wire};

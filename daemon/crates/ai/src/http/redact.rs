@@ -1,5 +1,7 @@
 //! Takes secrets out of texts that servers send back.
 
+use reqwest::Url;
+
 use crate::Credentials;
 
 /// Keys shorter than this are put in because some key is required; taking them out would only garble messages.
@@ -18,7 +20,9 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    pub(crate) fn new(credentials: &Credentials) -> Self {
+    /// For requests with these credentials to an address, which can hold secrets as well: a password, and what stands in
+    /// its query.
+    pub(crate) fn new(credentials: &Credentials, url: &Url) -> Self {
         let mut secrets = Vec::new();
         let mut add = |secret: &str, min_bytes: usize| {
             let secret = secret.trim();
@@ -44,6 +48,8 @@ impl Redactor {
                 }
             }
         }
+        add(url.password().unwrap_or_default(), MIN_KEY_BYTES);
+        url.query_pairs().for_each(|(_, value)| add(&value, MIN_HEADER_BYTES));
         // The longest first: one secret may be part of another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self { secrets }
@@ -70,7 +76,9 @@ mod tests {
                 ("x-short".into(), Secret::new("on")),
             ],
         };
-        let redactor = Redactor::new(&credentials);
+        let url = Url::parse("https://me:hush@h/v1?token=sesame-sesame&n=1").unwrap();
+        let redactor = Redactor::new(&credentials, &url);
+        assert_eq!(redactor.redact("me:hush, sesame-sesame, 1".into()), "me:[redacted], [redacted], 1");
         let text = r#"key sk-12"345 (sk-12\"345), Bearer tok-9876, tok-9876 is on"#.to_owned();
         assert_eq!(redactor.redact(text), "key [redacted] ([redacted]), [redacted], [redacted] is on");
     }

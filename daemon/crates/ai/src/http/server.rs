@@ -95,14 +95,15 @@ impl Server {
         self.failure(kind, message)
     }
 
-    pub(super) fn silent(&self, idle: Duration) -> Failure {
+    /// Nothing came for `limit`, which is what `setting` says.
+    pub(super) fn silent(&self, limit: Duration, setting: &str) -> Failure {
         Failure::new(
             FailureKind::Retryable,
             format!(
-                "The request timed out: {} sent nothing for {} s. The limit is the setting httpIdleTimeoutMs ({}).",
+                "The request timed out: {} sent nothing for {} s. The limit is the setting {setting} ({}).",
                 self.host,
-                idle.as_secs_f64(),
-                idle.as_millis()
+                limit.as_secs_f64(),
+                limit.as_millis()
             ),
         )
     }

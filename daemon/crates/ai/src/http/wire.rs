@@ -151,7 +151,7 @@ fn prepare<A: Adapter>(
     cancel: CancellationToken,
 ) -> Result<(Post, A::Wire), Failure> {
     let Outgoing { url, headers, body } = adapter.outgoing(request)?;
-    let server = Server::new(&url, request.model.provider.clone(), Redactor::new(&request.credentials));
+    let server = Server::new(&url, request.model.provider.clone(), Redactor::new(&request.credentials, &url));
     let wire = adapter.wire(request, server.clone());
     let post = Post {
         url,

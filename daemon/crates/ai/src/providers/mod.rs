@@ -3,5 +3,8 @@
 pub(crate) mod anthropic_messages;
 pub(crate) mod openai_completions;
 pub(crate) mod openai_responses;
+#[cfg(test)]
+mod recorded;
+mod sampling;
 pub(crate) mod scripted;
 pub(crate) mod strict_schema;

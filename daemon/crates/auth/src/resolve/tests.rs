@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::*;
+use crate::{KeySource, KeyStatus};
 
 struct Place {
     folder: tempfile::TempDir,
@@ -57,6 +58,13 @@ async fn credentials(auth: &Auth, provider: &str, id: &str) -> Result<ProviderCr
 async fn key(place: &Place, provider: &str) -> Result<String, String> {
     let auth = place.auth();
     let configured = auth.is_configured(provider);
+    let status = auth.status(provider);
+    assert_eq!(
+        status.as_ref().is_some_and(|status| status.problem.is_none()),
+        configured,
+        "{provider} {status:?}"
+    );
+    assert!(!format!("{status:?}").contains("hush"), "{status:?}");
     match credentials(&auth, provider, "m").await {
         Ok(found) => {
             assert!(configured, "{provider} has credentials and is not configured");
@@ -99,6 +107,54 @@ async fn sources_in_order() {
         let found = credentials(&auth, provider, "m").await.unwrap();
         assert_eq!(found.api_key, Some(Secret::new("hush-flag")));
     }
+}
+
+#[test]
+fn the_status_names_the_source() {
+    let stored = r#"{"openai": {"type": "api_key", "key": "hush"}}"#;
+    let place = Place::new(stored, &[("OPENAI_API_KEY", "hush"), ("MISSING", "hush")]);
+    let auth = place.auth();
+    auth.set_override("openai", Secret::new("hush"));
+    let variable = KeySource::Variable("OPENAI_API_KEY");
+    let mut sources = vec![KeySource::Flag, KeySource::Stored, KeySource::ModelsFile, variable];
+    let all = KeyStatus { source: sources.remove(0), problem: None, shadowed: sources.clone() };
+    assert_eq!(auth.status("openai"), Some(all));
+    // One taken away after the other, the next one counts.
+    let source = |place: &Place| place.auth().status("openai").map(|status| status.source);
+    assert_eq!(source(&place), Some(KeySource::Stored));
+    place.auth().0.store.remove("openai").unwrap();
+    assert_eq!(source(&place), Some(KeySource::ModelsFile));
+    let place = Place { variables: vec![("OPENAI_API_KEY", "hush")], ..place };
+    assert_eq!(source(&place), Some(variable));
+    let place = Place { variables: Vec::new(), ..place };
+    let problem = place.auth().status("openai").and_then(|status| status.problem);
+    assert_eq!(problem.as_deref(), Some("it is empty, or names a variable that is not set"));
+    assert_eq!(place.auth().status("nobody"), None);
+}
+
+#[tokio::test]
+async fn addresses_take_their_variables_from_the_credential_too() {
+    let address = |place: Place| async move {
+        let mut model = (*place.auth().0.sources.registry.find("plain", "m").unwrap()).clone();
+        model.provider = "cloudflare-workers-ai".into();
+        model.base_url = "https://h/{CLOUDFLARE_ACCOUNT_ID}/v1".into();
+        place.auth().credentials(&model).await.map(|found| found.base_url).map_err(|error| error.to_string())
+    };
+    let stored =
+        |env: &str| format!(r#"{{"cloudflare-workers-ai": {{"type": "api_key", "key": "k"{env}}}}}"#);
+    let variables = [("CLOUDFLARE_ACCOUNT_ID", "outer")];
+    let with_env = stored(r#", "env": {"CLOUDFLARE_ACCOUNT_ID": "own"}"#);
+    assert_eq!(address(Place::new(&with_env, &variables)).await, Ok(Some("https://h/own/v1".into())));
+    assert_eq!(address(Place::new(&stored(""), &variables)).await, Ok(Some("https://h/outer/v1".into())));
+    let place = Place::new(&stored(""), &[]);
+    assert_eq!(place.auth().missing_variables("cloudflare-workers-ai"), ["CLOUDFLARE_ACCOUNT_ID"]);
+    assert_eq!(
+        address(place).await.unwrap_err(),
+        "The address of cloudflare-workers-ai needs CLOUDFLARE_ACCOUNT_ID.\n\nSet it in the environment, or store it \
+         with the key: `agentctl login cloudflare-workers-ai --env CLOUDFLARE_ACCOUNT_ID=...`."
+    );
+    let place = Place::new(&with_env, &[]);
+    assert!(place.auth().missing_variables("cloudflare-workers-ai").is_empty());
 }
 
 #[tokio::test]
@@ -151,14 +207,14 @@ async fn advice_names_where_a_key_could_be() {
         "",
         &[],
         "anthropic",
-        Err("No API key found for anthropic.\n\nTo give one, set ANTHROPIC_API_KEY in the environment, store it in auth.json as {\"anthropic\": {\"type\": \"api_key\", \"key\": \"...\"}}, or put it as \"apiKey\" of \"anthropic\" in models.json."),
+        Err("No API key found for anthropic.\n\nTo give one, set ANTHROPIC_API_KEY in the environment, run `agentctl login anthropic`, or put it as \"apiKey\" of \"anthropic\" in models.json."),
     )
     .await;
     check(
         "",
         &[],
         "plain",
-        Err("No API key found for plain.\n\nTo give one, store it in auth.json as {\"plain\": {\"type\": \"api_key\", \"key\": \"...\"}}, or put it as \"apiKey\" of \"plain\" in models.json. A server that needs no key still needs some text there, such as \"none\"."),
+        Err("No API key found for plain.\n\nTo give one, run `agentctl login plain`, or put it as \"apiKey\" of \"plain\" in models.json. A server that needs no key still needs some text there, such as \"none\"."),
     )
     .await;
     check(
@@ -218,11 +274,19 @@ async fn the_demo_needs_nothing_and_the_placeholder_gets_advice() {
     assert_eq!(credentials(&auth, "demo", "demo").await.unwrap(), ProviderCredentials::default());
     let error = auth.credentials(&Model::placeholder()).await.unwrap_err();
     let error = place.without_path(&error.to_string());
-    let example = error.strip_prefix("No API key found for the selected model.\n\nNo usable model is configured. Add one to models.json, such as ");
-    let example = example.and_then(|text| text.strip_suffix(", and start again.")).unwrap();
-    // The advice works when followed.
-    fs::write(place.folder.path().join("models.json"), example).unwrap();
-    assert!(place.auth().is_configured("local"));
+    assert!(
+        error.starts_with("No API key found for the selected model.\n\nNo usable model is configured."),
+        "{error}"
+    );
+    for named in [
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "`agentctl login PROVIDER`",
+        "`agentctl setup local`",
+        "models.json",
+    ] {
+        assert!(error.contains(named), "{named}: {error}");
+    }
 }
 
 #[tokio::test]

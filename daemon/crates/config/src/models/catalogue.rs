@@ -85,6 +85,7 @@ fn unpack(provider: &Provider) -> Vec<Arc<Model>> {
 mod tests {
     use std::{fs, path::Path};
 
+    use agentd_protocol::model::ThinkingLevel;
     use serde_json::Value;
 
     use super::*;
@@ -109,6 +110,13 @@ mod tests {
                     "{model:?}"
                 );
                 assert!(models.iter().filter(|other| other.id == model.id).count() == 1, "{model:?}");
+                // The search relies on this: see `ModelRegistry::may_hold`.
+                for level in ThinkingLevel::ALL.map(|level| format!(":{}", level.as_str())) {
+                    assert!(
+                        !format!("{} {}", model.id, model.name).to_lowercase().contains(&level),
+                        "{model:?}"
+                    );
+                }
                 let values = model.headers.iter().flat_map(|headers| headers.values());
                 // What begins otherwise would be taken for a variable or a command.
                 assert!(

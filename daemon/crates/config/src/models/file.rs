@@ -62,7 +62,7 @@ fn says_nothing(entry: &ProviderEntry) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use agentd_protocol::model::Model;
+    use agentd_protocol::{model::Model, models_file::ConfigValue};
     use serde_json::{Value, json};
 
     use super::*;
@@ -125,7 +125,8 @@ mod tests {
         assert_eq!(ids, ["b", "a"]);
         let headers = |id| {
             let headers = providers[0].headers_of(id);
-            headers.into_iter().map(|(name, value)| format!("{name}={}", value.expose())).collect::<Vec<_>>()
+            let shown = |value: Option<&ConfigValue>| value.unwrap().expose().to_owned();
+            headers.into_iter().map(|(name, value)| format!("{name}={}", shown(value))).collect::<Vec<_>>()
         };
         assert_eq!(headers("m"), ["X-A=1", "X-B=1"]);
         assert_eq!(headers("n"), ["X-B=1", "x-a=2"]);

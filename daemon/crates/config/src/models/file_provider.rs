@@ -103,7 +103,6 @@ impl FileProvider {
         if place.is_none() {
             provider.own = provider.own_models()?;
             provider.models.clear();
-            provider.overrides.clear();
         }
         Ok(provider)
     }
@@ -129,6 +128,11 @@ impl FileProvider {
         !self.models.is_empty()
     }
 
+    /// Whether the file gives any model an id or a name.
+    pub(super) fn names_models(&self) -> bool {
+        !self.models.is_empty() || !self.own.is_empty() || !self.overrides.is_empty()
+    }
+
     /// Whether it has a model of its own with this id, in any case.
     pub(super) fn has_model(&self, id: &str) -> bool {
         let id = id.to_lowercase();
@@ -146,8 +150,20 @@ impl FileProvider {
 
     /// The APIs that the file names for models of a provider of the catalogue.
     pub(super) fn apis(&self) -> impl Iterator<Item = &str> {
-        let fields = self.models.iter().chain(&self.overrides).map(|(_, fields)| fields.api.as_ref());
+        let overrides = self.place.map(|_| &self.overrides).into_iter().flatten();
+        let fields = self.models.iter().chain(overrides).map(|(_, fields)| fields.api.as_ref());
         fields.chain([self.api.as_ref()]).flatten().map(String::as_str)
+    }
+
+    /// Whether it wants to change single built-in models.
+    pub(super) fn has_overrides(&self) -> bool {
+        !self.overrides.is_empty()
+    }
+
+    /// The models that the file wants to change and that are not among these built-in ones.
+    pub(super) fn idle_overrides(&self, builtin: &[Arc<Model>]) -> impl Iterator<Item = &str> {
+        let ids = self.overrides.iter().map(|(id, _)| id.as_str());
+        ids.filter(|id| !builtin.iter().any(|model| model.id == *id))
     }
 
     fn own_models(&self) -> Result<Vec<Arc<Model>>, String> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 
-use super::{DEMO_MODEL, DEMO_PROVIDER, Offer, ReferenceError, Resolved, catalogue};
+use super::{DEMO_MODEL, DEMO_PROVIDER, Offer, ReferenceError, Resolved, catalogue, similar::did_you_mean};
 
 /// A search in all models, or only in those that can be used.
 pub(super) struct Lookup<'a> {
@@ -15,7 +15,7 @@ pub(super) struct Lookup<'a> {
 type Found = Result<Option<Arc<Model>>, ReferenceError>;
 
 /// A model, and the level of a suffix.
-type WithLevel = (Arc<Model>, Option<ThinkingLevel>);
+pub(super) type WithLevel = (Arc<Model>, Option<ThinkingLevel>);
 
 impl<'a> Lookup<'a> {
     /// In all models that there are.
@@ -103,6 +103,9 @@ impl<'a> Lookup<'a> {
     /// The best of a provider's models whose id or name holds the text.
     fn fuzzy_in(&self, provider: &str, text: &str) -> Found {
         let text = text.to_lowercase();
+        if !self.offer.registry.may_hold(provider, &text) {
+            return Ok(None);
+        }
         let (spoken, silent) = self.split(self.of(provider, |model| holds(model, &text)));
         best(spoken).or_else(|| best(silent)).map(|model| self.spoken(model)).transpose()
     }
@@ -110,11 +113,13 @@ impl<'a> Lookup<'a> {
     /// The best of all models whose id or name holds the text: of the providers with credentials, else of all.
     fn fuzzy(&self, text: &str) -> Found {
         let text = text.to_lowercase();
-        let (usable, silent) = self.split(self.collect(self.offer.has_auth, |model| holds(model, &text)));
+        let may_hold = |provider: &str| self.offer.registry.may_hold(provider, &text);
+        let with_auth = |provider: &str| (self.offer.has_auth)(provider) && may_hold(provider);
+        let (usable, silent) = self.split(self.collect(with_auth, |model| holds(model, &text)));
         if let Some(found) = best(usable).or_else(|| best(silent)) {
             return self.spoken(found).map(Some);
         }
-        let (spoken, silent) = self.split(self.collect(|_| true, |model| holds(model, &text)));
+        let (spoken, silent) = self.split(self.collect(may_hold, |model| holds(model, &text)));
         best(spoken).or_else(|| best(silent)).map(|model| self.spoken(model)).transpose()
     }
 
@@ -137,7 +142,10 @@ impl<'a> Lookup<'a> {
         let Some(base) = base.filter(|_| !id.is_empty()) else { return Ok(None) };
         let model = Model { id: id.to_owned(), name: id.to_owned(), ..Model::clone(&base) };
         let model = self.spoken(Arc::new(model))?;
-        let warning = format!("Model \"{id}\" not found for provider \"{provider}\". Using custom model id.");
+        let warning = format!(
+            "Model \"{id}\" not found for provider \"{provider}\". Using custom model id.{}",
+            did_you_mean(&self.offer.similar_in(provider, id))
+        );
         Ok(Some(Resolved { model, level, warning: Some(warning) }))
     }
 
@@ -240,7 +248,7 @@ fn same(a: &str, b: &str) -> bool {
 }
 
 /// Whether an id names the newest of a family: `-latest`, or not ending in a date (`-20250101`).
-fn is_alias(id: &str) -> bool {
+pub(super) fn is_alias(id: &str) -> bool {
     let dated = id
         .rsplit_once('-')
         .is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|byte| byte.is_ascii_digit()));

@@ -13,6 +13,7 @@ mod provider_config;
 mod reference;
 mod registry;
 mod scope;
+mod similar;
 mod startup;
 
 pub use cycle::{Cycled, cycle};

@@ -7,6 +7,7 @@ use agentd_protocol::model::Model;
 use super::{
     ModelRegistry, ReferenceError,
     demo::{DEMO_API, DEMO_PROVIDER},
+    similar::did_you_mean,
 };
 
 /// A registry seen through what can be used: the wire APIs of this build, and the providers with credentials. Looks only
@@ -68,11 +69,15 @@ impl Offer<'_> {
         })
     }
 
-    /// Why a model that there is cannot be used now; `None` when there is no such model, or nothing is in its way. Looks at
-    /// this provider.
+    /// Why a model cannot be used now, or what may have been meant; `None` when nothing is in its way, or there is
+    /// nothing to say. Looks at this provider, and at the others where it has no such model.
     #[must_use]
     pub fn why_not(&self, provider: &str, id: &str) -> Option<String> {
-        let model = self.registry.find(provider, id)?;
+        let Some(model) = self.registry.find(provider, id) else {
+            let near = self.similar_in(provider, id);
+            let near = if near.is_empty() { self.similar(&format!("{provider}/{id}")) } else { near };
+            return Some(did_you_mean(&near).trim_start().to_owned()).filter(|question| !question.is_empty());
+        };
         if let Some(error) = self.not_spoken(&model) {
             return Some(error.to_string());
         }

@@ -17,22 +17,26 @@ pub struct ProviderConfig {
     pub base_url: Option<String>,
     /// Where the key comes from.
     pub api_key: Option<ConfigValue>,
-    /// Headers of every request.
-    pub headers: Vec<(String, ConfigValue)>,
+    /// Headers of every request; without a value where one that is built in is not sent.
+    pub headers: Headers,
     /// Whether `Authorization: Bearer <key>` is sent besides.
     pub auth_header: bool,
     /// Headers of single models, by model id.
-    pub(super) model_headers: HashMap<String, Vec<(String, ConfigValue)>>,
+    pub(super) model_headers: HashMap<String, Headers>,
 }
+
+/// Headers by name, in order; `None` for one that is taken away.
+type Headers = Vec<(String, Option<ConfigValue>)>;
 
 impl ProviderConfig {
     /// The headers that the user configured for a model; a name that the provider sets too counts with the model's value.
+    /// Without a value: the header is not sent.
     #[must_use]
-    pub fn headers_of(&self, model_id: &str) -> Vec<(&str, &ConfigValue)> {
+    pub fn headers_of(&self, model_id: &str) -> Vec<(&str, Option<&ConfigValue>)> {
         let own = self.model_headers.get(model_id).map(Vec::as_slice).unwrap_or_default();
         let hidden = |name: &str| own.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         let shared = self.headers.iter().filter(|(name, _)| !hidden(name));
-        shared.chain(own).map(|(name, value)| (name.as_str(), value)).collect()
+        shared.chain(own).map(|(name, value)| (name.as_str(), value.as_ref())).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 
-use super::{Offer, lookup::Lookup};
+use super::{Offer, lookup::Lookup, similar::did_you_mean};
 
 /// What a text means.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,14 +46,30 @@ pub enum ReferenceError {
         spoken: Vec<String>,
     },
     /// `--provider` names none.
-    #[error("Unknown provider \"{0}\". Use --list-models to see available providers/models.")]
-    UnknownProvider(String),
+    #[error(
+        "Unknown provider \"{name}\". Use --list-models to see available providers/models.{}",
+        did_you_mean(similar)
+    )]
+    UnknownProvider {
+        /// What it names.
+        name: String,
+        /// Providers with nearly this name.
+        similar: Vec<String>,
+    },
     /// `--provider` without `--model`.
     #[error("--provider requires --model (for example: --provider {0} --model <pattern>)")]
     ProviderAlone(String),
     /// There is nothing like it.
-    #[error("Model \"{0}\" not found. Use --list-models to see available models.")]
-    NotFound(String),
+    #[error(
+        "Model \"{text}\" not found. Use --list-models to see available models.{}",
+        did_you_mean(similar)
+    )]
+    NotFound {
+        /// The text.
+        text: String,
+        /// What is nearly like it, as `provider/id`.
+        similar: Vec<String>,
+    },
 }
 
 /// Finds the model that `text` means among all that there are, those with credentials preferred; `provider` restricts the
@@ -70,12 +86,30 @@ pub fn resolve_reference(
     let lookup = Lookup::everywhere(offer);
     let text = text.trim();
     let provider = provider
-        .map(|name| lookup.provider(name).ok_or_else(|| ReferenceError::UnknownProvider(name.to_owned())))
+        .map(|name| lookup.provider(name).ok_or_else(|| unknown_provider(offer, name)))
         .transpose()?;
     if let Some((model, level)) = lookup.with_suffix(provider, text)? {
         return Ok(Resolved { model, level, warning: None });
     }
-    lookup.custom(provider, text)?.ok_or_else(|| ReferenceError::NotFound(text.to_owned()))
+    lookup.custom(provider, text)?.ok_or_else(|| not_found(offer, text))
+}
+
+fn unknown_provider(offer: &Offer<'_>, name: &str) -> ReferenceError {
+    ReferenceError::UnknownProvider { name: name.to_owned(), similar: offer.similar_providers(name) }
+}
+
+fn not_found(offer: &Offer<'_>, text: &str) -> ReferenceError {
+    let mut similar = offer.similar(text);
+    if similar.is_empty()
+        && let Some((provider, id)) = text.split_once('/')
+    {
+        let providers = offer.similar_providers(provider);
+        similar = providers.into_iter().map(|provider| format!("{provider}/{id}")).collect();
+        if similar.is_empty() {
+            similar = offer.similar(id);
+        }
+    }
+    ReferenceError::NotFound { text: text.to_owned(), similar }
 }
 
 #[cfg(test)]
@@ -197,7 +231,7 @@ mod tests {
     fn nothing_fits() {
         let not_found =
             |text: &str| format!("Model \"{text}\" not found. Use --list-models to see available models.");
-        for text in ["nothing", "unknown/thing", "nothing:high", "", "anthropic/", ":minimal"] {
+        for text in ["nothing", "unknown/zzzzz", "nothing:high", "", ":minimal"] {
             check_error(&[], None, text, &not_found(text));
         }
         check_error(
@@ -209,12 +243,42 @@ mod tests {
     }
 
     #[test]
+    fn what_may_have_been_meant_is_proposed() {
+        let says = |provider, text: &str, end: &str| {
+            let error = resolve(&["openai"], provider, text).unwrap_err().to_string();
+            assert!(error.ends_with(end), "{text}: {error}");
+        };
+        let models = "Use --list-models to see available models. Did you mean ";
+        says(None, "gtp-6-mini", &format!("{models}\"openai/gpt-6-mini\"?"));
+        says(None, "claude-opsu:high", &format!("{models}\"anthropic/claude-opus-5\"?"));
+        says(None, "antropic/claude-opus", &format!("{models}\"anthropic/claude-opus-5\"?"));
+        says(None, "antropic/brand-new", &format!("{models}\"anthropic/brand-new\"?"));
+        says(None, "unknown/claude-opus-5", &format!("{models}\"anthropic/claude-opus-5\"?"));
+        says(
+            None,
+            "anthropic/",
+            &format!(
+                "{models}\"anthropic/claude-opus-5\", \"anthropic/claude-sonnet-latest\" or \
+            \"anthropic/claude-sonnet-4-20250101\"?"
+            ),
+        );
+        says(None, "nothing", "to see available models.");
+        says(Some("opnai"), "gpt-6", "see available providers/models. Did you mean \"openai\"?");
+        let warning = resolve(&[], None, "anthropic/claude-opsu").unwrap().warning.unwrap();
+        assert_eq!(
+            warning,
+            "Model \"claude-opsu\" not found for provider \"anthropic\". Using custom model id. Did you mean \
+             \"anthropic/claude-opus-5\"?"
+        );
+    }
+
+    #[test]
     fn the_demo_model_is_found_by_its_full_name_only() {
         check(&[], None, "demo/demo", "demo/demo");
         check(&[], Some("demo"), "demo", "demo/demo");
         check(&[], None, "demo/demo:high", "demo/demo@high");
         for text in ["demo", "dem", "demo/de", "demo/other"] {
-            assert!(matches!(resolve(&[], None, text), Err(ReferenceError::NotFound(_))), "{text}");
+            assert!(matches!(resolve(&[], None, text), Err(ReferenceError::NotFound { .. })), "{text}");
         }
         assert!(resolve(&[], Some("demo"), "dem").is_err());
     }
@@ -260,7 +324,7 @@ mod tests {
     fn without_the_api_of_the_demo_there_is_no_demo() {
         let offer = TestOffer::new(MODELS, &[]);
         let offer = Offer { apis: &["other"], ..offer.offer() };
-        assert!(matches!(resolve_reference(&offer, None, "demo/demo"), Err(ReferenceError::NotFound(_))));
+        assert!(matches!(resolve_reference(&offer, None, "demo/demo"), Err(ReferenceError::NotFound { .. })));
     }
 
     /// With the real catalogue: what `text` means to a user with these keys, and which providers were looked at.
@@ -297,5 +361,28 @@ mod tests {
             "{ambiguous}"
         );
         assert!(!ambiguous.contains("openai-codex/"), "{ambiguous}");
+    }
+
+    #[test]
+    fn a_model_of_the_file_or_the_demo_is_found_without_unpacking_anything() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("models.json");
+        let file = r#"{"providers":{"local":{"baseUrl":"http://127.0.0.1:1/v1","api":"openai-completions","apiKey":"none",
+            "models":[{"id":"tiny:1b"}]},"groq":{"baseUrl":"http://proxy"}}}"#;
+        std::fs::write(&path, file).unwrap();
+        let registry = ModelRegistry::load(&path);
+        let has_auth = |provider: &str| ["local", "openai", "anthropic", "groq"].contains(&provider);
+        let apis = ["anthropic-messages", "openai-completions", "openai-responses", "scripted"];
+        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth };
+        for (text, expected) in [
+            ("demo/demo", "demo/demo"),
+            ("local/tiny:1b", "local/tiny:1b"),
+            ("Local/Tiny:1B:high", "local/tiny:1b"),
+            ("tiny:1b", "local/tiny:1b"),
+        ] {
+            assert_eq!(full_id(&resolve_reference(&offer, None, text).unwrap().model), expected);
+        }
+        assert!(offer.find_available("local", "tiny:1b").is_some());
+        assert_eq!(registry.unpacked_providers().count(), 0);
     }
 }

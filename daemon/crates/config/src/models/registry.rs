@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{
     DEMO_MODEL, DEMO_PROVIDER, ProviderConfig, catalogue, demo, file,
     file_provider::{FileProvider, Patched},
-    provider_config,
+    lookup, provider_config,
 };
 
 /// All models, in catalogue order, then what `models.json` adds in the order of the file. Immutable: a changed file makes
@@ -112,7 +112,7 @@ impl ModelRegistry {
     }
 
     /// The headers of requests to a model: the catalogue's, over them the user's for the provider, over them the user's
-    /// for the model.
+    /// for the model. One that the user takes away is not there.
     #[must_use]
     pub fn headers_of(&self, model: &Model) -> Vec<(String, ConfigValue)> {
         let configured = self.provider(&model.provider).map(|provider| provider.headers_of(&model.id));
@@ -120,7 +120,8 @@ impl ModelRegistry {
         let hidden = |name: &str| configured.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         let builtin = model.headers.iter().flatten().filter(|(name, _)| !hidden(name));
         let builtin = builtin.filter_map(|(name, value)| Some((name.clone(), text(value)?)));
-        let configured = configured.iter().map(|(name, value)| ((*name).to_owned(), (*value).clone()));
+        let configured =
+            configured.iter().filter_map(|(name, value)| Some(((*name).to_owned(), (*value)?.clone())));
         builtin.chain(configured).collect()
     }
 
@@ -143,6 +144,15 @@ impl ModelRegistry {
         let place = self.place_of(provider);
         place.is_some_and(|place| catalogue::providers()[place].may_have(id))
             || listed.is_some_and(|listed| listed.has_model(id))
+    }
+
+    /// Whether id or name of one of a provider's models may hold this text: never `false` when one does. Unpacks nothing.
+    #[must_use]
+    pub fn may_hold(&self, provider: &str, text: &str) -> bool {
+        let listed = self.file.iter().find(|listed| listed.config.id == provider);
+        // Names of the catalogue have no level behind a colon; its tests see to that.
+        let may_be_builtin = self.place_of(provider).is_some() && lookup::split_level(text).is_none();
+        may_be_builtin || listed.is_some_and(FileProvider::names_models)
     }
 
     /// The wire APIs of a provider's models, and how many models each has. Unpacks the provider only where `models.json`
@@ -171,6 +181,18 @@ impl ModelRegistry {
     /// file adds models to.
     pub fn of_file(&self) -> impl Iterator<Item = &Arc<Model>> {
         self.file.iter().flat_map(|provider| self.added_by(provider))
+    }
+
+    /// Provider and id of each model in `modelOverrides` that is no built-in one, so that nothing is changed. Unpacks the
+    /// providers that the file overrides models of.
+    #[must_use]
+    pub fn idle_overrides(&self) -> Vec<(&str, &str)> {
+        let of = |provider: &FileProvider| provider.has_overrides().then_some(provider.place).flatten();
+        let idle = self.file.iter().flat_map(|provider| {
+            let builtin = of(provider).map_or(&[][..], |place| self.unpacked(place).known());
+            provider.idle_overrides(builtin).map(|id| (provider.config.id.as_str(), id))
+        });
+        idle.collect()
     }
 
     /// The providers of the catalogue that are unpacked.

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use agentd_protocol::model::{Model, ThinkingLevel};
 
 use super::{
-    ModelGlob, Offer, is_glob,
-    lookup::{Lookup, split_level},
+    ModelGlob, Offer, ReferenceError, is_glob,
+    lookup::{Lookup, WithLevel, split_level},
+    similar::did_you_mean,
 };
+
+/// What the patterns are called in warnings, whichever of the two they come from.
+const NAME: &str = "models to go through";
 
 /// A model of the scope.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,37 +57,58 @@ fn select(
     warnings: &mut Vec<String>,
 ) -> Vec<ScopedModel> {
     if is_glob(pattern) {
-        return select_glob(available.get_or_insert_with(|| offer.available()), pattern, warnings);
+        return select_glob(offer, available.get_or_insert_with(|| offer.available()), pattern, warnings);
     }
-    let lookup = Lookup::in_usable(offer);
-    let mut find = |text: &str| match lookup.with_suffix(None, text) {
-        Ok(found) => found.map(|(model, level)| ScopedModel { model, level }),
-        Err(error) => {
-            warnings.push(format!("--models: {error}"));
-            None
+    match select_one(offer, pattern, warnings) {
+        Ok(Some((model, level))) => vec![ScopedModel { model, level }],
+        Ok(None) => {
+            warnings.push(none_match(pattern, &why_none(offer, pattern)));
+            Vec::new()
         }
-    };
-    if let Some(found) = find(pattern) {
-        return vec![found];
+        Err(error) => {
+            warnings.push(format!("{NAME}: {error}"));
+            Vec::new()
+        }
     }
-    if let Some((before, level)) = pattern.rsplit_once(':')
-        && let Some(found) = find(before)
-    {
-        warnings.push(format!("--models: \"{level}\" in \"{pattern}\" is no thinking level and is ignored"));
-        return vec![found];
-    }
-    if !warnings.last().is_some_and(|warning| warning.contains(&format!("\"{pattern}\""))) {
-        warnings.push(none_match(pattern));
-    }
-    Vec::new()
 }
 
-fn select_glob(available: &[Arc<Model>], pattern: &str, warnings: &mut Vec<String>) -> Vec<ScopedModel> {
+fn select_one(
+    offer: &Offer<'_>,
+    pattern: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Option<WithLevel>, ReferenceError> {
+    let lookup = Lookup::in_usable(offer);
+    let found = lookup.with_suffix(None, pattern)?;
+    let Some((before, level)) = pattern.rsplit_once(':').filter(|_| found.is_none()) else {
+        return Ok(found);
+    };
+    let found = lookup.with_suffix(None, before)?;
+    if found.is_some() {
+        warnings.push(format!("{NAME}: \"{level}\" in \"{pattern}\" is no thinking level and is ignored"));
+    }
+    Ok(found)
+}
+
+/// What is in the way of the model that a pattern means among all models.
+fn why_none(offer: &Offer<'_>, pattern: &str) -> Option<String> {
+    match Lookup::everywhere(offer).with_suffix(None, pattern) {
+        Ok(Some((model, _))) => offer.why_not(&model.provider, &model.id),
+        Ok(None) => Some(did_you_mean(&offer.similar(pattern)).trim_start().to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+fn select_glob(
+    offer: &Offer<'_>,
+    available: &[Arc<Model>],
+    pattern: &str,
+    warnings: &mut Vec<String>,
+) -> Vec<ScopedModel> {
     let (text, level) = split_level(pattern).map_or((pattern, None), |(text, level)| (text, Some(level)));
     let glob = match ModelGlob::new(text) {
         Ok(glob) => glob,
         Err(error) => {
-            warnings.push(format!("--models: \"{pattern}\" is no valid pattern: {error}"));
+            warnings.push(format!("{NAME}: \"{pattern}\" is no valid pattern: {error}"));
             return Vec::new();
         }
     };
@@ -91,13 +116,17 @@ fn select_glob(available: &[Arc<Model>], pattern: &str, warnings: &mut Vec<Strin
     let found: Vec<ScopedModel> =
         available.iter().filter(fits).map(|model| ScopedModel { model: Arc::clone(model), level }).collect();
     if found.is_empty() {
-        warnings.push(none_match(pattern));
+        let all = || offer.registry.select(&|_| true).filter(fits);
+        let meant = all().find(|model| offer.speaks(model)).or_else(|| all().next());
+        let why = meant.and_then(|model| offer.why_not(&model.provider, &model.id));
+        warnings.push(none_match(pattern, &why));
     }
     found
 }
 
-fn none_match(pattern: &str) -> String {
-    format!("--models: no model with credentials matches \"{pattern}\"")
+fn none_match(pattern: &str, why: &Option<String>) -> String {
+    let why = why.as_deref().filter(|why| !why.is_empty()).map(|why| format!(". {why}")).unwrap_or_default();
+    format!("{NAME}: no model with credentials matches \"{pattern}\"{why}")
 }
 
 #[cfg(test)]
@@ -135,19 +164,36 @@ mod tests {
 
     #[test]
     fn what_selects_nothing_is_said() {
-        check(&["three"], &[], &["--models: no model with credentials matches \"three\""]);
-        check(&["c/*"], &[], &["--models: no model with credentials matches \"c/*\""]);
-        check(
-            &["one:huge"],
-            &["a/one"],
-            &["--models: \"huge\" in \"one:huge\" is no thinking level and is ignored"],
-        );
-        check(
-            &["a/["],
-            &[],
-            &["--models: \"a/[\" is no valid pattern: unclosed character class; missing ']'"],
-        );
-        check(&["demo/*"], &[], &["--models: no model with credentials matches \"demo/*\""]);
+        let said = |pattern: &str, expected: &[&str], warning: &str| {
+            check(&[pattern], expected, &[&format!("models to go through: {warning}")]);
+        };
+        let no_key = "There is no key for c: `agentctl login c` stores one.";
+        for pattern in ["three", "three:high", "c/*", "c/*:high"] {
+            said(pattern, &[], &format!("no model with credentials matches \"{pattern}\". {no_key}"));
+        }
+        said("demo/*", &[], "no model with credentials matches \"demo/*\"");
+        let meant = "Did you mean \"b/x/deep\"?";
+        said("x/deeep", &[], &format!("no model with credentials matches \"x/deeep\". {meant}"));
+        said("one:huge", &["a/one"], "\"huge\" in \"one:huge\" is no thinking level and is ignored");
+        said("a/[", &[], "\"a/[\" is no valid pattern: unclosed character class; missing ']'");
+    }
+
+    #[test]
+    fn models_that_cannot_be_spoken_to_are_said() {
+        let offer = TestOffer::new(&["a/one", "silent/two", "silent/three", "c/three"], &["a", "silent"]);
+        let offer = offer.silent("silent");
+        let scope = resolve_scope(&offer.offer(), &["t*"]);
+        assert!(scope.warnings[0].ends_with("There is no key for c: `agentctl login c` stores one."));
+        for pattern in ["silent/tw*", "two", "silent/two:high"] {
+            let scope = resolve_scope(&offer.offer(), &[pattern]);
+            assert_eq!(
+                scope.warnings,
+                [format!(
+                    "models to go through: no model with credentials matches \"{pattern}\". Model \"silent/two\" speaks \
+                     morse, which this version of agentd does not; it speaks: api."
+                )]
+            );
+        }
     }
 
     #[test]

@@ -131,9 +131,9 @@ impl Host for RunHost {
         let provider = shared.provider(&model.api).map_err(|failure| refused(failure.error))?;
         // Resolved for each request: a key that was renewed meanwhile is used at once.
         // Finding it may take a while; a run that is aborted meanwhile asks nobody, so it needs none.
-        let credentials = tokio::select! {
+        let (credentials, addressed) = tokio::select! {
             found = shared.credentials(&model) => found.map_err(|failure| refused(failure.error))?,
-            () = self.cancel.cancelled() => Credentials::default(),
+            () = self.cancel.cancelled() => (Credentials::default(), Arc::clone(&model)),
         };
         Ok(Setup {
             provider,
@@ -146,7 +146,7 @@ impl Host for RunHost {
                 cache_retention: shared.cache_retention,
                 thinking_budgets: shared.thinking_budgets,
                 retries: shared.http_retries,
-                model: Arc::clone(&model),
+                model: addressed,
                 messages,
             },
             tools: Arc::clone(&shared.tools),

@@ -4,6 +4,8 @@
 use agentd_protocol::model::Model;
 use serde_json::Value;
 
+use crate::http::Host;
+
 /// The switches of one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Compat {
@@ -15,6 +17,8 @@ pub(super) struct Compat {
     pub(super) allow_empty_signature: bool,
     pub(super) supports_strict_tools: bool,
     pub(super) send_session_affinity_headers: bool,
+    /// The header by which requests of a session reach the same machine.
+    pub(super) session_affinity_header: &'static str,
     /// Whether every key goes into `Authorization`, whatever it looks like.
     pub(super) wants_bearer: bool,
 }
@@ -22,7 +26,7 @@ pub(super) struct Compat {
 impl Compat {
     /// The switches of `model`.
     pub(super) fn of(model: &Model) -> Self {
-        let openrouter = model.provider == "openrouter" || model.base_url.contains("openrouter.ai");
+        let openrouter = Host::of(model).is(&["openrouter"], &["openrouter.ai"]);
         let mut compat = Self {
             supports_eager_tool_input_streaming: true,
             supports_long_cache_retention: true,
@@ -32,6 +36,7 @@ impl Compat {
             allow_empty_signature: false,
             supports_strict_tools: false,
             send_session_affinity_headers: openrouter,
+            session_affinity_header: if openrouter { "x-session-id" } else { "x-session-affinity" },
             wants_bearer: model.provider == "github-copilot",
         };
         let switches = [
@@ -92,6 +97,7 @@ mod tests {
                 allow_empty_signature: true,
                 supports_strict_tools: true,
                 send_session_affinity_headers: false,
+                session_affinity_header: "x-session-id",
                 wants_bearer: false,
             }
         );

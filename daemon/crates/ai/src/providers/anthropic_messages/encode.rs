@@ -15,6 +15,7 @@ use super::{
 use crate::{
     Request,
     handoff::{self, SystemPlacement, Target},
+    providers::sampling,
 };
 
 /// A request that is ready to be sent.
@@ -66,15 +67,9 @@ pub(super) fn body(
     Ok(Encoded { json: serde_json::to_vec(&body).map(Bytes::from)?, has_tools })
 }
 
-/// The configured fields of the model and of its thinking level.
+/// The configured fields that the model takes.
 fn sampling_params(request: &Request, compat: &Compat, thinking: &Thinking) -> Map<String, Value> {
-    let model = &*request.model;
-    let mut params = model.sampling_params.clone().unwrap_or_default();
-    let by_level = model.sampling_params_by_thinking_level.as_ref();
-    let of_level = by_level.and_then(|levels| levels.get(request.thinking_level.as_str()));
-    for (name, value) in of_level.and_then(Value::as_object).into_iter().flatten() {
-        params.insert(name.clone(), value.clone());
-    }
+    let mut params = sampling::sampling_params(request);
     // A thinking model has a temperature of its own, and refuses any other.
     if thinking.is_on() || !compat.supports_temperature {
         params.shift_remove("temperature");

@@ -18,7 +18,7 @@ pub(super) fn headers(
     thinking: &Thinking,
     has_tools: bool,
 ) -> Result<HeaderMap, Failure> {
-    let mut headers = HeaderList::new(&request.model);
+    let mut headers = HeaderList::new(request)?;
     headers.set("anthropic-version", "2023-06-01")?;
     let mut betas = Vec::new();
     if has_tools && !compat.supports_eager_tool_input_streaming {
@@ -31,7 +31,7 @@ pub(super) fn headers(
         headers.set("anthropic-beta", &betas.join(","))?;
     }
     if compat.send_session_affinity_headers && !request.session_id.is_empty() {
-        headers.set("x-session-id", &request.session_id)?;
+        headers.set(compat.session_affinity_header, &request.session_id)?;
     }
     let is_token = request.credentials.key().is_some_and(|key| key.contains(TOKEN_MARK));
     if is_token || compat.wants_bearer {

@@ -39,7 +39,8 @@ impl Adapter for AnthropicMessages {
 
 /// Where requests go. The vendor's own base URL has no version in it, those of local servers often have.
 fn address(model: &Model) -> Result<Url, Failure> {
-    let versioned = model.base_url.trim().trim_end_matches('/').ends_with("/v1");
+    let base = model.base_url.split('?').next().unwrap_or_default();
+    let versioned = base.trim().trim_end_matches('/').ends_with("/v1");
     let path = if versioned { "/messages?beta=true" } else { "/v1/messages?beta=true" };
     endpoint(model, path, "https://api.anthropic.com")
 }

@@ -4,6 +4,8 @@
 use agentd_protocol::model::Model;
 use serde_json::{Map, Value};
 
+use crate::http::Host;
+
 /// The switches of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Compat {
@@ -76,18 +78,6 @@ impl ThinkingFormat {
     }
 }
 
-/// The kinds of servers that differ: by provider, or by a part of the base URL.
-struct Host<'a> {
-    provider: &'a str,
-    base_url: &'a str,
-}
-
-impl Host<'_> {
-    fn is(&self, providers: &[&str], addresses: &[&str]) -> bool {
-        providers.contains(&self.provider) || addresses.iter().any(|address| self.base_url.contains(address))
-    }
-}
-
 impl Compat {
     /// The switches of `model`.
     pub(super) fn of(model: &Model) -> Self {
@@ -99,7 +89,7 @@ impl Compat {
     }
 
     fn detect(model: &Model) -> Self {
-        let host = Host { provider: &model.provider, base_url: &model.base_url };
+        let host = Host::of(model);
         let nvidia = host.is(&["nvidia"], &["integrate.api.nvidia.com"]);
         let cerebras = host.is(&["cerebras"], &["cerebras.ai"]);
         let xai = host.is(&["xai"], &["api.x.ai"]);

@@ -17,7 +17,10 @@ use crate::{
     CacheRetention, Request,
     estimate::{input_tokens, max_answer_tokens},
     handoff::{self, SystemPlacement, Target, Turn},
-    providers::strict_schema::{strict, wants_strict},
+    providers::{
+        sampling::sampling_params,
+        strict_schema::{strict, wants_strict},
+    },
 };
 
 /// The longest cache key that OpenAI takes, in characters.
@@ -58,8 +61,7 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Result<Bytes, serde_js
     if compat.zai_tool_stream && tools.is_some() {
         fields.insert("tool_stream".into(), json!(true));
     }
-    let body =
-        Body { model: &model.id, messages, tools, fields, sampling_params: model.sampling_params.as_ref() };
+    let body = Body { model: &model.id, messages, tools, fields, sampling_params: sampling_params(request) };
     serde_json::to_vec(&body).map(Bytes::from)
 }
 

@@ -10,11 +10,7 @@ use crate::{Request, failure::Failure, http::HeaderList};
 /// # Errors
 /// Names the header that cannot be sent.
 pub(super) fn headers(request: &Request, compat: &Compat) -> Result<HeaderMap, Failure> {
-    let mut headers = HeaderList::new(&request.model);
-    if compat.reports_cost {
-        headers.set("http-referer", env!("CARGO_PKG_REPOSITORY"))?;
-        headers.set("x-openrouter-title", "agentd")?;
-    }
+    let mut headers = HeaderList::new(request)?;
     if compat.send_session_affinity_headers && !request.session_id.is_empty() {
         let names: &[&str] = match compat.session_affinity_format.as_str() {
             "openrouter" => &["x-session-id"],

@@ -3,6 +3,8 @@
 use agentd_protocol::model::Model;
 use serde_json::{Map, Value};
 
+use crate::http::Host;
+
 /// The switches of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Compat {
@@ -33,7 +35,7 @@ impl Compat {
             send_session_affinity_headers: true,
             session_affinity_format: "openai".into(),
         };
-        if model.provider == "openrouter" || model.base_url.contains("openrouter.ai") {
+        if Host::of(model).is(&["openrouter"], &["openrouter.ai"]) {
             compat.session_affinity_format = "openrouter".into();
         }
         if let Some(overrides) = &model.compat {

@@ -17,7 +17,10 @@ use crate::{
     CacheRetention, Credentials, Request,
     estimate::{input_tokens, max_answer_tokens},
     handoff::{self, SystemPlacement, Target},
-    providers::strict_schema::{strict, wants_strict},
+    providers::{
+        sampling::sampling_params,
+        strict_schema::{strict, wants_strict},
+    },
 };
 
 /// The longest cache key that OpenAI takes, in characters.
@@ -57,7 +60,7 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Result<Bytes, serde_js
     {
         fields.insert("max_output_tokens".into(), json!(tokens.max(MIN_OUTPUT_TOKENS)));
     }
-    let mut sampling_params = model.sampling_params.clone().unwrap_or_default();
+    let mut sampling_params = sampling_params(request);
     if is_signed_in(model, &request.credentials) {
         for name in REFUSED_WHEN_SIGNED_IN {
             fields.shift_remove(name);

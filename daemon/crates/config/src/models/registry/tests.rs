@@ -160,6 +160,20 @@ fn overrides_change_one_model() {
     assert_eq!(registry.models_of("openai").count(), 44);
 }
 
+#[test]
+fn overrides_of_nothing_are_named() {
+    let file = json!({
+        "openai": {"modelOverrides": {"gpt-6.1-sol": {"name": "x"}, "gpt-6.1-soll": {"name": "x"}}},
+        "groq": {"baseUrl": "http://proxy"},
+        "own": {"baseUrl": "http://own", "api": "x", "models": [{"id": "a"}],
+            "modelOverrides": {"a": {"api": "y"}}},
+    });
+    let registry = registry(&file);
+    assert_eq!(registry.idle_overrides(), [("openai", "gpt-6.1-soll"), ("own", "a")]);
+    assert_eq!(unpacked(&registry), ["openai"]);
+    assert!(registry.may_speak("own", &["x"]) && !registry.may_speak("own", &["y"]));
+}
+
 fn headers(registry: &ModelRegistry, provider: &str, id: &str) -> Vec<String> {
     let model = registry.find(provider, id).unwrap();
     let headers = registry.headers_of(&model);
@@ -174,6 +188,9 @@ fn headers_of_catalogue_provider_and_model() {
     assert_eq!(headers(&plain, "openai", "gpt-6.1-sol"), [""; 0]);
     let file = json!({"nvidia": {"headers": {"A": "p", "B": "p"}, "modelOverrides": {id.as_str(): {"headers": {"b": "m"}}}}});
     assert_eq!(headers(&registry(&file), "nvidia", &id), ["NVCF-POLL-SECONDS=3600", "A=p", "b=m"]);
+    let file = json!({"nvidia": {"headers": {"A": "p", "B": "p", "NVCF-POLL-SECONDS": null},
+        "modelOverrides": {id.as_str(): {"headers": {"a": null}}}}});
+    assert_eq!(headers(&registry(&file), "nvidia", &id), ["B=p"]);
     let file = json!({"nvidia": {"headers": {"nvcf-poll-seconds": "5"}}});
     assert_eq!(headers(&registry(&file), "nvidia", &id), ["nvcf-poll-seconds=5"]);
 }

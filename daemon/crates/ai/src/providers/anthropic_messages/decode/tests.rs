@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     Accumulator, BlockKind, BlockSeal,
     failure::classify_message,
-    http::{Decoder, Redactor},
+    http::{Decoder, Redactor, laws::check_order},
 };
 
 mod captures;
@@ -25,21 +25,15 @@ fn decoder() -> Decoder<Reader> {
     Decoder::new(server(), Reader::new(server(), "m"))
 }
 
-fn decode_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Delta> {
+fn decode(body: &str) -> Vec<Delta> {
     let mut decoder = decoder();
     let mut deltas = Vec::new();
-    for piece in pieces {
-        decoder.feed(piece, &mut deltas);
-    }
+    decoder.feed(body.as_bytes(), &mut deltas);
     if !decoder.is_finished() {
         decoder.end(&mut deltas);
     }
     assert!(decoder.is_finished());
     deltas
-}
-
-fn decode(body: &str) -> Vec<Delta> {
-    decode_pieces([body.as_bytes()])
 }
 
 fn fold(deltas: Vec<Delta>) -> AssistantMessage {
@@ -86,44 +80,6 @@ fn failure(body: &str) -> (FailureKind, String) {
         Some(Delta::Failed { failure, .. }) => (failure.kind, failure.message),
         other => panic!("{other:?}"),
     }
-}
-
-/// The deltas are in a legal order: one ending, at the end, and every block opened, then extended, then sealed.
-fn assert_legal(deltas: &[Delta], what: &str) {
-    let mut open = Vec::new();
-    for (place, delta) in deltas.iter().enumerate() {
-        match delta {
-            Delta::Open { index, .. } => {
-                assert_eq!(*index, open.len(), "{what}");
-                open.push(true);
-            }
-            Delta::Extend { index, .. } => assert!(open[*index], "{what}: {deltas:?}"),
-            Delta::Seal { index, .. } => assert!(std::mem::replace(&mut open[*index], false), "{what}"),
-            Delta::Done { .. } | Delta::Failed { .. } => assert_eq!(place + 1, deltas.len(), "{what}"),
-            Delta::Usage(_) | Delta::ResponseId(_) | Delta::ResponseModel(_) => {}
-            Delta::Started => panic!("{what}: {deltas:?}"),
-        }
-    }
-    assert!(matches!(deltas.last(), Some(Delta::Done { .. } | Delta::Failed { .. })), "{what}");
-    assert!(!open.contains(&true), "{what}: {deltas:?}");
-}
-
-/// Holds for every body: the same deltas however it is cut into pieces, and a legal end wherever it breaks off.
-fn assert_robust(name: &str, body: &[u8]) -> Vec<Delta> {
-    let whole = decode_pieces([body]);
-    assert_legal(&whole, name);
-    assert_eq!(decode_pieces(body.chunks(1)), whole, "{name}, byte by byte");
-    for cut in 1..body.len() {
-        assert_eq!(decode_pieces([&body[..cut], &body[cut..]]), whole, "{name}, cut at {cut}");
-    }
-    for length in 0..body.len() {
-        let broken = decode_pieces([&body[..length]]);
-        assert_legal(&broken, &format!("{name}, the first {length} bytes"));
-        let whole_end = body[length..].iter().all(u8::is_ascii_whitespace);
-        let is_done = matches!(broken.last(), Some(Delta::Done { .. }));
-        assert!(whole_end || !is_done, "{name}: complete after {length} bytes");
-    }
-    whole
 }
 
 #[test]
@@ -311,7 +267,7 @@ fn an_abort_keeps_what_came() {
         &mut deltas,
     );
     decoder.fail(Failure::aborted(), &mut deltas);
-    assert_legal(&deltas, "abort");
+    check_order("abort", &deltas);
     let message = fold(deltas);
     assert_eq!((message.text().as_str(), message.stop_reason), ("x y", StopReason::Aborted));
 }

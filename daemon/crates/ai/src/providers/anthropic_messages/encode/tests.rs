@@ -343,8 +343,14 @@ fn headers_are_our_own_and_can_be_replaced() {
     assert_eq!(header(&request, "x-session-id"), None);
     request.credentials.headers = vec![("Anthropic-Beta".into(), Secret::new("mine"))];
     assert_eq!(header(&request, "anthropic-beta").as_deref(), Some("mine"));
+    request.credentials.headers = vec![("anthropic-beta".into(), Secret::new(""))];
+    assert_eq!(header(&request, "anthropic-beta"), None);
     request.model = Arc::new(model(&json!({"compat": {"sendSessionAffinityHeaders": true}})));
+    assert_eq!(header(&request, "x-session-affinity").as_deref(), Some("session-1"));
+    assert_eq!(header(&request, "x-session-id"), None);
+    request.model = Arc::new(model(&json!({"provider": "openrouter"})));
     assert_eq!(header(&request, "x-session-id").as_deref(), Some("session-1"));
+    assert_eq!(header(&request, "x-session-affinity"), None);
     request.session_id = String::new();
     assert_eq!(header(&request, "x-session-id"), None);
 }

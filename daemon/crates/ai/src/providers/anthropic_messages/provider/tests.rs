@@ -87,6 +87,7 @@ fn addresses_may_name_the_version() {
     };
     check("https://api.anthropic.com", "https://api.anthropic.com/v1/messages?beta=true");
     check(" http://h:1/v1/ ", "http://h:1/v1/messages?beta=true");
+    check("http://h/v1?x=1", "http://h/v1/messages?beta=true&x=1");
     check("https://h/v1/a/anthropic/", "https://h/v1/a/anthropic/v1/messages?beta=true");
     assert!(address(&Model::placeholder()).unwrap_err().message.contains("https://api.anthropic.com"));
 }

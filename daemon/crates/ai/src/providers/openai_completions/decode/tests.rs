@@ -75,6 +75,8 @@ fn failure(body: &str) -> (FailureKind, String) {
     }
 }
 
+mod composed;
+
 mod captures {
     use super::*;
 
@@ -83,18 +85,10 @@ mod captures {
         std::fs::read(format!("{folder}/{name}.body")).unwrap()
     }
 
-    /// The deltas are the same at every cut; they fold to these facts (found by another program).
+    /// The deltas fold to these facts (found by another program).
     fn check(name: &str, text: &str, calls: &str, usage: Option<[u64; 3]>, raw_stop: &str) {
         let body = read(name);
-        let model = model(Value::Null);
-        let whole = decode_with(&model, [&body[..]]);
-        assert_eq!(decode_with(&model, body.chunks(1)), whole, "{name}, byte by byte");
-        // Every place matters to the parser below, which has its own law for it; here the long ones are sampled.
-        let step = if body.len() > 2500 { 7 } else { 1 };
-        for cut in (1..body.len()).step_by(step) {
-            assert_eq!(decode_with(&model, [&body[..cut], &body[cut..]]), whole, "{name}, cut at {cut}");
-        }
-        let message = fold(whole);
+        let message = fold(decode_with(&model(Value::Null), [&body[..]]));
         let found: Vec<String> =
             message.tool_calls().map(|call| format!("{} {}", call.name, json!(call.arguments))).collect();
         assert_eq!((message.text().as_str(), found.join("; ").as_str()), (text, calls), "{name}");

@@ -9,6 +9,8 @@ use agentd_protocol::{
 use super::*;
 use crate::{Credentials, Secret, providers::openai_completions::headers::headers};
 
+mod switches;
+
 fn model(overrides: Value) -> Model {
     let mut model = json!({
         "id": "m", "name": "m", "api": "openai-completions", "provider": "local",
@@ -278,6 +280,18 @@ fn configured_parameters_win() {
         body,
         json!({"model": "other", "messages": [], "stream": true, "temperature": 0.5, "store": true, "stream_options": null})
     );
+    let by_level = json!({"high": {"temperature": 1, "top_p": 0.9}});
+    let overrides =
+        json!({"samplingParams": {"temperature": 0.5, "seed": 1}, "samplingParamsByThinkingLevel": by_level});
+    let mut request = request(overrides, json!([]));
+    for (level, expected) in [
+        (ThinkingLevel::High, [json!(1), json!(0.9), json!(1)]),
+        (ThinkingLevel::Low, [json!(0.5), Value::Null, json!(1)]),
+    ] {
+        request.thinking_level = level;
+        let body = encoded(&request, CacheRetention::Short);
+        assert_eq!(["temperature", "top_p", "seed"].map(|name| body[name].clone()), expected, "{level:?}");
+    }
 }
 
 #[test]

@@ -232,6 +232,43 @@ async fn silence_before_and_inside_of_an_answer_times_out() {
 }
 
 #[tokio::test]
+async fn the_time_until_an_answer_begins_has_a_limit_of_its_own() {
+    let (base, task, _) = silent_server(String::new()).await;
+    let mut request = request(&base);
+    request.retries.first_byte_timeout = Some(Duration::from_millis(40));
+    let failure = failure(request).await;
+    assert_eq!(failure.kind, FailureKind::Retryable);
+    let limit = "sent nothing for 0.04 s. The limit is the setting retry.provider.timeoutMs (40).";
+    assert!(failure.message.ends_with(limit), "{failure}");
+    task.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_does_not_pass_is_sent_once() {
+    let quota = r#"{"error":{"type":"insufficient_quota","message":"You exceeded your current quota"}}"#;
+    let overflow = r#"{"error":{"message":"request (3030 tokens) exceeds the available context size"}}"#;
+    for (status, body, kind) in [
+        ("429 No", quota, FailureKind::Fatal),
+        ("429 No\r\nx-should-retry: true", quota, FailureKind::Fatal),
+        ("500 No", overflow, FailureKind::ContextOverflow),
+    ] {
+        let bytes = response(status, body);
+        // One connection only: a second attempt would fail in another way.
+        let (base, task) = serve(|mut stream| async move {
+            stream.write_all(bytes.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+        })
+        .await;
+        let mut request = request(&base);
+        request.retries.max = 3;
+        let failure = failure(request).await;
+        task.await.unwrap();
+        assert_eq!(failure.kind, kind, "{status}: {failure}");
+        assert!(failure.message.starts_with(&format!("{}: {{", &status[..3])), "{failure}");
+    }
+}
+
+#[tokio::test]
 async fn an_abort_closes_the_connection_and_keeps_the_text() {
     for (bytes, started) in [(String::new(), false), (format!("{HEAD}{HELLO}"), true)] {
         let (base, task, was_sent) = silent_server(bytes).await;

@@ -176,12 +176,12 @@ pub(in super::super) struct Body<'a> {
     /// All other fields.
     pub(in super::super) fields: Map<String, Value>,
     /// Fields of the model's configuration, which win over everything.
-    pub(in super::super) sampling_params: Option<&'a Map<String, Value>>,
+    pub(in super::super) sampling_params: Map<String, Value>,
 }
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let configured = |name: &str| self.sampling_params.is_some_and(|params| params.contains_key(name));
+        let configured = |name: &str| self.sampling_params.contains_key(name);
         let mut map = serializer.serialize_map(None)?;
         if !configured("model") {
             map.serialize_entry("model", self.model)?;
@@ -195,7 +195,7 @@ impl Serialize for Body<'_> {
         if let Some(tools) = self.tools.as_ref().filter(|_| !configured("tools")) {
             map.serialize_entry("tools", tools)?;
         }
-        for (name, value) in self.sampling_params.into_iter().flatten() {
+        for (name, value) in &self.sampling_params {
             map.serialize_entry(name, value)?;
         }
         map.end()

@@ -198,6 +198,17 @@ fn what_the_model_is_configured_with_wins() {
         assert_eq!(&body[name], value);
         assert_eq!(text.matches(&format!("\"{name}\":")).count(), 1, "{text}");
     }
+    let by_level = json!({"high": {"temperature": 1, "top_p": 0.9}});
+    let overrides =
+        json!({"samplingParams": {"temperature": 0.5}, "samplingParamsByThinkingLevel": by_level});
+    let mut request = request(overrides, json!([user("q")]));
+    for (level, expected) in
+        [(ThinkingLevel::High, [json!(1), json!(0.9)]), (ThinkingLevel::Low, [json!(0.5), Value::Null])]
+    {
+        request.thinking_level = level;
+        let body = encoded(&request);
+        assert_eq!(["temperature", "top_p"].map(|name| body[name].clone()), expected, "{level:?}");
+    }
 }
 
 fn body_text(request: &Request) -> String {

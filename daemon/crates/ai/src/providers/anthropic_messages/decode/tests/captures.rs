@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn read(name: &str) -> Vec<u8> {
+fn read(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/data/captures");
-    std::fs::read(format!("{folder}/{name}.body")).unwrap()
+    std::fs::read_to_string(format!("{folder}/{name}.body")).unwrap()
 }
 
-/// The body holds what it holds however it comes; `tokens` are input, output and read from the cache.
+/// What the body holds; `tokens` are input, output and read from the cache.
 fn check(name: &str, text: &str, calls: &str, tokens: [u64; 3], raw_stop: &str) {
-    let message = fold(assert_robust(name, &read(name)));
+    let message = fold(decode(&read(name)));
     let found: Vec<String> =
         message.tool_calls().map(|call| format!("{} {}", call.name, json!(call.arguments))).collect();
     assert_eq!((message.text().as_str(), found.join("; ").as_str()), (text, calls), "{name}");
@@ -57,7 +57,7 @@ fn of_imitations() {
 fn of_refusals() {
     use FailureKind::{Auth, ContextOverflow, Refused, Retryable};
     let check = |name: &str, status: u16, kind: FailureKind, holds: &str| {
-        let body = String::from_utf8(read(name)).unwrap();
+        let body = read(name);
         let failure = server().refusal(Some(status), &ErrorBody::read(&body));
         assert_eq!(failure.kind, kind, "{name}: {failure}");
         assert!(failure.message.contains(holds), "{name}: {failure}");

@@ -2,13 +2,18 @@
 
 use super::*;
 
-fn check(name: &str, content: Value, stop_reason: StopReason) -> AssistantMessage {
+fn composed(name: &str) -> AssistantMessage {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/data/composed");
-    let body = std::fs::read(format!("{folder}/messages-{name}.sse")).unwrap();
-    let message = fold(assert_robust(name, &body));
+    let body = std::fs::read_to_string(format!("{folder}/messages-{name}.sse")).unwrap();
+    let message = fold(decode(&body));
+    assert_eq!(message.response_id.as_deref(), Some("msg_01"), "{name}");
+    message
+}
+
+fn check(name: &str, content: Value, stop_reason: StopReason) -> AssistantMessage {
+    let message = composed(name);
     assert_eq!(json!(message.content), content, "{name}");
     assert_eq!(message.stop_reason, stop_reason, "{name}");
-    assert_eq!(message.response_id.as_deref(), Some("msg_01"), "{name}");
     message
 }
 
@@ -76,4 +81,14 @@ fn arguments_cut_by_the_output_limit_are_read_as_far_as_they_go() {
         call("toolu_02", "write", json!({"path": "a", "content": "lon"})),
     ]);
     check("max-tokens", content, StopReason::Length);
+}
+
+#[test]
+fn arguments_are_mended_or_refused() {
+    let message = composed("broken-arguments");
+    let calls: Vec<_> = message.tool_calls().collect();
+    assert_eq!(json!(calls[0].arguments), json!({"path": "C:\\dir", "content": "one\ntwo"}));
+    assert_eq!((&calls[0].arguments_error, calls[1].arguments.len()), (&None, 0));
+    let error = calls[1].arguments_error.as_deref().unwrap();
+    assert!(error.contains("not valid JSON") && error.contains("{\"command\": ls}"), "{error}");
 }

@@ -1,0 +1,139 @@
+//! What is said about keys. None is ever shown: agentd does not tell them.
+
+use agentd_protocol::credentials::{AuthStatus, KeyOrigin, Login, Logout, ProviderAuth};
+
+use crate::render::{one_line, shell_word};
+
+/// After a key was stored.
+pub(super) fn login(login: &Login) -> String {
+    let (provider, file) = (one_line(&login.provider), one_line(&login.file));
+    let what = if login.replaced { "Replaced the key of" } else { "Stored the key of" };
+    let mut text = format!("{what} {provider} in {file}.\n");
+    for note in &login.notes {
+        text.push_str(&format!("{}\n", one_line(note)));
+    }
+    if login.models > 0 {
+        let pattern = shell_word(&format!("{provider}/*"));
+        text.push_str(&format!("Its models ({}):\n  agentctl models {pattern}\n", login.models));
+    }
+    text
+}
+
+/// After a key was taken back.
+pub(super) fn logout(logout: &Logout) -> String {
+    let provider = one_line(&logout.provider);
+    let mut text = format!("Removed the entry of {provider} from {}.\n", one_line(&logout.file));
+    if let Some(origin) = &logout.still_from {
+        text.push_str(&format!("{provider} still has a key: {}.\n", words(origin)));
+    }
+    text
+}
+
+/// A line for each provider.
+pub(super) fn status(status: &AuthStatus) -> String {
+    let mut text = String::new();
+    if let Some(error) = &status.file_error {
+        text.push_str(&format!("{}\n", one_line(error)));
+    }
+    if status.providers.is_empty() {
+        text.push_str(
+            "No provider has a key.\n`agentctl login PROVIDER` stores one in auth.json; a variable such as \
+             ANTHROPIC_API_KEY or OPENAI_API_KEY does as well.\n",
+        );
+        return text;
+    }
+    let width = status.providers.iter().map(|provider| one_line(&provider.provider).chars().count()).max();
+    for provider in &status.providers {
+        let name = one_line(&provider.provider);
+        text.push_str(&format!("{name:width$}  {}\n", about(provider), width = width.unwrap_or(0)));
+    }
+    text
+}
+
+fn about(provider: &ProviderAuth) -> String {
+    let mut text = match (&provider.source, &provider.problem) {
+        (Some(source), None) => words(source),
+        (Some(source), Some(problem)) => format!("{}: cannot be used: {}", words(source), one_line(problem)),
+        (None, problem) => one_line(problem.as_deref().unwrap_or("no key")),
+    };
+    if !provider.shadowed.is_empty() {
+        let shadowed: Vec<String> = provider.shadowed.iter().map(words).collect();
+        text.push_str(&format!(" (comes before {})", shadowed.join(" and ")));
+    }
+    text
+}
+
+fn words(origin: &KeyOrigin) -> String {
+    match origin {
+        KeyOrigin::Flag => "--api-key".into(),
+        KeyOrigin::Stored => "stored in auth.json".into(),
+        KeyOrigin::ModelsFile => "\"apiKey\" in models.json".into(),
+        KeyOrigin::Variable { name } => format!("{} in the environment", one_line(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn provider(name: &str, source: Option<KeyOrigin>, problem: Option<&str>) -> ProviderAuth {
+        let problem = problem.map(str::to_owned);
+        ProviderAuth {
+            provider: name.into(),
+            usable: problem.is_none(),
+            source,
+            problem,
+            shadowed: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_line_for_each_provider() {
+        let variable = || KeyOrigin::Variable { name: "OPENAI_API_KEY".into() };
+        let mut both = provider("openai", Some(KeyOrigin::Stored), None);
+        both.shadowed = vec![variable()];
+        let providers = vec![
+            provider("anthropic", Some(KeyOrigin::ModelsFile), Some("it is empty")),
+            both,
+            provider("x", None, Some("no key: do this")),
+        ];
+        let told = status(&AuthStatus {
+            file: "/a/auth.json".into(),
+            file_error: Some("broken.".into()),
+            providers,
+        });
+        assert_eq!(
+            told,
+            "broken.\n\
+             anthropic  \"apiKey\" in models.json: cannot be used: it is empty\n\
+             openai     stored in auth.json (comes before OPENAI_API_KEY in the environment)\n\
+             x          no key: do this\n"
+        );
+        let none = status(&AuthStatus { file: "/a".into(), file_error: None, providers: Vec::new() });
+        assert!(none.starts_with("No provider has a key.\n"), "{none}");
+    }
+
+    #[test]
+    fn what_happened_and_what_is_next() {
+        let mut stored = Login {
+            models: 3,
+            provider: "openai".into(),
+            file: "/a/auth.json".into(),
+            replaced: false,
+            notes: vec!["Note.".into()],
+        };
+        assert_eq!(
+            login(&stored),
+            "Stored the key of openai in /a/auth.json.\nNote.\nIts models (3):\n  agentctl models 'openai/*'\n"
+        );
+        stored.replaced = true;
+        stored.models = 0;
+        assert_eq!(login(&stored), "Replaced the key of openai in /a/auth.json.\nNote.\n");
+        let still_from = Some(KeyOrigin::Variable { name: "OPENAI_API_KEY".into() });
+        let removed = Logout { provider: "openai".into(), file: "/a/auth.json".into(), still_from };
+        assert_eq!(
+            logout(&removed),
+            "Removed the entry of openai from /a/auth.json.\nopenai still has a key: OPENAI_API_KEY in the environment.\n"
+        );
+    }
+}

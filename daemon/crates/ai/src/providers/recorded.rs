@@ -1,0 +1,57 @@
+//! Every recorded and composed body keeps the laws of its wire: none is left out.
+
+use std::{fs, path::Path, sync::Arc};
+
+use agentd_protocol::model::Model;
+use reqwest::Url;
+
+use super::{
+    anthropic_messages::AnthropicMessages, openai_completions::OpenAiCompletions,
+    openai_responses::OpenAiResponses,
+};
+use crate::{
+    Request,
+    http::{Adapter, Decoder, Redactor, Server, laws},
+};
+
+/// The files below `tests/data` that hold bodies, and how their names end.
+const FOLDERS: [(&str, &str); 2] = [("captures", ".body"), ("composed", ".sse")];
+
+/// What the names of some bodies hold; all others belong to chat completions.
+const MARKS: [&str; 2] = ["messages-", "responses-"];
+
+/// Checks all bodies with `mark` in their names; without a mark, those that have none.
+fn check<A: Adapter>(adapter: &A, mark: Option<&str>) {
+    let url = Url::parse("http://host:1/v1").unwrap();
+    let server = Server::new(&url, "p".into(), Redactor::default());
+    let request = Request::new(Arc::new(Model::placeholder()), Vec::new());
+    let decoder = || Decoder::new(server.clone(), adapter.wire(&request, server.clone()));
+    for (folder, ending) in FOLDERS {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data").join(folder);
+        let mut count = 0;
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if name.ends_with(ending) && MARKS.into_iter().find(|mark| name.contains(mark)) == mark {
+                laws::check_body(name, &fs::read(&path).unwrap(), decoder);
+                count += 1;
+            }
+        }
+        assert!(count > 5, "{count} bodies {ending} of {mark:?}");
+    }
+}
+
+#[test]
+fn bodies_of_chat_completions() {
+    check(&OpenAiCompletions, None);
+}
+
+#[test]
+fn bodies_of_the_messages_api() {
+    check(&AnthropicMessages, Some("messages-"));
+}
+
+#[test]
+fn bodies_of_the_responses_api() {
+    check(&OpenAiResponses, Some("responses-"));
+}

@@ -1,0 +1,308 @@
+//! Storing keys and taking them back: `auth.json` is changed a member at a time, under its locks.
+
+use std::{path::Path, time::Duration};
+
+use agentd_config::{AgentDir, MemberChange, PrivateObject, PrivateObjectError};
+use serde_json::{Map, Value, json};
+
+use crate::{AuthStore, Secret, StoreError};
+
+/// How long to wait for another program that has the file.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The longest key that is stored. Real ones have up to a few thousand characters.
+const MAX_KEY_BYTES: usize = 16 * 1024;
+
+/// A key to store.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// The key itself; it is stored so that nothing in it is taken for a variable or a command.
+    pub key: Secret,
+    /// Variables that belong to it, such as an account. Those that are stored already and not named here stay.
+    pub env: Vec<(String, Secret)>,
+    /// Replaces an entry of another kind too.
+    pub force: bool,
+}
+
+/// Why a key cannot be stored. No message quotes it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyProblem {
+    /// There is nothing in it.
+    #[error("the key is empty")]
+    Empty,
+    /// It cannot be sent in a header.
+    #[error(
+        "the key has a blank, a line break or a character beyond ASCII in it, which no key has (was more copied than \
+         the key?)"
+    )]
+    NoKey,
+    /// It is too long.
+    #[error("the key is longer than {MAX_KEY_BYTES} bytes")]
+    TooLong,
+    /// The name of a variable cannot be one.
+    #[error("\"{0}\" cannot be the name of a variable: letters, digits and _ only, and no digit first")]
+    Name(String),
+    /// A variable's value is empty or holds a line break.
+    #[error("the value of {0} is empty or has a line break in it")]
+    Value(String),
+    /// The provider's name cannot be one.
+    #[error("\"{0}\" cannot be the name of a provider")]
+    Provider(String),
+}
+
+impl NewKey {
+    /// Whether it could be a key at all.
+    ///
+    /// # Errors
+    /// [`KeyProblem`].
+    pub fn check(&self) -> Result<(), KeyProblem> {
+        let key = self.key.expose();
+        if key.is_empty() {
+            return Err(KeyProblem::Empty);
+        }
+        if key.len() > MAX_KEY_BYTES {
+            return Err(KeyProblem::TooLong);
+        }
+        if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(KeyProblem::NoKey);
+        }
+        self.env.iter().try_for_each(|(name, value)| check_variable(name, value.expose()))
+    }
+}
+
+fn check_variable(name: &str, value: &str) -> Result<(), KeyProblem> {
+    let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let begins_well = name.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+    if !begins_well || !name.bytes().all(is_of_a_name) {
+        return Err(KeyProblem::Name(name.to_owned()));
+    }
+    if value.is_empty() || value.contains(char::is_control) {
+        return Err(KeyProblem::Value(name.to_owned()));
+    }
+    Ok(())
+}
+
+impl AuthStore {
+    /// Stores a key in the place of the one that is there. Everything else in the file stays as it is, byte for byte; a
+    /// broken file is left alone. Says whether there was an entry. Blocks, for up to 15 s if another program has the
+    /// file.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then the file is unchanged.
+    pub fn set_key(&self, provider: &str, new: &NewKey) -> Result<bool, StoreError> {
+        if provider.is_empty() || provider.contains(|c: char| c.is_control() || c.is_whitespace()) {
+            return Err(StoreError::Key(KeyProblem::Provider(provider.to_owned())));
+        }
+        new.check().map_err(StoreError::Key)?;
+        self.edit(|entries| match entries.get(provider).map(kind) {
+            None => Ok((vec![whole(provider, new)], false)),
+            Some(Kind::ApiKey) => Ok((parts(provider, new), true)),
+            Some(_) if new.force => Ok((vec![whole(provider, new)], true)),
+            Some(kind) => Err(StoreError::Occupied {
+                provider: provider.to_owned(),
+                path: self.path().to_owned(),
+                what: match kind {
+                    Kind::Login => "a login (\"oauth\")",
+                    Kind::ApiKey | Kind::Unknown => "an entry of a kind that is not known",
+                },
+            }),
+        })
+    }
+
+    /// Takes a provider's entry out, of whatever kind it is; false when there is none. As [`AuthStore::set_key`]
+    /// otherwise.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then the file is unchanged.
+    pub fn remove(&self, provider: &str) -> Result<bool, StoreError> {
+        // Without a file there is nothing to lock, and no folder to make for the lock.
+        if !self.path().exists() {
+            return Ok(false);
+        }
+        self.edit(|entries| {
+            let there = entries.contains_key(provider);
+            Ok((if there { vec![MemberChange::Remove(provider.to_owned())] } else { Vec::new() }, there))
+        })
+    }
+
+    fn edit<T>(
+        &self,
+        plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), StoreError>,
+    ) -> Result<T, StoreError> {
+        let folder = AgentDir::at(self.path().parent().unwrap_or_else(|| Path::new(".")));
+        let lock = folder.run_dir().join("auth.lock");
+        let object = PrivateObject { path: self.path(), lock: &lock, patience: PATIENCE };
+        object.edit(plan).map(|(_, passed_on)| passed_on)
+    }
+}
+
+impl From<PrivateObjectError> for StoreError {
+    fn from(error: PrivateObjectError) -> Self {
+        match error {
+            PrivateObjectError::Broken(error) => Self::File(error),
+            PrivateObjectError::NotAnObject { path } => Self::NotAnObject { path },
+            error @ (PrivateObjectError::Locked { .. } | PrivateObjectError::Io { .. }) => {
+                Self::NotChanged(error)
+            }
+        }
+    }
+}
+
+enum Kind {
+    ApiKey,
+    Login,
+    Unknown,
+}
+
+fn kind(entry: &Value) -> Kind {
+    match entry.get("type").and_then(Value::as_str) {
+        Some("api_key") => Kind::ApiKey,
+        Some("oauth") => Kind::Login,
+        _ => Kind::Unknown,
+    }
+}
+
+fn whole(provider: &str, new: &NewKey) -> MemberChange {
+    let mut entry = json!({"type": "api_key", "key": literal(&new.key)});
+    if !new.env.is_empty() {
+        let env = new.env.iter().map(|(name, value)| (name.clone(), value.expose().into()));
+        entry["env"] = Value::Object(env.collect());
+    }
+    MemberChange::Set(vec![provider.to_owned()], entry)
+}
+
+/// Only what is new of an entry that holds a key already.
+fn parts(provider: &str, new: &NewKey) -> Vec<MemberChange> {
+    let path = |rest: &[&str]| [provider].iter().chain(rest).map(|key| (*key).to_owned()).collect();
+    let key = MemberChange::Set(path(&["key"]), literal(&new.key).into());
+    let env =
+        new.env.iter().map(|(name, value)| MemberChange::Set(path(&["env", name]), value.expose().into()));
+    [key].into_iter().chain(env).collect()
+}
+
+/// The key as a value of the file: what would mean a variable or a command there is escaped.
+fn literal(key: &Secret) -> String {
+    let text = key.expose().replace('$', "$$");
+    match text.strip_prefix('!') {
+        Some(rest) => format!("$!{rest}"),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use agentd_protocol::models_file::ConfigValue;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Stored, value};
+
+    fn new(key: &str, env: &[(&str, &str)], force: bool) -> NewKey {
+        let env = env.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();
+        NewKey { key: Secret::new(key), env, force }
+    }
+
+    fn place(text: &str) -> (tempfile::TempDir, AuthStore) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("auth.json");
+        if !text.is_empty() {
+            fs::write(&path, text).unwrap();
+        }
+        (folder, AuthStore::at(path))
+    }
+
+    fn text(store: &AuthStore) -> String {
+        fs::read_to_string(store.path()).unwrap()
+    }
+
+    #[test]
+    fn a_key_comes_and_goes() {
+        let (_folder, store) = place("");
+        assert!(!store.remove("openai").unwrap());
+        assert!(!store.path().exists());
+        assert!(!store.set_key("openai", &new("hush", &[], false)).unwrap());
+        let expected = "{\n  \"openai\": {\n    \"type\": \"api_key\",\n    \"key\": \"hush\"\n  }\n}\n";
+        assert_eq!(text(&store), expected);
+        assert!(store.set_key("openai", &new("other", &[], false)).unwrap());
+        assert_eq!(text(&store), expected.replace("hush", "other"));
+        assert!(store.remove("openai").unwrap());
+        assert!(!store.remove("openai").unwrap());
+        assert_eq!(text(&store), "{\n}\n");
+    }
+
+    #[test]
+    fn a_new_key_keeps_what_else_its_entry_says() {
+        let before = "{ // mine\n  \"p\": {\"type\": \"api_key\", \"key\": \"old\", \"env\": {\"A\": \"1\"}, \"n\": 1.0},\n  \"q\": 5\n}";
+        let (_folder, store) = place(before);
+        assert!(store.set_key("p", &new("k", &[("B", "2")], false)).unwrap());
+        let expected =
+            before.replace("\"old\"", "\"k\"").replace("{\"A\": \"1\"}", "{\"A\": \"1\", \"B\": \"2\"}");
+        assert_eq!(text(&store), expected);
+    }
+
+    #[test]
+    fn entries_of_other_kinds_are_replaced_on_request_only() {
+        let before = r#"{"p": {"type": "oauth", "refresh": "hush"}}"#;
+        let (_folder, store) = place(before);
+        let error = store.set_key("p", &new("hush", &[], false)).unwrap_err().to_string();
+        assert!(error.contains("holds a login (\"oauth\") for p") && !error.contains("hush"), "{error}");
+        assert_eq!(text(&store), before);
+        assert!(store.set_key("p", &new("k", &[("A", "1")], true)).unwrap());
+        let stored = Stored::ApiKey {
+            key: Some(ConfigValue::new("k")),
+            env: vec![("A".into(), ConfigValue::new("1"))],
+        };
+        assert_eq!(store.read().unwrap().get("p"), Some(&stored));
+    }
+
+    #[test]
+    fn what_can_be_no_key_is_refused_and_not_quoted() {
+        let (_folder, store) = place("");
+        let long = "x".repeat(MAX_KEY_BYTES + 1);
+        for (key, env, says) in [
+            ("", &[][..], "empty"),
+            ("hush hush", &[], "a blank"),
+            ("hush\nhush", &[], "a line break"),
+            ("hüsh", &[], "beyond ASCII"),
+            (long.as_str(), &[], "longer than"),
+            ("k", &[("1A", "hush")], "\"1A\" cannot be"),
+            ("k", &[("A B", "hush")], "\"A B\" cannot be"),
+            ("k", &[("A", "")], "the value of A"),
+            ("k", &[("A", "hush\n")], "the value of A"),
+        ] {
+            let error = store.set_key("p", &new(key, env, false)).unwrap_err().to_string();
+            assert!(error.contains(says) && !error.contains("hush"), "{error}");
+        }
+        assert!(store.set_key("p q", &new("k", &[], false)).is_err());
+        assert!(!store.path().exists());
+    }
+
+    #[test]
+    fn a_broken_file_is_left_alone() {
+        let (_folder, store) = place("{\"p\": hush");
+        for error in [store.set_key("q", &new("k", &[], true)).unwrap_err(), store.remove("p").unwrap_err()] {
+            let error = error.to_string();
+            assert!(error.contains("auth.json, line 1") && !error.contains("hush"), "{error}");
+        }
+        assert_eq!(text(&store), "{\"p\": hush");
+    }
+
+    proptest! {
+        // Each case writes a file to the disk.
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn a_stored_key_is_never_a_variable_nor_a_command(key in "[$!{}A-Z\"\\\\a]{1,12}") {
+            let (_folder, store) = place("");
+            store.set_key("p", &new(&key, &[], false)).unwrap();
+            let stored = store.read().unwrap();
+            let Some(Stored::ApiKey { key: Some(value), .. }) = stored.get("p") else { panic!("{stored:?}") };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let resolved =
+                runtime.block_on(value::resolve(value, &Default::default(), &Default::default()));
+            prop_assert_eq!(resolved.unwrap(), Secret::new(key));
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Where a provider's key comes from, for people who wonder.
+
+use agentd_config::Environment;
+
+use crate::{Auth, Stored, StoredCredentials, environment, resolve::overlay, value};
+
+/// A place that a key can come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeySource {
+    /// `--api-key`.
+    Flag,
+    /// `auth.json`.
+    Stored,
+    /// `apiKey` in `models.json`.
+    ModelsFile,
+    /// An environment variable.
+    Variable(&'static str),
+}
+
+/// Where a provider's key comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyStatus {
+    /// The place that counts.
+    pub source: KeySource,
+    /// Why what is there is no usable key; `None` for one that is, as far as can be told without running commands.
+    pub problem: Option<String>,
+    /// Other places that have something, which does not count.
+    pub shadowed: Vec<KeySource>,
+}
+
+impl Auth {
+    /// Where a provider's key comes from; `None` when nothing is configured. Reads no files and runs nothing.
+    #[must_use]
+    pub fn status(&self, provider: &str) -> Option<KeyStatus> {
+        let environment = self.environment();
+        let mut sources = Vec::new();
+        if self.override_of(provider).is_some() {
+            sources.push((KeySource::Flag, None));
+        }
+        if let Some(stored) = self.stored_entry(provider) {
+            sources.push((KeySource::Stored, problem_of(&stored, provider, environment)));
+        }
+        let variable = environment::variable_of(provider, environment).map(KeySource::Variable);
+        if let Some(key) = self.configured_key(provider) {
+            let problem = (!value::is_resolvable(key, environment))
+                .then(|| "it is empty, or names a variable that is not set".to_owned());
+            // A configured variable that is not set counts as nothing configured where the provider's own is.
+            if problem.is_none() || variable.is_none() {
+                sources.push((KeySource::ModelsFile, problem));
+            }
+        }
+        sources.extend(variable.map(|variable| (variable, None)));
+        let mut sources = sources.into_iter();
+        let (source, problem) = sources.next()?;
+        Some(KeyStatus { source, problem, shadowed: sources.map(|(source, _)| source).collect() })
+    }
+
+    /// Variables that a provider needs beside its key and that neither the environment nor the stored entry has, in words,
+    /// such as `A or B`.
+    #[must_use]
+    pub fn missing_variables(&self, provider: &str) -> Vec<String> {
+        let environment = match self.stored_entry(provider) {
+            Some(Stored::ApiKey { env, .. }) => overlay(self.environment(), &env),
+            _ => self.environment().clone(),
+        };
+        environment::missing_beside_key(provider, &environment)
+    }
+
+    fn stored_entry(&self, provider: &str) -> Option<Stored> {
+        self.with_stored(|stored: &StoredCredentials| stored.get(provider).cloned())
+    }
+}
+
+fn problem_of(stored: &Stored, provider: &str, environment: &Environment) -> Option<String> {
+    match stored {
+        Stored::ApiKey { key: Some(key), env } => (!value::is_resolvable(key, &overlay(environment, env)))
+            .then(|| "it is empty, or names a variable that is not set".to_owned()),
+        Stored::ApiKey { key: None, env } => environment::key_of(provider, &overlay(environment, env))
+            .is_none()
+            .then(|| "it has no \"key\"".to_owned()),
+        Stored::OAuth => {
+            Some("it is a login (\"oauth\"), and this version of agentd uses API keys only".to_owned())
+        }
+        Stored::Unusable(why) => Some(why.clone()),
+    }
+}
