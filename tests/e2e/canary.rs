@@ -129,7 +129,7 @@ fn telltales(wire: Wire, sent: &[&str]) -> Vec<Reply> {
         Reply::status(301, "text/html", "").header("location", &format!("http://127.0.0.1:9/{}", all[0])),
         Reply::stream(in_stream),
         Reply::stream(format!("data: {{\"{tell}\n\n")),
-        Reply::stream(wire.answer("Cut")[..60].to_owned()).cut(),
+        Reply::stream(&wire.answer("Cut")[..60]).cut(),
     ]
 }
 
@@ -244,7 +244,8 @@ fn no_secret_in_what_agentctl_says() {
     check(&["login", "nobody"], &secret("login"), 1);
     check(&["login", "openai", &secret("argument")], "", 2);
     check(&["login", "openai", "--env", &secret("env")], "k", 2);
-    check(&["login", "openai", "--env", &format!("A={}\n", secret("env"))], "k", 1);
+    let with_line_break = format!("A={}\n", secret("env"));
+    check(&["login", "openai", "--env", &with_line_break], "k", 1);
     check(&["auth", "status"], "", 0);
     check(&["auth", "status", "--json"], "", 0);
     check(&["models", "--all", "--json"], "", 0);

@@ -136,7 +136,8 @@ fn broken_files_are_found_and_the_rest_is_checked_all_the_same() {
     set_mode(&home.agent_dir().join("auth.json"), 0o644);
     let before = snapshot(&home.agent_dir());
     let (done, checks) = doctor(&home, &[]);
-    assert_eq!(done.code, 1, "{done:?}");
+    // What agentd says of the files at its start is in the report, and said once.
+    assert_eq!((done.code, done.stderr.as_str()), (1, ""), "{done:?}");
     for (id, parts) in [
         ("settings", &["settings.json, line 1", "Repair the file or remove it"][..]),
         ("models_file", &["Failed to parse models.json", "line 1"]),
@@ -351,6 +352,27 @@ fn on_a_terminal_the_user_is_asked() {
     assert_eq!((refused.code, file.exists()), (1, false), "{refused:?}");
     let agreed = answer("\n");
     assert_eq!((agreed.code, file.exists()), (0, true), "{agreed:?}");
+}
+
+#[test]
+fn the_page_about_it_names_every_check_and_only_flags_that_exist() {
+    let page = fs::read_to_string(binaries::workspace().join("docs/doctor.md")).unwrap();
+    let home = home();
+    let (_, checks) = doctor(&home, &[]);
+    for check in &checks {
+        let id = check["id"].as_str().unwrap();
+        assert!(page.lines().any(|line| line.starts_with(&format!("| `{id}`"))), "{id} is not explained");
+    }
+    let help = ctl::run(&home, &["setup", "local", "--help"]).stdout;
+    let commands = page.lines().filter_map(|line| line.strip_prefix("agentctl setup local"));
+    let flags: Vec<&str> = commands
+        .flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace())
+        .filter(|word| word.starts_with("--"))
+        .collect();
+    assert!(flags.len() > 3, "{flags:?}");
+    for flag in flags {
+        assert_says(&help, &[flag]);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The built-in catalogue as clients and users see it.
 
+mod docs;
 mod keys;
 
 use std::{path::Path, process::Command};

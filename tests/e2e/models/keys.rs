@@ -66,11 +66,10 @@ fn values(names: &[&'static str]) -> Vec<(&'static str, &'static str)> {
     names.iter().enumerate().map(|(at, name)| (*name, if at == 0 { KEY } else { "acc-1" })).collect()
 }
 
-/// What follows the host in the provider's address, with the variables that it names.
+/// What follows the host in the provider's address.
 fn path_of(base_url: &str) -> String {
     let rest = base_url.split_once("://").expect("an address").1;
-    let path = rest.split_once('/').map_or(String::new(), |(_, path)| format!("/{path}"));
-    path.replace("{CLOUDFLARE_ACCOUNT_ID}", "acc-1").replace("{CLOUDFLARE_GATEWAY_ID}", "acc-1")
+    rest.split_once('/').map_or(String::new(), |(_, path)| format!("/{path}"))
 }
 
 /// Prompts with nothing but these variables, and a `models.json` that moves the provider to a server of ours; what arrives.
@@ -80,7 +79,8 @@ fn prompted(provider: &str, names: &[&'static str], flags: &[&str]) -> Request {
     let server = MockServer::always(Reply::stream(wire.answer("Here.")));
     let origin = server.base_url().trim_end_matches("/v1").to_owned();
     let home = Home::new();
-    let base_url = format!("{origin}{}", path_of(model["baseUrl"].as_str().unwrap()));
+    let path = path_of(model["baseUrl"].as_str().unwrap());
+    let base_url = format!("{origin}{path}");
     home.configure(&json!({"providers": {provider: {"baseUrl": base_url}}}));
     let args: Vec<&str> = ["prompt", "--no-session"].iter().chain(flags).copied().chain(["Hi"]).collect();
     let done = agentctl(&home, &values(names), &args);
@@ -88,7 +88,7 @@ fn prompted(provider: &str, names: &[&'static str], flags: &[&str]) -> Request {
     let requests = server.requests();
     assert_eq!(requests.len(), 1, "{provider}");
     let request = requests.into_iter().next().expect("one");
-    let path = path_of(model["baseUrl"].as_str().unwrap());
+    let path = path.replace("{CLOUDFLARE_ACCOUNT_ID}", "acc-1").replace("{CLOUDFLARE_GATEWAY_ID}", "acc-1");
     let target = match wire {
         Wire::Chat => format!("POST {path}/chat/completions"),
         Wire::Messages => format!("POST {path}/v1/messages?beta=true"),

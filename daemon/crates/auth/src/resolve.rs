@@ -24,7 +24,7 @@ use crate::{
 pub struct ProviderCredentials {
     /// The API key, sent as the API wants it.
     pub api_key: Option<Secret>,
-    /// Headers; they win over the adapter's own.
+    /// Headers; they win over the adapter's own. An empty one takes that of the adapter away.
     pub headers: Vec<(String, Secret)>,
     /// The address in the place of the model's, where that has parts that come from variables (`{NAME}`).
     pub base_url: Option<String>,
@@ -217,6 +217,10 @@ impl Auth {
         let AuthSources { registry, environment, commands, agent_dir } = &self.0.sources;
         let mut headers = Vec::new();
         for (name, value) in registry.headers_of(model) {
+            let Some(value) = value else {
+                headers.push((name, Secret::new("")));
+                continue;
+            };
             let value =
                 value::resolve(&value, environment, commands).await.map_err(|source| AuthError::Header {
                     provider: model.provider.clone(),

@@ -81,6 +81,7 @@ fn files(context: &Context, found: Option<&Found>) -> Vec<Check> {
             checks.extend(models::file(&models_file, &found.registry));
             checks.extend(keys::check(context, found));
             checks.extend(keys::file(&found.agent_dir));
+            checks.extend(keys::misspelt(found));
             checks.push(models::default_model(found));
             checks.push(folders::sessions(context, found));
         }

@@ -1,5 +1,6 @@
 //! The results of checks.
 
+use agentd_config::JsonFileError;
 use agentd_protocol::doctor::{Check, CheckStatus};
 
 /// What a check is called: its id for programs, its title for people.
@@ -43,6 +44,14 @@ pub(super) fn summary(checks: &[Check]) -> String {
     let found = [some(count(CheckStatus::Problem), "problem"), some(count(CheckStatus::Warning), "warning")];
     let found: Vec<String> = found.into_iter().flatten().collect();
     if found.is_empty() { "Everything is in order.".into() } else { format!("{}.", found.join(", ")) }
+}
+
+/// What to do about a JSON file that cannot be used.
+pub(super) fn first_aid(error: &JsonFileError) -> &'static str {
+    match error {
+        JsonFileError::Unreadable(_) => "Make it a file that your user can read, or remove it.",
+        JsonFileError::NotUtf8 { .. } | JsonFileError::Syntax { .. } => "Repair the file or remove it.",
+    }
 }
 
 /// How many there are, in words.

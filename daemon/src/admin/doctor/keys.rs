@@ -2,8 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use agentd_auth::{AuthStore, Stored, variables_for};
-use agentd_config::{AgentDir, Environment, read_json};
+use agentd_auth::{AuthStore, KeySource, KeyStatus, Stored, providers_with_variables, variables_for};
+use agentd_config::{AgentDir, Environment, models::Offer, read_json};
 use agentd_protocol::doctor::Check;
 use serde_json::Value;
 
@@ -23,61 +23,87 @@ const OF_OTHERS: u32 = 0o077;
 
 /// One check for each provider that has a key, or that someone meant to give one.
 pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
-    // A file that cannot be read has a check of its own.
-    let stored = AuthStore::at(found.agent_dir.auth_file()).read().unwrap_or_default();
     let adapters = agentd_ai::Registry::builtin();
     let apis: Vec<&str> = adapters.apis().collect();
     let (mut good, mut bad): (Vec<Check>, Vec<Check>) = Default::default();
     for provider in found.registry.providers() {
-        let entry = stored.get(provider);
-        let in_models = found.registry.provider(provider).is_some_and(|config| config.api_key.is_some());
-        if found.auth.is_configured(provider) {
-            let source = if entry.is_some() {
-                "a key in auth.json".to_owned()
-            } else if in_models {
-                "a key in models.json".to_owned()
-            } else {
-                variables(provider, &context.environment)
-            };
-            let note = if found.registry.may_speak(provider, &apis) {
-                ""
-            } else {
-                ", but this version of agentd does not speak its API"
-            };
-            good.push(KEYS.ok(format!("{provider}: {source}{note}")));
-        } else if let Some(what) = useless(entry, in_models) {
-            let advice = format!("`agentctl login {provider}` stores another key.");
-            bad.push(KEYS.warning(format!("{provider}: {what}"), advice));
+        let missing = found.auth.missing_variables(provider).join(" and ");
+        let Some(KeyStatus { source, problem, .. }) = found.auth.status(provider) else { continue };
+        let what = words(provider, source, &context.environment);
+        if let Some(problem) = problem {
+            // The check of the file names entries that are no entries at all.
+            if !is_unusable_entry(found, provider, source) {
+                let advice = format!("`agentctl login {provider}` stores another key.");
+                bad.push(KEYS.warning(format!("{provider}: {what}, but {problem}"), advice));
+            }
+        } else if missing.is_empty() {
+            let spoken = found.registry.may_speak(provider, &apis);
+            let note = if spoken { "" } else { ", but this version of agentd does not speak its API" };
+            good.push(KEYS.ok(format!("{provider}: {what}{note}")));
+        } else {
+            bad.push(incomplete(provider, &what, &missing));
         }
     }
+    bad.extend(incomplete_variables(context, found));
     if good.is_empty() {
-        good.push(KEYS.warning("no provider has a key", NO_MODEL));
+        good.push(KEYS.warning("no provider has a key that can be used", NO_MODEL));
     }
     good.append(&mut bad);
     good
 }
 
-/// The variables that hold a provider's key, by name.
-fn variables(provider: &str, environment: &Environment) -> String {
-    let known = variables_for(provider).unwrap_or_default();
-    let set: Vec<&str> =
-        known.split_whitespace().filter(|name| environment.non_empty(name).is_some()).collect();
-    match set.as_slice() {
-        [] => "a token in the environment".into(),
-        [one] => format!("{one} is set"),
-        several => format!("{} are set", several.join(" and ")),
+fn incomplete(provider: &str, what: &str, missing: &str) -> Check {
+    let advice = format!("Set {missing}.");
+    KEYS.warning(format!("{provider}: {what}, but it also needs {missing}"), advice)
+}
+
+/// Variables with a key that is of no use, since something that goes with it is not set. Providers share such variables:
+/// whoever can use one of them may not care for the others.
+fn incomplete_variables(context: &Context, found: &Found) -> Vec<Check> {
+    let variable = |provider: &str| {
+        let known = variables_for(provider)?;
+        known
+            .split_whitespace()
+            .next()
+            .filter(|name| context.environment.non_empty(name).is_some())
+            .map(str::to_owned)
+    };
+    let keyed = || found.registry.providers().filter_map(|provider| Some((provider, variable(provider)?)));
+    let in_use: Vec<String> = keyed()
+        .filter(|(provider, _)| found.auth.is_configured(provider))
+        .map(|(_, variable)| variable)
+        .collect();
+    let idle = keyed().filter(|(_, variable)| !in_use.contains(variable));
+    let checks = idle.filter_map(|(provider, variable)| {
+        let missing = found.auth.missing_variables(provider);
+        let what = format!("{variable} is set");
+        (!missing.is_empty()).then(|| incomplete(provider, &what, &missing.join(" and ")))
+    });
+    checks.collect()
+}
+
+/// Where a key comes from.
+fn words(provider: &str, source: KeySource, environment: &Environment) -> String {
+    match source {
+        KeySource::Flag => "a key from --api-key".into(),
+        KeySource::Stored => "a key in auth.json".into(),
+        KeySource::ModelsFile => "a key in models.json".into(),
+        KeySource::Variable(name) => {
+            // Beside the key, what belongs to it.
+            let known = variables_for(provider).unwrap_or_default();
+            let is_set = |other: &&str| *other != name && environment.non_empty(other).is_some();
+            let others: Vec<&str> = known.split_whitespace().filter(is_set).collect();
+            match others.as_slice() {
+                [] => format!("{name} is set"),
+                others => format!("{name} and {} are set", others.join(" and ")),
+            }
+        }
     }
 }
 
-/// Why what was configured for a provider is no key.
-fn useless(entry: Option<&Stored>, in_models: bool) -> Option<&'static str> {
-    match entry {
-        // The check of the file names this one.
-        Some(Stored::Unusable(_)) => None,
-        Some(Stored::OAuth) => Some("a login is stored that cannot be used"),
-        Some(Stored::ApiKey { .. }) => Some("the key in auth.json names a variable that is not set"),
-        None => in_models.then_some("the key in models.json names a variable that is not set"),
-    }
+fn is_unusable_entry(found: &Found, provider: &str, source: KeySource) -> bool {
+    let entries = || AuthStore::at(found.agent_dir.auth_file()).read().unwrap_or_default();
+    source == KeySource::Stored && matches!(entries().get(provider), Some(Stored::Unusable(_)))
 }
 
 /// Whether the file of stored keys can be used, and nobody else reads it.
@@ -110,6 +136,25 @@ pub(super) fn file(agent_dir: &AgentDir) -> Vec<Check> {
     };
     checks.extend(open_to_others(&path));
     checks
+}
+
+/// Entries of no provider that there is, but nearly of one. Others may belong to another program.
+pub(super) fn misspelt(found: &Found) -> Vec<Check> {
+    let path = found.agent_dir.auth_file();
+    let offer = Offer { registry: &found.registry, apis: &[], has_auth: &|_| false };
+    let is_known = |id: &str| {
+        found.registry.provider(id).is_some() || providers_with_variables().any(|known| known == id)
+    };
+    let entries = providers_in(&path).into_iter().filter(|id| !is_known(id));
+    let checks = entries.filter_map(|id| {
+        let meant = offer.similar_providers(&id).into_iter().next()?;
+        let detail = format!("{}: there is no provider \"{id}\"; did you mean \"{meant}\"?", show(&path));
+        Some(FILE.warning(
+            detail,
+            format!("`agentctl login {meant}` stores the key, `agentctl logout {id}` removes this one."),
+        ))
+    });
+    checks.collect()
 }
 
 /// The providers that have an entry.
@@ -186,9 +231,32 @@ mod tests {
     }
 
     #[test]
+    fn a_misspelt_provider_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let entry = r#"{"type":"api_key","key":"hush"}"#;
+        let text = format!(
+            r#"{{"antropic":{entry},"openai":{entry},"typesafe":{entry},"of another program":{entry}}}"#
+        );
+        fs::write(folder.path().join("auth.json"), text).unwrap();
+        let context = Context {
+            environment: [("AGENTD_DIR", folder.path())].into_iter().collect(),
+            cwd: folder.path().into(),
+            compat: false,
+            key_commands: agentd_auth::CommandCache::default(),
+        };
+        let checks = misspelt(&Found::read(&context).unwrap());
+        let [check] = checks.as_slice() else { panic!("{checks:?}") };
+        assert!(
+            check.detail.ends_with("there is no provider \"antropic\"; did you mean \"anthropic\"?"),
+            "{check:?}"
+        );
+        assert!(!format!("{checks:?}").contains("hush"));
+    }
+
+    #[test]
     fn where_keys_come_from() {
         let none = check_keys("{}", "{}", &[("OPENAI_API_KEY", "")]);
-        assert_eq!(none, [(Warning, "no provider has a key".to_owned())]);
+        assert_eq!(none, [(Warning, "no provider has a key that can be used".to_owned())]);
         let models = r#"{"providers":{
             "mine":{"baseUrl":"http://h","api":"openai-completions","apiKey":"hush","models":[{"id":"m"}]},
             "lost":{"baseUrl":"http://h","api":"openai-completions","apiKey":"$NOT_SET","models":[{"id":"m"}]},
@@ -205,8 +273,28 @@ mod tests {
         has(Ok, "openai: a key in auth.json");
         has(Ok, "mine: a key in models.json");
         has(Ok, "odd: a key in models.json, but this version of agentd does not speak its API");
-        has(Warning, "lost: the key in models.json names a variable that is not set");
-        has(Warning, "groq: the key in auth.json names a variable that is not set");
+        has(Warning, "lost: a key in models.json, but it is empty, or names a variable that is not set");
+        has(Warning, "groq: a key in auth.json, but it is empty, or names a variable that is not set");
         assert_eq!(found.len(), 6, "{found:?}");
+    }
+
+    #[test]
+    fn what_a_key_needs_beside_it() {
+        let account = ("CLOUDFLARE_ACCOUNT_ID", "a");
+        let alone = check_keys("{}", "{}", &[("CLOUDFLARE_API_KEY", "hush")]);
+        let details: Vec<&str> = alone.iter().map(|(_, detail)| detail.as_str()).collect();
+        assert_eq!(
+            details,
+            [
+                "no provider has a key that can be used",
+                "cloudflare-ai-gateway: CLOUDFLARE_API_KEY is set, but it also needs CLOUDFLARE_ACCOUNT_ID and \
+                 CLOUDFLARE_GATEWAY_ID",
+                "cloudflare-workers-ai: CLOUDFLARE_API_KEY is set, but it also needs CLOUDFLARE_ACCOUNT_ID",
+            ]
+        );
+        let with_account = check_keys("{}", "{}", &[("CLOUDFLARE_API_KEY", "hush"), account]);
+        let expected =
+            "cloudflare-workers-ai: CLOUDFLARE_API_KEY and CLOUDFLARE_ACCOUNT_ID are set".to_owned();
+        assert_eq!(with_account, [(Ok, expected)]);
     }
 }

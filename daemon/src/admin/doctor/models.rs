@@ -7,7 +7,7 @@ use agentd_protocol::{doctor::Check, model::Model};
 
 use super::{
     diagnose::{Found, show},
-    finding::{Name, counted},
+    finding::{Name, counted, first_aid},
 };
 
 const FILE: Name = Name("models_file", "models.json");
@@ -23,23 +23,41 @@ const CHANGE_DEFAULT: &str = "Change defaultProvider and defaultModel in setting
 /// Whether the file can be used, how much it says, and what of it is of no use.
 pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
     if let Some(error) = registry.load_error() {
-        let repair = "Repair the file or remove it. Until then none of its models can be used.";
-        return vec![FILE.problem(error, repair)];
+        let read = agentd_config::read_json(path);
+        let aid = read.as_ref().err().map_or("Repair the file or remove it.", first_aid);
+        return vec![FILE.problem(error, format!("{aid} Until then none of its models can be used."))];
     }
     let document = match agentd_config::read_json(path) {
         Ok(None) => return vec![FILE.ok(format!("no {}: only built-in models", show(path)))],
         Ok(Some(document)) => document,
         // It was readable a moment ago.
-        Err(error) => return vec![FILE.problem(error.to_string(), "Repair the file or remove it.")],
+        Err(error) => return vec![FILE.problem(error.to_string(), first_aid(&error))],
     };
     let providers = document.value.get("providers").and_then(serde_json::Value::as_object);
     let models = providers.into_iter().flatten().filter_map(|(_, entry)| entry.get("models")?.as_array());
     let models = counted(models.map(Vec::len).sum(), "model");
-    let providers = counted(providers.map_or(0, serde_json::Map::len), "provider");
-    let mut checks = vec![FILE.ok(format!("{}: {models}, {providers}", show(path)))];
+    let count = counted(providers.map_or(0, serde_json::Map::len), "provider");
+    let mut checks = vec![FILE.ok(format!("{}: {models}, {count}", show(path)))];
+    checks.extend(without_models(registry, providers.into_iter().flatten().map(|(id, _)| id.as_str())));
     checks.extend(unknown_apis(registry));
     checks.extend(idle_overrides(registry));
     checks
+}
+
+/// Providers that have no model, neither in the file nor built in.
+fn without_models<'a>(registry: &ModelRegistry, ids: impl Iterator<Item = &'a str>) -> Vec<Check> {
+    let offer = Offer { registry, apis: &[], has_auth: &|_| false };
+    let empty = ids.filter(|id| registry.count_by_api(id).is_empty());
+    let checks = empty.map(|id| {
+        let detail = format!("provider {id}: it has no models, and no built-in provider has this name");
+        let meant = offer.similar_providers(id).into_iter().find(|meant| meant != id);
+        let advice = match meant {
+            Some(meant) => format!("Did you mean \"{meant}\"? Else add \"models\"."),
+            None => "Add \"models\", or take the provider out.".into(),
+        };
+        FILE.warning(detail, advice)
+    });
+    checks.collect()
 }
 
 /// Models of the file whose API nobody here speaks, which may be a slip of the pen: one check for each provider and API.
@@ -214,6 +232,12 @@ mod tests {
         assert_eq!(check("1 model, 1 provider"), Ok);
         std::fs::write(&path, r#"{"providers":{"p":{"apiKey":"hush","models":[{"id":5}]}}}"#).unwrap();
         assert_eq!(check("Invalid models.json schema: "), Problem);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(check("no regular file"), Problem);
+        let checks = file(&path, &found(folder.path()).registry);
+        let advice = checks[0].advice.as_deref().unwrap();
+        assert!(advice.starts_with("Make it a file that your user can read, or remove it. "), "{advice}");
     }
 
     #[test]
@@ -222,11 +246,19 @@ mod tests {
         let path = folder.path().join("models.json");
         let text = r#"{"providers":{
             "p":{"baseUrl":"http://h","api":"openai-completion","models":[{"id":"m"},{"id":"n"},{"id":"o","api":"morse"}]},
-            "openai":{"modelOverrides":{"gpt-6.1-sol":{"name":"x"},"gpt-none":{"name":"x"}}}}}"#;
+            "openai":{"modelOverrides":{"gpt-6.1-sol":{"name":"x"},"gpt-none":{"name":"x"}}},
+            "antropic":{"baseUrl":"http://proxy"},"xai":{"baseUrl":"http://proxy"}}}"#;
         std::fs::write(&path, text).unwrap();
         let checks = file(&path, &found(folder.path()).registry);
         let statuses: Vec<_> = checks.iter().map(|check| check.status).collect();
-        assert_eq!(statuses, [Ok, Warning, Warning, Warning]);
+        assert_eq!(statuses, [Ok, Warning, Warning, Warning, Warning]);
+        let lost = &checks[1];
+        assert_eq!(
+            lost.detail,
+            "provider antropic: it has no models, and no built-in provider has this name"
+        );
+        assert_eq!(lost.advice.as_deref(), Some("Did you mean \"anthropic\"? Else add \"models\"."));
+        let checks = &checks[1..];
         let spoken = "which this version of agentd does not; it speaks: anthropic-messages, openai-completions, openai-responses.";
         assert_eq!(
             checks[1].detail,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     diagnose::{Found, show},
-    finding::{Name, counted},
+    finding::{Name, counted, first_aid},
 };
 use crate::admin::Context;
 
@@ -51,15 +51,18 @@ pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
 }
 
 fn file(path: &Path, note: &str) -> Check {
-    let repair = "Repair the file or remove it. Until then it is not used, and nothing is saved to it.";
+    let until = "Until then it is not used, and nothing is saved to it.";
     match read_json(path) {
         Ok(None) => SETTINGS.ok(format!("no {}: the defaults count", show(path))),
         Ok(Some(document)) => match document.value {
             Value::Object(values) => {
                 SETTINGS.ok(format!("{}: {}{note}", show(path), counted(values.len(), "setting")))
             }
-            _ => SETTINGS.problem(format!("{}: expected an object", show(path)), repair),
+            _ => SETTINGS.problem(
+                format!("{}: expected an object", show(path)),
+                format!("Repair the file or remove it. {until}"),
+            ),
         },
-        Err(error) => SETTINGS.problem(error.to_string(), repair),
+        Err(error) => SETTINGS.problem(error.to_string(), format!("{} {until}", first_aid(&error))),
     }
 }

@@ -112,16 +112,15 @@ impl ModelRegistry {
     }
 
     /// The headers of requests to a model: the catalogue's, over them the user's for the provider, over them the user's
-    /// for the model. One that the user takes away is not there.
+    /// for the model. `None` for one that the user takes away, whoever else would set it.
     #[must_use]
-    pub fn headers_of(&self, model: &Model) -> Vec<(String, ConfigValue)> {
+    pub fn headers_of(&self, model: &Model) -> Vec<(String, Option<ConfigValue>)> {
         let configured = self.provider(&model.provider).map(|provider| provider.headers_of(&model.id));
         let configured = configured.unwrap_or_default();
         let hidden = |name: &str| configured.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         let builtin = model.headers.iter().flatten().filter(|(name, _)| !hidden(name));
-        let builtin = builtin.filter_map(|(name, value)| Some((name.clone(), text(value)?)));
-        let configured =
-            configured.iter().filter_map(|(name, value)| Some(((*name).to_owned(), (*value)?.clone())));
+        let builtin = builtin.filter_map(|(name, value)| Some((name.clone(), Some(text(value)?))));
+        let configured = configured.iter().map(|(name, value)| ((*name).to_owned(), value.cloned()));
         builtin.chain(configured).collect()
     }
 

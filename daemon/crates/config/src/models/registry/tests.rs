@@ -177,7 +177,10 @@ fn overrides_of_nothing_are_named() {
 fn headers(registry: &ModelRegistry, provider: &str, id: &str) -> Vec<String> {
     let model = registry.find(provider, id).unwrap();
     let headers = registry.headers_of(&model);
-    headers.iter().map(|(name, value)| format!("{name}={}", value.expose())).collect()
+    let shown = |value: &Option<ConfigValue>| {
+        value.as_ref().map_or_else(|| "(none)".to_owned(), |value| value.expose().to_owned())
+    };
+    headers.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect()
 }
 
 #[test]
@@ -190,7 +193,7 @@ fn headers_of_catalogue_provider_and_model() {
     assert_eq!(headers(&registry(&file), "nvidia", &id), ["NVCF-POLL-SECONDS=3600", "A=p", "b=m"]);
     let file = json!({"nvidia": {"headers": {"A": "p", "B": "p", "NVCF-POLL-SECONDS": null},
         "modelOverrides": {id.as_str(): {"headers": {"a": null}}}}});
-    assert_eq!(headers(&registry(&file), "nvidia", &id), ["B=p"]);
+    assert_eq!(headers(&registry(&file), "nvidia", &id), ["B=p", "NVCF-POLL-SECONDS=(none)", "a=(none)"]);
     let file = json!({"nvidia": {"headers": {"nvcf-poll-seconds": "5"}}});
     assert_eq!(headers(&registry(&file), "nvidia", &id), ["nvcf-poll-seconds=5"]);
 }
