@@ -32,6 +32,28 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Auth(Auth),
 
+    /// List conversations, the last used first; + is in the daemon's memory, * is at work
+    Sessions(SessionsOptions),
+
+    /// Follow a session in the daemon's memory, and talk to it; leaving stops nothing
+    Attach(AttachOptions),
+
+    /// Delete conversations: their files are gone
+    Rm(RemoveOptions),
+
+    /// Start the daemon in the background, unless it runs already, and wait until it answers
+    #[command(after_help = "Exit codes:\n  0    it runs\n  3    it is missing or did not start")]
+    Up,
+
+    /// End the daemon: it finishes its work first
+    Down(DownOptions),
+
+    /// Whether the daemon runs, and how it is
+    Status(StatusOptions),
+
+    /// What the daemon in the background has said
+    Logs(LogsOptions),
+
     /// Check everything that a session needs: folders, settings, keys, models, shell, model servers
     Doctor(DoctorOptions),
 
@@ -218,6 +240,109 @@ pub(crate) struct AuthStatusOptions {
     /// Print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+const SESSIONS_HELP: &str = "\
+Examples:
+  agentctl sessions               the last 20, of every folder
+  agentctl sessions --here        those of this folder
+  agentctl sessions zebra         those that say zebra anywhere
+  agentctl prompt --session ID    go on with one
+
+Exit code 1: no session fits.";
+
+/// The flags of `agentctl sessions`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = SESSIONS_HELP)]
+pub(crate) struct SessionsOptions {
+    /// Only those with this text in their id, name, folder or messages
+    #[arg(value_name = "TEXT")]
+    pub(crate) search: Option<String>,
+
+    /// Only those of the current folder
+    #[arg(long)]
+    pub(crate) here: bool,
+
+    /// Only those in the memory of the daemon
+    #[arg(long)]
+    pub(crate) live: bool,
+
+    /// At most so many
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) limit: u32,
+
+    /// Where the list before ended
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
+
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The flags of `agentctl attach`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "What is typed is a prompt, or steers the work that is under way. Ctrl-D and Ctrl-C leave the session alone."
+)]
+pub(crate) struct AttachOptions {
+    /// The id of a live session, or its beginning
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    /// Only look
+    #[arg(long)]
+    pub(crate) observe: bool,
+}
+
+/// The flags of `agentctl rm`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit code 1: there is no such session, or it is in use.")]
+pub(crate) struct RemoveOptions {
+    /// The whole ids of sessions (agentctl sessions --json has them)
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
+}
+
+/// The flags of `agentctl down`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "Exit codes:\n  0    it has ended, or did not run\n  1    it has not ended in time\n  \
+                        3    it does not answer"
+)]
+pub(crate) struct DownOptions {
+    /// Stop work instead of letting it finish
+    #[arg(long)]
+    pub(crate) abort: bool,
+
+    /// How long work has to finish before it is stopped
+    #[arg(long, value_name = "SECONDS", conflicts_with = "abort", value_parser = clap::value_parser!(u64).range(..=86_400))]
+    pub(crate) deadline: Option<u64>,
+}
+
+/// The flags of `agentctl status`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "Exit codes:\n  0    it runs\n  1    it does not run\n  3    it does not answer")]
+pub(crate) struct StatusOptions {
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The flags of `agentctl logs`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "The log is logs/agentd.log in the agent directory. AGENTD_LOG at `agentctl up` sets what goes into it.\n\
+                        Exit code 1: there is none."
+)]
+pub(crate) struct LogsOptions {
+    /// Go on with what is added, until Ctrl-C
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+
+    /// So many lines of what is there already
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100)]
+    pub(crate) lines: usize,
 }
 
 /// The flags of `agentctl doctor`.

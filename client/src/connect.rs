@@ -1,4 +1,7 @@
-//! Finds and starts a private `agentd --stdio`, and ends it.
+//! Finds and starts a private `agentd --stdio`, and ends it; and the ways to the daemon that everyone shares.
+
+pub(crate) mod background;
+pub(crate) mod socket;
 
 use std::{
     env, io,

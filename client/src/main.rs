@@ -31,6 +31,13 @@ fn main() -> ExitCode {
         cli::Command::Login(options) => commands::auth::login(options),
         cli::Command::Logout(options) => commands::auth::logout(&options),
         cli::Command::Auth(cli::Auth::Status(options)) => commands::auth::status(&options),
+        cli::Command::Sessions(options) => commands::sessions::list(&options),
+        cli::Command::Attach(options) => commands::attach::run(&options),
+        cli::Command::Rm(options) => commands::sessions::remove(&options),
+        cli::Command::Up => commands::daemon::up(),
+        cli::Command::Down(options) => commands::daemon::down(&options),
+        cli::Command::Status(options) => commands::daemon::status(&options),
+        cli::Command::Logs(options) => commands::daemon::logs(&options),
         cli::Command::Doctor(options) => commands::doctor::run(&options),
         cli::Command::Setup(cli::Setup::Local(options)) => commands::setup::local(&options),
     }

@@ -11,6 +11,10 @@ use std::{
 use agentd_protocol::{
     command::{Accepted, Models, NoParams, PromptParams, SetModelParams},
     credentials::{self, AuthStatus, AuthStatusParams, LoginParams, LogoutParams},
+    daemon::{
+        self, AttachSessionParams, AttachedSession, HelloParams, ListSessionsParams, SessionList,
+        SessionParams, ShutdownParams,
+    },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     event::Event,
     lines::{Line, LineSplitter, write_line},
@@ -68,15 +72,21 @@ macro_rules! calls {
 
 calls! {
     Abort = "abort": NoParams => (),
+    AttachSession = "attach_session": AttachSessionParams => AttachedSession,
+    DeleteSession = "delete_session": SessionParams => (),
     Diagnose = "diagnose": NoParams => Diagnosis,
     GetAuthStatus = "get_auth_status": AuthStatusParams => AuthStatus,
+    GetDaemonStatus = "daemon_status": NoParams => daemon::DaemonStatus,
     GetAvailableModels = "get_available_models": NoParams => Models,
+    Hello = "hello": HelloParams => daemon::Hello,
+    ListSessions = "list_sessions": ListSessionsParams => SessionList,
     ListModels = "list_models": ListModelsParams => ModelList,
     GetState = "get_state": NoParams => SessionState,
     Login = "login": LoginParams => credentials::Login,
     Logout = "logout": LogoutParams => credentials::Logout,
     Prompt = "prompt": PromptParams => Accepted,
     SetModel = "set_model": SetModelParams => Model,
+    Shutdown = "shutdown": ShutdownParams => (),
     SetupLocal = "setup_local": SetupLocalParams => LocalSetup,
 }
 

@@ -6,6 +6,10 @@ use serde_json::Value;
 use crate::{
     Json,
     credentials::{AuthStatus, AuthStatusParams, Login, LoginParams, Logout, LogoutParams},
+    daemon::{
+        AttachSessionParams, AttachedSession, CloseSessionParams, DaemonStatus, Hello, HelloParams,
+        ListSessionsParams, OpenSessionParams, OpenedSession, SessionList, SessionParams, ShutdownParams,
+    },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     entry::SessionEntry,
     message::{ImageContent, Message, null_as_default},
@@ -66,6 +70,80 @@ macro_rules! commands {
     };
 }
 
+/// Who does a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The session that it names, or the connection's current one.
+    Session,
+    /// Nobody in particular: it is about the user's set-up.
+    SetUp,
+    /// The connection and the daemon behind it.
+    Daemon,
+}
+
+impl Command {
+    /// Who does the command.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        match self {
+            Self::ListModels(_)
+            | Self::Login(_)
+            | Self::Logout(_)
+            | Self::GetAuthStatus(_)
+            | Self::Diagnose(_)
+            | Self::SetupLocal(_) => Scope::SetUp,
+            Self::NewSession(_)
+            | Self::Hello(_)
+            | Self::OpenSession(_)
+            | Self::AttachSession(_)
+            | Self::DetachSession(_)
+            | Self::CloseSession(_)
+            | Self::ListSessions(_)
+            | Self::DeleteSession(_)
+            | Self::DaemonStatus(_)
+            | Self::Shutdown(_) => Scope::Daemon,
+            _ => Scope::Session,
+        }
+    }
+
+    /// Whether it begins work: what a daemon that ends refuses.
+    #[must_use]
+    pub fn begins_work(&self) -> bool {
+        matches!(
+            self,
+            Self::Prompt(_)
+                | Self::Steer(_)
+                | Self::FollowUp(_)
+                | Self::Bash(_)
+                | Self::NewSession(_)
+                | Self::OpenSession(_)
+        )
+    }
+
+    /// Whether it only looks: what a client with the role `observe` may ask.
+    #[must_use]
+    pub fn only_looks(&self) -> bool {
+        matches!(
+            self,
+            Self::GetState(_)
+                | Self::GetMessages(_)
+                | Self::GetEntries(_)
+                | Self::GetLastAssistantText(_)
+                | Self::GetSessionStats(_)
+                | Self::GetAvailableModels(_)
+                | Self::GetAvailableThinkingLevels(_)
+                | Self::ListModels(_)
+                | Self::GetAuthStatus(_)
+                | Self::Diagnose(_)
+                | Self::Hello(_)
+                | Self::AttachSession(_)
+                | Self::DetachSession(_)
+                | Self::ListSessions(_)
+                | Self::DaemonStatus(_)
+        )
+    }
+}
+
 /// The fields of a command that has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -78,8 +156,9 @@ commands! {
     Steer = "steer": QueueParams => Accepted,
     /// Queues a message for when the active run would end.
     FollowUp = "follow_up": QueueParams => Accepted,
-    /// Stops the active run; answered when the session is idle. Queued messages stay queued.
-    Abort = "abort": NoParams => NoData,
+    /// Stops the active run, or what `scope` says; answered when that has ended. Queued messages stay queued. With a
+    /// `scope` the answer has `data`.
+    Abort = "abort": AbortParams => AbortReceipt,
     /// Takes all queued messages back.
     ClearQueue = "clear_queue": NoParams => ClearedQueue,
     /// Leaves the session for a new, empty one.
@@ -132,6 +211,86 @@ commands! {
     Diagnose = "diagnose": NoParams => Diagnosis,
     /// Writes the model servers of this machine into `models.json`.
     SetupLocal = "setup_local": SetupLocalParams => LocalSetup,
+    /// Introduces a client: what it can do, wants and may do.
+    Hello = "hello": HelloParams => Hello,
+    /// Opens a session, new or old, and makes it the connection's current one. One that is in memory is joined.
+    OpenSession = "open_session": OpenSessionParams => OpenedSession,
+    /// Follows a session from here on, and makes it the connection's current one.
+    AttachSession = "attach_session": AttachSessionParams => AttachedSession,
+    /// Follows a session no longer; it goes on.
+    DetachSession = "detach_session": SessionParams => NoData,
+    /// Ends a session's work and takes it out of memory; its file stays.
+    CloseSession = "close_session": CloseSessionParams => NoData,
+    /// The sessions that there are, newest first.
+    ListSessions = "list_sessions": ListSessionsParams => SessionList,
+    /// Deletes a session's file. Refused while the session is in memory.
+    DeleteSession = "delete_session": SessionParams => NoData,
+    /// How the daemon is.
+    DaemonStatus = "daemon_status": NoParams => DaemonStatus,
+    /// Ends the daemon. Only over its socket.
+    Shutdown = "shutdown": ShutdownParams => NoData,
+}
+
+/// The fields of `abort`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AbortParams {
+    /// What to stop. Without it the run is stopped, as with `turn`, and the answer has no `data`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<AbortScope>,
+}
+
+/// How much an `abort` stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum AbortScope {
+    /// The run: its answer and its tool calls.
+    Turn,
+    /// The tool calls of the current answer; the run goes on with the next turn. Each call that did not succeed has the
+    /// result `Operation aborted`.
+    Tools,
+    /// The run, the user's `bash` commands, and what finished commands left running in the background.
+    All,
+}
+
+/// The answer to `abort` with a `scope`: what it did.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AbortReceipt {
+    /// What was at work and was stopped by this.
+    pub ended: Vec<Work>,
+    /// What is still at work.
+    pub survives: Vec<Work>,
+}
+
+/// Something that works for a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Work {
+    /// What it is.
+    pub kind: WorkKind,
+    /// The id of a tool call, or of the `bash` command if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Value>,
+    /// The tool, or the command line of a `bash` command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// What works for a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum WorkKind {
+    /// The run.
+    Turn,
+    /// A tool call.
+    Tool,
+    /// A `bash` command of the user.
+    Bash,
+    /// What a finished command left running.
+    Background,
 }
 
 /// The fields of `prompt`.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Json,
+    daemon::{Lagged, SessionClosed},
     entry::SessionEntry,
     message::{AssistantMessage, Message, StopReason, ToolCall, Usage},
     model::ThinkingLevel,
@@ -113,6 +114,10 @@ events! {
     ThinkingLevelChanged = "thinking_level_changed",
     /// A `bash` command printed something.
     BashExecutionUpdate = "bash_execution_update",
+    /// A session that this client followed left memory; only after `hello` with `sessions`.
+    SessionClosed = "session_closed",
+    /// This client was too slow, and events were not sent to it; only after `hello` with `sessions`.
+    Lagged = "lagged",
 }
 
 /// A run began.

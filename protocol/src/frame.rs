@@ -12,6 +12,8 @@ pub struct Head {
     pub id: Option<Value>,
     /// The `type` as JavaScript would print it (`3` for a number); `None` when there is none.
     pub kind: Option<String>,
+    /// The session that the command is for, where it says so.
+    pub session_id: Option<String>,
 }
 
 impl Head {
@@ -29,13 +31,15 @@ impl Head {
             id: Option<Value>,
             #[serde(default, rename = "type")]
             kind: Option<Value>,
+            #[serde(default, rename = "sessionId")]
+            session_id: Option<Value>,
         }
         fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
             Value::deserialize(deserializer).map(Some)
         }
         if !line.trim_start().starts_with('{') {
             return match serde_json::from_str::<serde::de::IgnoredAny>(line) {
-                Ok(_) => Ok(Self { id: None, kind: None }),
+                Ok(_) => Ok(Self { id: None, kind: None, session_id: None }),
                 Err(error) => Err(parse_failure(&error)),
             };
         }
@@ -44,7 +48,9 @@ impl Head {
             Value::String(name) => name,
             other => other.to_string(),
         });
-        Ok(Self { id: fields.id, kind })
+        // Anything but a text names no session: the reference knows no such field.
+        let session_id = fields.session_id.and_then(|id| id.as_str().map(str::to_owned));
+        Ok(Self { id: fields.id, kind, session_id })
     }
 }
 
@@ -183,10 +189,10 @@ mod tests {
 
     #[test]
     fn heads_of_odd_lines() {
-        assert_eq!(Head::parse("[1]").unwrap(), Head { id: None, kind: None });
-        assert_eq!(Head::parse("null").unwrap(), Head { id: None, kind: None });
+        assert_eq!(Head::parse("[1]").unwrap(), Head { id: None, kind: None, session_id: None });
+        assert_eq!(Head::parse("null").unwrap(), Head { id: None, kind: None, session_id: None });
         let head = Head::parse(r#"{"id":null,"type":7}"#).unwrap();
-        assert_eq!(head, Head { id: Some(Value::Null), kind: Some("7".into()) });
+        assert_eq!(head, Head { id: Some(Value::Null), kind: Some("7".into()), session_id: None });
         for line in ["", " ", "{", "{\"a\":}", "nope"] {
             let failure = Head::parse(line).unwrap_err();
             assert_eq!(failure.code, ErrorCode::Parse, "{line:?}");

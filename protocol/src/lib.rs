@@ -10,6 +10,7 @@
 
 pub mod command;
 pub mod credentials;
+pub mod daemon;
 pub mod doctor;
 pub mod entry;
 pub mod error;
@@ -28,6 +29,7 @@ pub mod secret;
 pub mod session;
 pub mod settings;
 mod shown_url;
+pub mod socket_path;
 mod surrogates;
 pub mod tool;
 pub mod usage;

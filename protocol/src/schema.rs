@@ -34,6 +34,9 @@ pub(crate) fn data_schema<T: JsonSchema + 'static>(generator: &mut SchemaGenerat
     (TypeId::of::<T>() != TypeId::of::<NoData>()).then(|| generator.subschema_for::<T>())
 }
 
+/// Commands that answer with `data` only when they are asked to.
+const OPTIONAL_DATA: [&str; 1] = ["abort"];
+
 fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12().into_generator()
 }
@@ -93,7 +96,9 @@ fn responses() -> Value {
         let mut required = vec!["type", "command", "success"];
         if let Some(data) = data {
             properties["data"] = data.to_value();
-            required.push("data");
+            if !OPTIONAL_DATA.contains(&name) {
+                required.push("data");
+            }
         }
         variants
             .push(json!({"title": name, "type": "object", "properties": properties, "required": required}));

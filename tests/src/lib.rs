@@ -15,6 +15,7 @@ pub mod home;
 pub mod mock_server;
 pub mod normalize;
 pub mod processes;
+pub mod socket;
 pub mod sse;
 pub mod terminal;
 pub mod transcript;
@@ -27,6 +28,7 @@ pub use daemon::Daemon;
 pub use gate::Gate;
 pub use home::Home;
 pub use mock_server::{MockServer, Reply};
+pub use socket::{Service, SocketClient};
 pub use terminal::Terminal;
 
 /// How long anything may take before a test fails: long enough for a machine that does much else meanwhile.

@@ -129,7 +129,8 @@ async fn end<T>(daemon: Daemon, asked: Result<T, Interrupted>) -> Result<T, Faul
     Err(fault)
 }
 
-fn fault(error: &CallError) -> Fault {
+/// A call without an answer, as the end of the program.
+pub(crate) fn fault(error: &CallError) -> Fault {
     match error {
         CallError::Refused { error, hint } => {
             let hint = hint.as_deref().map(|hint| format!("\n{hint}")).unwrap_or_default();

@@ -9,19 +9,6 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::Context;
 
-/// Whether a command is one of these.
-pub(crate) fn handles(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::ListModels(_)
-            | Command::Login(_)
-            | Command::Logout(_)
-            | Command::GetAuthStatus(_)
-            | Command::Diagnose(_)
-            | Command::SetupLocal(_)
-    )
-}
-
 /// Does a command, and gives the `data` of its answer.
 ///
 /// # Errors

@@ -9,4 +9,4 @@ mod models;
 mod setup;
 
 pub use context::Context;
-pub(crate) use dispatch::{answer, handles};
+pub(crate) use dispatch::answer;

@@ -1,19 +1,28 @@
-//! One client: lines in, lines out, and the session that it works with.
+//! One client: lines in, lines out, and the sessions that it works with.
 //!
-//! The reading half takes commands one after the other and hands them to the session; the writing half copies what the
-//! session's feed holds for this client. Neither ever waits for a run.
+//! The reading half takes commands one after the other and hands them on; the writing half copies what the sessions' feeds
+//! hold for this client. Neither ever waits for a run.
 
+mod attachment;
+mod client;
+mod following;
+mod managing;
+mod opening;
 mod reader;
 mod writer;
 
 use std::sync::Arc;
 
 use agentd_protocol::lines::Line;
-use agentd_session::{SessionHandle, SessionOptions};
+use agentd_session::SessionOptions;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{cli::OnEof, hub::Registry, transport::stdio::Output};
+use crate::{
+    cli::OnEof,
+    hub::{Live, Registry, ShutdownSwitch},
+    transport::Output,
+};
 
 /// How many answers of the connection itself wait before reading pauses.
 const OUTBOX: usize = 16;
@@ -22,12 +31,28 @@ const OUTBOX: usize = 16;
 pub struct Connection {
     /// The live sessions.
     pub registry: Arc<Registry>,
-    /// The session that commands go to.
-    pub session: SessionHandle,
-    /// What sessions that replace it are opened with.
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What sessions are opened with where a command does not say: environment, folder, compatibility.
     pub options: SessionOptions,
-    /// What the end of the input means.
-    pub on_eof: OnEof,
+    /// Where the wish to end the daemon goes.
+    pub shutdown: ShutdownSwitch,
+}
+
+/// Where a connection comes from.
+pub enum Origin {
+    /// The host that started this process for itself: the session is there from the start, and nothing outlives the host.
+    Host {
+        /// The session.
+        session: Live,
+        /// What the end of the input means for unfinished work.
+        on_eof: OnEof,
+    },
+    /// A client of the socket, which comes and goes.
+    Socket {
+        /// The socket.
+        path: std::path::PathBuf,
+    },
 }
 
 /// Serves a client until its input ends, or `ending` fires, and everything that it is owed is written.
@@ -40,11 +65,14 @@ pub async fn serve(
     output: Output,
     ending: CancellationToken,
 ) -> std::io::Result<()> {
+    let _count = connection.registry.enter();
     let (outbox, out) = mpsc::channel(OUTBOX);
-    let feed = connection.session.feed().attach();
-    let first = feed.id();
-    let mut writing = tokio::spawn(writer::write(feed, out, output));
-    let reading = reader::Reader::new(connection, first, outbox).run(lines, ending);
+    let mut writing = tokio::spawn(writer::write(out, output));
+    let reading = async {
+        let mut reader = reader::Reader::new(connection, outbox);
+        reader.begin().await;
+        reader.run(lines, ending).await;
+    };
     tokio::pin!(reading);
     tokio::select! {
         // The writer ends by itself only when the client is gone: then nobody is left to read for.

@@ -1,37 +1,60 @@
 //! The reading half of a connection: takes lines, finds the command, hands it on.
 
+use std::sync::Arc;
+
 use agentd_protocol::{
-    command::{Cancelled, Command, NewSessionParams},
+    command::{Command, Scope},
     error::{ErrorCode, Failure},
     frame::{Head, Response, unknown_command},
     lines::Line,
 };
-use agentd_session::{ReaderId, Reply, Target};
+use agentd_session::Reply;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{Connection, writer::Out};
-use crate::{admin, cli::OnEof};
+use super::{
+    Connection, Origin,
+    attachment::Attachments,
+    client::Client,
+    following::{Following, Pending},
+    writer::Out,
+};
+use crate::{
+    admin,
+    cli::OnEof,
+    hub::{Live, Registry},
+};
 
 pub(super) struct Reader {
-    connection: Connection,
-    /// Our name in the feed of the current session.
-    listener: ReaderId,
+    pub(super) connection: Connection,
+    pub(super) registry: Arc<Registry>,
+    pub(super) client: Client,
+    pub(super) sessions: Attachments,
     outbox: mpsc::Sender<Out>,
-    /// Commands about the set-up that are being done.
-    administering: JoinSet<()>,
+    /// Commands that take their time and are done beside all others.
+    beside: JoinSet<()>,
 }
 
 impl Reader {
-    pub(super) fn new(connection: Connection, listener: ReaderId, outbox: mpsc::Sender<Out>) -> Self {
-        Self { connection, listener, outbox, administering: JoinSet::new() }
+    pub(super) fn new(connection: Connection, outbox: mpsc::Sender<Out>) -> Self {
+        let registry = Arc::clone(&connection.registry);
+        let (client, sessions) = (Client::default(), Attachments::default());
+        Self { connection, registry, client, sessions, outbox, beside: JoinSet::new() }
     }
 
-    /// Takes lines until the input ends; then ends the session as `--on-eof` says. When `ending` fires, someone else
-    /// ends the sessions, and no more is read.
+    /// Follows the session that is there from the start, if one is.
+    pub(super) async fn begin(&mut self) {
+        if let Origin::Host { session, .. } = &self.connection.origin {
+            let (live, feed) = (session.clone(), session.handle.feed().attach());
+            self.follow(live, feed).await;
+        }
+    }
+
+    /// Takes lines until the input ends; then leaves the sessions, or ends them, as the connection's origin has it. When
+    /// `ending` fires, someone else ends the sessions, and no more is read.
     pub(super) async fn run(mut self, mut lines: mpsc::Receiver<Line>, ending: CancellationToken) {
         loop {
             let line = tokio::select! {
@@ -44,12 +67,18 @@ impl Reader {
             }
         }
         // Whoever asked before the end of the input is answered.
-        while self.administering.join_next().await.is_some() {}
-        match self.connection.on_eof {
-            OnEof::Abort => self.tell(Out::Mute).await,
-            OnEof::Drain => self.connection.session.idle().await,
+        while self.beside.join_next().await.is_some() {}
+        match self.connection.origin {
+            Origin::Socket { .. } => self.sessions.leave_all(),
+            Origin::Host { on_eof, .. } => {
+                match on_eof {
+                    OnEof::Abort => self.sessions.leave_all(),
+                    OnEof::Drain => self.registry.idle().await,
+                }
+                // What the host does not want any more nobody else can.
+                self.registry.close_sessions().await;
+            }
         }
-        self.connection.registry.close(&self.connection.session).await;
     }
 
     async fn line(&mut self, line: Line) {
@@ -82,70 +111,133 @@ impl Reader {
         if kind == Some("extension_ui_response") {
             return;
         }
-        match kind.and_then(|name| Command::parse(name, line)) {
-            None => self.fail(head.id, kind, unknown_command(kind)).await,
-            Some(Err(field)) => self.fail(head.id, kind, field.into()).await,
-            Some(Ok(Command::NewSession(params))) => self.new_session(params, head.id).await,
-            Some(Ok(command)) if admin::handles(&command) => self.administer(command, head.id),
-            Some(Ok(command)) => {
-                let reply = Reply { reader: self.listener, id: head.id.clone(), command: command.name() };
-                if !self.connection.session.send(command, reply).await {
-                    let failure = Failure::new(ErrorCode::NoSession, "The session has ended.");
-                    self.fail(head.id, kind, failure).await;
-                }
-            }
+        let command = match kind.and_then(|name| Command::parse(name, line)) {
+            None => return self.fail(head.id, kind, unknown_command(kind)).await,
+            Some(Err(field)) => return self.fail(head.id, kind, field.into()).await,
+            Some(Ok(command)) => command,
+        };
+        if let Err(failure) = self.client.may(&command) {
+            return self.fail(head.id, kind, failure).await;
         }
+        if command.begins_work() && self.connection.shutdown.is_wished() {
+            let failure =
+                Failure::new(ErrorCode::ShuttingDown, "The daemon is ending and takes no new work.");
+            return self.fail(head.id, kind, failure.hint("`agentctl up` starts it again.")).await;
+        }
+        match command.scope() {
+            Scope::SetUp => self.administer(command, head.id),
+            Scope::Daemon => self.manage(command, head.id).await,
+            Scope::Session => self.for_session(command, head).await,
+        }
+    }
+
+    /// Hands a command to the session that it names, or to the current one.
+    async fn for_session(&mut self, command: Command, head: Head) {
+        let live = match self.session_of(head.session_id.as_deref()) {
+            Ok(live) => live,
+            Err(failure) => return self.fail(head.id, Some(command.name()), failure).await,
+        };
+        let (id, name) = (head.id.clone(), command.name());
+        let (reader, pending) = match self.sessions.get(live.handle.id()) {
+            Some(followed) => (followed.reader, followed.pending.clone()),
+            // Only for the answer.
+            None => {
+                let feed = live.handle.feed().attach();
+                let (reader, pending, leaving) = (feed.id(), Pending::default(), CancellationToken::new());
+                pending.add();
+                leaving.cancel();
+                let session = live.handle.id().into();
+                let following = Following { session, feed, pending: pending.clone(), leaving, count: None };
+                self.tell(Out::Follow(Box::new(following))).await;
+                if !live.handle.send(command, Reply { reader, id: head.id, command: name }).await {
+                    pending.take_back();
+                    self.fail(id, Some(name), ended()).await;
+                }
+                return;
+            }
+        };
+        pending.add();
+        if !live.handle.send(command, Reply { reader, id: head.id, command: name }).await {
+            pending.take_back();
+            self.fail(id, Some(name), ended()).await;
+        }
+    }
+
+    /// The session of that id; without one, the current.
+    fn session_of(&self, id: Option<&str>) -> Result<Live, Failure> {
+        match (id, &self.sessions.current) {
+            (Some(id), Some(current)) if current.handle.id() == id => Ok(current.clone()),
+            (Some(id), _) => self.live(id),
+            (None, Some(current)) => Ok(current.clone()),
+            (None, None) => Err(Failure::new(ErrorCode::NoSession, "No session is open on this connection.")
+                .hint("Use open_session or attach_session first, or name one with sessionId.")),
+        }
+    }
+
+    /// A live session.
+    pub(super) fn live(&self, id: &str) -> Result<Live, Failure> {
+        self.registry.get(id).ok_or_else(|| {
+            Failure::new(ErrorCode::SessionNotFound, format!("No session \"{id}\" is in memory."))
+                .hint("open_session opens one; list_sessions lists all that there are.")
+        })
+    }
+
+    /// Follows a session from where its feed stands, and makes it the current one.
+    pub(super) async fn follow(&mut self, live: Live, feed: agentd_session::FeedReader) {
+        let session: Arc<str> = live.handle.id().into();
+        let (pending, leaving) = (Pending::default(), CancellationToken::new());
+        let attachment = super::attachment::Attachment {
+            reader: feed.id(),
+            pending: pending.clone(),
+            leaving: leaving.clone(),
+        };
+        let count = Some(live.client());
+        self.sessions.leave(&session);
+        self.sessions.insert(Arc::clone(&session), attachment);
+        self.sessions.current = Some(live);
+        self.tell(Out::Follow(Box::new(Following { session, feed, pending, leaving, count }))).await;
     }
 
     /// Does a command about the set-up, beside everything else: it may take its time.
     fn administer(&mut self, command: Command, id: Option<Value>) {
-        while self.administering.try_join_next().is_some() {}
-        let context = admin::Context::of(&self.connection.options, self.connection.registry.key_commands());
+        let context = admin::Context::of(&self.connection.options, self.registry.key_commands());
+        let name = command.name();
+        self.beside(id, name, async move { admin::answer(context, command).await.map(Some) });
+    }
+
+    /// Answers when `work` is done, and goes on reading meanwhile.
+    pub(super) fn beside<T: Serialize + Send + Sync + 'static>(
+        &mut self,
+        id: Option<Value>,
+        name: &'static str,
+        work: impl Future<Output = Result<Option<T>, Failure>> + Send + 'static,
+    ) {
+        while self.beside.try_join_next().is_some() {}
         let outbox = self.outbox.clone();
-        self.administering.spawn(async move {
-            let name = command.name();
-            let response = match admin::answer(context, command).await {
-                Ok(data) => Response::done(id, name, Some(data)),
-                Err(failure) => Response::failed(id, Some(name), failure),
-            };
-            send(&outbox, &response).await;
+        self.beside.spawn(async move {
+            match work.await {
+                Ok(data) => send(&outbox, &Response::done(id, name, data)).await,
+                Err(failure) => send(&outbox, &Response::<()>::failed(id, Some(name), failure)).await,
+            }
         });
     }
 
-    /// Leaves the session for a new one. The old one says its last words first.
-    async fn new_session(&mut self, params: NewSessionParams, id: Option<Value>) {
-        let mut options = self.connection.options.clone();
-        options.target = match (&options.target, params.parent_session) {
-            (Target::Ephemeral(_), _) => Target::Ephemeral(None),
-            (_, Some(parent)) => Target::Child(parent),
-            (_, None) => Target::New,
-        };
-        // Names and ids of the command line were meant for the session that it opened.
-        options.name = None;
-        let opened = match self.connection.registry.open(options).await {
-            Ok(opened) => opened,
-            Err(error) => return self.fail(id, Some("new_session"), error.into()).await,
-        };
-        self.connection.registry.close(&self.connection.session).await;
-        let feed = opened.handle.feed().attach();
-        self.listener = feed.id();
-        self.connection.session = opened.handle;
-        self.tell(Out::Follow(feed)).await;
-        self.answer(&Response::done(id, "new_session", Some(Cancelled { cancelled: false }))).await;
-    }
-
-    async fn fail(&self, id: Option<Value>, command: Option<&str>, failure: Failure) {
+    pub(super) async fn fail(&self, id: Option<Value>, command: Option<&str>, failure: Failure) {
         self.answer(&Response::<()>::failed(id, command, failure)).await;
     }
 
-    async fn answer<T: Serialize>(&self, response: &Response<T>) {
+    pub(super) async fn answer<T: Serialize>(&self, response: &Response<T>) {
         send(&self.outbox, response).await;
     }
 
-    async fn tell(&self, out: Out) {
+    pub(super) async fn tell(&self, out: Out) {
         // A writer that is gone means a client that is gone: nobody misses the answer.
         let _ = self.outbox.send(out).await;
     }
+}
+
+fn ended() -> Failure {
+    Failure::new(ErrorCode::NoSession, "The session has ended.")
 }
 
 async fn send<T: Serialize>(outbox: &mpsc::Sender<Out>, response: &Response<T>) {

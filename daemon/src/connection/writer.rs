@@ -1,55 +1,187 @@
 //! The writing half of a connection.
 
-use agentd_session::FeedReader;
+use std::sync::Arc;
+
+use agentd_protocol::{
+    daemon::{Lagged, SessionClosed},
+    error::{ErrorCode, Failure},
+    event::Event,
+    frame::Response,
+    lines::write_line,
+};
+use agentd_session::Item;
 use bytes::Bytes;
+use futures::{StreamExt, stream::SelectAll};
+use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::transport::stdio::Output;
+use super::following::{Batch, Following};
+use crate::transport::Output;
 
 /// What the reading half tells the writing half.
 pub(super) enum Out {
     /// An answer of the connection itself, without LF.
     Line(Bytes),
-    /// From here on, follow this session; first write what the one before still has to say.
-    Follow(FeedReader),
-    /// Write answers only: the client has ended its input, and with it its interest in events.
-    Mute,
+    /// From here on, follow this session too.
+    Follow(Box<Following>),
+    /// Write what is left of this session, which has ended, before anything else.
+    AwaitEnd(Arc<str>),
+    /// From here on, events carry `sessionId` and `seq`.
+    NameSessions,
 }
 
-/// Writes until the reading half has ended and the feed is closed.
+/// Writes until the reading half has ended and every session that is followed has.
 ///
 /// # Errors
-/// When the client's end is gone.
-pub(super) async fn write(
-    mut feed: FeedReader,
-    mut out: mpsc::Receiver<Out>,
-    mut output: Output,
-) -> std::io::Result<()> {
-    let (mut reading, mut following) = (true, true);
-    let mut batch = Vec::new();
-    while reading || following {
+/// When the client's end is gone, and when a plain client did not keep up, which could not understand being told.
+pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> std::io::Result<()> {
+    let mut feeds = SelectAll::new();
+    let mut reading = true;
+    let mut lines = Lines::default();
+    while reading || !feeds.is_empty() {
         tokio::select! {
             told = out.recv(), if reading => match told {
-                Some(Out::Line(line)) => agentd_protocol::lines::write_line(&line, &mut batch),
-                Some(Out::Mute) => feed.mute(),
-                Some(Out::Follow(next)) => {
-                    // The old session is closed by now: what it left is all there is.
-                    while feed.take(&mut batch) {
-                        if !output.write(std::mem::take(&mut batch)).await {
+                Some(Out::Line(line)) => write_line(&line, &mut lines.batch),
+                Some(Out::NameSessions) => lines.names_sessions = true,
+                Some(Out::Follow(following)) => feeds.push(Box::pin(following.batches())),
+                Some(Out::AwaitEnd(session)) => {
+                    while let Some(batch) = feeds.next().await {
+                        let is_end = matches!(&batch, Batch::End { session: ended, .. } if *ended == session);
+                        lines.add(batch);
+                        if !lines.flush(&output).await {
                             return output.finish().await;
                         }
+                        if is_end {
+                            break;
+                        }
                     }
-                    (feed, following) = (next, true);
                 }
                 None => reading = false,
             },
-            more = feed.next(&mut batch), if following => following = more,
+            // It gives nothing when the last one is over: then the loop looks again whether anything is left.
+            batch = feeds.next(), if !feeds.is_empty() => if let Some(batch) = batch {
+                lines.add(batch);
+            },
             // Noticed when it happens, not with the next line: there may be none.
             () = output.broken() => break,
         }
-        if !batch.is_empty() && !output.write(std::mem::take(&mut batch)).await {
+        if !lines.flush(&output).await || lines.is_over {
             break;
         }
     }
     output.finish().await
+}
+
+/// Lines that are about to be written.
+#[derive(Default)]
+struct Lines {
+    batch: Vec<u8>,
+    names_sessions: bool,
+    /// A plain client that lagged is told and left.
+    is_over: bool,
+}
+
+impl Lines {
+    fn add(&mut self, batch: Batch) {
+        let (session, items) = match batch {
+            Batch::Items(session, items) => (session, items),
+            Batch::End { session, has_ended } => {
+                if has_ended && self.names_sessions {
+                    self.put(&Event::from(SessionClosed { session_id: session.to_string() }));
+                }
+                return;
+            }
+        };
+        let bytes: usize = items.iter().map(length).sum();
+        self.batch.reserve(bytes);
+        for item in items {
+            match item {
+                Item::Event { seq, line } if self.names_sessions => {
+                    let from = self.batch.len();
+                    write_line(&line, &mut self.batch);
+                    name_session(&mut self.batch, from, &session, seq);
+                }
+                Item::Event { line, .. } | Item::Reply { line, .. } => write_line(&line, &mut self.batch),
+                Item::Lagged { from_seq } => self.lagged(&session, from_seq),
+            }
+        }
+    }
+
+    fn lagged(&mut self, session: &str, from_seq: u64) {
+        if self.names_sessions {
+            self.put(&Event::from(Lagged { session_id: session.to_owned(), from_seq }));
+        } else {
+            let text = "This client did not keep up with the session, which others follow too.";
+            let failure = Failure::new(ErrorCode::Aborted, text).hint(
+                "Connect again. After `hello` with the capability `sessions` a slow client is told and stays connected.",
+            );
+            self.put(&Response::<()>::failed(None, None, failure));
+            self.is_over = true;
+        }
+    }
+
+    fn put<T: Serialize>(&mut self, record: &T) {
+        match serde_json::to_vec(record) {
+            Ok(line) => write_line(&line, &mut self.batch),
+            Err(error) => tracing::error!(%error, "cannot write a record"),
+        }
+    }
+
+    /// Hands the lines over; false when writing has failed.
+    async fn flush(&mut self, output: &Output) -> bool {
+        self.batch.is_empty() || output.write(std::mem::take(&mut self.batch)).await
+    }
+}
+
+/// What an item adds to the batch, about.
+fn length(item: &Item) -> usize {
+    /// Room for the line break, and for the session's name.
+    const MORE: usize = 80;
+    match item {
+        Item::Event { line, .. } | Item::Reply { line, .. } => line.len() + MORE,
+        Item::Lagged { .. } => MORE,
+    }
+}
+
+/// Puts the session's id and the event's number before the closing brace of the line that begins at `from` and ends the
+/// batch. Ids have no characters that JSON would escape.
+fn name_session(batch: &mut Vec<u8>, from: usize, session: &str, seq: u64) {
+    if batch[from..].ends_with(b"}\n") {
+        batch.truncate(batch.len() - 2);
+        batch.extend_from_slice(format!(",\"sessionId\":\"{session}\",\"seq\":{seq}}}\n").as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(seq: u64, line: &'static str) -> Item {
+        Item::Event { seq, line: Bytes::from_static(line.as_bytes()) }
+    }
+
+    #[test]
+    fn events_name_their_session_when_asked_to() {
+        let mut lines = Lines { names_sessions: true, ..Lines::default() };
+        lines.add(Batch::Items("s".into(), vec![event(7, "{\"type\":\"x\"}")]));
+        assert_eq!(
+            String::from_utf8(lines.batch).unwrap(),
+            "{\"type\":\"x\",\"sessionId\":\"s\",\"seq\":7}\n"
+        );
+        let mut plain = Lines::default();
+        plain.add(Batch::Items("s".into(), vec![event(7, "{\"type\":\"x\"}")]));
+        assert_eq!(String::from_utf8(plain.batch).unwrap(), "{\"type\":\"x\"}\n");
+    }
+
+    #[test]
+    fn a_lag_is_told_or_ends_a_plain_client() {
+        let mut lines = Lines { names_sessions: true, ..Lines::default() };
+        lines.add(Batch::Items("s".into(), vec![Item::Lagged { from_seq: 3 }]));
+        let text = String::from_utf8(lines.batch).unwrap();
+        assert_eq!(text, "{\"type\":\"lagged\",\"sessionId\":\"s\",\"fromSeq\":3}\n");
+        assert!(!lines.is_over);
+        let mut plain = Lines::default();
+        plain.add(Batch::Items("s".into(), vec![Item::Lagged { from_seq: 3 }]));
+        assert!(plain.is_over && String::from_utf8(plain.batch).unwrap().contains("did not keep up"));
+    }
 }

@@ -1,3 +1,9 @@
 //! Ways in and out: they move lines and never look inside.
 
+pub mod listener;
+mod output;
+pub mod place;
+pub mod socket;
 pub mod stdio;
+
+pub use output::Output;

@@ -9,16 +9,15 @@ use std::{
 };
 
 use agentd_protocol::lines::{Line, LineSplitter};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
+
+use super::Output;
 
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
 
 /// How many lines wait to be handled before reading pauses.
 const WAITING_LINES: usize = 64;
-
-/// How many batches wait to be written; one is being written meanwhile.
-const WAITING_BATCHES: usize = 2;
 
 /// Starts reading lines of at most `max_line_bytes`. The channel ends at the end of the input.
 ///
@@ -58,57 +57,19 @@ fn read(mut input: impl Read, max_line_bytes: usize, lines: &mpsc::Sender<Line>)
     }
 }
 
-/// The writing side: finished batches of lines go in.
-pub struct Output {
-    batches: mpsc::Sender<Vec<u8>>,
-    /// How writing ended; it ends by itself only when it fails.
-    ended: oneshot::Receiver<io::Result<()>>,
-    failed: Option<io::Result<()>>,
-}
-
 impl Output {
-    /// Starts writing.
+    /// Starts writing on a thread of its own.
     ///
     /// # Errors
     /// When the system refuses another thread.
     pub fn start(output: impl Write + Send + 'static) -> io::Result<Self> {
-        let (batches, receiver) = mpsc::channel(WAITING_BATCHES);
-        let (end, ended) = oneshot::channel();
+        let (handle, (batches, end)) = Self::new();
         thread::Builder::new().name("stdout".into()).spawn(move || {
             // Nobody listens any more only when the daemon ends.
-            let _ = end.send(write(output, receiver));
+            let _ = end.send(write(output, batches));
         })?;
-        Ok(Self { batches, ended, failed: None })
+        Ok(handle)
     }
-
-    /// Hands over a batch; waits while earlier ones are not written. False when writing has failed.
-    pub async fn write(&self, batch: Vec<u8>) -> bool {
-        self.batches.send(batch).await.is_ok()
-    }
-
-    /// Waits until writing fails. Cancel safe.
-    pub async fn broken(&mut self) {
-        if self.failed.is_none() {
-            self.failed = Some(result(&mut self.ended).await);
-        }
-    }
-
-    /// Waits until everything handed over is written.
-    ///
-    /// # Errors
-    /// What made writing fail, a reader that closed the pipe above all.
-    pub async fn finish(self) -> io::Result<()> {
-        let Self { batches, mut ended, failed } = self;
-        drop(batches);
-        match failed {
-            Some(failed) => failed,
-            None => result(&mut ended).await,
-        }
-    }
-}
-
-async fn result(ended: &mut oneshot::Receiver<io::Result<()>>) -> io::Result<()> {
-    ended.await.unwrap_or_else(|_| Err(io::Error::other("the writing thread broke down")))
 }
 
 fn write(mut output: impl Write, mut batches: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {

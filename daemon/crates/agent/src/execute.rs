@@ -1,9 +1,11 @@
 //! Runs the tool calls of one answer.
 
+mod news;
+mod stop;
+
 use std::{
-    collections::VecDeque,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -15,23 +17,18 @@ use agentd_protocol::{
 };
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use tokio::{
-    sync::{Notify, oneshot},
-    task::JoinSet,
-};
+use tokio::{sync::oneshot, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use self::{news::News, stop::Stop};
 use crate::{
-    Execution, Host, HostError, Invocation, Progress, Setup, Tool,
+    Execution, Host, HostError, Invocation, Progress, Setup, Tool, answering,
     hooks::{Hooks, Verdict},
+    in_flight,
 };
 
-/// The result of a call that was never started because the run was aborted.
+/// The result of a call that was never started because the run was aborted, or that was stopped alone.
 const ABORTED: &str = "Operation aborted";
-
-/// How much news of one call waits while the listeners are slow; after that only the newest is kept, since each piece of
-/// news replaces the ones before.
-const MAX_WAITING_NEWS: usize = 8;
 
 /// What became of the calls of one answer.
 pub(crate) struct Batch {
@@ -41,7 +38,8 @@ pub(crate) struct Batch {
     pub(crate) terminate: bool,
 }
 
-/// Runs `calls` and emits everything about them. Every call gets a result, also when `cancel` fires.
+/// Runs `calls` and emits everything about them. Every call gets a result, also when `cancel` fires, or the host stops
+/// the calls alone.
 ///
 /// # Errors
 /// As [`Host::emit`]. Calls that still run are then cancelled and waited for.
@@ -51,6 +49,19 @@ pub(crate) async fn execute<H: Host>(
     calls: &[ToolCall],
     cancel: &CancellationToken,
 ) -> Result<Batch, HostError> {
+    let mut stop = Stop { run: cancel, calls: cancel.child_token(), stopped: Vec::new() };
+    host.tools_begin(stop.calls.clone());
+    let batch = run_calls(host, setup, calls, &mut stop).await?;
+    host.tools_end(stop.stopped).await?;
+    Ok(batch)
+}
+
+async fn run_calls<H: Host>(
+    host: &mut H,
+    setup: &Setup,
+    calls: &[ToolCall],
+    stop: &mut Stop<'_>,
+) -> Result<Batch, HostError> {
     let one_by_one = setup.sequential_tools
         || calls.iter().any(|call| {
             setup.tools.get(&call.name).is_some_and(|found| found.tool.execution() == Execution::Sequential)
@@ -58,13 +69,13 @@ pub(crate) async fn execute<H: Host>(
     if one_by_one {
         let mut batch = Batch { results: Vec::new(), terminate: true };
         for call in calls {
-            let done = run_all(host, setup, std::slice::from_ref(call), cancel).await?;
+            let done = run_all(host, setup, std::slice::from_ref(call), stop).await?;
             batch.results.extend(done.results);
             batch.terminate &= done.terminate;
         }
         return Ok(batch);
     }
-    run_all(host, setup, calls, cancel).await
+    run_all(host, setup, calls, stop).await
 }
 
 /// Answers every call with `text` without running any: for answers that were cut off inside of the calls.
@@ -109,17 +120,23 @@ async fn run_all<H: Host>(
     host: &mut H,
     setup: &Setup,
     calls: &[ToolCall],
-    cancel: &CancellationToken,
+    stop: &mut Stop<'_>,
 ) -> Result<Batch, HostError> {
     let mut outcomes: Vec<Option<Outcome>> = Vec::with_capacity(calls.len());
     let mut ready = Vec::new();
     for call in calls {
         host.emit(start_event(call)?).await?;
-        let checked = if cancel.is_cancelled() {
+        let checked = if stop.calls.is_cancelled() {
             Err(Box::new(Outcome::failure(ABORTED)))
         } else {
-            prepare(setup, call).await.and_then(|prepared| {
-                if cancel.is_cancelled() { Err(Box::new(Outcome::failure(ABORTED))) } else { Ok(prepared) }
+            // A hook may take its time.
+            let begun = || Ok(in_flight::tools(running(&calls[..=outcomes.len()], &outcomes, &[])));
+            answering(host, prepare(setup, call), begun).await?.and_then(|prepared| {
+                if stop.calls.is_cancelled() {
+                    Err(Box::new(Outcome::failure(ABORTED)))
+                } else {
+                    Ok(prepared)
+                }
             })
         };
         match checked {
@@ -133,10 +150,22 @@ async fn run_all<H: Host>(
             }
         }
     }
-    let running = Running::start(setup, calls, ready, cancel);
-    running.finish(host, calls, &mut outcomes).await?;
+    let running = Running::start(setup, calls, ready, &stop.calls);
+    running.finish(host, calls, &mut outcomes, stop).await?;
     let outcomes = outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Outcome::failure(ABORTED)));
     emit_results(host, calls, outcomes.collect()).await
+}
+
+/// The calls that have no outcome yet, with what each showed last.
+fn running<'a>(
+    calls: &'a [ToolCall],
+    outcomes: &'a [Option<Outcome>],
+    shown: &'a [Option<ToolResult>],
+) -> impl Iterator<Item = (&'a ToolCall, Option<&'a ToolResult>)> {
+    let is_running = |index: &usize| !matches!(outcomes.get(*index), Some(Some(_)));
+    (0..calls.len())
+        .filter(is_running)
+        .map(|index| (&calls[index], shown.get(index).and_then(Option::as_ref)))
 }
 
 /// Finds the tool, mends and checks the arguments, asks the hook.
@@ -169,33 +198,6 @@ struct Running {
     tasks: JoinSet<(usize, Outcome)>,
     cancel: CancellationToken,
     news: Arc<News>,
-}
-
-/// News of running calls, waiting to be published.
-#[derive(Default)]
-struct News {
-    waiting: Mutex<VecDeque<(usize, ToolResult)>>,
-    arrived: Notify,
-}
-
-impl News {
-    fn add(&self, index: usize, partial: ToolResult) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest = waiting.iter().filter(|(of, _)| *of == index).count();
-        if newest >= MAX_WAITING_NEWS
-            && let Some(last) = waiting.iter_mut().rev().find(|(of, _)| *of == index)
-        {
-            last.1 = partial;
-        } else {
-            waiting.push_back((index, partial));
-        }
-        drop(waiting);
-        self.arrived.notify_one();
-    }
-
-    fn take(&self) -> VecDeque<(usize, ToolResult)> {
-        std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 impl Running {
@@ -242,8 +244,9 @@ impl Running {
         host: &mut H,
         calls: &[ToolCall],
         outcomes: &mut [Option<Outcome>],
+        stop: &mut Stop<'_>,
     ) -> Result<(), HostError> {
-        let published = self.publish(host, calls, outcomes).await;
+        let published = self.publish(host, calls, outcomes, stop).await;
         if published.is_err() {
             // Nobody can be told any more, but nothing that was started may stay behind.
             self.cancel.cancel();
@@ -257,17 +260,25 @@ impl Running {
         host: &mut H,
         calls: &[ToolCall],
         outcomes: &mut [Option<Outcome>],
+        stop: &mut Stop<'_>,
     ) -> Result<(), HostError> {
+        // The last news of each call, for those who join meanwhile.
+        let mut shown: Vec<Option<ToolResult>> = vec![None; calls.len()];
         let arguments: Vec<Json<Map<String, Value>>> =
             calls.iter().map(|call| to_json(call.arguments.clone())).collect::<Result<_, _>>()?;
         loop {
             let ended = tokio::select! {
                 ended = self.tasks.join_next() => ended,
                 () = self.news.arrived.notified() => None,
+                () = host.asked() => {
+                    host.show(in_flight::tools(running(calls, outcomes, &shown))).await?;
+                    continue;
+                }
             };
             // What a call said before it ended goes out before its end.
             for (index, partial_result) in self.news.take() {
                 let call = &calls[index];
+                shown[index] = Some(partial_result.clone());
                 host.emit(Event::from(ToolExecutionUpdate {
                     tool_call_id: call.id.clone(),
                     tool_name: call.name.clone(),
@@ -277,8 +288,10 @@ impl Running {
                 .await?;
             }
             if let Some(Ok((index, outcome))) = ended {
+                let outcome = stop.ended(&calls[index], outcome);
                 host.emit(end_event(&calls[index], &outcome)).await?;
                 outcomes[index] = Some(outcome);
+                shown[index] = None;
             }
             if self.tasks.is_empty() {
                 return Ok(());

@@ -3,10 +3,12 @@
 use std::{path::PathBuf, sync::Arc};
 
 use agentd_ai::{Provider, Request, failure::Failure};
-use agentd_protocol::{event::Event, message::AssistantMessage};
+use agentd_protocol::{daemon::InFlight, event::Event, message::AssistantMessage};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     hooks::Hooks,
+    in_flight::StoppedCall,
     queue::{QueueKind, Queued, Ticket},
     toolset::ToolSet,
 };
@@ -48,6 +50,39 @@ pub trait Host: Send {
         answer: &AssistantMessage,
         failure: Option<&Failure>,
     ) -> impl Future<Output = bool> + Send;
+
+    /// Waits until somebody wants to know what is in flight; for ever where nobody can ask. Cancel safe.
+    fn asked(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
+    /// Whether somebody wants to know right now. Looked at before every delta, so it must cost next to nothing.
+    fn is_asked(&self) -> bool {
+        false
+    }
+
+    /// Tells who asked what is in flight, after everything that was emitted so far.
+    ///
+    /// # Errors
+    /// Fails when the session is gone.
+    fn show(&mut self, _in_flight: InFlight) -> impl Future<Output = Result<(), HostError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// The calls of an answer begin. When `stop` fires they end, those that have not started do not, and the run goes on.
+    fn tools_begin(&mut self, _stop: CancellationToken) {}
+
+    /// The calls of that answer have ended, and their results were emitted; `stopped` are those that ran when they were
+    /// stopped. Is called after every [`Host::tools_begin`] but when the session is gone.
+    ///
+    /// # Errors
+    /// Fails when the session is gone.
+    fn tools_end(
+        &mut self,
+        _stopped: Vec<StoppedCall>,
+    ) -> impl Future<Output = Result<(), HostError>> + Send {
+        std::future::ready(Ok(()))
+    }
 
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> i64;

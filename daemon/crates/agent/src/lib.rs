@@ -8,6 +8,7 @@ mod arguments;
 mod execute;
 pub mod hooks;
 mod host;
+mod in_flight;
 pub mod queue;
 mod run;
 mod tool;
@@ -16,6 +17,7 @@ mod turn;
 
 pub use arguments::ArgumentSchema;
 pub use host::{Host, HostError, Setup, SetupError};
+pub use in_flight::{StoppedCall, answering, nothing};
 pub use run::{Ended, Start, run, user_message};
 pub use tool::{Execution, Invocation, Progress, Tool, ToolError, ToolFuture};
 pub use toolset::{Registered, ToolSet};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use agentd_ai::{Accumulator, Delta, failure::Failure, failure::FailureKind};
+use agentd_ai::{Accumulator, Delta, DeltaStream, failure::Failure, failure::FailureKind};
 use agentd_protocol::{
     Json,
     event::{MessageEnd, MessageStart, MessageUpdate},
@@ -11,7 +11,7 @@ use agentd_protocol::{
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Host, HostError, Setup};
+use crate::{Host, HostError, Setup, in_flight};
 
 /// Asks the model once and emits the answer as it grows.
 ///
@@ -35,19 +35,24 @@ pub(crate) async fn ask<H: Host>(
     } else {
         let mut deltas = setup.provider.stream(setup.request.clone(), cancel.clone());
         while !accumulator.is_finished() {
-            match deltas.next().await {
-                Some(Delta::Started) if !started => {
+            match next(host, &mut deltas).await {
+                Next::Asked => {
+                    let so_far =
+                        if started { in_flight::answer(accumulator.so_far()) } else { in_flight::nothing() };
+                    host.show(so_far?).await?;
+                }
+                Next::Delta(Some(Delta::Started)) if !started => {
                     started = true;
                     let message = message(Message::Assistant(frame.clone()))?;
                     host.emit(MessageStart { message }.into()).await?;
                 }
-                Some(delta) => {
+                Next::Delta(Some(delta)) => {
                     if let Some(assistant_message_event) = accumulator.fold(delta) {
                         let usage = accumulator.usage_json();
                         host.emit(MessageUpdate { usage, assistant_message_event }.into()).await?;
                     }
                 }
-                None => {
+                Next::Delta(None) => {
                     accumulator.fold(ended_early(cancel));
                 }
             }
@@ -58,6 +63,28 @@ pub(crate) async fn ask<H: Host>(
     answer.duration_ms = Some(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
     answer.thinking_level = Some(level);
     Ok(Answer { failure, ..emit_whole(host, answer, started).await? })
+}
+
+/// What the loop meets while an answer streams.
+enum Next {
+    /// What the provider sent; `None` when its stream ended.
+    Delta(Option<Delta>),
+    /// Somebody wants to know what is in flight.
+    Asked,
+}
+
+/// Waits for the provider or for a question. A question is heard between two deltas also when the model is fast; while
+/// deltas come, each costs one look.
+async fn next<H: Host>(host: &mut H, deltas: &mut DeltaStream) -> Next {
+    if host.is_asked() {
+        host.asked().await;
+        return Next::Asked;
+    }
+    tokio::select! {
+        biased;
+        delta = deltas.next() => Next::Delta(delta),
+        () = host.asked() => Next::Asked,
+    }
 }
 
 /// Emits an answer that failed before any model could be asked.

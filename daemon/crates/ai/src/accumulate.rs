@@ -101,6 +101,18 @@ impl Accumulator {
         self.usage.clone()
     }
 
+    /// The answer so far, its stop reason pending: open blocks as far as they came, arguments as far as they can be read.
+    /// Costs as much as the answer is long.
+    #[must_use]
+    pub fn so_far(&self) -> AssistantMessage {
+        let cut = BlockSeal { incomplete: true, ..BlockSeal::default() };
+        let content = self.blocks.iter().map(|block| match block {
+            Block::Open { kind, text } => finished_block(kind.clone(), text.clone(), cut.clone()),
+            Block::Sealed(block) => block.clone(),
+        });
+        AssistantMessage { content: content.collect(), ..self.message.clone() }
+    }
+
     /// The answer. Blocks that were never sealed are kept as far as they came.
     #[must_use]
     pub fn into_message(mut self) -> AssistantMessage {

@@ -1,6 +1,11 @@
 //! Every directory that agentd uses.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+use agentd_protocol::socket_path::Surroundings;
 
 use crate::Environment;
 
@@ -21,14 +26,10 @@ impl AgentDir {
     /// # Errors
     /// [`NoAgentDir`] when neither variable nor `HOME` is set.
     pub fn find(environment: &Environment, compat: bool, cwd: &Path) -> Result<Self, NoAgentDir> {
-        const OURS: &str = "AGENTD_DIR";
-        const REFERENCE: &str = "PI_CODING_AGENT_DIR";
-        let (first, second, default) =
-            if compat { (REFERENCE, OURS, ".pi/agent") } else { (OURS, REFERENCE, ".agentd") };
-        if let Some(path) = environment.non_empty(first).or_else(|| environment.non_empty(second)) {
-            return Ok(Self(resolve_path(path, cwd, environment)));
-        }
-        environment.non_empty("HOME").map(|home| Self(Path::new(home).join(default))).ok_or(NoAgentDir)
+        let variable = |name: &str| environment.get_os(name).map(OsStr::to_owned);
+        // Whose directory it is does not matter here.
+        let here = Surroundings { variable: &variable, cwd, uid: 0 };
+        here.agent_dir(compat).map(Self).ok_or(NoAgentDir)
     }
 
     /// Uses this directory.

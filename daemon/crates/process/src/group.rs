@@ -17,7 +17,7 @@ use crate::{
     drain,
     launcher::Launcher,
     process::{KILL_WAIT, OutputPipe, Process},
-    scope::Scope,
+    scope::{Scope, State},
     wire::{self, Order, Stage},
 };
 
@@ -120,15 +120,22 @@ impl ProcessGroup {
             members.closed = true;
             members.scopes.values().cloned().collect()
         };
-        scopes.iter().for_each(|scope| scope.order(Order::Terminate));
-        if tokio::time::timeout(grace, all_gone(&scopes)).await.is_ok() {
-            return;
-        }
-        scopes.iter().for_each(|scope| scope.order(Order::Kill));
-        if tokio::time::timeout(KILL_WAIT, all_gone(&scopes)).await.is_err() {
-            let left = scopes.iter().filter(|scope| !scope.now().gone).count();
-            tracing::warn!(commands = left, "processes of a session survive SIGKILL");
-        }
+        end(&scopes, grace).await;
+    }
+
+    /// Ends every process that the group has now, as [`Self::terminate`] does, and leaves the group open.
+    ///
+    /// Cancel safety: if dropped, what was not ended yet goes on.
+    pub async fn end_all(&self, grace: Duration) {
+        let scopes: Vec<_> = self.members().scopes.values().cloned().collect();
+        end(&scopes, grace).await;
+    }
+
+    /// How many commands have ended and left processes running in the background.
+    #[must_use]
+    pub fn background(&self) -> usize {
+        let left_some = |state: State| state.exit.is_some() && state.is_running();
+        self.members().scopes.values().filter(|scope| left_some(scope.now())).count()
     }
 
     /// How many commands have processes that still run, finished commands with something in the background included.
@@ -151,6 +158,19 @@ impl Inner {
     fn members(&self) -> MutexGuard<'_, Members> {
         // Nothing that holds this lock can panic half-way through a change.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks for an end, then sees to it.
+async fn end(scopes: &[Arc<Scope>], grace: Duration) {
+    scopes.iter().for_each(|scope| scope.order(Order::Terminate));
+    if tokio::time::timeout(grace, all_gone(scopes)).await.is_ok() {
+        return;
+    }
+    scopes.iter().for_each(|scope| scope.order(Order::Kill));
+    if tokio::time::timeout(KILL_WAIT, all_gone(scopes)).await.is_err() {
+        let left = scopes.iter().filter(|scope| !scope.now().gone).count();
+        tracing::warn!(commands = left, "processes of a session survive SIGKILL");
     }
 }
 

@@ -5,10 +5,10 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use agentd_agent::HostError;
+use agentd_agent::{HostError, StoppedCall};
 use agentd_protocol::{
     Json,
-    command::{Accepted, Disposition, PromptParams},
+    command::{Accepted, Disposition},
     error::{ErrorCode, Failure},
     event::{AgentSettled, EntryAppended, Event},
     message::Message as TranscriptMessage,
@@ -22,21 +22,23 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    attach::Joining,
     choice::Chooser,
     feed::Feed,
     handle::{AbortSwitch, Message},
     journal::Journal,
     queues::SessionQueues,
     reply::{Reply, encode},
-    run::Prompt,
-    run_slot::RunSlot,
+    run::{Prompt, Way},
+    run_slot::{Finished, RunSlot},
     shared::Shared,
     step::{STEPS_AT_ONCE, Snapshot, Step},
+    summary::SummaryBoard,
     user_bash::UserBash,
 };
 
 /// How long background processes of a closing session have between SIGTERM and SIGKILL.
-const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
+pub(crate) const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
 
 /// How many commands are taken before running work gets its turn again.
 const COMMANDS_AT_ONCE: usize = 16;
@@ -57,6 +59,11 @@ pub(crate) struct Actor {
     pub(crate) tasks: JoinSet<()>,
     /// Who waits for the session to be idle.
     pub(crate) idle_waiters: Vec<oneshot::Sender<()>>,
+    /// Who waits to be attached.
+    pub(crate) joining: Joining,
+    pub(crate) summary: SummaryBoard,
+    /// Tool calls that were stopped, until the answer to that says so.
+    pub(crate) stopped_tools: Vec<StoppedCall>,
     /// Set once the session takes no new work.
     pub(crate) closing: bool,
 }
@@ -88,7 +95,11 @@ impl Actor {
                 // Answers can be long: each waits until the ones before it are taken.
                 self.wait_for_room(&closing).await;
                 match message {
-                    Message::Command(command, reply) => self.on_command(*command, reply).await,
+                    Message::Command(command, reply) => {
+                        self.on_command(*command, reply).await;
+                        self.show_summary();
+                    }
+                    Message::Attach { since_seq, joined } => self.attach(since_seq, joined),
                     Message::WhenIdle(done) => self.when_idle(done),
                     Message::Close(done) => {
                         self.close(&mut steps).await;
@@ -164,9 +175,13 @@ impl Actor {
                 let _ = omitted.send(result);
             }
             Step::Pause(pause) => self.run.set_pause(pause),
+            Step::InFlight(in_flight) => self.attach_joining(Some(in_flight)),
+            Step::ToolsStopped(calls) => self.on_tools_stopped(calls),
+            Step::AllAborted { reply, ended } => self.answer_receipt(reply, ended),
             Step::Settled => self.on_settled().await,
             Step::BashEnded(end) => self.on_bash_end(*end).await,
         }
+        self.show_summary();
     }
 
     /// Stores a message; then says so.
@@ -185,6 +200,11 @@ impl Actor {
         Ok(())
     }
 
+    /// Brings what lists say of the session up to date.
+    pub(crate) fn show_summary(&mut self) {
+        self.summary.show(self.journal.tree(), self.run.is_active());
+    }
+
     /// Publishes an event of the actor's own.
     pub(crate) fn publish(&self, event: &Event) {
         match encode(event) {
@@ -195,11 +215,13 @@ impl Actor {
 
     /// Starts the run of a prompt. Its checks are part of the run: they read files and may run commands.
     pub(crate) fn start_run(&mut self, prompt: Prompt, reply: Reply) {
-        let cancel = self.run.start(reply);
+        self.stopped_tools.clear();
+        let (cancel, asked) = self.run.start(reply);
         self.abort.arm(cancel.clone());
         let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
+        let way = Way { steps: steps.clone(), asked, abort: self.abort.clone(), cancel };
         self.tasks.spawn(async move {
-            let run = crate::run::drive(shared, steps.clone(), prompt, cancel);
+            let run = crate::run::drive(shared, prompt, way);
             if AssertUnwindSafe(run).catch_unwind().await.is_err() {
                 tracing::error!("a run panicked");
                 // The actor may be gone too; then nobody waits for the run.
@@ -217,32 +239,33 @@ impl Actor {
 
     /// The prompt failed its checks: there was no run, and no event says otherwise.
     fn on_refused(&mut self, failure: Failure) {
-        let Some(finished) = self.run.finish() else { return };
+        let Some(mut finished) = self.run.finish() else { return };
         self.abort.disarm();
-        if let Some(reply) = finished.reply {
+        if let Some(reply) = finished.reply.take() {
             reply.fail(&self.feed, failure);
         }
-        self.after_run(finished.aborting, finished.waiting);
+        self.attach_joining(None);
+        self.after_run(finished);
     }
 
     async fn on_settled(&mut self) {
         self.store_bash_messages().await;
         // Idle first: whoever asks once the event is out must be told so.
-        let Some(finished) = self.run.finish() else { return };
+        let Some(mut finished) = self.run.finish() else { return };
         self.abort.disarm();
-        if let Some(reply) = finished.reply {
+        if let Some(reply) = finished.reply.take() {
             reply.fail(&self.feed, Failure::new(ErrorCode::Internal, "The run broke down before it began"));
         }
+        self.show_summary();
         self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
-        self.after_run(finished.aborting, finished.waiting);
+        self.attach_joining(None);
+        self.after_run(finished);
     }
 
     /// Answers who waited for the end of a run, and starts what waited for it.
-    fn after_run(&mut self, aborting: Vec<Reply>, waiting: Vec<(PromptParams, Reply)>) {
-        for reply in aborting {
-            reply.done(&self.feed);
-        }
-        for (params, reply) in waiting {
+    fn after_run(&mut self, finished: Finished) {
+        self.answer_aborts(finished.aborting, finished.stopping, finished.aborted);
+        for (params, reply) in finished.waiting {
             self.prompt(params, reply);
         }
         self.tell_idle();
@@ -263,13 +286,16 @@ impl Actor {
         self.closing = true;
         self.run.cancel();
         self.user_bash.abort_all();
-        while !self.is_idle() {
-            match steps.recv().await {
-                Some(step) => self.on_step(step).await,
-                None => break,
+        // Tasks end only once their last steps are taken.
+        while !self.tasks.is_empty() {
+            tokio::select! {
+                Some(step) = steps.recv() => self.on_step(step).await,
+                Some(_) = self.tasks.join_next() => {}
             }
         }
-        while self.tasks.join_next().await.is_some() {}
+        while let Ok(step) = steps.try_recv() {
+            self.on_step(step).await;
+        }
         self.shared.processes.terminate(BACKGROUND_GRACE).await;
         self.tell_idle();
         self.feed.close();

@@ -27,9 +27,9 @@ impl Actor {
             Command::Prompt(params) => self.prompt(params, reply),
             Command::Steer(params) => self.queue(QueueKind::Steering, params, reply),
             Command::FollowUp(params) => self.queue(QueueKind::FollowUp, params, reply),
-            Command::Abort(_) => self.abort(reply),
+            Command::Abort(params) => self.abort(params, reply),
             Command::ClearQueue(_) => self.clear_queue(reply),
-            Command::GetState(_) => self.get_state(reply),
+            Command::GetState(_) => reply.data(&self.feed, self.state()),
             Command::GetMessages(_) => self.get_messages(reply).await,
             Command::GetEntries(params) => self.get_entries(&params, reply).await,
             Command::GetLastAssistantText(_) => reply.data(&self.feed, self.journal.last_text()),
@@ -50,15 +50,9 @@ impl Actor {
             Command::Bash(params) => self.bash(params, reply),
             Command::AbortBash(_) => self.abort_bash(reply),
             Command::SetSessionName(params) => self.set_name(&params, reply).await,
-            // The connection does these and sends none of them on: a session cannot replace itself, and the user's set-up
-            // is not its business.
-            command @ (Command::NewSession(_)
-            | Command::ListModels(_)
-            | Command::Login(_)
-            | Command::Logout(_)
-            | Command::GetAuthStatus(_)
-            | Command::Diagnose(_)
-            | Command::SetupLocal(_)) => {
+            // The connection does all others and sends none of them on: a session cannot replace itself, and neither the
+            // daemon nor the user's set-up is its business.
+            command => {
                 let text = format!("{} is for the connection, not for the session", command.name());
                 reply.fail(&self.feed, Failure::new(ErrorCode::Internal, text));
             }
@@ -103,22 +97,16 @@ impl Actor {
         reply.data(&self.feed, Accepted { disposition: Disposition::Queued });
     }
 
-    /// Answered when the run has settled; at once when there is none.
-    fn abort(&mut self, reply: Reply) {
-        if let Some(reply) = self.run.abort(reply) {
-            reply.done(&self.feed);
-        }
-    }
-
     fn clear_queue(&mut self, reply: Reply) {
         let cleared = self.queues.clear(&self.feed);
         reply.data(&self.feed, cleared);
     }
 
-    fn get_state(&self, reply: Reply) {
+    /// What the session is doing.
+    pub(crate) fn state(&self) -> SessionState {
         let choice = self.chooser.current();
         let (steering_mode, follow_up_mode) = self.queues.modes();
-        let state = SessionState {
+        SessionState {
             model: (*choice.model).clone(),
             thinking_level: choice.level,
             is_streaming: self.run.is_active(),
@@ -131,8 +119,7 @@ impl Actor {
             auto_compaction_enabled: self.shared.auto_compaction,
             message_count: self.journal.messages().len() as u64,
             pending_message_count: self.queues.len() as u64,
-        };
-        reply.data(&self.feed, state);
+        }
     }
 
     async fn get_messages(&self, reply: Reply) {
@@ -202,6 +189,7 @@ impl Actor {
         }
         match self.journal.set_name(name).await {
             Ok(()) => {
+                self.show_summary();
                 self.publish(&Event::from(SessionInfoChanged { name: self.journal.name() }));
                 reply.done(&self.feed);
             }

@@ -1,12 +1,12 @@
 //! What others hold of a session: cheap to clone, and the only way in.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agentd_protocol::command::Command;
-use tokio::sync::{mpsc, oneshot};
+use agentd_protocol::command::{AbortParams, AbortScope, Command};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::{feed::Feed, reply::Reply};
+use crate::{Attached, feed::Feed, reply::Reply, summary::Summary};
 
 /// How many commands wait for a busy session before their senders wait.
 pub(crate) const INBOX: usize = 64;
@@ -18,6 +18,7 @@ pub struct SessionHandle {
     pub(crate) feed: Feed,
     pub(crate) inbox: mpsc::Sender<Message>,
     pub(crate) abort: AbortSwitch,
+    pub(crate) summary: watch::Receiver<Summary>,
     /// Fires when the session is to end, whatever its listeners do.
     pub(crate) closing: CancellationToken,
 }
@@ -26,6 +27,8 @@ pub struct SessionHandle {
 pub(crate) enum Message {
     /// A command of a client.
     Command(Box<Command>, Reply),
+    /// Adds a listener: after that event if what followed it is still there, else from now on.
+    Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
     /// Answers when the session is idle.
     WhenIdle(oneshot::Sender<()>),
     /// Ends the session: aborts its run, waits, flushes. Answers when everything is on disk and nothing runs.
@@ -50,10 +53,44 @@ impl SessionHandle {
     ///
     /// Cancel safety: dropped early, the command was either handed over or not.
     pub async fn send(&self, command: Command, reply: Reply) -> bool {
-        if matches!(command, Command::Abort(_)) {
-            self.abort.fire();
+        match &command {
+            Command::Abort(AbortParams { scope: Some(AbortScope::Tools) }) => {
+                self.abort.fire_tools();
+            }
+            Command::Abort(_) => self.abort.fire(),
+            _ => {}
         }
+        // Answers are never dropped: a client that takes none of them must not ask for more without end.
+        self.feed.reply_room(reply.reader).await;
         self.inbox.send(Message::Command(Box::new(command), reply)).await.is_ok()
+    }
+
+    /// Joins the session: what it is at one point of its events, and a reader of all events from there. With `since_seq`,
+    /// the number of the last event that the listener has, that point is there if everything after it is still kept.
+    ///
+    /// Answered promptly at any time, also while a model or a tool is silent. `None` when the session has ended.
+    /// Cancel safety: dropped early, nothing is left attached.
+    pub async fn attach(&self, since_seq: Option<u64>) -> Option<Attached> {
+        // A listener that takes nothing must not keep others from joining.
+        let _announced = self.feed.announce();
+        let (joined, attached) = oneshot::channel();
+        self.inbox.send(Message::Attach { since_seq, joined }).await.ok()?;
+        attached.await.ok()
+    }
+
+    /// What lists say of the session, as of its last event.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        self.summary.borrow().clone()
+    }
+
+    /// Tells from now on when the session's name, or whether it is at work, changes. What it holds is the
+    /// [`Self::summary`], of which the other parts change without being told. It closes when the session ends.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<Summary> {
+        let mut changes = self.summary.clone();
+        changes.mark_unchanged();
+        changes
     }
 
     /// Waits until the session has nothing to do.
@@ -78,23 +115,50 @@ impl SessionHandle {
 
 /// Stops the current run from outside of the inbox.
 #[derive(Clone, Default)]
-pub(crate) struct AbortSwitch(Arc<Mutex<Option<CancellationToken>>>);
+pub(crate) struct AbortSwitch(Arc<Mutex<Armed>>);
+
+#[derive(Default)]
+struct Armed {
+    run: Option<CancellationToken>,
+    /// The calls of the current answer; a child of the run's.
+    tools: Option<CancellationToken>,
+}
 
 impl AbortSwitch {
     /// Makes `run` what [`Self::fire`] stops.
     pub(crate) fn arm(&self, run: CancellationToken) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(run);
+        *self.lock() = Armed { run: Some(run), tools: None };
     }
 
     /// There is no run to stop any more.
     pub(crate) fn disarm(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lock() = Armed::default();
     }
 
     /// Stops the current run, if there is one.
     pub(crate) fn fire(&self) {
-        if let Some(run) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(run) = &self.lock().run {
             run.cancel();
         }
+    }
+
+    /// Makes `tools` what [`Self::fire_tools`] stops.
+    pub(crate) fn arm_tools(&self, tools: CancellationToken) {
+        self.lock().tools = Some(tools);
+    }
+
+    /// There are no calls to stop any more. Whether they were stopped: no later call of [`Self::fire_tools`] will say so.
+    pub(crate) fn disarm_tools(&self) -> bool {
+        self.lock().tools.take().is_some_and(|tools| tools.is_cancelled())
+    }
+
+    /// Stops the calls of the current answer; false when there are none.
+    pub(crate) fn fire_tools(&self) -> bool {
+        let armed = self.lock();
+        armed.tools.as_ref().inspect(|tools| tools.cancel()).is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Armed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -49,6 +49,11 @@ impl Journal {
         self.file.as_deref()
     }
 
+    /// All entries, of every branch.
+    pub(crate) fn tree(&self) -> &SessionTree {
+        &self.tree
+    }
+
     pub(crate) fn name(&self) -> Option<String> {
         self.tree.name().map(str::to_owned)
     }

@@ -3,7 +3,9 @@
 //! [`open`] makes a session from [`SessionOptions`] and gives a [`SessionHandle`], the only way in; what the session says
 //! comes out of its [`Feed`]. This crate never learns who listens, or through what.
 
+mod abort;
 mod actor;
+mod attach;
 mod choice;
 mod clock;
 mod commands;
@@ -20,13 +22,16 @@ mod run;
 mod run_slot;
 mod shared;
 mod step;
+mod summary;
 mod system_prompt;
 mod user_bash;
 
-pub use event_log::ReaderId;
-pub use feed::{DEFAULT_FEED_BYTES, Feed, Reader as FeedReader};
+pub use attach::Attached;
+pub use event_log::{Item, ReaderId};
+pub use feed::{DEFAULT_FEED_BYTES, DEFAULT_REPLAY_BYTES, Feed, Reader as FeedReader};
 pub use handle::SessionHandle;
-pub use open::{OpenError, Opened, open};
+pub use open::{OpenError, Opened, locate, open};
 pub use options::{SessionOptions, Target, ToolSelection};
 pub use reply::Reply;
 pub use shared::{Services, ToolContext};
+pub use summary::Summary;

@@ -1,9 +1,10 @@
 //! At most one run: whether there is one, how to stop it, and who waits for it.
 
 use agentd_protocol::command::PromptParams;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::reply::Reply;
+use crate::{abort::Aborting, reply::Reply};
 
 /// The place of the session's run.
 #[derive(Default)]
@@ -11,13 +12,17 @@ pub(crate) struct RunSlot(Option<Active>);
 
 struct Active {
     cancel: CancellationToken,
+    /// Asks the run what is in flight. Room for one question: it is answered to all who wait.
+    questions: mpsc::Sender<()>,
     /// Whoever sent the prompt, until it is accepted.
     reply: Option<Reply>,
     /// Between `agent_end` and `agent_settled`.
     ending: bool,
     /// Ends the pause before a retry, while there is one.
     pause: Option<CancellationToken>,
-    aborting: Vec<Reply>,
+    aborting: Vec<Aborting>,
+    /// Who wants to know when the calls that were stopped have ended.
+    stopping: Vec<Reply>,
     waiting: Vec<(PromptParams, Reply)>,
 }
 
@@ -28,24 +33,37 @@ pub(crate) struct Finished {
     /// Whether someone stopped the run.
     pub(crate) aborted: bool,
     /// Who asked to stop it.
-    pub(crate) aborting: Vec<Reply>,
+    pub(crate) aborting: Vec<Aborting>,
+    /// Who asked to stop its tool calls, and was not answered yet.
+    pub(crate) stopping: Vec<Reply>,
     /// Prompts that came while it was ending.
     pub(crate) waiting: Vec<(PromptParams, Reply)>,
 }
 
 impl RunSlot {
-    /// Takes the place for a prompt; gives the token that stops it.
-    pub(crate) fn start(&mut self, reply: Reply) -> CancellationToken {
+    /// Takes the place for a prompt; gives the token that stops the run, and what the run is asked by.
+    pub(crate) fn start(&mut self, reply: Reply) -> (CancellationToken, mpsc::Receiver<()>) {
         let cancel = CancellationToken::new();
+        let (questions, asked) = mpsc::channel(1);
         self.0 = Some(Active {
             cancel: cancel.clone(),
+            questions,
             reply: Some(reply),
             ending: false,
             pause: None,
             aborting: Vec::new(),
+            stopping: Vec::new(),
             waiting: Vec::new(),
         });
-        cancel
+        (cancel, asked)
+    }
+
+    /// Asks the run what is in flight; false when there is no run. The answer is a step, or the end of the run.
+    pub(crate) fn ask(&self) -> bool {
+        let Some(run) = &self.0 else { return false };
+        // Full: it is asked already. Closed: its end is on the way.
+        let _ = run.questions.try_send(());
+        true
     }
 
     /// From the prompt until the session has settled.
@@ -115,15 +133,31 @@ impl RunSlot {
     }
 
     /// Stops the run and keeps the asker until it has settled; gives it back when there is no run.
-    pub(crate) fn abort(&mut self, reply: Reply) -> Option<Reply> {
+    pub(crate) fn abort(&mut self, asker: Aborting) -> Option<Aborting> {
         self.cancel();
         match &mut self.0 {
             Some(run) => {
-                run.aborting.push(reply);
+                run.aborting.push(asker);
+                None
+            }
+            None => Some(asker),
+        }
+    }
+
+    /// Keeps the asker until the calls that were stopped have ended; gives it back when there is no run.
+    pub(crate) fn await_tools(&mut self, reply: Reply) -> Option<Reply> {
+        match &mut self.0 {
+            Some(run) => {
+                run.stopping.push(reply);
                 None
             }
             None => Some(reply),
         }
+    }
+
+    /// The calls that were stopped have ended: who wanted to know.
+    pub(crate) fn tools_ended(&mut self) -> Vec<Reply> {
+        self.0.as_mut().map(|run| std::mem::take(&mut run.stopping)).unwrap_or_default()
     }
 
     /// Frees the place.
@@ -132,6 +166,7 @@ impl RunSlot {
             reply: run.reply,
             aborted: run.cancel.is_cancelled(),
             aborting: run.aborting,
+            stopping: run.stopping,
             waiting: run.waiting,
         })
     }

@@ -1,15 +1,15 @@
 //! What the run, and other tasks of a session, send to its actor.
 
 use agentd_agent::{
-    HostError,
+    HostError, StoppedCall,
     queue::{QueueKind, Queued, Ticket},
 };
-use agentd_protocol::{Json, error::Failure, message::Message};
+use agentd_protocol::{Json, command::Work, daemon::InFlight, error::Failure, message::Message};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::{choice::Choice, user_bash::BashEnd};
+use crate::{choice::Choice, reply::Reply, user_bash::BashEnd};
 
 /// How many steps wait for the actor. Small: it is what ties the speed of a model's stream to the speed of the listeners.
 pub(crate) const STEPS: usize = 64;
@@ -41,6 +41,12 @@ pub(crate) enum Step {
     OmitFailed { omitted: oneshot::Sender<Result<(), HostError>> },
     /// A pause before a retry began, which the token ends, or is over.
     Pause(Option<CancellationToken>),
+    /// What is in flight, for those who join: exactly what the steps before it add up to.
+    InFlight(InFlight),
+    /// The calls of an answer were stopped; these of them ran.
+    ToolsStopped(Vec<StoppedCall>),
+    /// Everything that worked has ended.
+    AllAborted { reply: Reply, ended: Vec<Work> },
     /// Nothing more comes of the run.
     Settled,
     /// A command of the user's printed something.

@@ -3,13 +3,13 @@
 use agentd_process::{CleanedOutput, CleanedRun, ShellCommand, ShellError, Stopped};
 use agentd_protocol::{
     Json,
-    command::{BashOutput, BashParams},
+    command::{BashOutput, BashParams, Work, WorkKind},
     error::{ErrorCode, Failure},
     event::{BashExecutionUpdate, Event},
     message::{BashExecutionMessage, Message},
 };
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,15 +23,25 @@ use crate::{
 /// The user's commands that run, and what those that ended have yet to add to the transcript.
 #[derive(Default)]
 pub(crate) struct UserBash {
-    running: usize,
+    running: Vec<Running>,
+    last: u64,
     cancel: CancellationToken,
     /// Results that came during a run: they are added at its edges, so that they never come between a tool call and its
     /// result.
     unstored: Vec<Json<Message>>,
 }
 
+/// A command that runs.
+struct Running {
+    number: u64,
+    work: Work,
+    /// Who wants to know when it has ended.
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
 /// How a command ended.
 pub(crate) struct BashEnd {
+    number: u64,
     reply: Reply,
     params: BashParams,
     result: Result<CleanedOutput, ShellError>,
@@ -39,7 +49,23 @@ pub(crate) struct BashEnd {
 
 impl UserBash {
     pub(crate) fn is_active(&self) -> bool {
-        self.running > 0
+        !self.running.is_empty()
+    }
+
+    /// The commands that run.
+    pub(crate) fn works(&self) -> impl Iterator<Item = Work> {
+        self.running.iter().map(|running| running.work.clone())
+    }
+
+    /// Kills every running command, as [`Self::abort_all`]; gives what they were, and tells when each has ended.
+    pub(crate) fn abort_each(&mut self) -> (Vec<Work>, Vec<oneshot::Receiver<()>>) {
+        self.abort_all();
+        let told = |running: &mut Running| {
+            let (end, told) = oneshot::channel();
+            running.waiting.push(end);
+            (running.work.clone(), told)
+        };
+        self.running.iter_mut().map(told).unzip()
     }
 
     /// Kills every running command, with all that it started.
@@ -51,25 +77,34 @@ impl UserBash {
 impl Actor {
     /// Starts a command; its end is answered by [`Actor::on_bash_end`].
     pub(crate) fn start_bash(&mut self, params: BashParams, reply: Reply) {
-        self.user_bash.running += 1;
+        self.user_bash.last += 1;
+        let number = self.user_bash.last;
+        let (id, name) = (reply.id.clone(), Some(params.command.clone()));
+        let work = Work { kind: WorkKind::Bash, id, name };
+        self.user_bash.running.push(Running { number, work, waiting: Vec::new() });
         let cancel = self.user_bash.cancel.child_token();
         let (shared, steps) = (std::sync::Arc::clone(&self.shared), self.steps.clone());
         self.tasks.spawn(async move {
             let result = run(&shared, &params.command, reply.id.as_ref(), &steps, cancel).await;
-            let end = BashEnd { reply, params, result };
+            let end = BashEnd { number, reply, params, result };
             // Without the actor there is nobody to tell.
             let _ = steps.send(Step::BashEnded(Box::new(end))).await;
         });
     }
 
     pub(crate) async fn on_bash_end(&mut self, end: BashEnd) {
-        self.user_bash.running -= 1;
-        let BashEnd { reply, params, result } = end;
+        let BashEnd { number, reply, params, result } = end;
+        let at = self.user_bash.running.iter().position(|running| running.number == number);
+        let running = at.map(|at| self.user_bash.running.remove(at));
         let result = match result {
             Ok(output) => self.record_bash(params, output).await,
             Err(error) => Err(Failure::new(ErrorCode::Io, error.to_string())),
         };
         reply.result(&self.feed, result);
+        for waiting in running.into_iter().flat_map(|running| running.waiting) {
+            // Whoever waited may have left.
+            let _ = waiting.send(());
+        }
         self.tell_idle();
     }
 

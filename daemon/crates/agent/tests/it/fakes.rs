@@ -6,7 +6,7 @@ use std::{
 };
 
 use agentd_agent::{
-    Execution, Host, HostError, Invocation, Setup, SetupError, Start, Tool, ToolFuture, ToolSet,
+    Execution, Host, HostError, Invocation, Setup, SetupError, Start, StoppedCall, Tool, ToolFuture, ToolSet,
     hooks::{Hooks, NoHooks},
     queue::{QueueKind, Queued, Queues, Ticket},
     user_message,
@@ -115,6 +115,8 @@ pub(crate) struct Recorder {
     pub(crate) broken_role: Option<&'static str>,
     /// What failed answers are answered with.
     pub(crate) retries: bool,
+    /// Stops the calls of the current answer.
+    pub(crate) stop: Arc<Mutex<CancellationToken>>,
 }
 
 impl Recorder {
@@ -133,6 +135,7 @@ impl Recorder {
             at: None,
             broken_role: None,
             retries: false,
+            stop: Arc::default(),
         }
     }
 
@@ -231,6 +234,18 @@ impl Host for Recorder {
         let failure = failure.map(|failure| failure.kind);
         self.log.push(format!("retry? {:?} {failure:?}", answer.stop_reason));
         self.retries
+    }
+
+    fn tools_begin(&mut self, stop: CancellationToken) {
+        *self.stop.lock().unwrap() = stop;
+    }
+
+    async fn tools_end(&mut self, stopped: Vec<StoppedCall>) -> Result<(), HostError> {
+        if !stopped.is_empty() {
+            let ids: Vec<&str> = stopped.iter().map(|call| call.id.trim_start_matches("call_")).collect();
+            self.log.push(format!("stopped {}", ids.join(",")));
+        }
+        Ok(())
     }
 
     fn now_ms(&self) -> i64 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentd_agent::{
-    Execution, Tool,
+    Execution, Tool, ToolError, ToolSet,
     hooks::{HookFuture, Hooks, Verdict},
 };
 use agentd_protocol::{message::ToolCall, tool::ToolResult};
@@ -163,4 +163,33 @@ async fn parallel_calls_are_made_in_the_order_of_the_model() {
     let calls = (0..50).map(|n| ("note", json!({"n": n}))).collect();
     run(vec![tool], calls, &[Answer::Text("x")]).await;
     assert_eq!(*made.lock().unwrap(), (0..50).collect::<Vec<i64>>());
+}
+
+#[tokio::test]
+async fn calls_that_are_stopped_end_their_batch_and_not_the_run() {
+    let calls = vec![("first", json!({"n": 1})), ("first", json!({"n": 2}))];
+    let mut host = Recorder::new(vec![Answer::Calls(calls), Answer::Text("x")], Vec::new());
+    let stop = Arc::clone(&host.stop);
+    let first = FakeTool::with("first", Execution::Sequential, move |call| {
+        stop.lock().unwrap().cancel();
+        Box::pin(async move {
+            call.cancel.cancelled().await;
+            Err(ToolError("in its own words".into()))
+        })
+    });
+    host.tools = Arc::new(ToolSet::new([first]));
+    let ended = host.prompt("go", &CancellationToken::new()).await.unwrap();
+    assert_eq!(
+        about_tools(&host),
+        [
+            "tool start 0",
+            "tool end 0",
+            "end result:0:Operation aborted",
+            "tool start 1",
+            "tool end 1",
+            "end result:1:Operation aborted",
+        ]
+    );
+    assert!(host.words().contains(&"stopped 0"), "the second never ran");
+    assert_eq!(ended.last.unwrap().text(), "x", "the model was asked again");
 }

@@ -168,6 +168,16 @@ fn any_delta() -> impl Strategy<Value = Delta> {
 }
 
 proptest! {
+    /// Looking at an answer gives what it would be if it broke off here, and changes nothing.
+    #[test]
+    fn an_answer_so_far_is_what_came(deltas in prop::collection::vec(any_delta(), 0..24)) {
+        let mut watched = Accumulator::new(model(), 7);
+        for at in 0..deltas.len() {
+            watched.fold(deltas[at].clone());
+            prop_assert_eq!(watched.so_far(), fold(deltas[..=at].to_vec()).1);
+        }
+    }
+
     /// Whatever comes, the events rebuild the answer: a start for each block, and deltas that add up to it.
     #[test]
     fn events_rebuild_the_answer(deltas in prop::collection::vec(any_delta(), 0..24)) {

@@ -10,17 +10,20 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use error::OpenError;
+pub use target::locate;
 
 use self::prepare::{Prepared, prepare};
 use crate::{
     SessionOptions,
     actor::Actor,
+    attach::Joining,
     feed::{DEFAULT_FEED_BYTES, Feed},
     handle::{AbortSwitch, INBOX, SessionHandle},
     queues::SessionQueues,
     run_slot::RunSlot,
     shared::Services,
     step::STEPS,
+    summary::SummaryBoard,
     user_bash::UserBash,
 };
 
@@ -46,11 +49,13 @@ pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Op
     let (inbox, commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);
     let (abort, closing) = (AbortSwitch::default(), CancellationToken::new());
+    let summary = SummaryBoard::new(journal.tree());
     let handle = SessionHandle {
         id: shared.session_id.as_str().into(),
         feed: feed.clone(),
         inbox,
         abort: abort.clone(),
+        summary: summary.subscribe(),
         closing: closing.clone(),
     };
     let actor = Actor {
@@ -65,6 +70,9 @@ pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Op
         steps,
         tasks: JoinSet::new(),
         idle_waiters: Vec::new(),
+        joining: Joining::default(),
+        summary,
+        stopped_tools: Vec::new(),
         closing: false,
     };
     // The actor ends when it is closed or when the last handle is gone. Listeners are told even if a bug ends it.

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use agentd_config::{AgentDir, SessionDir as SessionDirRule, resolve_path, session_dir};
+use agentd_config::{AgentDir, SessionDir as SessionDirRule, resolve_path, session_dir, settings::load};
 use agentd_protocol::settings::{Durability as DurabilitySetting, Settings};
 use agentd_store::{
     Begin, Durability, Found, NewSession, OpenSession, SessionDir, Store, StoreOptions, check_session_id,
-    copy_all, create_dirs, find, find_by_id, looks_like_path, newest,
+    copy_all, create_dirs, find, find_by_id, looks_like_path, newest, read_header,
 };
 
 use super::OpenError;
@@ -33,17 +33,7 @@ pub(super) fn open_session(
         return Ok((store.in_memory(new(id.as_deref()))?, false));
     }
     let root = agent_dir.sessions_dir();
-    let rule = session_dir(
-        options.session_dir.as_deref(),
-        &options.environment,
-        settings.session_dir.as_deref(),
-        agent_dir,
-        &options.cwd,
-    );
-    let dir = match rule {
-        SessionDirRule::PerCwd(root) => SessionDir::of_cwd(&root, &options.cwd),
-        SessionDirRule::Exact(path) => SessionDir::custom(path, &root, &options.cwd),
-    };
+    let dir = folder(options, agent_dir, settings);
     create_dirs(&dir.path)?;
     if let Target::Fork(text) = &options.target {
         let source = existing_file(text, options, &dir, &root, Elsewhere::Fine)?;
@@ -52,16 +42,7 @@ pub(super) fn open_session(
         let copy = copy_all(&tree, NewSession { parent_session, ..new(None) })?;
         return Ok((store.adopt(copy, Some(&dir.path), Begin::AtOnce)?, true));
     }
-    let existing = match &options.target {
-        Target::New | Target::Child(_) | Target::Fork(_) | Target::Ephemeral(_) => None,
-        Target::Continue => newest(&dir, &cwd).map_err(unsearchable(&dir))?,
-        Target::Existing(text) => Some(existing_file(text, options, &dir, &root, Elsewhere::Refused)?),
-        Target::Id(id) => {
-            check_session_id(id)?;
-            find_by_id(id, &dir, &cwd).map_err(unsearchable(&dir))?
-        }
-    };
-    if let Some(path) = existing {
+    if let Some(path) = existing(options, &dir, &root)? {
         let session = store.open(&path, new(None))?;
         let has_past = !session.tree.entries().is_empty();
         return Ok((session, has_past));
@@ -75,6 +56,54 @@ pub(super) fn open_session(
         _ => store.create(&dir.path, new(None))?,
     };
     Ok((made, false))
+}
+
+/// The file that the options mean and that is there already, with the id that it holds; `None` for a new session. Opens
+/// nothing. Reads files; blocks.
+///
+/// # Errors
+/// As [`super::open`], as far as it comes to that.
+pub fn locate(options: &SessionOptions) -> Result<Option<(PathBuf, String)>, OpenError> {
+    if matches!(options.target, Target::New | Target::Child(_) | Target::Fork(_) | Target::Ephemeral(_)) {
+        return Ok(None);
+    }
+    let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
+    let loaded = load(&agent_dir, &options.cwd, &options.environment, options.approve);
+    let dir = folder(options, &agent_dir, &loaded.settings);
+    let Some(path) = existing(options, &dir, &agent_dir.sessions_dir())? else { return Ok(None) };
+    let path = path.canonicalize().unwrap_or(path);
+    // What is no session is told when it is opened.
+    let header = read_header(&path).ok().flatten();
+    Ok(header.map(|header| (path, header.id().to_owned())))
+}
+
+/// The folder of session files.
+fn folder(options: &SessionOptions, agent_dir: &AgentDir, settings: &Settings) -> SessionDir {
+    let rule = session_dir(
+        options.session_dir.as_deref(),
+        &options.environment,
+        settings.session_dir.as_deref(),
+        agent_dir,
+        &options.cwd,
+    );
+    match rule {
+        SessionDirRule::PerCwd(root) => SessionDir::of_cwd(&root, &options.cwd),
+        SessionDirRule::Exact(path) => SessionDir::custom(path, &agent_dir.sessions_dir(), &options.cwd),
+    }
+}
+
+/// The file that is meant, where it must or can be there already.
+fn existing(options: &SessionOptions, dir: &SessionDir, root: &Path) -> Result<Option<PathBuf>, OpenError> {
+    let cwd = options.cwd.display().to_string();
+    match &options.target {
+        Target::New | Target::Child(_) | Target::Fork(_) | Target::Ephemeral(_) => Ok(None),
+        Target::Continue => newest(dir, &cwd).map_err(unsearchable(dir)),
+        Target::Existing(text) => existing_file(text, options, dir, root, Elsewhere::Refused).map(Some),
+        Target::Id(id) => {
+            check_session_id(id)?;
+            find_by_id(id, dir, &cwd).map_err(unsearchable(dir))
+        }
+    }
 }
 
 /// Whether a session of another working directory will do.

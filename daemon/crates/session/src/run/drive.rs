@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentd_agent::{Host, HostError, Start, queue::QueueKind};
+use agentd_agent::{Host, HostError, Start, answering, nothing, queue::QueueKind};
 use agentd_protocol::{
     Json,
     error::{ErrorCode, Failure},
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{host::RunHost, prepare};
-use crate::{shared::Shared, step::Step};
+use crate::{handle::AbortSwitch, shared::Shared, step::Step};
 
 /// What a run begins with.
 #[derive(Debug)]
@@ -22,22 +22,23 @@ pub(crate) struct Prompt {
     pub(crate) images: Vec<ImageContent>,
 }
 
+/// How a run and the session reach each other.
+pub(crate) struct Way {
+    /// What the run says.
+    pub(crate) steps: mpsc::Sender<Step>,
+    /// Asks what is in flight.
+    pub(crate) asked: mpsc::Receiver<()>,
+    /// Stops the calls of an answer.
+    pub(crate) abort: AbortSwitch,
+    /// Stops the run.
+    pub(crate) cancel: CancellationToken,
+}
+
 /// Runs a prompt until nothing more comes of it. Ends with [`Step::Refused`] or [`Step::Settled`].
-pub(crate) async fn drive(
-    shared: Arc<Shared>,
-    steps: mpsc::Sender<Step>,
-    prompt: Prompt,
-    cancel: CancellationToken,
-) {
-    let mut host = RunHost::new(shared, steps, cancel.clone());
-    // The checks may wait for a command that prints a key.
-    let prepared = tokio::select! {
-        prepared = prepare::prepare(&host, prompt) => prepared,
-        () = cancel.cancelled() => {
-            Err(Failure::new(ErrorCode::Aborted, "The prompt was aborted before its run began."))
-        }
-    };
-    match prepared {
+pub(crate) async fn drive(shared: Arc<Shared>, prompt: Prompt, way: Way) {
+    let cancel = way.cancel.clone();
+    let mut host = RunHost::new(shared, way);
+    match prepared(&mut host, prompt, &cancel).await {
         Ok(start) => {
             host.send(Step::Accepted).await;
             run_on(&mut host, start, &cancel).await;
@@ -45,6 +46,22 @@ pub(crate) async fn drive(
         }
         Err(failure) => host.send(Step::Refused(failure)).await,
     }
+}
+
+/// What the run begins with, once the prompt has passed its checks. They may wait for a command that prints a key.
+async fn prepared(host: &mut RunHost, prompt: Prompt, cancel: &CancellationToken) -> Result<Start, Failure> {
+    let gone = |error: HostError| Failure::new(ErrorCode::Internal, error.to_string());
+    let snapshot = host.snapshot().await.map_err(gone)?;
+    let shared = Arc::clone(&host.shared);
+    let checks = async {
+        tokio::select! {
+            prepared = prepare::prepare(&shared, snapshot, prompt) => prepared,
+            () = cancel.cancelled() => {
+                Err(Failure::new(ErrorCode::Aborted, "The prompt was aborted before its run began."))
+            }
+        }
+    };
+    answering(host, checks, nothing).await.map_err(gone)?
 }
 
 /// Runs, and runs again while an answer is to be asked for again or messages are queued. An aborted run leaves them for
@@ -99,15 +116,19 @@ impl RunHost {
         };
         self.tell(&start.into()).await;
         let omitted = self.omit_failed().await;
-        let waited = async {
-            omitted?;
-            Ok(tokio::select! {
-                biased;
-                () = pause.cancelled() => false,
-                () = tokio::time::sleep(planned.delay) => true,
-            })
+        let waited = match omitted {
+            Ok(()) => {
+                let wait = async {
+                    tokio::select! {
+                        biased;
+                        () = pause.cancelled() => false,
+                        () = tokio::time::sleep(planned.delay) => true,
+                    }
+                };
+                answering(self, wait, nothing).await
+            }
+            Err(error) => Err(error),
         };
-        let waited = waited.await;
         self.send(Step::Pause(None)).await;
         waited
     }

@@ -3,16 +3,18 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use agentd_agent::{
-    Host, HostError, Setup, SetupError,
+    Host, HostError, Setup, SetupError, StoppedCall, answering,
     hooks::NoHooks,
+    nothing,
     queue::{QueueKind, Queued, Ticket},
 };
 use agentd_ai::{Credentials, Request, failure::Failure};
 use agentd_protocol::{
+    daemon::InFlight,
     event::{AutoRetryEnd, Event},
     message::{AssistantMessage, Message, StopReason},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -21,13 +23,12 @@ use crate::{
     step::{Snapshot, Step},
 };
 
-use super::retry::Retries;
+use super::{drive::Way, retry::Retries};
 
 /// The surroundings of one run.
 pub(crate) struct RunHost {
     pub(super) shared: Arc<Shared>,
-    steps: mpsc::Sender<Step>,
-    cancel: CancellationToken,
+    way: Way,
     pub(super) retries: Retries,
 }
 
@@ -37,19 +38,19 @@ fn is_answer(answer: &AssistantMessage) -> bool {
 }
 
 impl RunHost {
-    pub(super) fn new(shared: Arc<Shared>, steps: mpsc::Sender<Step>, cancel: CancellationToken) -> Self {
-        Self { shared, steps, cancel, retries: Retries::default() }
+    pub(super) fn new(shared: Arc<Shared>, way: Way) -> Self {
+        Self { shared, way, retries: Retries::default() }
     }
 
     /// Sends a step that needs no answer. A session that is gone needs none either.
     pub(super) async fn send(&self, step: Step) {
-        let _ = self.steps.send(step).await;
+        let _ = self.way.steps.send(step).await;
     }
 
     /// Sends a step and waits for its answer.
     async fn ask<T>(&self, step: impl FnOnce(oneshot::Sender<T>) -> Step) -> Result<T, HostError> {
         let (reply, answer) = oneshot::channel();
-        self.steps.send(step(reply)).await.map_err(|_| HostError::Gone)?;
+        self.way.steps.send(step(reply)).await.map_err(|_| HostError::Gone)?;
         answer.await.map_err(|_| HostError::Gone)
     }
 
@@ -97,16 +98,18 @@ impl Host for RunHost {
                 }
                 Ok(())
             }
-            Event::AgentStart(_) => self.steps.send(Step::Started(line)).await.map_err(|_| HostError::Gone),
-            Event::AgentEnd(_) => self.steps.send(Step::Ended(line)).await.map_err(|_| HostError::Gone),
+            Event::AgentStart(_) => {
+                self.way.steps.send(Step::Started(line)).await.map_err(|_| HostError::Gone)
+            }
+            Event::AgentEnd(_) => self.way.steps.send(Step::Ended(line)).await.map_err(|_| HostError::Gone),
             // What a stopped answer was still about to say need not wait for listeners that take nothing: the whole of
             // it follows, and the provider's connection is to be closed now.
             Event::MessageUpdate(_) => tokio::select! {
                 biased;
-                sent = self.steps.send(Step::Publish(line)) => sent.map_err(|_| HostError::Gone),
-                () = self.cancel.cancelled() => Ok(()),
+                sent = self.way.steps.send(Step::Publish(line)) => sent.map_err(|_| HostError::Gone),
+                () = self.way.cancel.cancelled() => Ok(()),
             },
-            _ => self.steps.send(Step::Publish(line)).await.map_err(|_| HostError::Gone),
+            _ => self.way.steps.send(Step::Publish(line)).await.map_err(|_| HostError::Gone),
         }
     }
 
@@ -127,14 +130,19 @@ impl Host for RunHost {
             provider: model.provider.clone(),
             model: model.id.clone(),
         };
-        let shared = &self.shared;
+        let shared = Arc::clone(&self.shared);
         let provider = shared.provider(&model.api).map_err(|failure| refused(failure.error))?;
         // Resolved for each request: a key that was renewed meanwhile is used at once.
         // Finding it may take a while; a run that is aborted meanwhile asks nobody, so it needs none.
-        let (credentials, addressed) = tokio::select! {
-            found = shared.credentials(&model) => found.map_err(|failure| refused(failure.error))?,
-            () = self.cancel.cancelled() => (Credentials::default(), Arc::clone(&model)),
+        let cancel = self.way.cancel.clone();
+        let found = async {
+            tokio::select! {
+                found = shared.credentials(&model) => found,
+                () = cancel.cancelled() => Ok((Credentials::default(), Arc::clone(&model))),
+            }
         };
+        let found = answering(self, found, nothing).await?;
+        let (credentials, addressed) = found.map_err(|failure| refused(failure.error))?;
         Ok(Setup {
             provider,
             request: Request {
@@ -160,7 +168,38 @@ impl Host for RunHost {
     async fn will_retry(&mut self, answer: &AssistantMessage, failure: Option<&Failure>) -> bool {
         let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
         let window = self.snapshot().await.map_or(0, |snapshot| snapshot.choice.model.context_window);
-        !self.cancel.is_cancelled() && self.retries.plan(policy, answer, failure, window)
+        !self.way.cancel.is_cancelled() && self.retries.plan(policy, answer, failure, window)
+    }
+
+    async fn asked(&mut self) {
+        // The session holds the other end for as long as there is a run; without a session nobody asks.
+        if self.way.asked.recv().await.is_none() {
+            std::future::pending().await
+        }
+    }
+
+    fn is_asked(&self) -> bool {
+        !self.way.asked.is_empty()
+    }
+
+    async fn show(&mut self, in_flight: InFlight) -> Result<(), HostError> {
+        // As with an update: a run that is stopped must not wait here. Its end answers who asked, too.
+        tokio::select! {
+            biased;
+            sent = self.way.steps.send(Step::InFlight(in_flight)) => sent.map_err(|_| HostError::Gone),
+            () = self.way.cancel.cancelled() => Ok(()),
+        }
+    }
+
+    fn tools_begin(&mut self, stop: CancellationToken) {
+        self.way.abort.arm_tools(stop);
+    }
+
+    async fn tools_end(&mut self, stopped: Vec<StoppedCall>) -> Result<(), HostError> {
+        if self.way.abort.disarm_tools() {
+            self.way.steps.send(Step::ToolsStopped(stopped)).await.map_err(|_| HostError::Gone)?;
+        }
+        Ok(())
     }
 
     fn now_ms(&self) -> i64 {

@@ -8,5 +8,5 @@ mod host;
 mod prepare;
 mod retry;
 
-pub(crate) use drive::{Prompt, drive};
+pub(crate) use drive::{Prompt, Way, drive};
 pub(crate) use retry::RetryPolicy;

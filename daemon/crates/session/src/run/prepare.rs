@@ -11,10 +11,11 @@ use agentd_protocol::{
     message::Message,
 };
 
-use super::{drive::Prompt, host::RunHost};
+use super::drive::Prompt;
 use crate::{
     clock::now_ms,
     shared::Shared,
+    step::Snapshot,
     system_prompt::{self, PromptParts},
 };
 
@@ -23,13 +24,15 @@ use crate::{
 ///
 /// # Errors
 /// The failure that answers the prompt: no model, no key, an instruction file that cannot be read.
-pub(super) async fn prepare(host: &RunHost, prompt: Prompt) -> Result<Start, Failure> {
+pub(super) async fn prepare(
+    shared: &Arc<Shared>,
+    snapshot: Snapshot,
+    prompt: Prompt,
+) -> Result<Start, Failure> {
     let internal = |error: String| Failure::new(ErrorCode::Internal, error);
-    let snapshot = host.snapshot().await.map_err(|error| internal(error.to_string()))?;
-    let shared = Arc::clone(&host.shared);
     shared.check_model(&snapshot.choice.model).await?;
     let system = {
-        let shared = Arc::clone(&shared);
+        let shared = Arc::clone(shared);
         tokio::task::spawn_blocking(move || system_message(&shared, &snapshot.messages))
             .await
             .map_err(|error| internal(error.to_string()))??

@@ -1,139 +1,30 @@
-//! The command line of `agentd`: flags in, options out. The same parser reads the session flags that a client sends.
+//! The flags, read one after the other into values.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use agentd_auth::Secret;
-use agentd_config::Environment;
-use agentd_protocol::model::ThinkingLevel;
+use agentd_config::{Environment, NoAgentDir, resolve_path};
+use agentd_protocol::{model::ThinkingLevel, socket_path::Surroundings};
 use agentd_session::{SessionOptions, Target, ToolSelection};
 
-/// What the command line asks for.
-#[derive(Debug)]
-pub enum Invocation {
-    /// Serve one session on stdin and stdout.
-    Stdio(Box<StdioOptions>),
-    /// Print the version and end.
-    Version {
-        /// Only the version of the wire, as the reference prints it.
-        bare: bool,
-    },
-    /// Print the models that can be used and end.
-    ListModels {
-        /// Only those that hold this text.
-        search: Option<String>,
-        /// Whether the reference's own directories come first.
-        compat: bool,
-    },
-    /// Print the help and end.
-    Help,
-}
+use super::{OnEof, ServeOptions, StdioOptions};
 
-/// How to serve stdin and stdout.
-#[derive(Debug)]
-pub struct StdioOptions {
-    /// The session to open.
-    pub session: SessionOptions,
-    /// What the end of the input means for work that is not done.
-    pub on_eof: OnEof,
-    /// What to tell the user on stderr before anything else.
-    pub warnings: Vec<String>,
-}
-
-/// What the end of the input means for work that is not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnEof {
-    /// It is stopped.
-    #[default]
-    Abort,
-    /// It is finished first.
-    Drain,
-}
-
-/// What `--help` prints.
-pub const HELP: &str = "\
-agentd - the coding-agent daemon: sessions, tools and models behind JSON Lines
-
-Usage: agentd --stdio [flags]          (--mode rpc is the same)
-
-A host writes one JSON command per line to stdin and reads responses and events, one per line, from stdout.
-For a prompt from the shell use `agentctl prompt \"...\"`.
-
-Session
-  -c, --continue                the most recent session of this folder, or a new one
-      --session <path|id>       a session file, or the id (or its beginning) of a session
-      --session-id <id>         exactly this id; a new session gets it
-      --fork <path|id>          a copy of that session, in this folder
-      --session-dir <dir>       the folder of session files
-      --no-session              keep the session in memory only
-  -n, --name <name>             name the session
-Model
-      --model <pattern>         id, part of an id or name, or provider/id; with an optional :<thinking>
-      --provider <name>         the provider that --model is looked up in
-      --models <a,b>            the models that cycle_model goes through
-      --thinking <level>        off, minimal, low, medium, high, xhigh, max
-      --api-key <key>           the key for the chosen model's provider
-      --list-models [search]    print the models that can be used, and end
-Prompt and tools
-      --system-prompt <text|file>          in the place of the built-in prompt
-      --append-system-prompt <text|file>   after the prompt; repeatable
-  -t, --tools <list>            only these tools, or changes of the default (+name, -name)
- -xt, --exclude-tools <list>    without these tools
- -nt, --no-tools                without any tool
- -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
-  -a, --approve / -na, --no-approve    trust, or do not trust, the project's own settings
-Daemon
-      --on-eof abort|drain      what the end of stdin means for unfinished work (default: abort)
-      --compat pi               directories and version of the reference come first
-  -v, --version                 print the version
-  -h, --help                    print this
-
-Environment: AGENTD_DIR (default ~/.agentd) holds settings.json, models.json, auth.json and sessions/;
-PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are honoured; AGENTD_LOG sets what is logged to stderr.
-";
-
-/// Reads the command line.
-///
-/// `program` is the name under which we were started: `pi` means `--compat pi`. `cwd` is the process's working
-/// directory.
-///
-/// # Errors
-/// A sentence for stderr; the exit code is 1.
-pub fn parse(
-    program: &str,
-    args: &[String],
-    cwd: &Path,
-    environment: Environment,
-) -> Result<Invocation, String> {
-    let mut flags = Flags { compat: program == "pi", ..Flags::default() };
-    flags.read(args)?;
-    if flags.help {
-        return Ok(Invocation::Help);
-    }
-    if flags.version {
-        return Ok(Invocation::Version { bare: flags.compat });
-    }
-    if let Some(search) = flags.list_models {
-        let search = Some(search).filter(|search| !search.is_empty());
-        return Ok(Invocation::ListModels { search, compat: flags.compat });
-    }
-    if !flags.stdio {
-        return Err(
-            "Error: this version of agentd serves one session on stdin and stdout: start `agentd --stdio`, \
-                    or use `agentctl prompt \"...\"` from the shell."
-                .into(),
-        );
-    }
-    flags.into_stdio(cwd, environment).map(|options| Invocation::Stdio(Box::new(options)))
-}
-
+/// The flags as they were given.
 #[derive(Debug, Default)]
-struct Flags {
-    compat: bool,
-    stdio: bool,
-    help: bool,
-    version: bool,
+pub(super) struct Flags {
+    pub(super) compat: bool,
+    pub(super) stdio: bool,
+    pub(super) help: bool,
+    pub(super) version: bool,
     /// `--list-models`, with the text to search for or an empty one.
-    list_models: Option<String>,
+    pub(super) list_models: Option<String>,
+    socket: Option<String>,
+    detached: bool,
+    /// The first thing on the command line that is about one session.
+    about_a_session: Option<String>,
     on_eof: OnEof,
     continue_last: bool,
     session: Option<String>,
@@ -156,7 +47,12 @@ struct Flags {
 }
 
 impl Flags {
-    fn read(&mut self, args: &[String]) -> Result<(), String> {
+    /// What the name that we were started under means, before any flag.
+    pub(super) fn of_program(name: &str) -> Self {
+        Self { compat: name == "pi", ..Self::default() }
+    }
+
+    pub(super) fn read(&mut self, args: &[String]) -> Result<(), String> {
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             if arg == "--" {
@@ -167,6 +63,7 @@ impl Flags {
                 return Err(format!("Error: @file arguments are not supported in RPC mode (got @{path})"));
             }
             if !arg.starts_with('-') {
+                self.session_flag(arg);
                 continue;
             }
             let (flag, inline) = match arg.split_once('=') {
@@ -194,11 +91,14 @@ impl Flags {
         match flag {
             "--stdio" => self.stdio = true,
             "--mode" => self.mode(&value()?)?,
+            "--socket" => self.socket = Some(value()?),
+            "--detached" => self.detached = true,
             "--compat" => match value()?.as_str() {
                 "pi" => self.compat = true,
                 other => return Err(format!("Error: --compat knows only pi, got {other}")),
             },
             "--on-eof" => {
+                self.session_flag(flag);
                 self.on_eof = match value()?.as_str() {
                     "abort" => OnEof::Abort,
                     "drain" => OnEof::Drain,
@@ -207,6 +107,25 @@ impl Flags {
             }
             "-h" | "--help" => self.help = true,
             "-v" | "--version" => self.version = true,
+            other => {
+                self.session_flag(other);
+                return self.flag_of_a_session(other, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the first for the message that it is of no use to the daemon as a whole.
+    fn session_flag(&mut self, flag: &str) {
+        self.about_a_session.get_or_insert_with(|| flag.to_owned());
+    }
+
+    fn flag_of_a_session(
+        &mut self,
+        flag: &str,
+        value: &mut dyn FnMut() -> Result<String, String>,
+    ) -> Result<(), String> {
+        match flag {
             "-c" | "--continue" => self.continue_last = true,
             "--session" => self.session = Some(value()?),
             "--session-id" => self.session_id = Some(value()?),
@@ -276,7 +195,12 @@ impl Flags {
         }
     }
 
-    fn into_stdio(self, cwd: &Path, environment: Environment) -> Result<StdioOptions, String> {
+    pub(super) fn into_stdio(self, cwd: &Path, environment: Environment) -> Result<StdioOptions, String> {
+        if self.socket.is_some() || self.detached {
+            return Err(
+                "Error: --socket is for the daemon on a socket; it cannot be combined with --stdio".into()
+            );
+        }
         if self.provider.is_some() && self.model.is_none() {
             let provider = self.provider.unwrap_or_default();
             return Err(format!(
@@ -301,8 +225,38 @@ impl Flags {
                 return Err(format!("Error: --fork cannot be combined with {flag}"));
             }
         }
+        let (on_eof, warnings) = (self.on_eof, self.warnings.clone());
+        Ok(StdioOptions { session: self.into_session(cwd, environment), on_eof, warnings })
+    }
+
+    pub(super) fn into_serve(self, cwd: &Path, mut environment: Environment) -> Result<ServeOptions, String> {
+        if let Some(given) = &self.about_a_session {
+            return Err(format!(
+                "Error: {given} is about one session, and `agentd` without --stdio serves many: start `agentd --stdio \
+                 {given} ...`, or open the session through the socket."
+            ));
+        }
+        // They mean the same wherever a session works.
+        for name in ["AGENTD_DIR", "PI_CODING_AGENT_DIR"] {
+            if let Some(path) = environment.non_empty(name) {
+                let path = resolve_path(path, cwd, &environment);
+                environment.set(name, path);
+            }
+        }
+        let variable = |name: &str| environment.get_os(name).map(OsStr::to_owned);
+        let here = Surroundings { variable: &variable, cwd, uid: rustix::process::getuid().as_raw() };
+        let agent_dir = here.agent_dir(self.compat).ok_or_else(|| format!("Error: {NoAgentDir}"))?;
+        let socket = match &self.socket {
+            Some(path) => resolve_path(path, cwd, &environment),
+            None => here.socket(&agent_dir),
+        };
+        let detached = self.detached;
+        Ok(ServeOptions { base: self.into_session(cwd, environment), agent_dir, socket, detached })
+    }
+
+    fn into_session(self, cwd: &Path, environment: Environment) -> SessionOptions {
         let target = self.target();
-        let session = SessionOptions {
+        SessionOptions {
             cwd: cwd.to_owned(),
             environment,
             compat: self.compat,
@@ -319,8 +273,7 @@ impl Flags {
             tools: self.tools,
             no_context_files: self.no_context_files,
             approve: self.approve,
-        };
-        Ok(StdioOptions { session, on_eof: self.on_eof, warnings: self.warnings })
+        }
     }
 
     /// `--session` wins over `--continue`: clients that resume a session give both.
@@ -342,83 +295,4 @@ impl Flags {
 
 fn list(value: &str) -> Vec<String> {
     value.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(args: &[&str]) -> Result<Invocation, String> {
-        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        parse("agentd", &args, Path::new("/p"), Environment::default())
-    }
-
-    fn stdio(args: &[&str]) -> StdioOptions {
-        match read(args).unwrap() {
-            Invocation::Stdio(options) => *options,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn flags_come_in_any_order_and_the_last_wins() {
-        let options = stdio(&[
-            "--model",
-            "a",
-            "-t",
-            "read, bash",
-            "--mode",
-            "rpc",
-            "--model",
-            "b",
-            "-xt",
-            "bash",
-            "--append-system-prompt",
-            "x",
-            "--append-system-prompt=y",
-            "--no-themes",
-            "--theme",
-            "dark",
-            "ignored",
-        ]);
-        assert_eq!(options.session.model.as_deref(), Some("b"));
-        assert_eq!(options.session.append_system_prompt, ["x", "y"]);
-        assert_eq!(options.session.tools.allow, Some(vec!["read".into(), "bash".into()]));
-        assert_eq!(options.session.tools.exclude, ["bash"]);
-        assert_eq!(options.session.target, Target::New);
-    }
-
-    #[test]
-    fn targets() {
-        assert_eq!(stdio(&["--stdio", "-c", "--session", "x"]).session.target, Target::Existing("x".into()));
-        assert_eq!(stdio(&["--stdio", "-c"]).session.target, Target::Continue);
-        assert_eq!(
-            stdio(&["--stdio", "--no-session", "--session-id", "i"]).session.target,
-            Target::Ephemeral(Some("i".into()))
-        );
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        let check = |args: &[&str], part: &str| {
-            let error = read(args).unwrap_err();
-            assert!(error.contains(part), "{error}");
-        };
-        check(&["--stdio", "--model"], "--model needs a value");
-        check(&["--stdio", "--bogus"], "Unknown option: --bogus");
-        check(&["--stdio", "-z"], "Unknown option: -z");
-        check(&["--mode", "x"], "Invalid mode \"x\". Valid values: text, json, rpc");
-        check(&["--stdio", "--provider", "p"], "--provider requires --model (for example: --provider p");
-        check(&["--stdio", "--api-key", "k"], "--api-key requires a model");
-        check(&["--stdio", "--fork", "x", "-c"], "--fork cannot be combined with --continue");
-        check(&["--stdio", "@a.txt"], "@file arguments are not supported in RPC mode");
-        check(&[], "agentd --stdio");
-        assert_eq!(stdio(&["--stdio", "--thinking", "lots"]).warnings.len(), 1);
-    }
-
-    #[test]
-    fn keys_are_not_printed() {
-        let options = stdio(&["--stdio", "--model", "m", "--api-key", "sk-canary"]);
-        assert!(!format!("{options:?}").contains("canary"));
-    }
 }

@@ -1,0 +1,136 @@
+//! `agentctl status`: whether a daemon runs, and how it is.
+
+use std::time::Duration;
+
+use agentd_protocol::daemon::DaemonStatus;
+use serde::Serialize;
+
+use super::{one_call, run};
+use crate::{
+    cli::StatusOptions,
+    connect::socket::Endpoint,
+    exit::{Exit, Fault},
+    render::one_line,
+};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    running: bool,
+    /// Where the daemon is, or would be.
+    socket: &'a str,
+    #[serde(flatten)]
+    status: Option<&'a DaemonStatus>,
+}
+
+/// Asks the daemon how it is.
+pub(crate) fn status(options: &StatusOptions) -> Exit {
+    run(async {
+        let endpoint = Endpoint::find()?;
+        let status = endpoint.status().await?;
+        print(options, &endpoint, status)
+    })
+}
+
+fn print(options: &StatusOptions, endpoint: &Endpoint, status: Option<DaemonStatus>) -> Result<Exit, Fault> {
+    let socket = endpoint.socket.display().to_string();
+    let found = status.is_some();
+    let printed = if options.json {
+        // Stands once: where we found it is where it is.
+        let status = status.map(|status| DaemonStatus { socket: None, ..status });
+        one_call::print_json(&Report { running: found, socket: &socket, status: status.as_ref() })?
+    } else {
+        one_call::print(&match status {
+            Some(status) => text(&socket, &status),
+            None => format!("agentd is not running (socket {})\n", one_line(&socket)),
+        })?
+    };
+    Ok(if printed == Exit::Answered && !found { Exit::Failed } else { printed })
+}
+
+fn text(socket: &str, status: &DaemonStatus) -> String {
+    let DaemonStatus { daemon, uptime_ms, agent_dir, clients, live_sessions, running_sessions, .. } = status;
+    let uptime = uptime(Duration::from_millis(*uptime_ms));
+    let memory = status.memory_bytes.map(|bytes| format!("memory     {:.1} MB\n", megabytes(bytes)));
+    format!(
+        "agentd {version} is running (pid {pid}), for {uptime}\nsocket     {socket}\nagent dir  {agent_dir}\n\
+         sessions   {live_sessions} in memory, {running_sessions} at work\nclients    {clients}\n{memory}",
+        version = one_line(&daemon.version),
+        pid = daemon.pid,
+        socket = one_line(socket),
+        agent_dir = one_line(agent_dir),
+        memory = memory.unwrap_or_default(),
+    )
+}
+
+/// The two largest units.
+fn uptime(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, ..) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+/// Of a million bytes; exact enough for a tenth of one.
+#[expect(clippy::cast_precision_loss, reason = "rounded to a tenth anyway")]
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::daemon::{Counters, DaemonInfo};
+
+    use super::*;
+
+    fn example() -> DaemonStatus {
+        DaemonStatus {
+            daemon: DaemonInfo { name: "agentd".into(), version: "0.1.0".into(), pid: 7, epoch: "e".into() },
+            uptime_ms: 125_000,
+            socket: Some("/s".into()),
+            agent_dir: "/a\x1b[2J".into(),
+            clients: 1,
+            live_sessions: 3,
+            running_sessions: 2,
+            memory_bytes: Some(12_345_678),
+            counters: Counters::default(),
+        }
+    }
+
+    #[test]
+    fn a_line_for_each_fact_and_nothing_steers_the_terminal() {
+        let text = text("/s", &example());
+        assert!(
+            text.starts_with("agentd 0.1.0 is running (pid 7), for 2 min 5 s\nsocket     /s\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("sessions   3 in memory, 2 at work\nclients    1\nmemory     12.3 MB\n"),
+            "{text}"
+        );
+        assert!(!text.contains('\x1b'), "{text}");
+    }
+
+    #[test]
+    fn units() {
+        for (seconds, expected) in
+            [(0, "0 s"), (59, "59 s"), (3_599, "59 min 59 s"), (3_600, "1 h 0 min"), (90_000, "1 d 1 h")]
+        {
+            assert_eq!(uptime(Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn json_holds_the_socket_once() {
+        let status = DaemonStatus { socket: None, ..example() };
+        let text =
+            serde_json::to_string(&Report { running: true, socket: "/s", status: Some(&status) }).unwrap();
+        assert_eq!(text.matches("socket").count(), 1, "{text}");
+        let none = serde_json::to_string(&Report { running: false, socket: "/s", status: None }).unwrap();
+        assert_eq!(none, r#"{"running":false,"socket":"/s"}"#);
+    }
+}

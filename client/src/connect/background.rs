@@ -1,0 +1,157 @@
+//! Starting a daemon that stays when we leave.
+
+use std::{
+    env,
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStdout, Command},
+    time::timeout,
+};
+
+use super::{
+    find,
+    socket::{Endpoint, private_folder},
+};
+use crate::exit::{Exit, Fault};
+
+/// How long a daemon may take to listen.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+
+/// A log longer than this is put aside when a daemon starts; the one put aside before is gone then.
+const LOG_BYTES: u64 = 8 << 20;
+
+/// What of the log is shown when a daemon did not start.
+const SHOWN_BYTES: u64 = 4 << 10;
+
+/// A daemon that is starting. Dropping it lets it go on.
+pub(crate) struct Background {
+    child: Child,
+    announced: BufReader<ChildStdout>,
+    log: PathBuf,
+    /// Where in the log it begins.
+    begin: u64,
+}
+
+/// What became of a start.
+#[derive(Debug)]
+pub(crate) enum Started {
+    /// It listens.
+    Listens,
+    /// It has ended instead, this way, after saying this.
+    Ended(ExitStatus, String),
+}
+
+impl Background {
+    /// Starts `agentd serve` away from our terminal. What it says goes to the log of the agent directory.
+    ///
+    /// # Errors
+    /// When there is no `agentd`, or the system cannot start it, or the log cannot be written.
+    pub(crate) fn start(endpoint: &Endpoint) -> Result<Self, Fault> {
+        let beside = env::current_exe().ok();
+        let program = find(beside.as_deref(), env::var_os("PATH").as_deref())?;
+        let log = endpoint.log_file();
+        let unwritable = |error: io::Error| {
+            Fault::new(Exit::Failed, format!("agentctl: cannot write {}: {error}", log.display()))
+        };
+        let file = open_log(&log).map_err(unwritable)?;
+        let begin = file.metadata().map_err(unwritable)?.len();
+        let failed = |error: io::Error| {
+            Fault::new(Exit::NoDaemon, format!("agentctl: cannot start {}: {error}", program.display()))
+        };
+        let mut command = Command::new(&program);
+        command.args(["serve", "--detached", "--socket"]).arg(&endpoint.socket);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
+        let mut child = command.spawn().map_err(failed)?;
+        let Some(stdout) = child.stdout.take() else {
+            return Err(failed(io::Error::other("its pipe is missing")));
+        };
+        Ok(Self { child, announced: BufReader::new(stdout), log, begin })
+    }
+
+    /// Waits until it listens, or has ended.
+    ///
+    /// # Errors
+    /// When neither happens in time.
+    pub(crate) async fn started(mut self) -> Result<Started, Fault> {
+        let mut line = String::new();
+        let waiting = async {
+            // It says one line when it listens; without one, its end closes the pipe.
+            if self.announced.read_line(&mut line).await? > 0 {
+                return Ok(None);
+            }
+            self.child.wait().await.map(Some)
+        };
+        match timeout(START_PATIENCE, waiting).await {
+            Ok(Ok(None)) => Ok(Started::Listens),
+            Ok(Ok(Some(status))) => Ok(Started::Ended(status, said(&self.log, self.begin))),
+            Ok(Err(error)) => Err(Fault::new(
+                Exit::NoDaemon,
+                format!("agentctl: cannot hear whether agentd has started: {error}"),
+            )),
+            Err(_) => Err(Fault::new(
+                Exit::NoDaemon,
+                format!(
+                    "agentctl: agentd does not listen after {} s; {} may say why.",
+                    START_PATIENCE.as_secs(),
+                    self.log.display()
+                ),
+            )),
+        }
+    }
+}
+
+/// Opens the log at its end, for the user alone; one that has grown long is put aside first.
+fn open_log(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        private_folder(folder)?;
+    }
+    if fs::metadata(path).is_ok_and(|about| about.len() > LOG_BYTES) {
+        fs::rename(path, path.with_extension("log.1"))?;
+    }
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// What was written to the log since `begin`: the last of it, as text.
+fn said(path: &Path, begin: u64) -> String {
+    let read = || {
+        let mut file = File::open(path)?;
+        let end = file.metadata()?.len();
+        file.seek(SeekFrom::Start(begin.max(end.saturating_sub(SHOWN_BYTES))))?;
+        let mut bytes = Vec::new();
+        file.take(SHOWN_BYTES).read_to_end(&mut bytes)?;
+        io::Result::Ok(bytes)
+    };
+    // Without it there is less to say, that is all.
+    String::from_utf8_lossy(&read().unwrap_or_default()).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Write, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    #[test]
+    fn the_log_is_private_goes_on_and_is_put_aside_when_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("logs/agentd.log");
+        open_log(&path).unwrap().write_all(b"one\n").unwrap();
+        open_log(&path).unwrap().write_all(b"two\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        assert_eq!((said(&path, 0), said(&path, 4)), ("one\ntwo".into(), "two".into()));
+        open_log(&path).unwrap().set_len(LOG_BYTES + 1).unwrap();
+        assert_eq!(open_log(&path).unwrap().metadata().unwrap().len(), 0);
+        assert_eq!(fs::metadata(folder.path().join("logs/agentd.log.1")).unwrap().len(), LOG_BYTES + 1);
+        assert_eq!(said(&folder.path().join("none"), 0), "");
+    }
+}

@@ -1,0 +1,72 @@
+//! What a run is producing right now, for those who join it.
+//!
+//! Nothing is kept for this: what is in flight is put together when somebody asks, from what the loop has at hand.
+
+use std::pin::pin;
+
+use agentd_protocol::{
+    Json,
+    daemon::{InFlight, RunningTool},
+    message::{AssistantMessage, Message, ToolCall},
+    tool::ToolResult,
+};
+use serde_json::Value;
+
+use crate::{Host, HostError};
+
+/// A tool call that was stopped while it ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoppedCall {
+    /// The id of the call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+}
+
+/// Waits for `work`, and answers meanwhile everyone who asks what is in flight.
+///
+/// # Errors
+/// Fails when the session is gone; `work` is dropped then. Cancel safety: a question that was heard is lost with it.
+pub async fn answering<H: Host, T>(
+    host: &mut H,
+    work: impl Future<Output = T> + Send,
+    in_flight: impl Fn() -> Result<InFlight, HostError> + Send,
+) -> Result<T, HostError> {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            () = host.asked() => {
+                let shown = in_flight()?;
+                host.show(shown).await?;
+            }
+            done = &mut work => return Ok(done),
+        }
+    }
+}
+
+/// Nothing is in flight: between answers, before the first, in pauses.
+///
+/// # Errors
+/// None; the type is that of [`answering`].
+pub fn nothing() -> Result<InFlight, HostError> {
+    Ok(InFlight { message: None, tools: Vec::new() })
+}
+
+/// An answer that streams.
+pub(crate) fn answer(so_far: AssistantMessage) -> Result<InFlight, HostError> {
+    let message =
+        Json::new(Message::Assistant(so_far)).map_err(|error| HostError::NotStored(error.to_string()))?;
+    Ok(InFlight { message: Some(message), tools: Vec::new() })
+}
+
+/// Tool calls that run, each with its result so far.
+pub(crate) fn tools<'a>(calls: impl Iterator<Item = (&'a ToolCall, Option<&'a ToolResult>)>) -> InFlight {
+    let running = |(call, partial): (&ToolCall, Option<&ToolResult>)| RunningTool {
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        args: Value::Object(call.arguments.clone()),
+        partial_result: partial.cloned(),
+    };
+    InFlight { message: None, tools: calls.map(running).collect() }
+}

@@ -1,0 +1,130 @@
+//! `abort`: what it stops, when it is answered, and what the answer says.
+
+use agentd_agent::StoppedCall;
+use agentd_protocol::command::{AbortParams, AbortReceipt, AbortScope, Work, WorkKind};
+use futures::future::join_all;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::{
+    actor::{Actor, BACKGROUND_GRACE},
+    reply::Reply,
+    step::Step,
+};
+
+/// Who waits for the end of a run that is to stop.
+pub(crate) enum Aborting {
+    /// A client that wants to know no more than that.
+    Plain(Reply),
+    /// A client that wants to know what was stopped.
+    Receipt(Reply),
+    /// The abort of everything, of which the run is a part: gets what the run leaves behind.
+    Part(oneshot::Sender<Vec<Work>>),
+}
+
+impl Actor {
+    /// Stops work. Answered when what was to stop has: for a run, when it has settled.
+    pub(crate) fn abort(&mut self, params: AbortParams, reply: Reply) {
+        match params.scope {
+            None => self.abort_run(Aborting::Plain(reply)),
+            Some(AbortScope::Turn) => self.abort_run(Aborting::Receipt(reply)),
+            Some(AbortScope::Tools) => self.abort_tools(reply),
+            Some(AbortScope::All) => self.abort_all(reply),
+        }
+    }
+
+    fn abort_run(&mut self, aborting: Aborting) {
+        if let Some(aborting) = self.run.abort(aborting) {
+            self.answer_abort(aborting, Vec::new());
+        }
+    }
+
+    /// Stops the calls of the current answer, which the switch may have done before this was taken: the calls may then
+    /// be gone already.
+    fn abort_tools(&mut self, reply: Reply) {
+        // Calls that follow the stopped ones are others.
+        let is_done = !self.stopped_tools.is_empty();
+        let waiting =
+            if !is_done && self.abort.fire_tools() { self.run.await_tools(reply) } else { Some(reply) };
+        if let Some(reply) = waiting {
+            let ended = std::mem::take(&mut self.stopped_tools);
+            self.answer_receipt(reply, tools(ended));
+        }
+    }
+
+    /// Stops everything: side by side, since a command may ignore the first signal for a while.
+    fn abort_all(&mut self, reply: Reply) {
+        let (commands, ends) = self.user_bash.abort_each();
+        let mut ended: Vec<Work> = commands;
+        ended.extend(self.background());
+        let (part, run) = oneshot::channel();
+        self.abort_run(Aborting::Part(part));
+        let (processes, steps) = (self.shared.processes.clone(), self.steps.clone());
+        self.tasks.spawn(async move {
+            let (stopped, _, ()) = tokio::join!(run, join_all(ends), processes.end_all(BACKGROUND_GRACE));
+            let mut all = stopped.unwrap_or_default();
+            all.extend(ended);
+            // Without the session there is nobody to tell.
+            let _ = steps.send(Step::AllAborted { reply, ended: all }).await;
+        });
+    }
+
+    /// The calls of an answer were stopped, and their results are stored.
+    pub(crate) fn on_tools_stopped(&mut self, calls: Vec<StoppedCall>) {
+        let waiting = self.run.tools_ended();
+        if waiting.is_empty() {
+            // The command that did this is on its way here, or the run ends.
+            self.stopped_tools = calls;
+            return;
+        }
+        for reply in waiting {
+            self.answer_receipt(reply, tools(calls.clone()));
+        }
+    }
+
+    /// Answers everyone who waited for the end of a run.
+    pub(crate) fn answer_aborts(&mut self, aborting: Vec<Aborting>, stopping: Vec<Reply>, was_aborted: bool) {
+        let stopped = tools(if was_aborted { std::mem::take(&mut self.stopped_tools) } else { Vec::new() });
+        for reply in stopping {
+            self.answer_receipt(reply, stopped.clone());
+        }
+        let turn = Work { kind: WorkKind::Turn, id: None, name: None };
+        let ended: Vec<Work> = std::iter::once(turn).chain(stopped).collect();
+        for aborting in aborting {
+            self.answer_abort(aborting, ended.clone());
+        }
+    }
+
+    fn answer_abort(&self, aborting: Aborting, ended: Vec<Work>) {
+        match aborting {
+            Aborting::Plain(reply) => reply.done(&self.feed),
+            Aborting::Receipt(reply) => self.answer_receipt(reply, ended),
+            Aborting::Part(part) => {
+                // The task that waits for it is gone only with the session.
+                let _ = part.send(ended);
+            }
+        }
+    }
+
+    /// Answers with what ended and what is at work now.
+    pub(crate) fn answer_receipt(&self, reply: Reply, ended: Vec<Work>) {
+        let turn = self.run.is_active().then_some(Work { kind: WorkKind::Turn, id: None, name: None });
+        let survives = turn.into_iter().chain(self.user_bash.works()).chain(self.background()).collect();
+        reply.data(&self.feed, AbortReceipt { ended, survives });
+    }
+
+    /// What finished commands left running.
+    fn background(&self) -> impl Iterator<Item = Work> + use<> {
+        let work = Work { kind: WorkKind::Background, id: None, name: None };
+        std::iter::repeat_n(work, self.shared.processes.background())
+    }
+}
+
+fn tools(calls: Vec<StoppedCall>) -> Vec<Work> {
+    let work = |call: StoppedCall| Work {
+        kind: WorkKind::Tool,
+        id: Some(Value::String(call.id)),
+        name: Some(call.name),
+    };
+    calls.into_iter().map(work).collect()
+}

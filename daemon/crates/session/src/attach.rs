@@ -1,0 +1,63 @@
+//! Joining a session at any time: what it is at one point of its events, and every event from there.
+//!
+//! The actor does not read what it publishes, so it cannot know what an answer says so far. While a run is under way it
+//! asks the run, and the run answers by a step: when that is taken, exactly what the answer describes has been published,
+//! and whoever asked is attached at that moment.
+
+use agentd_protocol::{daemon::InFlight, session::SessionState};
+use tokio::sync::oneshot;
+
+use crate::{actor::Actor, feed::Reader};
+
+/// What a listener that joins gets.
+pub struct Attached {
+    /// Gives every event after `seq`, none twice, none missing.
+    pub reader: Reader,
+    /// The number of the last event before those; 0 before the first.
+    pub seq: u64,
+    /// Whether `seq` is what was asked for, so that nothing was missed.
+    pub replayed: bool,
+    /// The state: at `seq`, or, where missed events follow, at the last event of all.
+    pub state: SessionState,
+    /// What was being produced at `seq`; `None` when nothing was, and where missed events follow.
+    pub in_flight: Option<InFlight>,
+}
+
+/// Who waits to be attached: until the run has said what is in flight, or is over.
+#[derive(Default)]
+pub(crate) struct Joining(Vec<oneshot::Sender<Attached>>);
+
+impl Actor {
+    /// Attaches a listener: at once where nothing can be in flight or nothing was missed, else when the run has answered.
+    pub(crate) fn attach(&mut self, since_seq: Option<u64>, joined: oneshot::Sender<Attached>) {
+        if let Some(seq) = since_seq
+            && let Some(reader) = self.feed.attach_since(seq)
+        {
+            let state = self.state();
+            // Whoever asked may have left; what is sent is dropped then, and with it detached.
+            let _ = joined.send(Attached { reader, seq, replayed: true, state, in_flight: None });
+            return;
+        }
+        self.joining.0.push(joined);
+        if !self.run.ask() {
+            self.attach_joining(None);
+        }
+    }
+
+    /// Attaches everyone who waits, here and now.
+    pub(crate) fn attach_joining(&mut self, in_flight: Option<InFlight>) {
+        let in_flight = in_flight.filter(|shown| shown.message.is_some() || !shown.tools.is_empty());
+        for joined in std::mem::take(&mut self.joining.0) {
+            if joined.is_closed() {
+                continue;
+            }
+            let _ = joined.send(Attached {
+                reader: self.feed.attach(),
+                seq: self.feed.last_seq(),
+                replayed: false,
+                state: self.state(),
+                in_flight: in_flight.clone(),
+            });
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The row of events that all listeners share.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+/// A row that was longer gives its memory back once it needs a quarter of it. Shorter ones are not worth the while.
+const SMALL_ROW: usize = 64;
+
+/// The bytes that a line takes when it is written: with its LF.
+pub(super) fn weight(line: &Bytes) -> u64 {
+    line.len() as u64 + 1
+}
+
+/// Events from the oldest that is kept to the newest, and how many listeners stand before each.
+#[derive(Debug)]
+pub(super) struct Events {
+    row: VecDeque<Event>,
+    /// The number of `row[0]`; with nothing in the row, that of the next event.
+    first_seq: u64,
+    /// The bytes of all events that there ever were.
+    total: u64,
+    /// How many listeners stand before the next event, and have taken all there are.
+    parked_at_end: u32,
+    /// How many bytes of the newest events are kept for nobody in particular.
+    replay_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Event {
+    line: Bytes,
+    /// The bytes of all events before this one.
+    start: u64,
+    /// How many listeners take this one next.
+    parked: u32,
+}
+
+impl Events {
+    pub(super) fn starting_after(last_seq: u64, replay_bytes: u64) -> Self {
+        let row = VecDeque::new();
+        Self { row, first_seq: last_seq + 1, total: 0, parked_at_end: 0, replay_bytes }
+    }
+
+    pub(super) fn last_seq(&self) -> u64 {
+        self.first_seq + self.row.len() as u64 - 1
+    }
+
+    /// The bytes of all events that there ever were.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The bytes of the events from number `seq` on, which has to be in the row or the next.
+    pub(super) fn bytes_from(&self, seq: u64) -> u64 {
+        self.index(seq).and_then(|index| self.row.get(index)).map_or(0, |event| self.total - event.start)
+    }
+
+    /// The event of that number, if it is there.
+    pub(super) fn get(&self, seq: u64) -> Option<&Bytes> {
+        self.index(seq).and_then(|index| self.row.get(index)).map(|event| &event.line)
+    }
+
+    pub(super) fn push(&mut self, line: Bytes) {
+        let start = self.total;
+        self.total += weight(&line);
+        self.row.push_back(Event { line, start, parked: std::mem::take(&mut self.parked_at_end) });
+        self.trim();
+    }
+
+    /// Lets a listener stand before the event `seq`, so that it and all later ones are kept; false when it is not there and
+    /// not the next either.
+    pub(super) fn park(&mut self, seq: u64) -> bool {
+        self.parked(seq).map(|parked| *parked += 1).is_some()
+    }
+
+    /// Takes a listener away from before the event `seq`.
+    pub(super) fn unpark(&mut self, seq: u64) {
+        if let Some(parked) = self.parked(seq) {
+            *parked -= 1;
+            self.trim();
+        }
+    }
+
+    /// Moves a listener on to stand before `to`.
+    pub(super) fn repark(&mut self, from: u64, to: u64) {
+        // In this order, so that nothing is dropped in between.
+        if from != to && self.park(to) {
+            self.unpark(from);
+        }
+    }
+
+    fn parked(&mut self, seq: u64) -> Option<&mut u32> {
+        let index = self.index(seq)?;
+        if index == self.row.len() {
+            return Some(&mut self.parked_at_end);
+        }
+        self.row.get_mut(index).map(|event| &mut event.parked)
+    }
+
+    fn index(&self, seq: u64) -> Option<usize> {
+        seq.checked_sub(self.first_seq).and_then(|index| usize::try_from(index).ok())
+    }
+
+    /// Drops what nobody stands before or behind and replay does not keep.
+    fn trim(&mut self) {
+        let kept_from = self.total.saturating_sub(self.replay_bytes);
+        while self.row.front().is_some_and(|event| event.parked == 0 && event.start < kept_from) {
+            self.row.pop_front();
+            self.first_seq += 1;
+        }
+        if self.row.capacity() > SMALL_ROW && self.row.len() < self.row.capacity() / 4 {
+            self.row.shrink_to(self.row.len() * 2);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Events {
+    /// The numbers and bytes of what is kept.
+    pub(super) fn kept(&self) -> (std::ops::Range<u64>, u64) {
+        (self.first_seq..self.last_seq() + 1, self.bytes_from(self.first_seq))
+    }
+
+    /// How many events the memory of the row is for.
+    pub(super) fn row_capacity(&self) -> usize {
+        self.row.capacity()
+    }
+}

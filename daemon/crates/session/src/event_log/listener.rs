@@ -1,0 +1,125 @@
+//! What the log knows of one listener.
+
+use std::{collections::VecDeque, time::Instant};
+
+use bytes::Bytes;
+
+use super::{
+    Item,
+    events::{Events, weight},
+};
+
+/// Where a listener stands in the row of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Before the event of this number, which it takes next.
+    Before(u64),
+    /// Cut off before the event of this number, and still to be told.
+    CutOff(u64),
+    /// Nowhere: it takes no events.
+    Aside,
+}
+
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) standing: Standing,
+    /// Not waited for any more.
+    pub(super) is_cut_off: bool,
+    /// Since when too much waits for it, as far as anyone has looked.
+    pub(super) over_since: Option<Instant>,
+    replies: VecDeque<Reply>,
+    reply_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Reply {
+    /// The number of the event that it stands before.
+    before: u64,
+    line: Bytes,
+}
+
+impl Listener {
+    pub(super) fn new(next: u64) -> Self {
+        let (standing, replies) = (Standing::Before(next), VecDeque::new());
+        Self { standing, is_cut_off: false, over_since: None, replies, reply_bytes: 0 }
+    }
+
+    pub(super) fn reply_bytes(&self) -> u64 {
+        self.reply_bytes
+    }
+
+    /// How many bytes it has yet to take.
+    pub(super) fn unread(&self, events: &Events) -> u64 {
+        let of_events = match self.standing {
+            Standing::Before(next) => events.bytes_from(next),
+            Standing::CutOff(_) | Standing::Aside => 0,
+        };
+        of_events + self.reply_bytes
+    }
+
+    /// Adds an answer that stands before the event `before`.
+    pub(super) fn reply(&mut self, before: u64, line: Bytes) {
+        self.reply_bytes += weight(&line);
+        self.replies.push_back(Reply { before, line });
+    }
+
+    /// Takes items until there are no more or `max_bytes` are reached.
+    pub(super) fn take(&mut self, events: &mut Events, max_bytes: usize, out: &mut Vec<Item>) {
+        let stood = self.standing;
+        let mut bytes = 0;
+        while let Some(item) = self.next(events) {
+            bytes += item.line_len() + 1;
+            out.push(item);
+            if bytes >= max_bytes {
+                break;
+            }
+        }
+        if let (Standing::Before(from), Standing::Before(to)) = (stood, self.standing) {
+            events.repark(from, to);
+        }
+        if self.replies.is_empty() {
+            // A burst of answers leaves no memory behind.
+            self.replies = VecDeque::new();
+        }
+    }
+
+    /// The next item, taken but for its event's place in the row.
+    fn next(&mut self, events: &Events) -> Option<Item> {
+        let here = match self.standing {
+            Standing::Before(seq) | Standing::CutOff(seq) => seq,
+            Standing::Aside => u64::MAX,
+        };
+        if self.replies.front().is_some_and(|reply| reply.before <= here)
+            && let Some(Reply { line, .. }) = self.replies.pop_front()
+        {
+            self.reply_bytes -= weight(&line);
+            return Some(Item::Reply { line });
+        }
+        match self.standing {
+            Standing::Before(seq) => {
+                let line = events.get(seq)?.clone();
+                self.standing = Standing::Before(seq + 1);
+                Some(Item::Event { seq, line })
+            }
+            Standing::CutOff(from_seq) => {
+                self.standing = Standing::Aside;
+                Some(Item::Lagged { from_seq })
+            }
+            Standing::Aside => None,
+        }
+    }
+
+    /// Drops its events. Its answers stay.
+    pub(super) fn cut_off(&mut self, events: &mut Events) {
+        (self.is_cut_off, self.over_since) = (true, None);
+        if let Standing::Before(next) = self.standing {
+            events.unpark(next);
+            self.standing = Standing::CutOff(next);
+        }
+    }
+
+    /// Forgets that too much waited, where that is so no more. True when it was so until now.
+    pub(super) fn relieve(&mut self, events: &Events, capacity: u64) -> bool {
+        self.over_since.is_some() && self.unread(events) < capacity && self.over_since.take().is_some()
+    }
+}

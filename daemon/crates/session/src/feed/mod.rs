@@ -1,0 +1,197 @@
+//! The event log of a session, shared between the actor that writes it and the connections that read it.
+
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
+
+pub use self::reader::Reader;
+use crate::event_log::{EventLog, ReaderId};
+
+/// How many bytes may wait for a slow listener before the session stops producing, or cuts it off: 1 MiB.
+pub const DEFAULT_FEED_BYTES: usize = 1 << 20;
+
+/// How many bytes of events stay for listeners that come back: 256 KiB.
+pub const DEFAULT_REPLAY_BYTES: usize = 256 << 10;
+
+/// How long too much may wait for one listener while there are others: a second.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The writing end: what a session says.
+#[derive(Clone)]
+pub struct Feed(Arc<Shared>);
+
+struct Shared {
+    log: Mutex<EventLog>,
+    /// How long too much may wait for one listener while there are others.
+    grace: Duration,
+    /// Fires when there is something to take: lines, a cut, the end.
+    news: Notify,
+    /// Fires when whoever waits for room should look again.
+    relief: Notify,
+}
+
+impl Feed {
+    /// A feed that has room until `capacity` bytes wait for the slowest listener, counts from 1, and keeps
+    /// [`DEFAULT_REPLAY_BYTES`] of events.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self::starting_after(0, capacity, DEFAULT_REPLAY_BYTES)
+    }
+
+    /// A feed that goes on after the event `last_seq`, and keeps the newest `replay_bytes` of its events for
+    /// [`Self::attach_since`]; 0 for none.
+    #[must_use]
+    pub fn starting_after(last_seq: u64, capacity: usize, replay_bytes: usize) -> Self {
+        Self::with_grace(last_seq, capacity, replay_bytes, GRACE)
+    }
+
+    fn with_grace(last_seq: u64, capacity: usize, replay_bytes: usize, grace: Duration) -> Self {
+        let log = Mutex::new(EventLog::starting_after(last_seq, capacity, replay_bytes));
+        Self(Arc::new(Shared { log, grace, news: Notify::new(), relief: Notify::new() }))
+    }
+
+    /// The number of the last event that was published.
+    #[must_use]
+    pub fn last_seq(&self) -> u64 {
+        self.lock().last_seq()
+    }
+
+    /// Publishes finished event lines, in order, to every listener.
+    pub fn publish(&self, lines: impl IntoIterator<Item = Bytes>) {
+        let mut log = self.lock();
+        for line in lines {
+            log.publish(line);
+        }
+        drop(log);
+        self.0.news.notify_waiters();
+    }
+
+    /// Answers one listener, after everything that was published so far.
+    pub fn reply(&self, reader: ReaderId, line: Bytes) {
+        self.lock().reply(reader, line);
+        self.0.news.notify_waiters();
+    }
+
+    /// Whether the slowest listener leaves room for more.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.lock().has_room()
+    }
+
+    /// Waits until there is room. A listener that takes too little is waited for as long as it is alone; beside others it
+    /// is cut off a second after it got too slow: see [`Item::Lagged`](crate::Item::Lagged).
+    ///
+    /// Cancel safe: the second is not counted anew.
+    pub async fn room(&self) {
+        loop {
+            // Made before the look into the log, so that nothing slips in between.
+            let relief = self.0.relief.notified();
+            let room = self.lock().make_room(Instant::now().into_std(), self.0.grace);
+            if room.has_cut {
+                self.0.news.notify_waiters();
+            }
+            match (room.is_there, room.next_cut) {
+                (true, _) => return,
+                (false, None) => relief.await,
+                (false, Some(at)) => {
+                    // Either way the log is looked at again.
+                    let _ = timeout_at(at.into(), relief).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until a listener has taken enough of its answers that it may ask for more; no matter who else is slow. Whoever
+    /// hands on a client's commands should wait for this before each: answers are never dropped, and the answers of a
+    /// listener that was cut off hold up nothing else. Cancel safe.
+    pub async fn reply_room(&self, reader: ReaderId) {
+        loop {
+            let relief = self.0.relief.notified();
+            if self.lock().has_reply_room(reader) {
+                return;
+            }
+            relief.await;
+        }
+    }
+
+    /// Adds a listener, who takes everything from here on.
+    #[must_use]
+    pub fn attach(&self) -> Reader {
+        let id = next_id();
+        self.lock().attach(id);
+        self.reader(id)
+    }
+
+    /// Adds a listener, who takes everything after the event `seq`. `None` when some of that is no longer there, or when
+    /// there has never been such an event.
+    #[must_use]
+    pub fn attach_since(&self, seq: u64) -> Option<Reader> {
+        let id = next_id();
+        self.lock().attach_since(id, seq).then(|| self.reader(id))
+    }
+
+    /// Says, until what it gives is dropped, that someone waits for the session who does not listen yet. A listener that
+    /// does not keep up is then cut off even if it is alone: else whoever wants to join a session that waits for a
+    /// listener that has stopped would wait for it too.
+    #[must_use]
+    pub fn announce(&self) -> impl Drop + Send + use<> {
+        struct Announced(Feed);
+        impl Drop for Announced {
+            fn drop(&mut self) {
+                self.0.lock().unannounce();
+            }
+        }
+        self.lock().announce();
+        self.0.relief.notify_waiters();
+        Announced(self.clone())
+    }
+
+    /// Says that nothing more will come; listeners take what is left and end.
+    pub fn close(&self) {
+        self.lock().close();
+        self.0.news.notify_waiters();
+        self.0.relief.notify_waiters();
+    }
+
+    /// Closes the feed when it is dropped: also when a panic ends the session.
+    pub(crate) fn close_at_the_end(&self) -> impl Drop + Send + use<> {
+        struct Closer(Feed);
+        impl Drop for Closer {
+            fn drop(&mut self) {
+                self.0.close();
+            }
+        }
+        Closer(self.clone())
+    }
+
+    fn reader(&self, id: ReaderId) -> Reader {
+        // A listener that is waited for may be alone no more.
+        self.0.relief.notify_waiters();
+        Reader::new(id, self.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, EventLog> {
+        // The log's methods leave it whole at every point where they could panic.
+        self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A name that nobody else has, in no other feed either: an answer never reaches a listener that did not ask.
+fn next_id() -> ReaderId {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    ReaderId(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+}

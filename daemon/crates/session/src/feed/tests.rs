@@ -1,0 +1,228 @@
+use tokio::time::{sleep, timeout};
+
+use super::*;
+use crate::Item;
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn line(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+async fn next(reader: &Reader) -> Option<String> {
+    let mut out = Vec::new();
+    let more = timeout(SOON, reader.next(&mut out)).await.expect("a reader that is woken");
+    more.then(|| String::from_utf8(out).unwrap())
+}
+
+async fn next_items(reader: &Reader) -> Vec<Item> {
+    let mut items = Vec::new();
+    timeout(SOON, reader.next_items(&mut items)).await.expect("a reader that is woken");
+    items
+}
+
+#[tokio::test]
+async fn a_waiting_reader_is_woken_and_ends_with_the_feed() {
+    let feed = Feed::new(100);
+    let reader = feed.attach();
+    let writing = feed.clone();
+    let writer = tokio::spawn(async move {
+        writing.publish([line("\"a\u{2028}\""), line("b")]);
+        writing.close();
+    });
+    let mut taken = String::new();
+    while let Some(lines) = next(&reader).await {
+        taken.push_str(&lines);
+    }
+    assert_eq!(taken, "\"a\\u2028\"\nb\n", "everything before the end, separators escaped");
+    writer.await.unwrap();
+    assert!(next_items(&reader).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_full_feed_has_room_again_once_its_reader_took_something_or_left() {
+    let feed = Feed::new(2);
+    let reader = feed.attach();
+    feed.publish([line("abc")]);
+    assert!(!feed.has_room());
+    let waiting = tokio::spawn({
+        let feed = feed.clone();
+        async move { feed.room().await }
+    });
+    tokio::task::yield_now().await;
+    assert_eq!(next(&reader).await.as_deref(), Some("abc\n"));
+    timeout(SOON, waiting).await.expect("room").unwrap();
+
+    feed.publish([line("abc")]);
+    let waiting = tokio::spawn({
+        let feed = feed.clone();
+        async move { feed.room().await }
+    });
+    tokio::task::yield_now().await;
+    drop(reader);
+    timeout(SOON, waiting).await.expect("a reader that left holds nothing back").unwrap();
+}
+
+#[tokio::test]
+async fn a_muted_reader_takes_answers_only() {
+    let feed = Feed::new(100);
+    let mut reader = feed.attach();
+    feed.publish([line("event")]);
+    reader.mute();
+    feed.publish([line("event")]);
+    feed.reply(reader.id(), line("answer"));
+    feed.publish([line("event")]);
+    feed.close();
+    assert_eq!(next(&reader).await.as_deref(), Some("answer\n"));
+    assert_eq!(next(&reader).await, None);
+}
+
+#[tokio::test]
+async fn a_session_that_breaks_down_still_ends_its_feed() {
+    let feed = Feed::new(10);
+    let (reader, end) = (feed.attach(), feed.close_at_the_end());
+    let broken = tokio::spawn(async move {
+        let _end = end;
+        panic!("a bug in a session");
+    });
+    broken.await.unwrap_err();
+    assert_eq!(next(&reader).await, None);
+}
+
+#[tokio::test]
+async fn a_reader_that_comes_back_gets_what_it_missed() {
+    let feed = Feed::starting_after(7, 100, 100);
+    feed.publish([line("a"), line("b")]);
+    assert_eq!(feed.last_seq(), 9);
+    assert!(feed.attach_since(6).is_none() && feed.attach_since(10).is_none());
+    let reader = feed.attach_since(8).unwrap();
+    feed.publish([line("c")]);
+    let expected = [Item::Event { seq: 9, line: line("b") }, Item::Event { seq: 10, line: line("c") }];
+    assert_eq!(next_items(&reader).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_is_cut_off_after_a_second_when_others_read() {
+    let feed = Feed::new(4);
+    let (slow, quick) = (feed.attach(), feed.attach());
+    feed.publish([line("abcd")]);
+    assert_eq!(next(&quick).await.as_deref(), Some("abcd\n"));
+    let begun = Instant::now();
+    timeout(SOON, feed.room()).await.expect("room");
+    assert_eq!(begun.elapsed(), GRACE);
+    feed.publish([line("e")]);
+    assert_eq!(next_items(&slow).await, [Item::Lagged { from_seq: 1 }]);
+    assert_eq!(next(&slow).await, None, "the plain form ends");
+    assert_eq!(next(&quick).await.as_deref(), Some("e\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_waits_is_told_that_it_was_cut_off_by_its_answers() {
+    let feed = Feed::new(4);
+    let (slow, _other) = (feed.attach(), feed.attach());
+    feed.reply(slow.id(), line("answer"));
+    timeout(SOON, feed.room()).await.expect("room");
+    assert!(feed.has_room());
+    let room = timeout(Duration::from_millis(1), feed.reply_room(slow.id())).await;
+    assert!(room.is_err(), "it should not ask for more");
+    let waiting = tokio::spawn({
+        let (feed, id) = (feed.clone(), slow.id());
+        async move { feed.reply_room(id).await }
+    });
+    tokio::task::yield_now().await;
+    assert_eq!(next(&slow).await.as_deref(), Some("answer\n"), "answers are never dropped");
+    timeout(SOON, waiting).await.expect("room for answers").unwrap();
+    assert_eq!(next(&slow).await, None);
+
+    feed.reply(slow.id(), line("answer"));
+    let waiting = tokio::spawn({
+        let (feed, id) = (feed.clone(), slow.id());
+        async move { feed.reply_room(id).await }
+    });
+    tokio::task::yield_now().await;
+    feed.close();
+    timeout(SOON, waiting).await.expect("nobody waits when a session has ended").unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_is_waited_for_until_it_is_not_alone_any_more() {
+    let feed = Feed::new(2);
+    let slow = feed.attach();
+    feed.publish([line("a")]);
+    let waiting = tokio::spawn({
+        let feed = feed.clone();
+        async move { feed.room().await }
+    });
+    sleep(60 * GRACE).await;
+    assert!(!waiting.is_finished());
+    let begun = Instant::now();
+    let _quick = feed.attach();
+    timeout(SOON, waiting).await.expect("room").unwrap();
+    assert!(begun.elapsed() <= GRACE);
+    assert_eq!(next_items(&slow).await, [Item::Lagged { from_seq: 1 }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_announces_to_come_is_not_held_up_by_a_reader_that_has_stopped() {
+    let feed = Feed::new(2);
+    let slow = feed.attach();
+    feed.publish([line("a")]);
+    let waiting = tokio::spawn({
+        let feed = feed.clone();
+        async move { feed.room().await }
+    });
+    sleep(60 * GRACE).await;
+    assert!(!waiting.is_finished());
+    let announced = feed.announce();
+    timeout(SOON, waiting).await.expect("room").unwrap();
+    drop(announced);
+    assert_eq!(next_items(&slow).await, [Item::Lagged { from_seq: 1 }]);
+}
+
+#[tokio::test]
+async fn names_of_readers_are_never_used_twice() {
+    let (one, two) = (Feed::new(10), Feed::new(10));
+    let (in_one, in_two) = (one.attach(), two.attach());
+    assert_ne!(in_one.id(), in_two.id());
+    two.reply(in_one.id(), line("strayed"));
+    two.close();
+    assert_eq!(next(&in_two).await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_oversleeps_and_nothing_gets_lost_with_many_readers_at_once() {
+    const EVENTS: u64 = 3000;
+    // Room for two lines: the writer and every reader wait all the time. Nobody is cut off, however busy the machine is.
+    let feed = Feed::with_grace(0, 4, 0, 100 * SOON);
+    let readers = (0..8).map(|number| {
+        let reader = feed.attach();
+        tokio::spawn(async move {
+            let mut items = Vec::new();
+            loop {
+                let more = tokio::select! {
+                    biased;
+                    more = reader.next_items(&mut items) => more,
+                    // Every second one breaks its waiting off again and again.
+                    () = tokio::task::yield_now(), if number % 2 == 0 => continue,
+                };
+                if !more {
+                    return items;
+                }
+            }
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    let writing = async {
+        for _ in 0..EVENTS {
+            feed.room().await;
+            feed.publish([line("e")]);
+        }
+        feed.close();
+    };
+    timeout(SOON, writing).await.expect("a writer that is woken");
+    for reader in readers {
+        let items = timeout(SOON, reader).await.expect("a reader that is woken").unwrap();
+        let expected = (1..=EVENTS).map(|seq| Item::Event { seq, line: line("e") });
+        assert!(items.into_iter().eq(expected));
+    }
+}

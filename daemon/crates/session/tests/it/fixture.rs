@@ -1,0 +1,289 @@
+//! A session in a temporary home, a model that says one delta at a time, a tool that ends when it is told.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use agentd_agent::{Execution, Invocation, Tool, ToolError, ToolFuture};
+use agentd_ai::{Delta, DeltaStream, Provider, Registry, Request};
+use agentd_config::Environment;
+use agentd_process::{GuardCommand, Launcher};
+use agentd_protocol::{
+    command::Command,
+    tool::{ToolResult, ToolSpec},
+};
+use agentd_session::{
+    Attached, FeedReader, Reply, Services, SessionHandle, SessionOptions, Target, ToolSelection, open,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{sync::mpsc, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// How long anything may take before a test fails.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Waits, but not for ever.
+pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
+    timeout(DEADLINE, work).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
+}
+
+/// A model whose answers come from the test.
+struct Stepped(Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Delta>>>);
+
+impl Provider for Stepped {
+    fn stream(&self, _request: Request, cancel: CancellationToken) -> DeltaStream {
+        let deltas = Arc::clone(&self.0);
+        Box::pin(futures::stream::unfold((deltas, cancel), |(deltas, cancel)| async move {
+            let next = async { deltas.lock().await.recv().await };
+            let delta = tokio::select! {
+                delta = next => delta?,
+                () = cancel.cancelled() => return None,
+            };
+            Some((delta, (deltas, cancel)))
+        }))
+    }
+}
+
+/// What a call of the tool is told to do.
+enum ToolStep {
+    Report(String),
+    End(String),
+}
+
+/// The orders of each call, by its id.
+#[derive(Default)]
+struct Orders(Mutex<HashMap<String, Order>>);
+
+/// Both ends; the call takes the second.
+type Order = (mpsc::UnboundedSender<ToolStep>, Option<mpsc::UnboundedReceiver<ToolStep>>);
+
+impl Orders {
+    fn give(&self, call: &str, step: ToolStep) {
+        let mut calls = self.0.lock().unwrap();
+        calls.entry(call.to_owned()).or_insert_with(orders).0.send(step).unwrap();
+    }
+
+    fn take(&self, call: &str) -> mpsc::UnboundedReceiver<ToolStep> {
+        let mut calls = self.0.lock().unwrap();
+        calls.entry(call.to_owned()).or_insert_with(orders).1.take().expect("a call is made once")
+    }
+}
+
+fn orders() -> Order {
+    let (give, take) = mpsc::unbounded_channel();
+    (give, Some(take))
+}
+
+/// A tool whose calls do what the test says, and fail when they are stopped.
+struct SteppedTool {
+    spec: ToolSpec,
+    orders: Arc<Orders>,
+}
+
+impl Tool for SteppedTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn execution(&self) -> Execution {
+        Execution::Parallel
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        let mut orders = self.orders.take(&invocation.call_id);
+        Box::pin(async move {
+            loop {
+                let step = tokio::select! {
+                    step = orders.recv() => step,
+                    () = invocation.cancel.cancelled() => return Err(ToolError("stopped by hand".into())),
+                };
+                match step.expect("orders") {
+                    ToolStep::Report(text) => invocation.progress.report(ToolResult::text(text)),
+                    ToolStep::End(text) => return Ok(ToolResult::text(text)),
+                }
+            }
+        })
+    }
+}
+
+/// A session at work.
+pub(crate) struct Fixture {
+    pub(crate) session: SessionHandle,
+    /// Takes everything from the start.
+    pub(crate) first: Listener,
+    model: mpsc::UnboundedSender<Delta>,
+    orders: Arc<Orders>,
+    home: TempDir,
+}
+
+impl Fixture {
+    pub(crate) async fn new() -> Self {
+        Self::with("test-key", json!({})).await
+    }
+
+    /// A session whose model has that key, with these settings.
+    pub(crate) async fn with(key: &str, settings: Value) -> Self {
+        let home = tempfile::Builder::new().prefix("agentd-session-").tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        let models = json!({"providers": {"fake": {
+            "baseUrl": "http://127.0.0.1:1", "api": "stepped", "apiKey": key, "models": [{"id": "fake"}],
+        }}});
+        fs::write(root.join("models.json"), models.to_string()).unwrap();
+        fs::write(root.join("settings.json"), settings.to_string()).unwrap();
+        let (model, deltas) = mpsc::unbounded_channel();
+        let orders = Arc::new(Orders::default());
+        let stepped = Stepped(Arc::new(tokio::sync::Mutex::new(deltas)));
+        let services = services(stepped, Arc::clone(&orders));
+        let opened = open(services, options(&root)).await.unwrap();
+        let session = opened.handle;
+        let first = Listener::new(session.feed().attach());
+        Self { session, first, model, orders, home }
+    }
+
+    /// A path in the session's folder.
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// Sends a command as the first listener.
+    pub(crate) async fn send(&self, id: &str, command: Value) {
+        let command = Command::parse(command["type"].as_str().unwrap(), &command.to_string());
+        let command = command.expect("a command that there is").unwrap();
+        let reply = Reply { reader: self.first.reader.id(), id: Some(id.into()), command: command.name() };
+        assert!(self.session.send(command, reply).await, "a session that lives");
+    }
+
+    /// Sends a command and waits for its answer.
+    pub(crate) async fn call(&mut self, id: &str, command: Value) -> Value {
+        self.send(id, command).await;
+        self.first.until(|line| line["type"] == "response" && line["id"] == id).await
+    }
+
+    pub(crate) async fn prompt(&mut self, text: &str) {
+        let answer = self.call("prompt", json!({"type": "prompt", "message": text})).await;
+        assert_eq!(answer["success"], true, "{answer}");
+    }
+
+    /// The model says something.
+    pub(crate) fn say(&self, delta: Delta) {
+        self.model.send(delta).unwrap();
+    }
+
+    /// A running call shows something.
+    pub(crate) fn report(&self, call: &str, text: &str) {
+        self.orders.give(call, ToolStep::Report(text.into()));
+    }
+
+    /// A running call ends.
+    pub(crate) fn end_call(&self, call: &str, text: &str) {
+        self.orders.give(call, ToolStep::End(text.into()));
+    }
+
+    pub(crate) async fn attach(&self) -> Attached {
+        soon("a snapshot", self.session.attach(None)).await.expect("a session that lives")
+    }
+}
+
+fn services(model: Stepped, orders: Arc<Orders>) -> Arc<Services> {
+    let guard = env!("CARGO_BIN_EXE_agentd-session-test-guard");
+    Arc::new(Services {
+        providers: Registry::default().with("stepped", Arc::new(model)),
+        launcher: Launcher::new(GuardCommand { program: guard.into(), args: Vec::new() }),
+        tasks: TaskTracker::new(),
+        key_commands: agentd_auth::CommandCache::default(),
+        tools: Box::new(move |_| {
+            let spec = ToolSpec {
+                name: "bash".into(),
+                description: String::new(),
+                parameters: json!({"type": "object"}),
+                constrained_sampling: None,
+            };
+            vec![Arc::new(SteppedTool { spec, orders: Arc::clone(&orders) })]
+        }),
+    })
+}
+
+fn options(root: &Path) -> SessionOptions {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut environment = Environment::default();
+    environment.set("AGENTD_DIR", root);
+    environment.set("HOME", root);
+    environment.set("TMPDIR", root);
+    environment.set("PATH", path);
+    SessionOptions {
+        cwd: root.to_owned(),
+        environment,
+        compat: false,
+        target: Target::New,
+        session_dir: None,
+        name: None,
+        provider: None,
+        model: None,
+        models: None,
+        api_key: None,
+        thinking: None,
+        system_prompt: None,
+        append_system_prompt: Vec::new(),
+        tools: ToolSelection::default(),
+        no_context_files: true,
+        approve: None,
+    }
+}
+
+/// A reader of a session, and what it has read.
+pub(crate) struct Listener {
+    reader: FeedReader,
+    /// The events so far.
+    pub(crate) events: Vec<Value>,
+    /// Lines that were taken and not looked at yet.
+    ahead: std::collections::VecDeque<Value>,
+}
+
+impl Listener {
+    pub(crate) fn new(reader: FeedReader) -> Self {
+        Self { reader, events: Vec::new(), ahead: std::collections::VecDeque::new() }
+    }
+
+    /// The next line; `None` at the end of the session.
+    async fn line(&mut self) -> Option<Value> {
+        while self.ahead.is_empty() {
+            let mut bytes = Vec::new();
+            if !soon("a line", self.reader.next(&mut bytes)).await {
+                return None;
+            }
+            let text = String::from_utf8(bytes).unwrap();
+            self.ahead.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+        }
+        let line = self.ahead.pop_front()?;
+        if line["type"] != "response" {
+            self.events.push(line.clone());
+        }
+        Some(line)
+    }
+
+    /// Reads until a line is as wished, and gives it.
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = self.line().await.expect("a session that has not ended");
+            if wanted(&line) {
+                return line;
+            }
+        }
+    }
+
+    /// Reads until an event of that type.
+    pub(crate) async fn until_event(&mut self, kind: &str) -> Value {
+        self.until(|line| line["type"] == kind).await
+    }
+
+    /// Reads to the end of the session.
+    pub(crate) async fn read_out(mut self) -> Vec<Value> {
+        while self.line().await.is_some() {}
+        self.events
+    }
+}

@@ -1,0 +1,9 @@
+//! Live sessions with a model and tools that do what the test says, step by step.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod abort;
+mod attach;
+mod fixture;
+mod fold;
+mod summary;

@@ -1,0 +1,50 @@
+//! What `agentd --help` says.
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+agentd - the coding-agent daemon: sessions, tools and models behind JSON Lines
+
+Usage: agentd [serve] [--socket <path>] [--compat pi]     many sessions and clients, on a local socket
+       agentd --stdio [flags]                             one session on stdin and stdout (--mode rpc is the same)
+
+Clients write one JSON command per line, and read responses and events, one per line. `agentctl up` starts the daemon in
+the background; for a prompt from the shell use `agentctl prompt \"...\"`.
+
+Session
+  -c, --continue                the most recent session of this folder, or a new one
+      --session <path|id>       a session file, or the id (or its beginning) of a session
+      --session-id <id>         exactly this id; a new session gets it
+      --fork <path|id>          a copy of that session, in this folder
+      --session-dir <dir>       the folder of session files
+      --no-session              keep the session in memory only
+  -n, --name <name>             name the session
+Model
+      --model <pattern>         id, part of an id or name, or provider/id; with an optional :<thinking>
+      --provider <name>         the provider that --model is looked up in
+      --models <a,b>            the models that cycle_model goes through
+      --thinking <level>        off, minimal, low, medium, high, xhigh, max
+      --api-key <key>           the key for the chosen model's provider
+      --list-models [search]    print the models that can be used, and end
+Prompt and tools
+      --system-prompt <text|file>          in the place of the built-in prompt
+      --append-system-prompt <text|file>   after the prompt; repeatable
+  -t, --tools <list>            only these tools, or changes of the default (+name, -name)
+ -xt, --exclude-tools <list>    without these tools
+ -nt, --no-tools                without any tool
+ -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
+  -a, --approve / -na, --no-approve    trust, or do not trust, the project's own settings
+Daemon
+      --socket <path>           listen here (default: AGENTD_SOCKET, else a place that belongs to the agent directory)
+      --on-eof abort|drain      what the end of stdin means for unfinished work (default: abort)
+      --compat pi               directories and version of the reference come first
+  -v, --version                 print the version
+  -h, --help                    print this
+The flags above Daemon, and --on-eof, are for --stdio.
+
+Environment: AGENTD_DIR (default ~/.agentd) holds settings.json, models.json, auth.json and sessions/;
+PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are honoured; AGENTD_LOG sets what is logged to stderr.
+
+Exit codes: 0 the end as it should be; 1 it could not start or write; 4 a daemon is running at that socket already;
+129, 143 --stdio was ended by SIGHUP, SIGTERM. The daemon on a socket finishes its work after SIGTERM, SIGINT or SIGHUP,
+30 s at most, and ends with 0; a second signal ends it at once, with 128 and the signal's number.
+";

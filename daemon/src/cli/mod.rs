@@ -1,0 +1,107 @@
+//! The command line of `agentd`: flags in, options out. The same parser reads the session flags that a client sends.
+
+mod flags;
+mod help;
+
+use std::path::{Path, PathBuf};
+
+use agentd_config::Environment;
+use agentd_session::SessionOptions;
+
+use self::flags::Flags;
+pub use self::help::HELP;
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Invocation {
+    /// Serve one session on stdin and stdout.
+    Stdio(Box<StdioOptions>),
+    /// Serve many sessions and clients on a local socket.
+    Serve(Box<ServeOptions>),
+    /// Print the version and end.
+    Version {
+        /// Only the version of the wire, as the reference prints it.
+        bare: bool,
+    },
+    /// Print the models that can be used and end.
+    ListModels {
+        /// Only those that hold this text.
+        search: Option<String>,
+        /// Whether the reference's own directories come first.
+        compat: bool,
+    },
+    /// Print the help and end.
+    Help,
+}
+
+/// How to serve stdin and stdout.
+#[derive(Debug)]
+pub struct StdioOptions {
+    /// The session to open.
+    pub session: SessionOptions,
+    /// What the end of the input means for work that is not done.
+    pub on_eof: OnEof,
+    /// What to tell the user on stderr before anything else.
+    pub warnings: Vec<String>,
+}
+
+/// How to serve a local socket.
+#[derive(Debug)]
+pub struct ServeOptions {
+    /// What sessions are opened with where a client does not say.
+    pub base: SessionOptions,
+    /// The agent directory, absolute.
+    pub agent_dir: PathBuf,
+    /// The path of the socket, absolute.
+    pub socket: PathBuf,
+    /// Whether to leave the session and terminal of whoever started us (`--detached`, as `agentctl up` starts us).
+    pub detached: bool,
+}
+
+/// What the end of the input means for work that is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnEof {
+    /// It is stopped.
+    #[default]
+    Abort,
+    /// It is finished first.
+    Drain,
+}
+
+/// Reads the command line.
+///
+/// `program` is the name under which we were started: `pi` means `--compat pi`. `cwd` is the process's working
+/// directory.
+///
+/// # Errors
+/// A sentence for stderr; the exit code is 1.
+pub fn parse(
+    program: &str,
+    args: &[String],
+    cwd: &Path,
+    environment: Environment,
+) -> Result<Invocation, String> {
+    let mut flags = Flags::of_program(program);
+    let serve = args.first().is_some_and(|first| first == "serve");
+    flags.read(&args[usize::from(serve)..])?;
+    if flags.help {
+        return Ok(Invocation::Help);
+    }
+    if flags.version {
+        return Ok(Invocation::Version { bare: flags.compat });
+    }
+    if let Some(search) = flags.list_models {
+        let search = Some(search).filter(|search| !search.is_empty());
+        return Ok(Invocation::ListModels { search, compat: flags.compat });
+    }
+    if serve && flags.stdio {
+        return Err("Error: `serve` listens on a socket; without it, --stdio serves stdin and stdout.".into());
+    }
+    if !flags.stdio {
+        return flags.into_serve(cwd, environment).map(|options| Invocation::Serve(Box::new(options)));
+    }
+    flags.into_stdio(cwd, environment).map(|options| Invocation::Stdio(Box::new(options)))
+}
+
+#[cfg(test)]
+mod tests;

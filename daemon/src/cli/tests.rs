@@ -1,0 +1,109 @@
+use agentd_session::Target;
+
+use super::*;
+
+fn read(args: &[&str]) -> Result<Invocation, String> {
+    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    parse("agentd", &args, Path::new("/p"), Environment::default())
+}
+
+fn stdio(args: &[&str]) -> StdioOptions {
+    match read(args).unwrap() {
+        Invocation::Stdio(options) => *options,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn flags_come_in_any_order_and_the_last_wins() {
+    let options = stdio(&[
+        "--model",
+        "a",
+        "-t",
+        "read, bash",
+        "--mode",
+        "rpc",
+        "--model",
+        "b",
+        "-xt",
+        "bash",
+        "--append-system-prompt",
+        "x",
+        "--append-system-prompt=y",
+        "--no-themes",
+        "--theme",
+        "dark",
+        "ignored",
+    ]);
+    assert_eq!(options.session.model.as_deref(), Some("b"));
+    assert_eq!(options.session.append_system_prompt, ["x", "y"]);
+    assert_eq!(options.session.tools.allow, Some(vec!["read".into(), "bash".into()]));
+    assert_eq!(options.session.tools.exclude, ["bash"]);
+    assert_eq!(options.session.target, Target::New);
+}
+
+#[test]
+fn targets() {
+    assert_eq!(stdio(&["--stdio", "-c", "--session", "x"]).session.target, Target::Existing("x".into()));
+    assert_eq!(stdio(&["--stdio", "-c"]).session.target, Target::Continue);
+    assert_eq!(
+        stdio(&["--stdio", "--no-session", "--session-id", "i"]).session.target,
+        Target::Ephemeral(Some("i".into()))
+    );
+}
+
+#[test]
+fn mistakes_are_named() {
+    let check = |args: &[&str], part: &str| {
+        let error = read(args).unwrap_err();
+        assert!(error.contains(part), "{error}");
+    };
+    check(&["--stdio", "--model"], "--model needs a value");
+    check(&["--stdio", "--bogus"], "Unknown option: --bogus");
+    check(&["--stdio", "-z"], "Unknown option: -z");
+    check(&["--mode", "x"], "Invalid mode \"x\". Valid values: text, json, rpc");
+    check(&["--stdio", "--provider", "p"], "--provider requires --model (for example: --provider p");
+    check(&["--stdio", "--api-key", "k"], "--api-key requires a model");
+    check(&["--stdio", "--fork", "x", "-c"], "--fork cannot be combined with --continue");
+    check(&["--stdio", "@a.txt"], "@file arguments are not supported in RPC mode");
+    check(&["--stdio", "--socket", "/s"], "--socket is for the daemon");
+    check(&["serve", "--stdio"], "`serve` listens on a socket");
+    check(&["--model", "m"], "agentd --stdio --model");
+    check(&["serve", "-c"], "-c is about one session");
+    check(&["serv"], "serv is about one session");
+    check(&["serve", "--bogus"], "Unknown option: --bogus");
+    check(&["serve"], "set HOME");
+    assert_eq!(stdio(&["--stdio", "--thinking", "lots"]).warnings.len(), 1);
+}
+
+fn serve(args: &[&str], variables: &[(&str, &str)]) -> ServeOptions {
+    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    match parse("agentd", &args, Path::new("/p"), variables.iter().copied().collect()).unwrap() {
+        Invocation::Serve(options) => *options,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_daemon_has_a_socket_and_an_agent_directory() {
+    let plain = serve(&[], &[("HOME", "/h")]);
+    assert_eq!(plain.agent_dir, Path::new("/h/.agentd"));
+    assert_eq!((plain.socket.as_path(), plain.detached), (Path::new("/h/.agentd/run/agentd.sock"), false));
+    let given = serve(&["serve", "--socket", "s/a.sock", "--detached"], &[("HOME", "/h")]);
+    assert_eq!((given.socket.as_path(), given.detached), (Path::new("/p/s/a.sock"), true));
+    let compat = serve(&["serve", "--compat=pi"], &[("HOME", "/h")]);
+    assert_eq!((compat.agent_dir.as_path(), compat.base.compat), (Path::new("/h/.pi/agent"), true));
+}
+
+#[test]
+fn relative_agent_directories_mean_the_same_in_every_session() {
+    let options = serve(&["serve"], &[("HOME", "/h"), ("AGENTD_DIR", "a")]);
+    assert_eq!(options.agent_dir, Path::new("/p/a"));
+    assert_eq!(options.base.environment.get("AGENTD_DIR"), Some("/p/a"));
+}
+
+#[test]
+fn keys_are_not_printed() {
+    let options = stdio(&["--stdio", "--model", "m", "--api-key", "sk-canary"]);
+    assert!(!format!("{options:?}").contains("canary"));
+}

@@ -1,0 +1,48 @@
+//! The sessions that a connection follows.
+
+use std::{collections::HashMap, sync::Arc};
+
+use agentd_session::ReaderId;
+use tokio_util::sync::CancellationToken;
+
+use super::following::Pending;
+use crate::hub::Live;
+
+/// A session that the connection follows.
+pub(super) struct Attachment {
+    /// Our name in its feed.
+    pub(super) reader: ReaderId,
+    pub(super) pending: Pending,
+    pub(super) leaving: CancellationToken,
+}
+
+/// All of them, and the current one.
+#[derive(Default)]
+pub(super) struct Attachments {
+    followed: HashMap<Arc<str>, Attachment>,
+    /// Where commands go that name no session. It need not be followed.
+    pub(super) current: Option<Live>,
+}
+
+impl Attachments {
+    pub(super) fn get(&self, id: &str) -> Option<&Attachment> {
+        self.followed.get(id)
+    }
+
+    pub(super) fn insert(&mut self, id: Arc<str>, attachment: Attachment) {
+        self.followed.insert(id, attachment);
+    }
+
+    /// Follows a session no longer; answers that are under way still come.
+    pub(super) fn leave(&mut self, id: &str) -> Option<Attachment> {
+        let attachment = self.followed.remove(id)?;
+        attachment.leaving.cancel();
+        Some(attachment)
+    }
+
+    pub(super) fn leave_all(&mut self) {
+        for (_, attachment) in self.followed.drain() {
+            attachment.leaving.cancel();
+        }
+    }
+}

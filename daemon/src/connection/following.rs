@@ -1,0 +1,95 @@
+//! One session's feed on its way to a client.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use agentd_session::{FeedReader, Item};
+use async_stream::stream;
+use futures::Stream;
+use tokio_util::sync::CancellationToken;
+
+use crate::hub::ClientCount;
+
+/// What a feed gives to the writer.
+pub(super) enum Batch {
+    /// Items in order, of a session.
+    Items(Arc<str>, Vec<Item>),
+    /// Nothing more comes of this session.
+    End {
+        /// Its id.
+        session: Arc<str>,
+        /// It has ended while it was followed; else it is no longer followed.
+        has_ended: bool,
+    },
+}
+
+/// How many commands wait for an answer of a session, counted where they are sent and where the answer passes.
+#[derive(Clone, Default)]
+pub(super) struct Pending(Arc<AtomicU64>);
+
+impl Pending {
+    pub(super) fn add(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A command that was counted was not sent after all.
+    pub(super) fn take_back(&self) {
+        self.answered(1);
+    }
+
+    fn answered(&self, count: u64) {
+        self.0.fetch_sub(count, Ordering::AcqRel);
+    }
+
+    fn is_none(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+}
+
+/// A feed that is to be followed.
+pub(super) struct Following {
+    pub(super) session: Arc<str>,
+    pub(super) feed: FeedReader,
+    pub(super) pending: Pending,
+    /// Fires when only answers are wanted from here on. The feed is let go once all have come.
+    pub(super) leaving: CancellationToken,
+    /// `None` for a feed that is only there for an answer.
+    pub(super) count: Option<ClientCount>,
+}
+
+impl Following {
+    /// The feed's items until the session ends, or is no longer followed and every answer has come.
+    pub(super) fn batches(self) -> impl Stream<Item = Batch> + Send {
+        let Self { session, mut feed, pending, leaving, mut count } = self;
+        stream! {
+            let mut items = Vec::new();
+            let mut left = false;
+            loop {
+                if leaving.is_cancelled() && !left {
+                    (left, count) = (true, None);
+                    feed.mute();
+                }
+                if left && pending.is_none() {
+                    break;
+                }
+                let more = tokio::select! {
+                    biased;
+                    () = leaving.cancelled(), if !left => continue,
+                    more = feed.next_items(&mut items) => more,
+                };
+                let answers = items.iter().filter(|item| matches!(item, Item::Reply { .. })).count();
+                pending.answered(answers as u64);
+                if !items.is_empty() {
+                    yield Batch::Items(Arc::clone(&session), std::mem::take(&mut items));
+                }
+                if !more {
+                    break;
+                }
+            }
+            drop((feed, count));
+            yield Batch::End { session, has_ended: !left };
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Commands about the daemon and its sessions.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use agentd_config::AgentDir;
+use agentd_protocol::{
+    command::Command,
+    daemon::{
+        CloseSessionParams, Counters, DaemonStatus, HelloParams, ListSessionsParams, SessionParams,
+        ShutdownParams,
+    },
+    error::{ErrorCode, Failure},
+    frame::Response,
+};
+use serde_json::Value;
+
+use super::{Origin, client::daemon_info, reader::Reader, writer::Out};
+use crate::hub::{self, DEFAULT_DEADLINE, Ending, list::WithoutFile};
+
+impl Reader {
+    /// Does a command of the daemon.
+    pub(super) async fn manage(&mut self, command: Command, id: Option<Value>) {
+        let name = command.name();
+        match command {
+            Command::NewSession(params) => self.new_session(params, id).await,
+            Command::Hello(params) => self.hello(&params, id).await,
+            Command::OpenSession(params) => self.open_session(params, id).await,
+            Command::AttachSession(params) => self.attach_session(params, id).await,
+            Command::DetachSession(params) => self.detach_session(params, id).await,
+            Command::CloseSession(params) => self.close_session(params, id).await,
+            Command::ListSessions(params) => self.list_sessions(params, id),
+            Command::DeleteSession(params) => self.delete_session(params, id).await,
+            Command::DaemonStatus(_) => self.daemon_status(id).await,
+            Command::Shutdown(params) => self.shut_down(&params, id).await,
+            other => {
+                let text = format!("{} is not a command of the daemon", other.name());
+                self.fail(id, Some(name), Failure::new(ErrorCode::Internal, text)).await;
+            }
+        }
+    }
+
+    async fn hello(&mut self, params: &HelloParams, id: Option<Value>) {
+        match self.client.hello(params, &self.registry) {
+            Ok(hello) => {
+                if self.client.names_sessions {
+                    self.tell(Out::NameSessions).await;
+                }
+                self.answer(&Response::done(id, "hello", Some(hello))).await;
+            }
+            Err(failure) => self.fail(id, Some("hello"), failure).await,
+        }
+    }
+
+    async fn close_session(&mut self, params: CloseSessionParams, id: Option<Value>) {
+        match self.live(&params.session_id) {
+            Ok(live) => {
+                let registry = Arc::clone(&self.registry);
+                self.beside(id, "close_session", async move {
+                    registry.close(&live.handle, params.mode).await;
+                    Ok(None::<()>)
+                });
+            }
+            Err(failure) => self.fail(id, Some("close_session"), failure).await,
+        }
+    }
+
+    fn list_sessions(&mut self, params: ListSessionsParams, id: Option<Value>) {
+        let (registry, agent_dir) = (Arc::clone(&self.registry), self.agent_dir());
+        let without_file = match self.connection.origin {
+            Origin::Host { .. } => WithoutFile::Promised,
+            Origin::Socket { .. } => WithoutFile::All,
+        };
+        self.beside(id, "list_sessions", async move {
+            let agent_dir = agent_dir?;
+            let listed = tokio::task::spawn_blocking(move || {
+                hub::list::sessions(&registry, &agent_dir, &params, without_file)
+            })
+            .await;
+            listed.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?.map(Some)
+        });
+    }
+
+    async fn delete_session(&mut self, params: SessionParams, id: Option<Value>) {
+        const NAME: &str = "delete_session";
+        if self.registry.get(&params.session_id).is_some() {
+            let text = format!("The session \"{}\" is in memory.", params.session_id);
+            let failure = Failure::new(ErrorCode::Busy, text).hint("close_session first.");
+            return self.fail(id, Some(NAME), failure).await;
+        }
+        let agent_dir = self.agent_dir();
+        self.beside(id, NAME, async move {
+            let agent_dir = agent_dir?;
+            let work = move || {
+                let path = hub::list::file_of(&agent_dir, &params.session_id)?;
+                hub::list::delete(&path)
+            };
+            let deleted = tokio::task::spawn_blocking(work).await;
+            deleted
+                .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?
+                .map(|()| None::<()>)
+        });
+    }
+
+    async fn daemon_status(&mut self, id: Option<Value>) {
+        let agent_dir = match self.agent_dir() {
+            Ok(agent_dir) => agent_dir,
+            Err(failure) => return self.fail(id, Some("daemon_status"), failure).await,
+        };
+        let live = self.registry.all();
+        let running = live.iter().filter(|live| live.handle.summary().is_streaming).count();
+        let traffic = self.registry.traffic();
+        let status = DaemonStatus {
+            daemon: daemon_info(&self.registry),
+            uptime_ms: u64::try_from(self.registry.uptime().as_millis()).unwrap_or(u64::MAX),
+            socket: match &self.connection.origin {
+                Origin::Socket { path } => Some(path.display().to_string()),
+                Origin::Host { .. } => None,
+            },
+            agent_dir: agent_dir.path().display().to_string(),
+            clients: traffic.clients(),
+            live_sessions: u32::try_from(live.len()).unwrap_or(u32::MAX),
+            running_sessions: u32::try_from(running).unwrap_or(u32::MAX),
+            memory_bytes: resident_bytes(),
+            counters: Counters {
+                connections: traffic.connections(),
+                sessions_loaded: self.registry.loaded(),
+            },
+        };
+        self.answer(&Response::done(id, "daemon_status", Some(status))).await;
+    }
+
+    async fn shut_down(&mut self, params: &ShutdownParams, id: Option<Value>) {
+        if matches!(self.connection.origin, Origin::Host { .. }) {
+            let failure = Failure::new(ErrorCode::Unsupported, "This agentd serves only its host.");
+            return self.fail(id, Some("shutdown"), failure.hint("Close its input to end it.")).await;
+        }
+        self.answer(&Response::<()>::done(id, "shutdown", None)).await;
+        let deadline = params.deadline_ms.map_or(DEFAULT_DEADLINE, Duration::from_millis);
+        self.connection.shutdown.put(Ending { mode: params.mode, deadline });
+    }
+
+    fn agent_dir(&self) -> Result<AgentDir, Failure> {
+        let options = &self.connection.options;
+        AgentDir::find(&options.environment, options.compat, &options.cwd)
+            .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))
+    }
+}
+
+/// Memory of ours that is not swapped out, where the system tells.
+fn resident_bytes() -> Option<u64> {
+    let pages: u64 = fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}

@@ -1,0 +1,164 @@
+//! Opening, following and leaving sessions.
+
+use agentd_config::{AgentDir, Environment};
+use agentd_protocol::{
+    command::{Cancelled, NewSessionParams},
+    daemon::{
+        AttachSessionParams, AttachedSession, EndMode, OpenSessionParams, OpenedSession, SessionParams,
+    },
+    error::{ErrorCode, Failure},
+    frame::Response,
+};
+use agentd_session::{Attached, SessionOptions, Target};
+use serde_json::Value;
+
+use super::{reader::Reader, writer::Out};
+use crate::{
+    cli::{self, Invocation},
+    hub::{Joined, Live},
+};
+
+impl Reader {
+    pub(super) async fn open_session(&mut self, params: OpenSessionParams, id: Option<Value>) {
+        const NAME: &str = "open_session";
+        let follows = params.attach != Some(false);
+        let opened = match self.options_of(params) {
+            Ok(options) => self.registry.open(options).await.map_err(Failure::from),
+            Err(failure) => Err(failure),
+        };
+        let Joined { live, warnings, .. } = match opened {
+            Ok(joined) => joined,
+            Err(failure) => return self.fail(id, Some(NAME), failure).await,
+        };
+        let Some(Attached { reader, seq, state, .. }) = live.handle.attach(None).await else {
+            return self.fail(id, Some(NAME), gone(live.handle.id())).await;
+        };
+        let epoch = self.registry.epoch().to_owned();
+        let data = OpenedSession { state, epoch, seq, warnings };
+        // The answer first: what follows it is after `seq`.
+        self.answer(&Response::done(id, NAME, Some(data))).await;
+        if follows {
+            self.move_to(live, reader).await;
+        }
+    }
+
+    pub(super) async fn attach_session(&mut self, params: AttachSessionParams, id: Option<Value>) {
+        const NAME: &str = "attach_session";
+        let live = match self.live(&params.session_id) {
+            Ok(live) => live,
+            Err(failure) => return self.fail(id, Some(NAME), failure).await,
+        };
+        let since = params.since.filter(|since| since.epoch == self.registry.epoch()).map(|since| since.seq);
+        let Some(attached) = live.handle.attach(since).await else {
+            return self.fail(id, Some(NAME), gone(&params.session_id)).await;
+        };
+        let Attached { reader, seq, replayed, state, in_flight } = attached;
+        let epoch = self.registry.epoch().to_owned();
+        let data = AttachedSession { state, epoch, seq, replayed, in_flight, pending_ui: Vec::new() };
+        self.answer(&Response::done(id, NAME, Some(data))).await;
+        self.move_to(live, reader).await;
+    }
+
+    pub(super) async fn detach_session(&mut self, params: SessionParams, id: Option<Value>) {
+        const NAME: &str = "detach_session";
+        if self.sessions.leave(&params.session_id).is_none() {
+            let text = format!("This connection does not follow a session \"{}\".", params.session_id);
+            return self.fail(id, Some(NAME), Failure::new(ErrorCode::SessionNotFound, text)).await;
+        }
+        if self.sessions.current.as_ref().is_some_and(|live| live.handle.id() == params.session_id) {
+            self.sessions.current = None;
+        }
+        self.answer(&Response::<()>::done(id, NAME, None)).await;
+    }
+
+    /// Leaves the session for a new one. One that nobody else follows is ended, and says its last words first.
+    pub(super) async fn new_session(&mut self, params: NewSessionParams, id: Option<Value>) {
+        const NAME: &str = "new_session";
+        let Some(old) = self.sessions.current.clone() else {
+            let failure = Failure::new(ErrorCode::NoSession, "No session is open on this connection.");
+            return self.fail(id, Some(NAME), failure.hint("Use open_session.")).await;
+        };
+        let mut options = (*old.options).clone();
+        options.target = match (&options.target, params.parent_session) {
+            (Target::Ephemeral(_), _) => Target::Ephemeral(None),
+            (_, Some(parent)) => Target::Child(parent),
+            (_, None) => Target::New,
+        };
+        // Names and ids of the command line were meant for the session that it opened.
+        options.name = None;
+        let live = match self.registry.open(options).await {
+            Ok(joined) => joined.live,
+            Err(error) => return self.fail(id, Some(NAME), error.into()).await,
+        };
+        let feed = live.handle.feed().attach();
+        let follows_old = self.sessions.get(old.handle.id()).is_some();
+        if follows_old && old.clients() <= 1 && !self.client.names_sessions {
+            self.registry.close(&old.handle, EndMode::Abort).await;
+            self.tell(Out::AwaitEnd(old.handle.id().into())).await;
+        }
+        self.move_to(live, feed).await;
+        self.answer(&Response::done(id, NAME, Some(Cancelled { cancelled: false }))).await;
+    }
+
+    /// Follows a session as the current one. A plain client follows no other beside it.
+    async fn move_to(&mut self, live: Live, feed: agentd_session::FeedReader) {
+        if !self.client.names_sessions {
+            self.sessions.leave_all();
+        }
+        self.follow(live, feed).await;
+    }
+
+    /// What to open a session with: the connection's own options, the arguments over them, the fields over those.
+    fn options_of(&self, params: OpenSessionParams) -> Result<SessionOptions, Failure> {
+        let base = &self.connection.options;
+        let cwd = std::path::PathBuf::from(&params.cwd);
+        let bad = |text: String| Failure::new(ErrorCode::InvalidField, text);
+        if !cwd.is_absolute() || !cwd.is_dir() {
+            return Err(bad(format!(
+                "Invalid field \"cwd\": expected the absolute path of a folder, got \"{}\"",
+                params.cwd
+            )));
+        }
+        let mut environment = base.environment.clone();
+        if let Some(env) = params.env {
+            environment = env.into_iter().collect::<Environment>();
+        }
+        let agent_dir = AgentDir::find(&base.environment, base.compat, &base.cwd)
+            .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))?;
+        // One daemon, one agent directory, whatever the environment of its clients says.
+        environment.set("AGENTD_DIR", agent_dir.path().as_os_str());
+        let mut args = vec!["--stdio".to_owned()];
+        args.extend(params.args);
+        let parsed = cli::parse("agentd", &args, &cwd, environment);
+        let mut options = match parsed.map_err(|text| bad(format!("Invalid field \"args\": {text}")))? {
+            Invocation::Stdio(options) => options.session,
+            _ => return Err(bad("Invalid field \"args\": expected flags of a session".into())),
+        };
+        let targets = [
+            params.path.map(Target::Existing),
+            params.session_id.map(Target::Id),
+            params.continue_last.filter(|wanted| *wanted).map(|_| Target::Continue),
+            params.ephemeral.filter(|wanted| *wanted).map(|_| Target::Ephemeral(None)),
+        ];
+        let mut targets = targets.into_iter().flatten();
+        if let Some(target) = targets.next() {
+            options.target = target;
+        }
+        if targets.next().is_some() {
+            let text = "At most one of \"path\", \"sessionId\", \"continue\" and \"ephemeral\" can be given";
+            return Err(bad(text.into()));
+        }
+        options.compat = base.compat;
+        options.name = params.name.or(options.name);
+        options.model = params.model.or(options.model);
+        options.thinking = params.thinking_level.or(options.thinking);
+        options.tools.allow = params.tools.or(options.tools.allow);
+        options.system_prompt = params.system_prompt.or(options.system_prompt);
+        options.append_system_prompt.extend(params.append_system_prompt);
+        Ok(options)
+    }
+}
+
+fn gone(id: &str) -> Failure {
+    Failure::new(ErrorCode::NoSession, format!("The session \"{id}\" ended meanwhile."))
+}

@@ -1,0 +1,193 @@
+//! Listing and deleting sessions, whoever wrote them.
+
+use std::{
+    fs::{self, File, TryLockError},
+    path::{Path, PathBuf},
+};
+
+use agentd_config::AgentDir;
+use agentd_protocol::{
+    daemon::{ListSessionsParams, SessionInfo, SessionList},
+    error::{ErrorCode, Failure},
+};
+use agentd_session::Target;
+use agentd_store::{ListText, SessionDir, SessionSummary, iso_timestamp, list, read_header};
+
+use super::{Live, Registry};
+
+/// Sessions of a page when the client does not say.
+const DEFAULT_LIMIT: usize = 50;
+
+/// Sessions of a page at most.
+const MAX_LIMIT: usize = 1_000;
+
+/// Which sessions that have no file are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WithoutFile {
+    /// All: others can join them.
+    All,
+    /// Those that get a file with their first message. What a host keeps in memory for itself is nobody else's business.
+    Promised,
+}
+
+/// A page of sessions, the last modified first. Reads files; blocks.
+///
+/// # Errors
+/// When the sessions folder cannot be read, and for a cursor that is none.
+pub fn sessions(
+    registry: &Registry,
+    agent_dir: &AgentDir,
+    params: &ListSessionsParams,
+    without_file: WithoutFile,
+) -> Result<SessionList, Failure> {
+    let after = params.cursor.as_deref().map(cursor).transpose()?;
+    let search =
+        params.search.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_lowercase);
+    let text = if search.is_some() { ListText::All } else { ListText::First };
+    let live = registry.all();
+    let mut found = Vec::new();
+    for folder in folders(agent_dir)? {
+        let dir = SessionDir { path: folder, is_shared: false };
+        for summary in list(&dir, None, text).map_err(unreadable(agent_dir))? {
+            let by_id = live.iter().find(|live| live.handle.id() == summary.id);
+            found.push((summary.modified_ms, info(summary, by_id, search.as_deref())));
+        }
+    }
+    let is_promised = |live: &Live| !matches!(live.options.target, Target::Ephemeral(_));
+    for live in live.iter().filter(|live| without_file == WithoutFile::All || is_promised(live)) {
+        if !found.iter().any(|(_, info)| info.as_ref().is_some_and(|info| info.id == live.handle.id())) {
+            found.push((live.handle.summary().modified_ms, Some(of_live(live))));
+        }
+    }
+    let mut found: Vec<(i64, SessionInfo)> = found
+        .into_iter()
+        .filter_map(|(time, info)| Some((time, info?)))
+        .filter(|(_, info)| params.cwd.as_ref().is_none_or(|cwd| *cwd == info.cwd))
+        .filter(|(_, info)| params.live.is_none_or(|live| live == info.live))
+        .collect();
+    // Of two with the same time the order is that of their ids, so that pages neither repeat nor miss one.
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| b.1.id.cmp(&a.1.id)));
+    if let Some(after) = after {
+        found.retain(|(time, info)| (*time, info.id.as_str()) < (after.0, after.1));
+    }
+    let limit = params.limit.map_or(DEFAULT_LIMIT, |limit| limit as usize).clamp(1, MAX_LIMIT);
+    let cursor = (found.len() > limit).then(|| {
+        let (time, last) = &found[limit - 1];
+        format!("{time}-{}", last.id)
+    });
+    found.truncate(limit);
+    Ok(SessionList { sessions: found.into_iter().map(|(_, info)| info).collect(), cursor })
+}
+
+/// The file of a session that is not live. Reads files; blocks.
+///
+/// # Errors
+/// When there is none.
+pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<PathBuf, Failure> {
+    let end = format!("_{id}.jsonl");
+    let mut named = Vec::new();
+    for folder in folders(agent_dir)? {
+        for entry in fs::read_dir(folder).map_err(unreadable(agent_dir))?.flatten() {
+            let path = entry.path();
+            if path.to_string_lossy().ends_with(&end) {
+                named.push(path);
+            }
+        }
+    }
+    let holds = |path: &PathBuf| read_header(path).ok().flatten().is_some_and(|header| header.id() == id);
+    named.into_iter().find(holds).ok_or_else(|| {
+        Failure::new(ErrorCode::SessionNotFound, format!("No session has the id \"{id}\"."))
+            .hint("list_sessions lists them.")
+    })
+}
+
+/// Deletes a session's file, unless another process writes to it. Blocks.
+///
+/// # Errors
+/// When it is locked, or cannot be deleted.
+pub fn delete(path: &Path) -> Result<(), Failure> {
+    let io = |error: std::io::Error| {
+        Failure::new(ErrorCode::Io, format!("cannot delete {}: {error}", path.display()))
+    };
+    let file = File::open(path).map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => fs::remove_file(path).map_err(io),
+        Err(TryLockError::WouldBlock) => {
+            let text = format!("Another process writes to {}.", path.display());
+            Err(Failure::new(ErrorCode::SessionLocked, text)
+                .hint("End that process, or close the session there."))
+        }
+        Err(TryLockError::Error(error)) => Err(io(error)),
+    }
+}
+
+fn cursor(text: &str) -> Result<(i64, &str), Failure> {
+    let parts = text.split_once('-').filter(|(time, _)| !time.is_empty());
+    parts.and_then(|(time, id)| Some((time.parse().ok()?, id))).ok_or_else(|| {
+        Failure::new(ErrorCode::InvalidField, "Invalid field \"cursor\": it is none that list_sessions gave")
+    })
+}
+
+/// The folders of sessions: one for each working directory.
+fn folders(agent_dir: &AgentDir) -> Result<Vec<PathBuf>, Failure> {
+    let root = agent_dir.sessions_dir();
+    let entries = match fs::read_dir(&root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(agent_dir)(error)),
+    };
+    Ok(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect())
+}
+
+fn unreadable(agent_dir: &AgentDir) -> impl Fn(std::io::Error) -> Failure {
+    let root = agent_dir.sessions_dir();
+    move |error| {
+        Failure::new(ErrorCode::Io, format!("cannot look for sessions in {}: {error}", root.display()))
+    }
+}
+
+/// `None` for one that does not have what is searched for.
+fn info(summary: SessionSummary, live: Option<&Live>, search: Option<&str>) -> Option<SessionInfo> {
+    if let Some(search) = search {
+        let name = summary.name.as_deref().unwrap_or_default();
+        let texts = [&*summary.id, name, &*summary.cwd, &*summary.all_messages_text];
+        if !texts.iter().any(|text| text.to_lowercase().contains(search)) {
+            return None;
+        }
+    }
+    let parent = summary.parent_session_path.as_deref().map(PathBuf::from);
+    let parent = parent.and_then(|path| read_header(&path).ok().flatten());
+    Some(SessionInfo {
+        path: Some(summary.path.display().to_string()),
+        cwd: summary.cwd,
+        name: summary.name,
+        created: iso_timestamp(summary.created_ms),
+        modified: iso_timestamp(summary.modified_ms),
+        message_count: summary.message_count,
+        first_message: if summary.message_count == 0 { String::new() } else { summary.first_message },
+        parent_id: parent.map(|header| header.id().to_owned()),
+        live: live.is_some(),
+        is_streaming: live.is_some_and(|live| live.handle.summary().is_streaming),
+        clients: live.map_or(0, Live::clients),
+        id: summary.id,
+    })
+}
+
+/// One that has no file yet, or never gets one.
+fn of_live(live: &Live) -> SessionInfo {
+    let summary = live.handle.summary();
+    SessionInfo {
+        id: live.handle.id().to_owned(),
+        path: None,
+        cwd: live.options.cwd.display().to_string(),
+        name: summary.name,
+        created: iso_timestamp(live.opened_ms),
+        modified: iso_timestamp(summary.modified_ms),
+        message_count: summary.message_count,
+        first_message: String::new(),
+        parent_id: None,
+        live: true,
+        is_streaming: summary.is_streaming,
+        clients: live.clients(),
+    }
+}

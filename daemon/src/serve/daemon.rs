@@ -1,0 +1,198 @@
+//! Serving a local socket: many sessions and clients, until a signal or a client ends it.
+
+use std::{
+    io::{self, Write},
+    os::unix::net::UnixListener,
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use agentd_protocol::{daemon::EndMode, lines::DEFAULT_MAX_LINE_BYTES};
+use listenfd::ListenFd;
+use sd_notify::NotifyState;
+use tokio::{net::UnixStream, task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{FAILED, fail, run, signals::Signals};
+use crate::{
+    cli::ServeOptions,
+    complain, compose,
+    connection::{self, Connection, Origin},
+    hub::{DEFAULT_DEADLINE, Ending, Registry, ShutdownSwitch},
+    transport::{
+        listener::Listener,
+        place::{Place, PlaceError},
+        socket,
+    },
+};
+
+/// Ends with this when a daemon is there already.
+const ALREADY_RUNNING: u8 = 4;
+
+/// Clients at the same time. More wait until one leaves.
+const MAX_CLIENTS: usize = 512;
+
+/// How long sessions have to store the end of work that is stopped.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// How long clients have to take the last lines.
+const LAST_LINES: Duration = Duration::from_secs(2);
+
+/// Variables that are meant for this process alone, and not for what sessions start.
+const OURS: [&str; 6] =
+    ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
+
+/// Serves until a signal or a client ends it. For `main`, before there are other threads.
+///
+/// The socket is the one that a service manager passed on, else one of our own. When clients can come, a line on stdout
+/// and the service manager say so.
+#[must_use]
+pub fn daemon(mut options: ServeOptions) -> ExitCode {
+    let passed = match ListenFd::from_env().take_unix_listener(0) {
+        Ok(passed) => passed,
+        Err(error) => return fail(&format!("Error: the socket that was passed on: {error}"), FAILED),
+    };
+    OURS.iter().for_each(|name| options.base.environment.remove(name));
+    if options.detached {
+        leave();
+    }
+    let taken = match passed {
+        Some(listener) => Ok((None, listener)),
+        None => Place::take(&options.socket).map(|(place, listener)| (Some(place), listener)),
+    };
+    let (place, listener) = match taken {
+        Ok(taken) => taken,
+        Err(error) => {
+            let code = if matches!(error, PlaceError::Running { .. }) { ALREADY_RUNNING } else { FAILED };
+            return fail(&format!("Error: {error}"), code);
+        }
+    };
+    let code = run(serve(options, listener));
+    // Only now can another daemon be here.
+    drop(place);
+    code
+}
+
+/// Leaves the terminal of whoever started us, and the folder: it may be removed while we run.
+fn leave() {
+    if let Err(error) = rustix::process::setsid() {
+        tracing::warn!(%error, "cannot leave the session of the terminal");
+    }
+    if let Err(error) = std::env::set_current_dir("/") {
+        tracing::warn!(%error, "cannot leave the working directory");
+    }
+}
+
+async fn serve(options: ServeOptions, listener: UnixListener) -> Result<ExitCode, String> {
+    let failed = |what: &'static str| move |error: io::Error| format!("Error: cannot {what}: {error}");
+    let mut signals = Signals::of_a_daemon().map_err(failed("watch signals"))?;
+    let path = listener.local_addr().ok().and_then(|address| Some(address.as_pathname()?.to_owned()));
+    let listener = Listener::new(listener).map_err(failed("listen"))?;
+    let daemon = Daemon {
+        registry: Arc::new(Registry::new(compose::services())),
+        socket: path.unwrap_or(options.socket.clone()),
+        shutdown: ShutdownSwitch::default(),
+        ending: CancellationToken::new(),
+        options,
+    };
+    daemon.tell_ready();
+    let mut clients = JoinSet::new();
+    let ending = loop {
+        tokio::select! {
+            stream = listener.accept(), if clients.len() < MAX_CLIENTS => daemon.begin(stream, &mut clients),
+            Some(left) = clients.join_next() => note(left),
+            ending = daemon.shutdown.wished() => break ending,
+            _ = signals.next() => break Ending { mode: EndMode::Drain, deadline: DEFAULT_DEADLINE },
+        }
+    };
+    drop(listener);
+    // Connections see it too, and take no new work.
+    daemon.shutdown.put(ending);
+    tell_manager(&[NotifyState::Stopping]);
+    tokio::select! {
+        () = daemon.end(ending, clients) => Ok(ExitCode::SUCCESS),
+        // A second one means now.
+        code = signals.next() => Ok(ExitCode::from(code)),
+    }
+}
+
+/// What clients share.
+struct Daemon {
+    registry: Arc<Registry>,
+    options: ServeOptions,
+    socket: PathBuf,
+    shutdown: ShutdownSwitch,
+    /// Fires when connections are to write what they owe, and end.
+    ending: CancellationToken,
+}
+
+/// How a connection ended, and how its task did.
+type Left = Result<io::Result<()>, tokio::task::JoinError>;
+
+impl Daemon {
+    /// Says that clients can come.
+    fn tell_ready(&self) {
+        tell_manager(&[NotifyState::Ready]);
+        let line = format!(
+            "agentd {} listens on {} (pid {})\n",
+            env!("CARGO_PKG_VERSION"),
+            self.socket.display(),
+            std::process::id()
+        );
+        // A reader who has left does not want to know.
+        let _ = io::stdout().lock().write_all(line.as_bytes()).and_then(|()| io::stdout().flush());
+        if self.options.detached {
+            // Whoever started us has waited for this line, and reads no more.
+            if let Err(error) = rustix::stdio::dup2_stdout(io::stderr()) {
+                tracing::warn!(%error, "cannot let go of stdout");
+            }
+        }
+    }
+
+    fn begin(&self, stream: UnixStream, clients: &mut JoinSet<io::Result<()>>) {
+        let (lines, output) = socket::split(stream, DEFAULT_MAX_LINE_BYTES);
+        let connection = Connection {
+            registry: Arc::clone(&self.registry),
+            origin: Origin::Socket { path: self.socket.clone() },
+            options: self.options.base.clone(),
+            shutdown: self.shutdown.clone(),
+        };
+        clients.spawn(connection::serve(connection, lines, output, self.ending.clone()));
+    }
+
+    /// Lets sessions finish or stops them, then gives clients the last lines.
+    async fn end(&self, ending: Ending, mut clients: JoinSet<io::Result<()>>) {
+        if ending.mode == EndMode::Drain && timeout(ending.deadline, self.registry.idle()).await.is_err() {
+            tracing::warn!(seconds = ending.deadline.as_secs(), "work is not done in time; stopping it");
+        }
+        if timeout(STOP_GRACE, self.registry.close_all()).await.is_err() {
+            complain("Error: sessions did not end in time; what they stored so far is on disk");
+        }
+        self.ending.cancel();
+        let left = async {
+            while let Some(left) = clients.join_next().await {
+                note(left);
+            }
+        };
+        if timeout(LAST_LINES, left).await.is_err() {
+            tracing::warn!("clients did not take their last lines in time");
+        }
+    }
+}
+
+fn note(left: Left) {
+    match left {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a client left before it had everything"),
+        Err(error) => tracing::error!(%error, "a connection broke down"),
+    }
+}
+
+/// Tells the service manager, where there is one.
+fn tell_manager(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "cannot tell the service manager");
+    }
+}

@@ -1,0 +1,34 @@
+//! Serving: a runtime, ways in, connections, and an orderly end.
+
+mod daemon;
+mod signals;
+mod stdio;
+
+use std::{future::Future, process::ExitCode};
+
+pub use self::{daemon::daemon, stdio::stdio};
+use crate::complain;
+
+/// Ends with this when starting or writing fails.
+const FAILED: u8 = 1;
+
+/// Threads that run tasks. The work is waiting, moving lines and encoding; more threads would only cost memory.
+const WORKERS: usize = 2;
+
+/// Runs to the end on a new runtime, and tells what went wrong. Tasks that still wait then are dropped.
+fn run(serving: impl Future<Output = Result<ExitCode, String>>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("Error: cannot start the runtime: {error}"), FAILED),
+    };
+    let code = runtime.block_on(serving).unwrap_or_else(|message| fail(&message, FAILED));
+    // A thread that reads stdin may wait there for ever.
+    runtime.shutdown_background();
+    code
+}
+
+fn fail(message: &str, code: u8) -> ExitCode {
+    complain(message);
+    ExitCode::from(code)
+}

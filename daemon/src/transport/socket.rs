@@ -1,0 +1,145 @@
+//! Lines in from a client of the socket, bytes out to it: two tasks, and no memory while nothing comes.
+
+use std::io;
+
+use agentd_protocol::lines::{Line, LineSplitter};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::mpsc,
+};
+
+use super::Output;
+
+/// How much is read at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// How many lines wait to be handled before reading pauses. Each may be as long as the cap, so they are few.
+const WAITING_LINES: usize = 4;
+
+/// Starts moving lines of at most `max_line_bytes` in, and batches out. The lines end when the client closes its writing
+/// side or is gone; reading ends when nobody takes the lines any more.
+#[must_use]
+pub fn split(stream: UnixStream, max_line_bytes: usize) -> (mpsc::Receiver<Line>, Output) {
+    let (input, output) = stream.into_split();
+    let (lines, receiver) = mpsc::channel(WAITING_LINES);
+    tokio::spawn(read(input, max_line_bytes, lines));
+    let (handle, (batches, end)) = Output::new();
+    let writing = tokio::spawn(async move {
+        // Nobody listens any more only when the connection is given up.
+        let _ = end.send(write(output, batches).await);
+    });
+    (receiver, handle.owning(writing))
+}
+
+async fn read(input: OwnedReadHalf, max_line_bytes: usize, lines: mpsc::Sender<Line>) {
+    let mut splitter = LineSplitter::new(max_line_bytes);
+    loop {
+        let ready = tokio::select! {
+            ready = input.readable() => ready,
+            () = lines.closed() => return,
+        };
+        let mut found = Vec::new();
+        match ready.and_then(|()| take(&input, &mut splitter, &mut found)) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => {
+                // A client that was killed with something left to read does that.
+                tracing::debug!(%error, "cannot read from a client; taking its input as ended");
+                break;
+            }
+        }
+        for line in found {
+            if lines.send(line).await.is_err() {
+                return;
+            }
+        }
+    }
+    if let Some(line) = splitter.finish() {
+        // As above.
+        let _ = lines.send(line).await;
+    }
+}
+
+/// Reads what there is; false at the end. The buffer is gone before anyone waits: many clients say nothing for hours.
+fn take(input: &OwnedReadHalf, splitter: &mut LineSplitter, found: &mut Vec<Line>) -> io::Result<bool> {
+    let mut buffer = [0; READ_BYTES];
+    let count = input.try_read(&mut buffer)?;
+    splitter.push(&buffer[..count], found);
+    Ok(count > 0)
+}
+
+async fn write(mut output: OwnedWriteHalf, mut batches: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+    while let Some(batch) = batches.recv().await {
+        output.write_all(&batch).await?;
+    }
+    output.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_come_in_and_the_last_may_lack_its_end() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (mut lines, _output) = split(ours, 10);
+        theirs.write_all(b"{}\r\nlonger than that\n\xFF\nla").await.unwrap();
+        assert_eq!(lines.recv().await, Some(Line::Text("{}".into())));
+        theirs.write_all(b"st").await.unwrap();
+        theirs.shutdown().await.unwrap();
+        let mut seen = Vec::new();
+        while let Some(line) = lines.recv().await {
+            seen.push(line);
+        }
+        assert_eq!(seen, [Line::TooLong, Line::NotUtf8, Line::Text("last".into())]);
+    }
+
+    #[tokio::test]
+    async fn everything_is_written_before_the_end() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (lines, output) = split(ours, 10);
+        // More than the system holds: it is written only while the other side reads.
+        let batch = vec![b'x'; 1 << 20];
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            theirs.read_to_end(&mut all).await.map(|_| all.len())
+        });
+        for _ in 0..3 {
+            assert!(output.write(batch.clone()).await);
+        }
+        output.finish().await.unwrap();
+        drop(lines);
+        assert_eq!(reading.await.unwrap().unwrap(), 3 << 20);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_gone_is_noticed() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut lines, mut output) = split(ours, 10);
+        drop(theirs);
+        assert_eq!(lines.recv().await, None);
+        output.write(b"hello\n".to_vec()).await;
+        output.broken().await;
+        assert_eq!(output.finish().await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[tokio::test]
+    async fn giving_up_closes_the_connection() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (lines, output) = split(ours, 10);
+        // The other side does not read: this is never written whole.
+        assert!(output.write(vec![b'x'; 4 << 20]).await);
+        drop((lines, output));
+        // The end comes, and comes before the whole.
+        let mut all = Vec::new();
+        theirs.read_to_end(&mut all).await.unwrap();
+        assert!(all.len() < 4 << 20, "{}", all.len());
+    }
+}

@@ -1,0 +1,410 @@
+//! What one daemon for many sessions and clients adds to the wire: introductions, sessions by name, attaching.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    message::{Message, null_as_default},
+    model::ThinkingLevel,
+    session::SessionState,
+    tool::ToolResult,
+};
+
+/// The version of what [`HelloParams`] opens, counted from 1.
+pub const PROTOCOL: u32 = 1;
+
+/// The fields of `hello`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HelloParams {
+    /// The version that the client speaks: 1.
+    pub protocol: u32,
+    /// Who the client is, for lists and logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientInfo>,
+    /// What the client can do and wants.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub capabilities: ClientCapabilities,
+    /// What the client may do; default `control`.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub role: Role,
+}
+
+/// Who a client is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClientInfo {
+    /// The program.
+    pub name: String,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// What a client can do and wants. All are off by default, which is the plain wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClientCapabilities {
+    /// Events carry `sessionId` and `seq`, and several sessions can be attached at once.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub sessions: bool,
+    /// The client answers the daemon's questions to the user.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub ui: bool,
+}
+
+/// What a client may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Everything.
+    #[default]
+    Control,
+    /// Reading, attaching, watching.
+    Observe,
+}
+
+/// The answer to `hello`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Hello {
+    /// The version that is spoken from here.
+    pub protocol: u32,
+    /// Who answers.
+    pub daemon: DaemonInfo,
+    /// What the daemon can do.
+    pub capabilities: Vec<String>,
+    /// What it takes at most.
+    pub limits: Limits,
+}
+
+/// Who a daemon is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DaemonInfo {
+    /// Always `agentd`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// Names this life of the daemon: `seq`s of another epoch mean nothing.
+    pub epoch: String,
+}
+
+/// What a daemon takes at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// The longest line, in bytes.
+    pub max_line_bytes: u64,
+}
+
+/// The fields of `open_session`. At most one of `path`, `sessionId`, `continue` and `ephemeral` says which session;
+/// without any it is a new one.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OpenSessionParams {
+    /// The folder to work in: an absolute path.
+    pub cwd: String,
+    /// The session file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The id of a session. One that does not exist becomes the id of a new session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The most recent session of the folder, or a new one.
+    #[serde(default, rename = "continue", skip_serializing_if = "Option::is_none")]
+    pub continue_last: Option<bool>,
+    /// A new session that is kept in memory only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ephemeral: Option<bool>,
+    /// Names the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The model: an id, a part of an id or name, or `provider/id`; with an optional `:level`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The thinking level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<ThinkingLevel>,
+    /// The tools that the model may call, or changes of the default (`+name`, `-name`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// In the place of the built-in system prompt: a text, or a file that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// After the system prompt: a text, or a file that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub append_system_prompt: Option<String>,
+    /// Session flags of the command line, read as there; the fields above win.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// The environment of the session and of its child processes; default the daemon's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<BTreeMap<String, String>>,
+    /// Whether the connection follows the session from here; default true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attach: Option<bool>,
+}
+
+/// The answer to `open_session`: the state, and where its events are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OpenedSession {
+    /// The state, as of `get_state`.
+    #[serde(flatten)]
+    pub state: SessionState,
+    /// This life of the daemon.
+    pub epoch: String,
+    /// The number of the last event before this answer; 0 before the first.
+    pub seq: u64,
+    /// What is to be told to the user: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// The fields of commands that name a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SessionParams {
+    /// The session's id.
+    pub session_id: String,
+}
+
+/// The fields of `attach_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AttachSessionParams {
+    /// The session's id.
+    pub session_id: String,
+    /// The last event that the client has: what came after it is sent, if it is still there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Position>,
+}
+
+/// A place in a session's events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Position {
+    /// The life of the daemon that counted.
+    pub epoch: String,
+    /// The number of an event.
+    pub seq: u64,
+}
+
+/// The answer to `attach_session`. Every event after `seq` follows, none twice, none missing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AttachedSession {
+    /// The state at `seq`; where the missed events follow, as it is now.
+    pub state: SessionState,
+    /// This life of the daemon.
+    pub epoch: String,
+    /// The number of the last event before what follows: that of `since` when the missed events are sent, else of the
+    /// last event there was.
+    pub seq: u64,
+    /// Whether the missed events follow; false: read the messages again with `get_messages`.
+    pub replayed: bool,
+    /// What is being produced at `seq`; absent when nothing is, and when the missed events follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<InFlight>,
+    /// Questions to the user that nobody has answered yet.
+    pub pending_ui: Vec<serde_json::Value>,
+}
+
+/// What is being produced.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InFlight {
+    /// The answer that streams, as far as it has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Json<Message>>,
+    /// The tool calls that run.
+    pub tools: Vec<RunningTool>,
+}
+
+/// A tool call that runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RunningTool {
+    /// The id of the call.
+    pub tool_call_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// Its arguments.
+    pub args: serde_json::Value,
+    /// The result so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_result: Option<ToolResult>,
+}
+
+/// The fields of `close_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CloseSessionParams {
+    /// The session's id.
+    pub session_id: String,
+    /// What becomes of its work; default `drain`.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub mode: EndMode,
+}
+
+/// What becomes of work when something ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum EndMode {
+    /// It is finished first.
+    #[default]
+    Drain,
+    /// It is stopped.
+    Abort,
+}
+
+/// The fields of `list_sessions`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ListSessionsParams {
+    /// Only sessions of this folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Only sessions that are in memory (true), or that are not (false).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<bool>,
+    /// At most so many; default 50, at most 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Where the page before ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Only sessions with this text in their id, name, folder or messages, in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<String>,
+}
+
+/// The answer to `list_sessions`, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionList {
+    /// The sessions.
+    pub sessions: Vec<SessionInfo>,
+    /// What gets the next page; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// What lists say of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SessionInfo {
+    /// The session's id.
+    pub id: String,
+    /// Its file; absent for a session in memory only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The folder that it works in.
+    pub cwd: String,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// When it was made: ISO 8601 in UTC.
+    pub created: String,
+    /// When it was written to last: ISO 8601 in UTC.
+    pub modified: String,
+    /// Its messages, of every branch.
+    pub message_count: u64,
+    /// The user's first text; empty when there is none.
+    pub first_message: String,
+    /// The session that it was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<String>,
+    /// Whether it is in memory.
+    pub live: bool,
+    /// Whether it is at work.
+    pub is_streaming: bool,
+    /// How many clients follow it.
+    pub clients: u32,
+}
+
+/// The answer to `daemon_status`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonStatus {
+    /// Who answers.
+    pub daemon: DaemonInfo,
+    /// How long it has run, in milliseconds.
+    pub uptime_ms: u64,
+    /// The socket that it listens on; absent for a private daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<String>,
+    /// The agent directory.
+    pub agent_dir: String,
+    /// Connections.
+    pub clients: u32,
+    /// Sessions in memory.
+    pub live_sessions: u32,
+    /// Sessions at work.
+    pub running_sessions: u32,
+    /// Resident memory in bytes, where the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// What was counted since the start.
+    pub counters: Counters,
+}
+
+/// What a daemon counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Counters {
+    /// Connections that were accepted.
+    pub connections: u64,
+    /// Sessions that were loaded.
+    pub sessions_loaded: u64,
+}
+
+/// The fields of `shutdown`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ShutdownParams {
+    /// What becomes of work; default `drain`.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub mode: EndMode,
+    /// How long work has to finish, in milliseconds; then it is stopped. Default 30,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+}
+
+/// A session that this client followed left memory; its file stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SessionClosed {
+    /// The session's id.
+    pub session_id: String,
+}
+
+/// This client did not keep up: events from `fromSeq` on were not sent. Attach again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Lagged {
+    /// The session.
+    pub session_id: String,
+    /// The first event that was not sent.
+    pub from_seq: u64,
+}
