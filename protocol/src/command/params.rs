@@ -1,0 +1,345 @@
+//! The fields of commands about a session, and what they answer with.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Json,
+    entry::SessionEntry,
+    message::{ImageContent, Message, null_as_default},
+    model::{Model, ThinkingLevel},
+    session::QueueMode,
+};
+
+/// The fields of `abort`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AbortParams {
+    /// What to stop. Without it the run is stopped, as with `turn`, and the answer has no `data`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<AbortScope>,
+}
+
+/// How much an `abort` stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum AbortScope {
+    /// The run: its answer and its tool calls.
+    Turn,
+    /// The tool calls of the current answer; the run goes on with the next turn. Each call that did not succeed has the
+    /// result `Operation aborted`.
+    Tools,
+    /// The run, the user's `bash` commands, and what finished commands left running in the background.
+    All,
+}
+
+/// The answer to `abort` with a `scope`: what it did.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AbortReceipt {
+    /// What was at work and was stopped by this.
+    pub ended: Vec<Work>,
+    /// What is still at work.
+    pub survives: Vec<Work>,
+}
+
+/// Something that works for a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Work {
+    /// What it is.
+    pub kind: WorkKind,
+    /// The id of a tool call, or of the `bash` command if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Value>,
+    /// The tool, or the command line of a `bash` command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// What works for a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum WorkKind {
+    /// The run.
+    Turn,
+    /// A tool call.
+    Tool,
+    /// A `bash` command of the user.
+    Bash,
+    /// What a finished command left running.
+    Background,
+}
+
+/// The fields of `prompt`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PromptParams {
+    /// The text.
+    pub message: String,
+    /// Images that go with it.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+    /// Where the message goes while a run is active: `followUp`, or `steer` (which any other word means as well).
+    #[serde(default, deserialize_with = "streaming_behavior", skip_serializing_if = "Option::is_none")]
+    pub streaming_behavior: Option<StreamingBehavior>,
+}
+
+/// Where a prompt goes while a run is active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum StreamingBehavior {
+    /// To the next turn.
+    Steer,
+    /// After the run.
+    FollowUp,
+}
+
+/// As the reference reads it: any truthy value but `followUp` means `steer`.
+fn streaming_behavior<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<StreamingBehavior>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Null | Value::Bool(false) => None,
+        Value::String(word) if word.is_empty() => None,
+        Value::Number(number) if number.as_f64() == Some(0.0) => None,
+        Value::String(word) if word == "followUp" => Some(StreamingBehavior::FollowUp),
+        _ => Some(StreamingBehavior::Steer),
+    })
+}
+
+/// An image in a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Image {
+    /// `image`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// The bytes in base64.
+    pub data: String,
+    /// Such as `image/png`.
+    pub mime_type: String,
+}
+
+impl From<Image> for ImageContent {
+    fn from(image: Image) -> Self {
+        Self { data: image.data, mime_type: image.mime_type }
+    }
+}
+
+/// The fields of `steer` and `follow_up`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct QueueParams {
+    /// The text.
+    pub message: String,
+    /// Images that go with it.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Accepted {
+    /// What became of it.
+    pub disposition: Disposition,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Disposition {
+    /// A run started with it.
+    Started,
+    /// It waits in a queue.
+    Queued,
+    /// An extension took it.
+    Handled,
+}
+
+/// The answer to `clear_queue`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ClearedQueue {
+    /// The steering messages that were waiting.
+    pub steering: Vec<String>,
+    /// The follow-up messages that were waiting.
+    pub follow_up: Vec<String>,
+}
+
+/// The fields of `new_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct NewSessionParams {
+    /// The session file to name as the new session's parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_session: Option<String>,
+}
+
+/// The answer of commands that replace the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cancelled {
+    /// Whether an extension prevented it.
+    pub cancelled: bool,
+}
+
+/// The answer to `get_messages`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Messages {
+    /// The messages, oldest first.
+    pub messages: Vec<Json<Message>>,
+}
+
+/// The fields of `get_entries`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GetEntriesParams {
+    /// Only entries after the one with this id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+/// The answer to `get_entries`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Entries {
+    /// The entries in file order.
+    pub entries: Vec<Json<SessionEntry>>,
+    /// The entry that the next one will follow; `null` in an empty session.
+    pub leaf_id: Option<String>,
+}
+
+/// The answer to `get_last_assistant_text`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LastText {
+    /// The text; absent when no answer has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// The fields of `set_model`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SetModelParams {
+    /// The provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_id: Option<String>,
+}
+
+/// The answer to `cycle_model`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CycledModel {
+    /// The model.
+    pub model: Model,
+    /// The thinking level that goes with it.
+    pub thinking_level: ThinkingLevel,
+    /// Whether the models to cycle through were limited by `--models` or the settings.
+    pub is_scoped: bool,
+}
+
+/// The answer to `get_available_models`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Models {
+    /// The models.
+    pub models: Vec<Model>,
+}
+
+/// The fields of `set_thinking_level`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetThinkingLevelParams {
+    /// The level's name.
+    pub level: String,
+}
+
+/// The answer to `cycle_thinking_level`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CycledLevel {
+    /// The level.
+    pub level: ThinkingLevel,
+}
+
+/// The answer to `get_available_thinking_levels`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Levels {
+    /// The levels, weakest first.
+    pub levels: Vec<ThinkingLevel>,
+}
+
+/// The fields of `set_steering_mode` and `set_follow_up_mode`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QueueModeParams {
+    /// The mode.
+    pub mode: QueueMode,
+}
+
+/// The fields of commands that switch something on or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SwitchParams {
+    /// On or off.
+    pub enabled: bool,
+}
+
+/// The fields of `bash`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BashParams {
+    /// The command line.
+    pub command: String,
+    /// Whether the model is spared command and output.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub exclude_from_context: bool,
+}
+
+/// The answer to `bash`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BashOutput {
+    /// The end of what the command printed.
+    pub output: String,
+    /// The exit code (128 + N after signal N); absent when the command was cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Whether `abort_bash` stopped it.
+    pub cancelled: bool,
+    /// Whether `output` is only a part.
+    pub truncated: bool,
+    /// The file with all output, when there was much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_output_path: Option<String>,
+}
+
+/// The fields of `set_session_name`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetSessionNameParams {
+    /// The name; surrounding white space is dropped.
+    pub name: String,
+}
