@@ -7,6 +7,7 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::channel,
     thread::{self, JoinHandle},
     time::Instant,
 };
@@ -86,9 +87,16 @@ impl Service {
             String::from_utf8_lossy(&bytes).into_owned()
         });
         let mut service = Self { child, socket: PathBuf::new(), errors: Some(errors) };
-        let mut line = String::new();
-        // It says that it listens, or ends; a test that hangs here is ended by its runner.
-        BufReader::new(stdout).read_line(&mut line).expect("agentd writes UTF-8");
+        let (sender, said) = channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let read = BufReader::new(stdout).read_line(&mut line);
+            // The test has given up by then.
+            let _ = sender.send(read.map(|_| line));
+        });
+        // It says that it listens, or ends.
+        let line = said.recv_timeout(DEADLINE).expect("agentd says that it listens, or ends");
+        let line = line.expect("agentd writes UTF-8");
         let words =
             line.trim_end().split_once(" listens on ").and_then(|(_, rest)| rest.rsplit_once(" (pid "));
         let Some((socket, pid)) = words else { return Err(service.wait()) };
