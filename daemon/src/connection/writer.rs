@@ -1,6 +1,9 @@
 //! The writing half of a connection.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use agentd_protocol::{
     daemon::{Lagged, SessionClosed},
@@ -43,16 +46,17 @@ pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> s
             told = out.recv(), if reading => match told {
                 Some(Out::Line(line)) => write_line(&line, &mut lines.batch),
                 Some(Out::NameSessions) => lines.names_sessions = true,
-                Some(Out::Follow(following)) => feeds.push(Box::pin(following.batches())),
+                Some(Out::Follow(following)) => {
+                    *lines.open.entry(Arc::clone(&following.session)).or_default() += 1;
+                    feeds.push(Box::pin(following.batches()));
+                }
                 Some(Out::AwaitEnd(session)) => {
-                    while let Some(batch) = feeds.next().await {
-                        let is_end = matches!(&batch, Batch::End { session: ended, .. } if *ended == session);
+                    while lines.open.contains_key(&session)
+                        && let Some(batch) = feeds.next().await
+                    {
                         lines.add(batch);
                         if !lines.flush(&output).await {
                             return output.finish().await;
-                        }
-                        if is_end {
-                            break;
                         }
                     }
                 }
@@ -77,6 +81,8 @@ pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> s
 struct Lines {
     batch: Vec<u8>,
     names_sessions: bool,
+    /// How many feeds of each session have not come to their end.
+    open: HashMap<Arc<str>, usize>,
     /// A plain client that lagged is told and left.
     is_over: bool,
 }
@@ -86,6 +92,12 @@ impl Lines {
         let (session, items) = match batch {
             Batch::Items(session, items) => (session, items),
             Batch::End { session, has_ended } => {
+                if let Entry::Occupied(mut open) = self.open.entry(Arc::clone(&session)) {
+                    *open.get_mut() -= 1;
+                    if *open.get() == 0 {
+                        open.remove();
+                    }
+                }
                 if has_ended && self.names_sessions {
                     self.put(&Event::from(SessionClosed { session_id: session.to_string() }));
                 }
@@ -154,7 +166,13 @@ fn name_session(batch: &mut Vec<u8>, from: usize, session: &str, seq: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use agentd_session::Feed;
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+    use crate::connection::following::Pending;
 
     fn event(seq: u64, line: &'static str) -> Item {
         Item::Event { seq, line: Bytes::from_static(line.as_bytes()) }
@@ -183,5 +201,42 @@ mod tests {
         let mut plain = Lines::default();
         plain.add(Batch::Items("s".into(), vec![Item::Lagged { from_seq: 3 }]));
         assert!(plain.is_over && String::from_utf8(plain.batch).unwrap().contains("did not keep up"));
+    }
+
+    /// A session that ended by itself, while an answer of another one is under way.
+    #[tokio::test]
+    async fn nothing_is_awaited_of_a_session_that_is_over_already() {
+        let (ended, other) = (Feed::new(100), Feed::new(100));
+        let follow = |name: &str, feed: &Feed, pending: Pending| {
+            let (feed, leaving) = (feed.attach(), CancellationToken::new());
+            Out::Follow(Box::new(Following { session: name.into(), feed, pending, leaving, count: None }))
+        };
+        let (reader, pipe) = std::io::pipe().unwrap();
+        let (outbox, out) = mpsc::channel(8);
+        let writing = tokio::spawn(write(out, Output::start(pipe).unwrap()));
+        let tell = async |told: Out| outbox.send(told).await.map_err(drop).unwrap();
+        tell(follow("ended", &ended, Pending::default())).await;
+        tell(follow("other", &other, Pending::default())).await;
+        let (written, mut lines) = mpsc::channel(8);
+        std::thread::spawn(move || {
+            for line in BufReader::new(reader).lines().map_while(Result::ok) {
+                written.blocking_send(line).unwrap();
+            }
+        });
+        ended.publish([Bytes::from_static(b"last")]);
+        ended.close();
+        assert_eq!(lines.recv().await.unwrap(), "last");
+        // What comes later is written later: by then the writer knows of the end.
+        for text in ["a", "b", "c"] {
+            other.publish([Bytes::from_static(text.as_bytes())]);
+            assert_eq!(lines.recv().await.unwrap(), text);
+        }
+        tell(Out::AwaitEnd("ended".into())).await;
+        tell(Out::Line(Bytes::from_static(b"answer"))).await;
+        let answer = tokio::time::timeout(std::time::Duration::from_secs(10), lines.recv()).await;
+        assert_eq!(answer.expect("the writer does not wait").unwrap(), "answer");
+        other.close();
+        drop(outbox);
+        writing.await.unwrap().unwrap();
     }
 }

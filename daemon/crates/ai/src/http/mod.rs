@@ -22,4 +22,4 @@ pub(crate) use form::Form;
 pub(crate) use headers::{HeaderList, Host, endpoint};
 pub(crate) use redact::Redactor;
 pub(crate) use server::Server;
-pub(crate) use wire::{Adapter, HttpProvider, Outgoing, Step, Wire};
+pub(crate) use wire::{Adapter, HttpProvider, Outgoing, Step, Wire, unwritable};

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Delta, DeltaStream, Provider, Request,
-    failure::Failure,
+    failure::{Failure, FailureKind},
     http::{Decoder, HttpClients, Post, Redactor, Server, decoder::PATIENCE},
 };
 
@@ -36,6 +36,11 @@ pub(crate) struct Outgoing {
     pub(crate) headers: HeaderMap,
     /// The JSON text.
     pub(crate) body: Bytes,
+}
+
+/// Why there is no body.
+pub(crate) fn unwritable(error: &serde_json::Error) -> Failure {
+    Failure::new(FailureKind::Fatal, format!("The request cannot be written as JSON: {error}"))
 }
 
 /// Reads the events of one answer: pure, no I/O. It never emits `Delta::Started`, `Done` or `Failed` itself.

@@ -253,7 +253,7 @@ impl EventLog {
     }
 
     /// Whether a listener takes no events any more because it did not keep up.
-    #[must_use]
+    #[cfg(test)]
     pub(crate) fn is_cut_off(&self, reader: ReaderId) -> bool {
         self.listeners.get(&reader).is_some_and(|listener| listener.is_cut_off)
     }

@@ -1,7 +1,5 @@
 //! The reading end of a feed.
 
-use agentd_protocol::lines::write_line;
-
 use super::Feed;
 use crate::event_log::{Item, ReaderId, Taken};
 
@@ -47,44 +45,10 @@ impl Reader {
         }
     }
 
-    /// Appends a batch of the items that wait right now to `out`; false when nothing did.
-    pub fn take_items(&self, out: &mut Vec<Item>) -> bool {
-        self.look(out).took
-    }
-
-    /// Waits for lines and appends a batch of them to `out`, each ended by LF, separators escaped; false when nothing more
-    /// will come and everything was taken: the feed is closed, or this listener was cut off.
-    ///
-    /// Cancel safety: nothing is taken unless the call returns.
-    pub async fn next(&self, out: &mut Vec<u8>) -> bool {
-        loop {
-            // As above.
-            let news = self.feed.0.news.notified();
-            let mut items = Vec::new();
-            let look = self.look(&mut items);
-            if write_items(&items, out) {
-                return true;
-            }
-            // The news of being cut off is no line, but there may be answers behind it.
-            if !look.took {
-                if look.is_closed || look.is_cut_off {
-                    return false;
-                }
-                news.await;
-            }
-        }
-    }
-
-    /// Appends a batch of the lines that wait right now to `out`; false when none did.
-    pub fn take(&self, out: &mut Vec<u8>) -> bool {
-        let mut items = Vec::new();
-        self.take_items(&mut items) && write_items(&items, out)
-    }
-
     fn look(&self, out: &mut Vec<Item>) -> Look {
         let mut log = self.feed.lock();
         let Taken { any, relieves } = log.take(self.id, BATCH_BYTES, out);
-        let look = Look { took: any, is_closed: log.is_closed(), is_cut_off: log.is_cut_off(self.id) };
+        let look = Look { took: any, is_closed: log.is_closed() };
         drop(log);
         self.relieve(relieves);
         look
@@ -108,18 +72,4 @@ impl Drop for Reader {
 struct Look {
     took: bool,
     is_closed: bool,
-    is_cut_off: bool,
-}
-
-/// Appends the lines among the items. Done outside of the lock: a large answer must not hold up the session.
-fn write_items(items: &[Item], out: &mut Vec<u8>) -> bool {
-    out.reserve(items.iter().map(|item| item.line_len() + 1).sum());
-    let had = out.len();
-    for item in items {
-        match item {
-            Item::Event { line, .. } | Item::Reply { line } => write_line(line, out),
-            Item::Lagged { .. } => {}
-        }
-    }
-    out.len() > had
 }

@@ -17,7 +17,7 @@ use agentd_protocol::{
     tool::{ToolResult, ToolSpec},
 };
 use agentd_session::{
-    Attached, FeedReader, Reply, Services, SessionHandle, SessionOptions, Target, ToolSelection, open,
+    Attached, FeedReader, Item, Reply, Services, SessionHandle, SessionOptions, Target, ToolSelection, open,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -252,12 +252,16 @@ impl Listener {
     /// The next line; `None` at the end of the session.
     async fn line(&mut self) -> Option<Value> {
         while self.ahead.is_empty() {
-            let mut bytes = Vec::new();
-            if !soon("a line", self.reader.next(&mut bytes)).await {
+            let mut items = Vec::new();
+            if !soon("a line", self.reader.next_items(&mut items)).await {
                 return None;
             }
-            let text = String::from_utf8(bytes).unwrap();
-            self.ahead.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+            self.ahead.extend(items.iter().map(|item| match item {
+                Item::Event { line, .. } | Item::Reply { line } => {
+                    serde_json::from_slice::<Value>(line).unwrap()
+                }
+                Item::Lagged { from_seq } => panic!("cut off at {from_seq}"),
+            }));
         }
         let line = self.ahead.pop_front()?;
         if line["type"] != "response" {

@@ -7,9 +7,9 @@ use super::{compat::Compat, decode::Reader, encode, headers::headers, thinking::
 use crate::{
     Request,
     estimate::input_tokens,
-    failure::{Failure, FailureKind},
+    failure::Failure,
     handoff,
-    http::{Adapter, Outgoing, Server, endpoint},
+    http::{Adapter, Outgoing, Server, endpoint, unwritable},
 };
 
 /// Speaks `anthropic-messages`.
@@ -22,9 +22,8 @@ impl Adapter for AnthropicMessages {
         let compat = Compat::of(&request.model);
         let readable = handoff::readable(&request.messages);
         let thinking = Thinking::of(request, &compat, input_tokens(&readable));
-        let encoded = encode::body(request, &readable, &compat, &thinking).map_err(|error| {
-            Failure::new(FailureKind::Fatal, format!("The request cannot be written as JSON: {error}"))
-        })?;
+        let encoded =
+            encode::body(request, &readable, &compat, &thinking).map_err(|error| unwritable(&error))?;
         Ok(Outgoing {
             url: address(&request.model)?,
             headers: headers(request, &compat, &thinking, encoded.has_tools)?,

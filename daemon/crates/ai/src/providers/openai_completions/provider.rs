@@ -3,8 +3,8 @@
 use super::{compat::Compat, decode::Reader, encode, headers::headers};
 use crate::{
     Request,
-    failure::{Failure, FailureKind},
-    http::{Adapter, Outgoing, Server, endpoint},
+    failure::Failure,
+    http::{Adapter, Outgoing, Server, endpoint, unwritable},
 };
 
 /// Speaks `openai-completions`.
@@ -15,9 +15,7 @@ impl Adapter for OpenAiCompletions {
 
     fn outgoing(&self, request: &Request) -> Result<Outgoing, Failure> {
         let compat = Compat::of(&request.model);
-        let body = encode::body(request, &compat).map_err(|error| {
-            Failure::new(FailureKind::Fatal, format!("The request cannot be written as JSON: {error}"))
-        })?;
+        let body = encode::body(request, &compat).map_err(|error| unwritable(&error))?;
         Ok(Outgoing {
             url: endpoint(&request.model, "/chat/completions", "http://127.0.0.1:8080/v1")?,
             headers: headers(request, &compat)?,

@@ -12,6 +12,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::failure::FailureKind;
 use crate::{Credentials, Delta, Provider, Secret, failure::classify_message, http::HttpProvider};
 
 const KEY: &str = "sk-secret-0123456789";
