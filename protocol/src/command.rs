@@ -10,7 +10,8 @@ use crate::{
     credentials::{AuthStatus, AuthStatusParams, Login, LoginParams, Logout, LogoutParams},
     daemon::{
         AttachSessionParams, AttachedSession, CloseSessionParams, DaemonStatus, Hello, HelloParams,
-        ListSessionsParams, OpenSessionParams, OpenedSession, SessionList, SessionParams, ShutdownParams,
+        ListProcessesParams, ListSessionsParams, OpenSessionParams, OpenedSession, ProcessList, SessionList,
+        SessionParams, ShutdownParams,
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     model::Model,
@@ -100,6 +101,9 @@ impl Command {
             | Self::CloseSession(_)
             | Self::ListSessions(_)
             | Self::DeleteSession(_)
+            | Self::WatchSessions(_)
+            | Self::UnwatchSessions(_)
+            | Self::ListProcesses(_)
             | Self::DaemonStatus(_)
             | Self::Shutdown(_) => Scope::Daemon,
             _ => Scope::Session,
@@ -139,6 +143,9 @@ impl Command {
                 | Self::AttachSession(_)
                 | Self::DetachSession(_)
                 | Self::ListSessions(_)
+                | Self::WatchSessions(_)
+                | Self::UnwatchSessions(_)
+                | Self::ListProcesses(_)
                 | Self::DaemonStatus(_)
         )
     }
@@ -225,6 +232,13 @@ commands! {
     ListSessions = "list_sessions": ListSessionsParams => SessionList,
     /// Deletes a session's file. Refused while the session is in memory.
     DeleteSession = "delete_session": SessionParams => NoData,
+    /// Tells from here on when sessions are opened, change and are closed: `session_opened`, `session_changed`,
+    /// `session_closed`, whichever sessions the client follows.
+    WatchSessions = "watch_sessions": NoParams => NoData,
+    /// Ends `watch_sessions`.
+    UnwatchSessions = "unwatch_sessions": NoParams => NoData,
+    /// The processes that work for sessions.
+    ListProcesses = "list_processes": ListProcessesParams => ProcessList,
     /// How the daemon is.
     DaemonStatus = "daemon_status": NoParams => DaemonStatus,
     /// Ends the daemon. Only over its socket.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Json,
+    command::WorkKind,
     message::{Message, null_as_default},
     model::ThinkingLevel,
     session::SessionState,
@@ -356,6 +357,9 @@ pub struct DaemonStatus {
     pub clients: u32,
     /// Sessions in memory.
     pub live_sessions: u32,
+    /// Sessions that left memory because they were idle, and come back with the next command.
+    #[serde(default)]
+    pub resting_sessions: u32,
     /// Sessions at work.
     pub running_sessions: u32,
     /// Resident memory in bytes, where the system tells.
@@ -372,8 +376,11 @@ pub struct DaemonStatus {
 pub struct Counters {
     /// Connections that were accepted.
     pub connections: u64,
-    /// Sessions that were loaded.
+    /// Sessions that were loaded, again included.
     pub sessions_loaded: u64,
+    /// Sessions that left memory because they were idle.
+    #[serde(default)]
+    pub sessions_unloaded: u64,
 }
 
 /// The fields of `shutdown`.
@@ -384,12 +391,79 @@ pub struct ShutdownParams {
     /// What becomes of work; default `drain`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub mode: EndMode,
-    /// How long work has to finish, in milliseconds; then it is stopped. Default 30,000.
+    /// How long work has to finish, in milliseconds; then it is stopped. Default the setting
+    /// `daemon.shutdownDeadlineMs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }
 
-/// A session that this client followed left memory; its file stays.
+/// The fields of `list_processes`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ListProcessesParams {
+    /// Only processes of this session; default those of every session in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+/// The answer to `list_processes`: by session, then oldest first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProcessList {
+    /// The processes that sessions started, and all that came of these.
+    pub processes: Vec<ProcessInfo>,
+}
+
+/// A process that works for a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessInfo {
+    /// The session.
+    pub session_id: String,
+    /// The process.
+    pub pid: u32,
+    /// The process that it is shown under: its parent, if that is in the list too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_pid: Option<u32>,
+    /// What it works for; `background` once the command that started it has ended.
+    pub kind: WorkKind,
+    /// The id of the tool call, or of the `bash` command if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<serde_json::Value>,
+    /// Its command line, arguments joined by spaces; its name in brackets where the system shows no arguments. At most
+    /// 4,096 bytes.
+    pub command: String,
+    /// When it was started: ISO 8601 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
+    /// Processor time that it has used, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<u64>,
+    /// Its resident memory in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+}
+
+/// A session was opened; to those who watch the sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionOpened {
+    /// The session.
+    pub session: SessionInfo,
+}
+
+/// A session has another name, began or ended work, came into memory or left it, or has more or fewer clients; to those
+/// who watch the sessions. Changes in quick succession can come as one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionChanged {
+    /// The session as it is now.
+    pub session: SessionInfo,
+}
+
+/// A session was closed; to those who follow it or watch the sessions. Its file stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Json,
-    daemon::{Lagged, SessionClosed},
+    daemon::{Lagged, SessionChanged, SessionClosed, SessionOpened},
     entry::SessionEntry,
     message::{AssistantMessage, Message, StopReason, ToolCall, Usage},
     model::ThinkingLevel,
@@ -114,7 +114,11 @@ events! {
     ThinkingLevelChanged = "thinking_level_changed",
     /// A `bash` command printed something.
     BashExecutionUpdate = "bash_execution_update",
-    /// A session that this client followed left memory; only after `hello` with `sessions`.
+    /// A session was opened; only after `watch_sessions`.
+    SessionOpened = "session_opened",
+    /// Something about a session changed; only after `watch_sessions`.
+    SessionChanged = "session_changed",
+    /// A session was closed; only to those who follow it after `hello` with `sessions`, and after `watch_sessions`.
     SessionClosed = "session_closed",
     /// This client was too slow, and events were not sent to it; only after `hello` with `sessions`.
     Lagged = "lagged",

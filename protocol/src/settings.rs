@@ -67,6 +67,39 @@ pub struct Settings {
     /// Whether an entry survives a kill of the daemon (`os`, the default) or a power loss (`fsync`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
+    /// The daemon itself. Only read from the user's settings, at its start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub daemon: Option<DaemonSettings>,
+}
+
+/// Settings of the daemon, for all its sessions and clients.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct DaemonSettings {
+    /// How long a session stays in memory with nothing to do, in milliseconds; the next command brings it back. 0: for
+    /// ever; default 600000 (10 minutes). A private daemon (`agentd --stdio`) keeps its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_unload_ms: Option<u64>,
+    /// How long work has to finish when the daemon ends, in milliseconds; then it is stopped. Default 30000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shutdown_deadline_ms: Option<u64>,
+    /// How much waits for a client that reads too slowly, in bytes for each session that it follows; beyond that the
+    /// session waits for the client, or cuts it off if it is not the only one. Default 1048576.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outbox_bytes: Option<u64>,
+    /// How long a full outbox is waited for before the client is cut off, in milliseconds; default 1000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag_grace_ms: Option<u64>,
+    /// How much of a session's last events is kept for clients that come back, in bytes; default 262144.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_bytes: Option<u64>,
+    /// The longest line that a client may send, in bytes; default 67108864 (64 MiB).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_line_bytes: Option<u64>,
+    /// How many clients there can be at the same time; default 512.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_clients: Option<u64>,
 }
 
 /// Whether a project's own settings and prompts are used.

@@ -119,11 +119,13 @@ impl Reader {
             agent_dir: agent_dir.path().display().to_string(),
             clients: traffic.clients(),
             live_sessions: u32::try_from(live.len()).unwrap_or(u32::MAX),
+            resting_sessions: 0,
             running_sessions: u32::try_from(running).unwrap_or(u32::MAX),
             memory_bytes: resident_bytes(),
             counters: Counters {
                 connections: traffic.connections(),
                 sessions_loaded: self.registry.loaded(),
+                sessions_unloaded: 0,
             },
         };
         self.answer(&Response::done(id, "daemon_status", Some(status))).await;

@@ -86,6 +86,10 @@ pub struct PromptParams {
     /// Where the message goes while a run is active: `followUp`, or `steer` (which any other word means as well).
     #[serde(default, deserialize_with = "streaming_behavior", skip_serializing_if = "Option::is_none")]
     pub streaming_behavior: Option<StreamingBehavior>,
+    /// Makes a repetition safe: a command with a key that the session knows already (of its last 1,000) is answered as
+    /// the first was, and does nothing. It is kept with the entry that the command causes; at most 256 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_key: Option<String>,
 }
 
 /// Where a prompt goes while a run is active.
@@ -142,6 +146,10 @@ pub struct QueueParams {
     /// Images that go with it.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
+    /// Makes a repetition safe: a command with a key that the session knows already (of its last 1,000) is answered as
+    /// the first was, and does nothing. It is kept with the entry that the command causes; at most 256 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_key: Option<String>,
 }
 
 /// What became of a message.
@@ -315,6 +323,10 @@ pub struct BashParams {
     /// Whether the model is spared command and output.
     #[serde(default, deserialize_with = "null_as_default")]
     pub exclude_from_context: bool,
+    /// Makes a repetition safe: a command with a key that the session knows already (of its last 1,000) is answered as
+    /// the first was, and does nothing. It is kept with the entry that the command causes; at most 256 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_key: Option<String>,
 }
 
 /// The answer to `bash`.

@@ -95,6 +95,7 @@ mod tests {
             agent_dir: "/a\x1b[2J".into(),
             clients: 1,
             live_sessions: 3,
+            resting_sessions: 4,
             running_sessions: 2,
             memory_bytes: Some(12_345_678),
             counters: Counters::default(),

@@ -78,7 +78,7 @@ fn folder(path: &Path) -> Result<PathBuf, Fault> {
 /// What was piped in, the files, the words, with nothing between.
 fn assemble(stdin: &str, files: Attachments, words: &str) -> PromptParams {
     let message = [stdin, &files.text, words].concat();
-    PromptParams { message, images: files.images, streaming_behavior: None }
+    PromptParams { message, images: files.images, ..PromptParams::default() }
 }
 
 /// The flags that the daemon reads. With `here`, the daemon works in another folder, and relative paths are made ours.

@@ -84,7 +84,8 @@ impl Actor {
                 return reply.fail(&self.feed, Failure::new(ErrorCode::Busy, text));
             }
         };
-        let params = QueueParams { message: params.message, images: params.images };
+        let PromptParams { message, images, request_key, .. } = params;
+        let params = QueueParams { message, images, request_key };
         self.queue(kind, params, reply);
     }
 
