@@ -1,0 +1,78 @@
+//! `agentctl login`, `logout` and `auth`: the keys of providers.
+
+use clap::{Args, Subcommand};
+
+const LOGIN_HELP: &str = "\
+Examples:
+  agentctl login anthropic                 asks for the key
+  agentctl login openai < key.txt          takes it from a file
+  pass show openai | agentctl login openai
+  agentctl login cloudflare-workers-ai --env CLOUDFLARE_ACCOUNT_ID=0123
+
+The key goes into auth.json of the agent directory, which only you can read, and counts at once. It
+comes before keys of the environment and of models.json.
+
+Exit codes:
+  0    it is stored
+  1    the provider is not known, or auth.json cannot be used or written
+  2    there is no key";
+
+/// The flags of `agentctl login`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = LOGIN_HELP)]
+pub(crate) struct LoginOptions {
+    /// The provider, such as anthropic or openai (agentctl models --all lists them)
+    #[arg(value_name = "PROVIDER")]
+    pub(crate) provider: String,
+
+    /// A key by mistake: taken so that it can be refused without being repeated
+    #[arg(hide = true, num_args = 0.., allow_hyphen_values = true)]
+    pub(crate) key: Vec<String>,
+
+    /// A variable that belongs to the key, such as an account; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+
+    /// Store it for a provider that is not known, and in the place of another kind of login
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The flags of `agentctl logout`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit code 1: nothing is stored for it, or auth.json cannot be used or written.")]
+pub(crate) struct LogoutOptions {
+    /// The provider
+    #[arg(value_name = "PROVIDER")]
+    pub(crate) provider: String,
+
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What can be asked about keys.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Auth {
+    /// Where the key of each provider comes from; keys themselves are never shown
+    Status(AuthStatusOptions),
+}
+
+/// The flags of `agentctl auth status`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "Exit code 1: no provider has a key that can be used, or not the one that was asked for."
+)]
+pub(crate) struct AuthStatusOptions {
+    /// Only this provider
+    #[arg(value_name = "PROVIDER")]
+    pub(crate) provider: Option<String>,
+
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

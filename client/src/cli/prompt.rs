@@ -1,0 +1,85 @@
+//! `agentctl prompt`: one prompt from the shell.
+
+use std::path::PathBuf;
+
+use agentd_protocol::model::ThinkingLevel;
+use clap::{Args, builder::PossibleValuesParser};
+
+const PROMPT_HELP: &str = "\
+Examples:
+  agentctl prompt \"What is in this folder?\"
+  agentctl prompt \"Explain this code.\" @src/main.rs
+  git diff | agentctl prompt \"Review this change.\"
+  agentctl prompt --continue \"And the tests?\"
+
+What is piped in comes first, then the files, then the words of MESSAGE.
+
+Exit codes:
+  0    the model answered
+  1    the model or the run failed, the answer was cut off at the model's output limit, or agentd
+       refused to start (an unknown model or session)
+  2    the command line cannot be used (an unknown flag, a missing file, no message)
+  3    agentd is missing, broke down, or was killed
+  129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a second Ctrl-C does not wait for the run to stop
+  141  stdout was closed by its reader";
+
+/// The flags of `agentctl prompt`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = PROMPT_HELP)]
+pub(crate) struct PromptOptions {
+    /// The message (its words are joined by spaces), and files to send along as @PATH
+    #[arg(value_name = "MESSAGE|@FILE")]
+    pub(crate) words: Vec<String>,
+
+    /// Words of the message that are taken as they are, even when they begin with - or @
+    #[arg(last = true, value_name = "TEXT")]
+    pub(crate) literal: Vec<String>,
+
+    /// Print the session's events as JSON Lines to stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The model: provider/id, an id or a part of one; with an optional :THINKING
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) model: Option<String>,
+
+    /// The provider that --model is looked up in
+    #[arg(long, value_name = "NAME", requires = "model")]
+    pub(crate) provider: Option<String>,
+
+    /// How hard the model thinks
+    #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(ThinkingLevel::ALL.map(ThinkingLevel::as_str)))]
+    pub(crate) thinking: Option<String>,
+
+    /// Go on with the most recent session of the folder
+    #[arg(short, long = "continue")]
+    pub(crate) continue_last: bool,
+
+    /// Go on with this session: a session file, or the id of a session or its beginning
+    #[arg(long, value_name = "PATH|ID")]
+    pub(crate) session: Option<String>,
+
+    /// The folder of session files
+    #[arg(long, value_name = "DIR")]
+    pub(crate) session_dir: Option<String>,
+
+    /// Do not save the session
+    #[arg(long)]
+    pub(crate) no_session: bool,
+
+    /// The folder to work in, in the place of the current one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+
+    /// The tools that the model may call (names with commas between), or changes of the default (+NAME, -NAME)
+    #[arg(long, short, value_name = "LIST", allow_hyphen_values = true)]
+    pub(crate) tools: Option<String>,
+
+    /// In the place of the built-in system prompt: a text, or a file that holds it
+    #[arg(long, value_name = "TEXT|FILE")]
+    pub(crate) system_prompt: Option<String>,
+
+    /// After the system prompt: a text, or a file that holds it; repeatable
+    #[arg(long, value_name = "TEXT|FILE")]
+    pub(crate) append_system_prompt: Vec<String>,
+}
