@@ -9,10 +9,15 @@ use agentd_session::{Services, ToolContext};
 use agentd_tools::{BashOptions, BashTool, EditTool, FileQueue, ReadTool, WriteTool};
 use tokio_util::task::TaskTracker;
 
+use crate::hub::Foundation;
+
 /// Puts together what all sessions share. Child processes are started by this program itself, run again as their guard.
 #[must_use]
-pub fn services() -> Arc<Services> {
+pub fn services(Foundation { epoch, limits, watch }: Foundation) -> Arc<Services> {
     Arc::new(Services {
+        epoch,
+        limits,
+        watch,
         providers: agentd_ai::Registry::builtin(),
         launcher: Launcher::new(GuardCommand::this_program()),
         tasks: TaskTracker::new(),

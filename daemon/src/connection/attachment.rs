@@ -6,7 +6,7 @@ use agentd_session::ReaderId;
 use tokio_util::sync::CancellationToken;
 
 use super::following::Pending;
-use crate::hub::Live;
+use crate::hub::Known;
 
 /// A session that the connection follows.
 pub(super) struct Attachment {
@@ -21,7 +21,7 @@ pub(super) struct Attachment {
 pub(super) struct Attachments {
     followed: HashMap<Arc<str>, Attachment>,
     /// Where commands go that name no session. It need not be followed.
-    pub(super) current: Option<Live>,
+    pub(super) current: Option<Arc<Known>>,
 }
 
 impl Attachments {

@@ -4,7 +4,6 @@ use agentd_protocol::{
     command::Command,
     daemon::{DaemonInfo, Hello, HelloParams, Limits, PROTOCOL, Role},
     error::{ErrorCode, Failure},
-    lines::DEFAULT_MAX_LINE_BYTES,
 };
 
 use crate::hub::Registry;
@@ -22,7 +21,12 @@ impl Client {
     ///
     /// # Errors
     /// When the client speaks another version; it stays what it was.
-    pub(super) fn hello(&mut self, params: &HelloParams, registry: &Registry) -> Result<Hello, Failure> {
+    pub(super) fn hello(
+        &mut self,
+        params: &HelloParams,
+        registry: &Registry,
+        max_line_bytes: usize,
+    ) -> Result<Hello, Failure> {
         if params.protocol != PROTOCOL {
             let text = format!("Unsupported protocol {}: this agentd speaks {PROTOCOL}.", params.protocol);
             return Err(Failure::new(ErrorCode::Unsupported, text).hint(format!(
@@ -35,7 +39,7 @@ impl Client {
             protocol: PROTOCOL,
             daemon: daemon_info(registry),
             capabilities: ["sessions", "replay"].map(str::to_owned).to_vec(),
-            limits: Limits { max_line_bytes: DEFAULT_MAX_LINE_BYTES as u64 },
+            limits: Limits { max_line_bytes: max_line_bytes as u64 },
         })
     }
 

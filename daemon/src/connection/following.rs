@@ -10,12 +10,17 @@ use async_stream::stream;
 use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
+use super::watching::Told;
 use crate::hub::ClientCount;
 
 /// What a feed gives to the writer.
 pub(super) enum Batch {
     /// Items in order, of a session.
     Items(Arc<str>, Vec<Item>),
+    /// What happened to sessions, followed or not: to a client that watches them.
+    News(Vec<Told>),
+    /// A watcher has come to its end.
+    Unwatched,
     /// Nothing more comes of this session.
     End {
         /// Its id.

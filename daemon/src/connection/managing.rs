@@ -6,16 +6,17 @@ use agentd_config::AgentDir;
 use agentd_protocol::{
     command::Command,
     daemon::{
-        CloseSessionParams, Counters, DaemonStatus, HelloParams, ListSessionsParams, SessionParams,
+        CloseSessionParams, Counters, DaemonStatus, EndMode, HelloParams, ListSessionsParams, SessionParams,
         ShutdownParams,
     },
     error::{ErrorCode, Failure},
     frame::Response,
 };
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
-use super::{Origin, client::daemon_info, reader::Reader, writer::Out};
-use crate::hub::{self, DEFAULT_DEADLINE, Ending, list::WithoutFile};
+use super::{Origin, client::daemon_info, reader::Reader, watching::Watching, writer::Out};
+use crate::hub::{self, Ending, list::WithoutFile};
 
 impl Reader {
     /// Does a command of the daemon.
@@ -30,6 +31,11 @@ impl Reader {
             Command::CloseSession(params) => self.close_session(params, id).await,
             Command::ListSessions(params) => self.list_sessions(params, id),
             Command::DeleteSession(params) => self.delete_session(params, id).await,
+            Command::WatchSessions(_) => self.watch_sessions(id).await,
+            Command::UnwatchSessions(_) => {
+                self.watching = None;
+                self.answer(&Response::<()>::done(id, name, None)).await;
+            }
             Command::DaemonStatus(_) => self.daemon_status(id).await,
             Command::Shutdown(params) => self.shut_down(&params, id).await,
             other => {
@@ -40,7 +46,7 @@ impl Reader {
     }
 
     async fn hello(&mut self, params: &HelloParams, id: Option<Value>) {
-        match self.client.hello(params, &self.registry) {
+        match self.client.hello(params, &self.registry, self.connection.max_line_bytes) {
             Ok(hello) => {
                 if self.client.names_sessions {
                     self.tell(Out::NameSessions).await;
@@ -52,11 +58,11 @@ impl Reader {
     }
 
     async fn close_session(&mut self, params: CloseSessionParams, id: Option<Value>) {
-        match self.live(&params.session_id) {
-            Ok(live) => {
+        match self.known(&params.session_id) {
+            Ok(session) => {
                 let registry = Arc::clone(&self.registry);
                 self.beside(id, "close_session", async move {
-                    registry.close(&live.handle, params.mode).await;
+                    registry.close(&session, params.mode).await;
                     Ok(None::<()>)
                 });
             }
@@ -82,16 +88,20 @@ impl Reader {
 
     async fn delete_session(&mut self, params: SessionParams, id: Option<Value>) {
         const NAME: &str = "delete_session";
-        if self.registry.get(&params.session_id).is_some() {
+        let known = self.registry.get(&params.session_id);
+        if known.as_ref().is_some_and(|known| known.loaded().is_some()) {
             let text = format!("The session \"{}\" is in memory.", params.session_id);
             let failure = Failure::new(ErrorCode::Busy, text).hint("close_session first.");
             return self.fail(id, Some(NAME), failure).await;
         }
-        let agent_dir = self.agent_dir();
+        let (registry, agent_dir) = (Arc::clone(&self.registry), self.agent_dir());
         self.beside(id, NAME, async move {
             let agent_dir = agent_dir?;
+            if let Some(known) = known {
+                registry.close(&known, EndMode::Abort).await;
+            }
             let work = move || {
-                let path = hub::list::file_of(&agent_dir, &params.session_id)?;
+                let (path, _) = hub::list::file_of(&agent_dir, &params.session_id)?;
                 hub::list::delete(&path)
             };
             let deleted = tokio::task::spawn_blocking(work).await;
@@ -101,13 +111,28 @@ impl Reader {
         });
     }
 
+    /// Watched anew from here on, if they were watched already.
+    async fn watch_sessions(&mut self, id: Option<Value>) {
+        let leaving = CancellationToken::new();
+        let watching = Watching {
+            registry: Arc::clone(&self.registry),
+            watcher: self.registry.board().watcher(),
+            leaving: leaving.clone(),
+        };
+        self.watching = Some(leaving.drop_guard());
+        // The answer first: what follows it is news.
+        self.answer(&Response::<()>::done(id, "watch_sessions", None)).await;
+        self.tell(Out::Watch(watching)).await;
+    }
+
     async fn daemon_status(&mut self, id: Option<Value>) {
         let agent_dir = match self.agent_dir() {
             Ok(agent_dir) => agent_dir,
             Err(failure) => return self.fail(id, Some("daemon_status"), failure).await,
         };
         let live = self.registry.all();
-        let running = live.iter().filter(|live| live.handle.summary().is_streaming).count();
+        let running = live.iter().filter(|live| live.summary().is_streaming).count();
+        let resting = self.registry.known().iter().filter(|known| known.is_resting()).count();
         let traffic = self.registry.traffic();
         let status = DaemonStatus {
             daemon: daemon_info(&self.registry),
@@ -119,13 +144,13 @@ impl Reader {
             agent_dir: agent_dir.path().display().to_string(),
             clients: traffic.clients(),
             live_sessions: u32::try_from(live.len()).unwrap_or(u32::MAX),
-            resting_sessions: 0,
+            resting_sessions: u32::try_from(resting).unwrap_or(u32::MAX),
             running_sessions: u32::try_from(running).unwrap_or(u32::MAX),
             memory_bytes: resident_bytes(),
             counters: Counters {
                 connections: traffic.connections(),
                 sessions_loaded: self.registry.loaded(),
-                sessions_unloaded: 0,
+                sessions_unloaded: self.registry.unloaded(),
             },
         };
         self.answer(&Response::done(id, "daemon_status", Some(status))).await;
@@ -137,11 +162,11 @@ impl Reader {
             return self.fail(id, Some("shutdown"), failure.hint("Close its input to end it.")).await;
         }
         self.answer(&Response::<()>::done(id, "shutdown", None)).await;
-        let deadline = params.deadline_ms.map_or(DEFAULT_DEADLINE, Duration::from_millis);
+        let deadline = params.deadline_ms.map_or(self.connection.shutdown_deadline, Duration::from_millis);
         self.connection.shutdown.put(Ending { mode: params.mode, deadline });
     }
 
-    fn agent_dir(&self) -> Result<AgentDir, Failure> {
+    pub(super) fn agent_dir(&self) -> Result<AgentDir, Failure> {
         let options = &self.connection.options;
         AgentDir::find(&options.environment, options.compat, &options.cwd)
             .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))

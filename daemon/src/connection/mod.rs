@@ -9,9 +9,10 @@ mod following;
 mod managing;
 mod opening;
 mod reader;
+mod watching;
 mod writer;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use agentd_protocol::lines::Line;
 use agentd_session::SessionOptions;
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::OnEof,
-    hub::{Live, Registry, ShutdownSwitch},
+    hub::{Known, Registry, ShutdownSwitch},
     transport::Output,
 };
 
@@ -37,6 +38,10 @@ pub struct Connection {
     pub options: SessionOptions,
     /// Where the wish to end the daemon goes.
     pub shutdown: ShutdownSwitch,
+    /// How long work has to finish then, when nobody says otherwise.
+    pub shutdown_deadline: Duration,
+    /// The longest line that is taken, in bytes.
+    pub max_line_bytes: usize,
 }
 
 /// Where a connection comes from.
@@ -44,7 +49,7 @@ pub enum Origin {
     /// The host that started this process for itself: the session is there from the start, and nothing outlives the host.
     Host {
         /// The session.
-        session: Live,
+        session: Arc<Known>,
         /// What the end of the input means for unfinished work.
         on_eof: OnEof,
     },

@@ -1,5 +1,7 @@
 //! Opening, following and leaving sessions.
 
+use std::sync::Arc;
+
 use agentd_config::{AgentDir, Environment};
 use agentd_protocol::{
     command::{Cancelled, NewSessionParams},
@@ -15,7 +17,7 @@ use serde_json::Value;
 use super::{reader::Reader, writer::Out};
 use crate::{
     cli::{self, Invocation},
-    hub::{Joined, Live},
+    hub::{self, Joined, Known},
 };
 
 impl Reader {
@@ -26,37 +28,65 @@ impl Reader {
             Ok(options) => self.registry.open(options).await.map_err(Failure::from),
             Err(failure) => Err(failure),
         };
-        let Joined { live, warnings, .. } = match opened {
-            Ok(joined) => joined,
+        let (session, warnings) = match opened {
+            Ok(Joined { session, warnings }) => (session, warnings),
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
-        let Some(Attached { reader, seq, state, .. }) = live.handle.attach(None).await else {
-            return self.fail(id, Some(NAME), gone(live.handle.id())).await;
+        let Attached { reader, seq, state, .. } = match self.join(&session, None).await {
+            Ok(attached) => attached,
+            Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
         let epoch = self.registry.epoch().to_owned();
         let data = OpenedSession { state, epoch, seq, warnings };
         // The answer first: what follows it is after `seq`.
         self.answer(&Response::done(id, NAME, Some(data))).await;
         if follows {
-            self.move_to(live, reader).await;
+            self.move_to(session, reader).await;
         }
     }
 
     pub(super) async fn attach_session(&mut self, params: AttachSessionParams, id: Option<Value>) {
         const NAME: &str = "attach_session";
-        let live = match self.live(&params.session_id) {
-            Ok(live) => live,
+        let since = params.since.filter(|since| since.epoch == self.registry.epoch()).map(|since| since.seq);
+        let joined = match self.open_by_id(&params.session_id).await {
+            Ok(session) => self.join(&session, since).await.map(|attached| (session, attached)),
+            Err(failure) => Err(failure),
+        };
+        let (session, Attached { reader, seq, replayed, state, in_flight }) = match joined {
+            Ok(joined) => joined,
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
-        let since = params.since.filter(|since| since.epoch == self.registry.epoch()).map(|since| since.seq);
-        let Some(attached) = live.handle.attach(since).await else {
-            return self.fail(id, Some(NAME), gone(&params.session_id)).await;
-        };
-        let Attached { reader, seq, replayed, state, in_flight } = attached;
         let epoch = self.registry.epoch().to_owned();
         let data = AttachedSession { state, epoch, seq, replayed, in_flight, pending_ui: Vec::new() };
         self.answer(&Response::done(id, NAME, Some(data))).await;
-        self.move_to(live, reader).await;
+        self.move_to(session, reader).await;
+    }
+
+    /// The session of that id: as it is open, else from its file.
+    async fn open_by_id(&self, id: &str) -> Result<Arc<Known>, Failure> {
+        if let Some(session) = self.registry.get(id) {
+            return Ok(session);
+        }
+        let (agent_dir, wanted) = (self.agent_dir()?, id.to_owned());
+        let found = tokio::task::spawn_blocking(move || hub::list::file_of(&agent_dir, &wanted)).await;
+        let (path, header) =
+            found.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))??;
+        let mut options = self.connection.options.clone();
+        options.target = Target::Existing(path.display().to_string());
+        if !header.cwd().is_empty() {
+            options.cwd = header.cwd().into();
+        }
+        Ok(self.registry.open(options).await?.session)
+    }
+
+    /// A place in what a session says, which is loaded if it left memory.
+    async fn join(&self, session: &Arc<Known>, since: Option<u64>) -> Result<Attached, Failure> {
+        let awake = self.registry.wake(session).await?;
+        let gone = || {
+            let text = format!("The session \"{}\" ended meanwhile.", session.id());
+            Failure::new(ErrorCode::NoSession, text).hint("Attach or open it again.")
+        };
+        awake.handle.attach(since).await.ok_or_else(gone)
     }
 
     pub(super) async fn detach_session(&mut self, params: SessionParams, id: Option<Value>) {
@@ -65,7 +95,7 @@ impl Reader {
             let text = format!("This connection does not follow a session \"{}\".", params.session_id);
             return self.fail(id, Some(NAME), Failure::new(ErrorCode::SessionNotFound, text)).await;
         }
-        if self.sessions.current.as_ref().is_some_and(|live| live.handle.id() == params.session_id) {
+        if self.sessions.current.as_ref().is_some_and(|current| **current.id() == *params.session_id) {
             self.sessions.current = None;
         }
         self.answer(&Response::<()>::done(id, NAME, None)).await;
@@ -78,7 +108,7 @@ impl Reader {
             let failure = Failure::new(ErrorCode::NoSession, "No session is open on this connection.");
             return self.fail(id, Some(NAME), failure.hint("Use open_session.")).await;
         };
-        let mut options = (*old.options).clone();
+        let mut options = old.options().clone();
         options.target = match (&options.target, params.parent_session) {
             (Target::Ephemeral(_), _) => Target::Ephemeral(None),
             (_, Some(parent)) => Target::Child(parent),
@@ -86,26 +116,26 @@ impl Reader {
         };
         // Names and ids of the command line were meant for the session that it opened.
         options.name = None;
-        let live = match self.registry.open(options).await {
-            Ok(joined) => joined.live,
+        let session = match self.registry.open(options).await {
+            Ok(joined) => joined.session,
             Err(error) => return self.fail(id, Some(NAME), error.into()).await,
         };
-        let feed = live.handle.feed().attach();
-        let follows_old = self.sessions.get(old.handle.id()).is_some();
+        let feed = session.feed().attach();
+        let follows_old = self.sessions.get(old.id()).is_some();
         if follows_old && old.clients() <= 1 && !self.client.names_sessions {
-            self.registry.close(&old.handle, EndMode::Abort).await;
-            self.tell(Out::AwaitEnd(old.handle.id().into())).await;
+            self.registry.close(&old, EndMode::Abort).await;
+            self.tell(Out::AwaitEnd(Arc::clone(old.id()))).await;
         }
-        self.move_to(live, feed).await;
+        self.move_to(session, feed).await;
         self.answer(&Response::done(id, NAME, Some(Cancelled { cancelled: false }))).await;
     }
 
     /// Follows a session as the current one. A plain client follows no other beside it.
-    async fn move_to(&mut self, live: Live, feed: agentd_session::FeedReader) {
+    async fn move_to(&mut self, session: Arc<Known>, feed: agentd_session::FeedReader) {
         if !self.client.names_sessions {
             self.sessions.leave_all();
         }
-        self.follow(live, feed).await;
+        self.follow(session, feed).await;
     }
 
     /// What to open a session with: the connection's own options, the arguments over them, the fields over those.
@@ -157,8 +187,4 @@ impl Reader {
         options.append_system_prompt.extend(params.append_system_prompt);
         Ok(options)
     }
-}
-
-fn gone(id: &str) -> Failure {
-    Failure::new(ErrorCode::NoSession, format!("The session \"{id}\" ended meanwhile."))
 }

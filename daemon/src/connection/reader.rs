@@ -8,12 +8,12 @@ use agentd_protocol::{
     frame::{Head, Response, unknown_command},
     lines::Line,
 };
-use agentd_session::Reply;
+use agentd_session::{ReaderId, Reply};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinSet};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Connection, Origin,
@@ -25,7 +25,7 @@ use super::{
 use crate::{
     admin,
     cli::OnEof,
-    hub::{Live, Registry},
+    hub::{Known, Registry},
 };
 
 pub(super) struct Reader {
@@ -34,6 +34,8 @@ pub(super) struct Reader {
     pub(super) client: Client,
     pub(super) sessions: Attachments,
     outbox: mpsc::Sender<Out>,
+    /// While all sessions are watched; ends that when it is dropped.
+    pub(super) watching: Option<DropGuard>,
     /// Commands that take their time and are done beside all others.
     beside: JoinSet<()>,
 }
@@ -42,14 +44,14 @@ impl Reader {
     pub(super) fn new(connection: Connection, outbox: mpsc::Sender<Out>) -> Self {
         let registry = Arc::clone(&connection.registry);
         let (client, sessions) = (Client::default(), Attachments::default());
-        Self { connection, registry, client, sessions, outbox, beside: JoinSet::new() }
+        Self { connection, registry, client, sessions, outbox, watching: None, beside: JoinSet::new() }
     }
 
     /// Follows the session that is there from the start, if one is.
     pub(super) async fn begin(&mut self) {
         if let Origin::Host { session, .. } = &self.connection.origin {
-            let (live, feed) = (session.clone(), session.handle.feed().attach());
-            self.follow(live, feed).await;
+            let (session, feed) = (Arc::clone(session), session.feed().attach());
+            self.follow(session, feed).await;
         }
     }
 
@@ -91,7 +93,7 @@ impl Reader {
                 self.fail(None, Some("parse"), failure).await;
             }
             Line::TooLong => {
-                let limit = agentd_protocol::lines::DEFAULT_MAX_LINE_BYTES;
+                let limit = self.connection.max_line_bytes;
                 let text =
                     format!("Failed to parse command: the line is longer than the limit of {limit} bytes");
                 let failure = Failure::new(ErrorCode::TooLarge, text)
@@ -131,71 +133,77 @@ impl Reader {
         }
     }
 
-    /// Hands a command to the session that it names, or to the current one.
+    /// Hands a command to the session that it names, or to the current one. One that left memory is loaded first.
     async fn for_session(&mut self, command: Command, head: Head) {
-        let live = match self.session_of(head.session_id.as_deref()) {
-            Ok(live) => live,
-            Err(failure) => return self.fail(head.id, Some(command.name()), failure).await,
+        let name = command.name();
+        let session = match self.session_of(head.session_id.as_deref()) {
+            Ok(session) => session,
+            Err(failure) => return self.fail(head.id, Some(name), failure).await,
         };
-        let (id, name) = (head.id.clone(), command.name());
-        let (reader, pending) = match self.sessions.get(live.handle.id()) {
-            Some(followed) => (followed.reader, followed.pending.clone()),
-            // Only for the answer.
-            None => {
-                let feed = live.handle.feed().attach();
-                let (reader, pending, leaving) = (feed.id(), Pending::default(), CancellationToken::new());
-                pending.add();
-                leaving.cancel();
-                let session = live.handle.id().into();
-                let following = Following { session, feed, pending: pending.clone(), leaving, count: None };
-                self.tell(Out::Follow(Box::new(following))).await;
-                if !live.handle.send(command, Reply { reader, id: head.id, command: name }).await {
-                    pending.take_back();
-                    self.fail(id, Some(name), ended()).await;
-                }
-                return;
+        let awake = match self.registry.wake(&session).await {
+            Ok(awake) => awake,
+            Err(failure) => return self.fail(head.id, Some(name), failure).await,
+        };
+        let (reader, pending) = match self.sessions.get(session.id()) {
+            Some(followed) => {
+                followed.pending.add();
+                (followed.reader, followed.pending.clone())
             }
+            None => self.follow_for_an_answer(&session).await,
         };
-        pending.add();
-        if !live.handle.send(command, Reply { reader, id: head.id, command: name }).await {
+        let id = head.id.clone();
+        if !awake.handle.send(command, Reply { reader, id: head.id, command: name }).await {
             pending.take_back();
             self.fail(id, Some(name), ended()).await;
         }
     }
 
+    /// Takes one answer, and nothing else, of a session that the connection does not follow. It is counted as pending.
+    async fn follow_for_an_answer(&self, session: &Known) -> (ReaderId, Pending) {
+        let feed = session.feed().attach();
+        let (reader, pending, leaving) = (feed.id(), Pending::default(), CancellationToken::new());
+        pending.add();
+        leaving.cancel();
+        let session = Arc::clone(session.id());
+        let following = Following { session, feed, pending: pending.clone(), leaving, count: None };
+        self.tell(Out::Follow(Box::new(following))).await;
+        (reader, pending)
+    }
+
     /// The session of that id; without one, the current.
-    fn session_of(&self, id: Option<&str>) -> Result<Live, Failure> {
+    fn session_of(&self, id: Option<&str>) -> Result<Arc<Known>, Failure> {
         match (id, &self.sessions.current) {
-            (Some(id), Some(current)) if current.handle.id() == id => Ok(current.clone()),
-            (Some(id), _) => self.live(id),
-            (None, Some(current)) => Ok(current.clone()),
+            (Some(id), Some(current)) if **current.id() == *id => Ok(Arc::clone(current)),
+            (Some(id), _) => self.known(id),
+            (None, Some(current)) => Ok(Arc::clone(current)),
             (None, None) => Err(Failure::new(ErrorCode::NoSession, "No session is open on this connection.")
                 .hint("Use open_session or attach_session first, or name one with sessionId.")),
         }
     }
 
-    /// A live session.
-    pub(super) fn live(&self, id: &str) -> Result<Live, Failure> {
+    /// A session that is open.
+    pub(super) fn known(&self, id: &str) -> Result<Arc<Known>, Failure> {
         self.registry.get(id).ok_or_else(|| {
-            Failure::new(ErrorCode::SessionNotFound, format!("No session \"{id}\" is in memory."))
-                .hint("open_session opens one; list_sessions lists all that there are.")
+            Failure::new(ErrorCode::SessionNotFound, format!("No session \"{id}\" is open."))
+                .hint("open_session or attach_session opens one; list_sessions lists all that there are.")
         })
     }
 
     /// Follows a session from where its feed stands, and makes it the current one.
-    pub(super) async fn follow(&mut self, live: Live, feed: agentd_session::FeedReader) {
-        let session: Arc<str> = live.handle.id().into();
+    pub(super) async fn follow(&mut self, session: Arc<Known>, feed: agentd_session::FeedReader) {
+        let id = Arc::clone(session.id());
         let (pending, leaving) = (Pending::default(), CancellationToken::new());
         let attachment = super::attachment::Attachment {
             reader: feed.id(),
             pending: pending.clone(),
             leaving: leaving.clone(),
         };
-        let count = Some(live.client());
-        self.sessions.leave(&session);
-        self.sessions.insert(Arc::clone(&session), attachment);
-        self.sessions.current = Some(live);
-        self.tell(Out::Follow(Box::new(Following { session, feed, pending, leaving, count }))).await;
+        let count = Some(session.client());
+        self.sessions.leave(&id);
+        self.sessions.insert(Arc::clone(&id), attachment);
+        self.sessions.current = Some(session);
+        let following = Following { session: id, feed, pending, leaving, count };
+        self.tell(Out::Follow(Box::new(following))).await;
     }
 
     /// Does a command about the set-up, beside everything else: it may take its time.

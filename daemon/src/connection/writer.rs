@@ -1,7 +1,7 @@
 //! The writing half of a connection.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,
 };
 
@@ -18,7 +18,10 @@ use futures::{StreamExt, stream::SelectAll};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::following::{Batch, Following};
+use super::{
+    following::{Batch, Following},
+    watching::{Told, Watching},
+};
 use crate::transport::Output;
 
 /// What the reading half tells the writing half.
@@ -27,6 +30,8 @@ pub(super) enum Out {
     Line(Bytes),
     /// From here on, follow this session too.
     Follow(Box<Following>),
+    /// From here on, tell what happens to sessions.
+    Watch(Watching),
     /// Write what is left of this session, which has ended, before anything else.
     AwaitEnd(Arc<str>),
     /// From here on, events carry `sessionId` and `seq`.
@@ -48,7 +53,11 @@ pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> s
                 Some(Out::NameSessions) => lines.names_sessions = true,
                 Some(Out::Follow(following)) => {
                     *lines.open.entry(Arc::clone(&following.session)).or_default() += 1;
-                    feeds.push(Box::pin(following.batches()));
+                    feeds.push(following.batches().boxed());
+                }
+                Some(Out::Watch(watching)) => {
+                    lines.watchers += 1;
+                    feeds.push(watching.batches().boxed());
                 }
                 Some(Out::AwaitEnd(session)) => {
                     while lines.open.contains_key(&session)
@@ -83,6 +92,10 @@ struct Lines {
     names_sessions: bool,
     /// How many feeds of each session have not come to their end.
     open: HashMap<Arc<str>, usize>,
+    /// Sessions of whose end one side has heard, the feed or the watcher: it is told once, after the feed's last line.
+    half_told: HashSet<Arc<str>>,
+    /// How many watchers have not come to their end: two for a moment, when one takes the place of another.
+    watchers: usize,
     /// A plain client that lagged is told and left.
     is_over: bool,
 }
@@ -91,18 +104,15 @@ impl Lines {
     fn add(&mut self, batch: Batch) {
         let (session, items) = match batch {
             Batch::Items(session, items) => (session, items),
-            Batch::End { session, has_ended } => {
-                if let Entry::Occupied(mut open) = self.open.entry(Arc::clone(&session)) {
-                    *open.get_mut() -= 1;
-                    if *open.get() == 0 {
-                        open.remove();
-                    }
-                }
-                if has_ended && self.names_sessions {
-                    self.put(&Event::from(SessionClosed { session_id: session.to_string() }));
+            Batch::News(told) => return told.into_iter().for_each(|told| self.told(told)),
+            Batch::Unwatched => {
+                self.watchers -= 1;
+                if self.watchers == 0 {
+                    self.half_told.clear();
                 }
                 return;
             }
+            Batch::End { session, has_ended } => return self.end(&session, has_ended),
         };
         let bytes: usize = items.iter().map(length).sum();
         self.batch.reserve(bytes);
@@ -117,6 +127,42 @@ impl Lines {
                 Item::Lagged { from_seq } => self.lagged(&session, from_seq),
             }
         }
+    }
+
+    /// A feed has come to its end.
+    fn end(&mut self, session: &Arc<str>, has_ended: bool) {
+        if let Entry::Occupied(mut open) = self.open.entry(Arc::clone(session)) {
+            *open.get_mut() -= 1;
+            if *open.get() == 0 {
+                open.remove();
+            }
+        }
+        let waited_for = self.half_told.remove(session);
+        if waited_for || (has_ended && self.names_sessions) {
+            self.closed(session);
+            if self.watchers > 0 && !waited_for {
+                self.half_told.insert(Arc::clone(session));
+            }
+        }
+    }
+
+    /// What a watcher has heard.
+    fn told(&mut self, told: Told) {
+        match told {
+            Told::Line(line) => write_line(&line, &mut self.batch),
+            Told::Closed(session) if self.open.contains_key(&session) => {
+                self.half_told.insert(session);
+            }
+            Told::Closed(session) => {
+                if !self.half_told.remove(&session) {
+                    self.closed(&session);
+                }
+            }
+        }
+    }
+
+    fn closed(&mut self, session: &str) {
+        self.put(&Event::from(SessionClosed { session_id: session.to_owned() }));
     }
 
     fn lagged(&mut self, session: &str, from_seq: u64) {
@@ -168,7 +214,7 @@ fn name_session(batch: &mut Vec<u8>, from: usize, session: &str, seq: u64) {
 mod tests {
     use std::io::{BufRead, BufReader};
 
-    use agentd_session::Feed;
+    use agentd_session::{Feed, FeedLimits};
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -206,7 +252,7 @@ mod tests {
     /// A session that ended by itself, while an answer of another one is under way.
     #[tokio::test]
     async fn nothing_is_awaited_of_a_session_that_is_over_already() {
-        let (ended, other) = (Feed::new(100), Feed::new(100));
+        let (ended, other) = (Feed::new(FeedLimits::default()), Feed::new(FeedLimits::default()));
         let follow = |name: &str, feed: &Feed, pending: Pending| {
             let (feed, leaving) = (feed.attach(), CancellationToken::new());
             Out::Follow(Box::new(Following { session: name.into(), feed, pending, leaving, count: None }))

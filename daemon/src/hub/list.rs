@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, TryLockError},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use agentd_config::AgentDir;
@@ -10,10 +11,9 @@ use agentd_protocol::{
     daemon::{ListSessionsParams, SessionInfo, SessionList},
     error::{ErrorCode, Failure},
 };
-use agentd_session::Target;
-use agentd_store::{ListText, SessionDir, SessionSummary, iso_timestamp, list, read_header};
+use agentd_store::{Header, ListText, SessionDir, SessionSummary, iso_timestamp, list, read_header};
 
-use super::{Live, Registry};
+use super::{Known, Registry};
 
 /// Sessions of a page when the client does not say.
 const DEFAULT_LIMIT: usize = 50;
@@ -44,19 +44,24 @@ pub fn sessions(
     let search =
         params.search.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_lowercase);
     let text = if search.is_some() { ListText::All } else { ListText::First };
-    let live = registry.all();
+    let known = registry.known();
     let mut found = Vec::new();
     for folder in folders(agent_dir)? {
         let dir = SessionDir { path: folder, is_shared: false };
         for summary in list(&dir, None, text).map_err(unreadable(agent_dir))? {
-            let by_id = live.iter().find(|live| live.handle.id() == summary.id);
+            let by_id = known.iter().find(|known| **known.id() == *summary.id);
             found.push((summary.modified_ms, info(summary, by_id, search.as_deref())));
         }
     }
-    let is_promised = |live: &Live| !matches!(live.options.target, Target::Ephemeral(_));
-    for live in live.iter().filter(|live| without_file == WithoutFile::All || is_promised(live)) {
-        if !found.iter().any(|(_, info)| info.as_ref().is_some_and(|info| info.id == live.handle.id())) {
-            found.push((live.handle.summary().modified_ms, Some(of_live(live))));
+    for known in known.iter().filter(|known| without_file == WithoutFile::All || !known.is_ephemeral()) {
+        let is_it =
+            |found: &(_, Option<SessionInfo>)| found.1.as_ref().is_some_and(|it| *it.id == **known.id());
+        if !found.iter().any(is_it) {
+            let info = SessionInfo { path: None, ..known.info() };
+            let texts =
+                [&*info.id, info.name.as_deref().unwrap_or_default(), &*info.cwd, &*info.first_message];
+            let fits = search.as_deref().is_none_or(|search| has(&texts, search));
+            found.push((known.summary().modified_ms, fits.then_some(info)));
         }
     }
     let mut found: Vec<(i64, SessionInfo)> = found
@@ -79,11 +84,11 @@ pub fn sessions(
     Ok(SessionList { sessions: found.into_iter().map(|(_, info)| info).collect(), cursor })
 }
 
-/// The file of a session that is not live. Reads files; blocks.
+/// The file of a session, and its header. Reads files; blocks.
 ///
 /// # Errors
 /// When there is none.
-pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<PathBuf, Failure> {
+pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<(PathBuf, Header), Failure> {
     let end = format!("_{id}.jsonl");
     let mut named = Vec::new();
     for folder in folders(agent_dir)? {
@@ -94,8 +99,11 @@ pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<PathBuf, Failure> {
             }
         }
     }
-    let holds = |path: &PathBuf| read_header(path).ok().flatten().is_some_and(|header| header.id() == id);
-    named.into_iter().find(holds).ok_or_else(|| {
+    let with_header = |path: PathBuf| {
+        let header = read_header(&path).ok().flatten().filter(|header| header.id() == id)?;
+        Some((path, header))
+    };
+    named.into_iter().find_map(with_header).ok_or_else(|| {
         Failure::new(ErrorCode::SessionNotFound, format!("No session has the id \"{id}\"."))
             .hint("list_sessions lists them.")
     })
@@ -146,12 +154,17 @@ fn unreadable(agent_dir: &AgentDir) -> impl Fn(std::io::Error) -> Failure {
     }
 }
 
+/// Whether one of the texts holds what is searched for, in any case.
+fn has(texts: &[&str], search: &str) -> bool {
+    texts.iter().any(|text| text.to_lowercase().contains(search))
+}
+
 /// `None` for one that does not have what is searched for.
-fn info(summary: SessionSummary, live: Option<&Live>, search: Option<&str>) -> Option<SessionInfo> {
+fn info(summary: SessionSummary, known: Option<&Arc<Known>>, search: Option<&str>) -> Option<SessionInfo> {
     if let Some(search) = search {
         let name = summary.name.as_deref().unwrap_or_default();
         let texts = [&*summary.id, name, &*summary.cwd, &*summary.all_messages_text];
-        if !texts.iter().any(|text| text.to_lowercase().contains(search)) {
+        if !has(&texts, search) {
             return None;
         }
     }
@@ -166,28 +179,9 @@ fn info(summary: SessionSummary, live: Option<&Live>, search: Option<&str>) -> O
         message_count: summary.message_count,
         first_message: if summary.message_count == 0 { String::new() } else { summary.first_message },
         parent_id: parent.map(|header| header.id().to_owned()),
-        live: live.is_some(),
-        is_streaming: live.is_some_and(|live| live.handle.summary().is_streaming),
-        clients: live.map_or(0, Live::clients),
+        live: known.is_some_and(|known| known.loaded().is_some()),
+        is_streaming: known.is_some_and(|known| known.summary().is_streaming),
+        clients: known.map_or(0, |known| known.clients()),
         id: summary.id,
     })
-}
-
-/// One that has no file yet, or never gets one.
-fn of_live(live: &Live) -> SessionInfo {
-    let summary = live.handle.summary();
-    SessionInfo {
-        id: live.handle.id().to_owned(),
-        path: None,
-        cwd: live.options.cwd.display().to_string(),
-        name: summary.name,
-        created: iso_timestamp(live.opened_ms),
-        modified: iso_timestamp(summary.modified_ms),
-        message_count: summary.message_count,
-        first_message: String::new(),
-        parent_id: None,
-        live: true,
-        is_streaming: summary.is_streaming,
-        clients: live.clients(),
-    }
 }

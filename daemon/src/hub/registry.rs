@@ -1,143 +1,88 @@
-//! Which sessions are live. Many by construction; `--stdio` is the case of one.
+//! The sessions that the daemon knows. Many by construction; `--stdio` is the case of one.
 
 use std::{
     collections::HashMap,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use agentd_auth::CommandCache;
-use agentd_protocol::daemon::EndMode;
-use agentd_session::{OpenError, Services, SessionHandle, SessionOptions, Target, locate};
+use agentd_protocol::{
+    daemon::EndMode,
+    error::{ErrorCode, Failure},
+};
+use agentd_session::{Limits, OpenError, Services, SessionHandle, SessionOptions, Target, Watch, locate};
 use futures::future::join_all;
+
+use super::{
+    Board, ConnectionCount, Traffic,
+    environments::Environments,
+    known::{Awake, Known, State},
+};
 
 /// Opens sessions and knows those that are open.
 pub struct Registry {
     services: Arc<Services>,
-    epoch: Arc<str>,
-    live: Mutex<HashMap<Arc<str>, Live>>,
-    /// Held while it is found out whether a session is live, and until it is: two clients that open the same file at the
+    known: Mutex<HashMap<Arc<str>, Arc<Known>>>,
+    /// Held while it is found out whether a session is known, and until it is: two clients that open the same file at the
     /// same time get the same session.
     opening: tokio::sync::Mutex<()>,
+    environments: Environments,
+    board: Arc<Board>,
     loaded: AtomicU64,
+    unloaded: AtomicU64,
     started: Instant,
     traffic: Arc<Traffic>,
 }
 
-/// Counts connections.
-#[derive(Debug, Default)]
-pub struct Traffic {
-    clients: AtomicU32,
-    connections: AtomicU64,
-}
-
-/// Counts a connection for as long as it is there.
-#[derive(Debug)]
-pub struct ConnectionCount(Arc<Traffic>);
-
-impl Traffic {
-    /// Connections that there are.
-    #[must_use]
-    pub fn clients(&self) -> u32 {
-        self.clients.load(Ordering::Relaxed)
-    }
-
-    /// Connections that there were.
-    #[must_use]
-    pub fn connections(&self) -> u64 {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    fn enter(self: &Arc<Self>) -> ConnectionCount {
-        self.clients.fetch_add(1, Ordering::Relaxed);
-        self.connections.fetch_add(1, Ordering::Relaxed);
-        ConnectionCount(Arc::clone(self))
-    }
-}
-
-impl Drop for ConnectionCount {
-    fn drop(&mut self) {
-        self.0.clients.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A live session, as the daemon knows it. Cheap to clone.
-#[derive(Clone)]
-pub struct Live {
-    /// The way in.
-    pub handle: SessionHandle,
-    /// What it was opened with.
-    pub options: Arc<SessionOptions>,
-    /// Its file, as far as it was there when it was opened.
-    pub path: Option<PathBuf>,
-    /// When it was loaded, in Unix milliseconds.
-    pub opened_ms: i64,
-    clients: Arc<AtomicU32>,
+/// What the services of a registry's sessions are made with.
+pub struct Foundation {
+    /// Names the daemon's life.
+    pub epoch: String,
+    /// What one session may keep, and how long.
+    pub limits: Limits,
+    /// Is told what becomes of sessions.
+    pub watch: Arc<dyn Watch>,
 }
 
 /// A session that was asked for.
 pub struct Joined {
     /// The session.
-    pub live: Live,
-    /// Whether it was live before.
-    pub was_live: bool,
+    pub session: Arc<Known>,
     /// What to tell the user: a sentence each.
     pub warnings: Vec<String>,
 }
 
-fn now_ms() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Counts a client of a session for as long as it is there.
-pub struct ClientCount(Arc<AtomicU32>);
-
-impl Live {
-    /// Counts another client.
-    #[must_use]
-    pub fn client(&self) -> ClientCount {
-        self.clients.fetch_add(1, Ordering::Relaxed);
-        ClientCount(Arc::clone(&self.clients))
-    }
-
-    /// How many clients follow it.
-    #[must_use]
-    pub fn clients(&self) -> u32 {
-        self.clients.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for ClientCount {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Registry {
-    /// An empty registry; sessions get what they share from `services`.
+    /// An empty registry; sessions get what they share from what `services` gives.
     #[must_use]
-    pub fn new(services: Arc<Services>) -> Self {
-        let epoch = agentd_store::new_session_id();
-        Self {
-            services,
-            epoch: epoch.into(),
-            live: Mutex::new(HashMap::new()),
-            opening: tokio::sync::Mutex::new(()),
-            loaded: AtomicU64::new(0),
-            started: Instant::now(),
-            traffic: Arc::default(),
-        }
+    pub fn new(limits: Limits, services: impl FnOnce(Foundation) -> Arc<Services>) -> Arc<Self> {
+        Arc::new_cyclic(|registry: &Weak<Self>| {
+            let board = Arc::new(Board::new(registry.clone()));
+            let watch: Arc<dyn Watch> = Arc::<Board>::clone(&board);
+            let foundation = Foundation { epoch: agentd_store::new_session_id(), limits, watch };
+            Self {
+                services: services(foundation),
+                known: Mutex::default(),
+                opening: tokio::sync::Mutex::new(()),
+                environments: Environments::default(),
+                board,
+                loaded: AtomicU64::new(0),
+                unloaded: AtomicU64::new(0),
+                started: Instant::now(),
+                traffic: Arc::default(),
+            }
+        })
     }
 
     /// Names this life of the daemon.
     #[must_use]
     pub fn epoch(&self) -> &str {
-        &self.epoch
+        &self.services.epoch
     }
 
     /// The outputs of commands that print keys, which all sessions share.
@@ -158,23 +103,35 @@ impl Registry {
         &self.traffic
     }
 
+    /// Who watches the sessions.
+    #[must_use]
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
     /// Counts a connection.
     #[must_use]
     pub fn enter(&self) -> ConnectionCount {
         self.traffic.enter()
     }
 
-    /// How many sessions were loaded since the start.
+    /// How many sessions were loaded since the start, those that came back included.
     #[must_use]
     pub fn loaded(&self) -> u64 {
         self.loaded.load(Ordering::Relaxed)
     }
 
-    /// Opens a session and keeps it; one that is live already is given as it is.
+    /// How many sessions left memory because they were idle.
+    #[must_use]
+    pub fn unloaded(&self) -> u64 {
+        self.unloaded.load(Ordering::Relaxed)
+    }
+
+    /// Opens a session and keeps it; one that is known already is given as it is.
     ///
     /// # Errors
     /// What made opening fail: a file that is no session, one that another process writes, an unknown model.
-    pub async fn open(&self, options: SessionOptions) -> Result<Joined, OpenError> {
+    pub async fn open(&self, mut options: SessionOptions) -> Result<Joined, OpenError> {
         let _opening = match &options.target {
             Target::New | Target::Child(_) | Target::Fork(_) | Target::Ephemeral(None) => None,
             Target::Continue | Target::Existing(_) | Target::Id(_) | Target::Ephemeral(Some(_)) => {
@@ -183,60 +140,137 @@ impl Registry {
         };
         let mut path = None;
         if _opening.is_some() {
-            if let Some(live) = self.named(&options.target) {
-                return Ok(Joined { live, was_live: true, warnings: Vec::new() });
+            if let Some(session) = self.named(&options.target) {
+                return Ok(Joined { session, warnings: Vec::new() });
             }
             let asked = options.clone();
             let located = tokio::task::spawn_blocking(move || locate(&asked)).await??;
             if let Some((file, id)) = located {
-                if let Some(live) = self.get(&id).or_else(|| self.at(&file)) {
-                    return Ok(Joined { live, was_live: true, warnings: Vec::new() });
+                if let Some(session) = self.get(&id).or_else(|| self.at(&file)) {
+                    return Ok(Joined { session, warnings: Vec::new() });
                 }
                 path = Some(file);
             }
         }
+        options.environment = self.environments.share(options.environment);
         let opened = agentd_session::open(Arc::clone(&self.services), options.clone()).await?;
         self.loaded.fetch_add(1, Ordering::Relaxed);
-        let live = Live {
-            handle: opened.handle,
-            options: Arc::new(options),
-            path,
-            opened_ms: now_ms(),
-            clients: Arc::new(AtomicU32::new(0)),
-        };
-        self.live().insert(live.handle.id().into(), live.clone());
-        Ok(Joined { live, was_live: false, warnings: opened.warnings })
+        let known = Known::new(opened.handle, options, path, Arc::clone(&self.board));
+        let session = Arc::new(known);
+        self.map().insert(Arc::clone(session.id()), Arc::clone(&session));
+        self.board.opened(session.id());
+        Ok(Joined { session, warnings: opened.warnings })
     }
 
-    /// A live session by its id.
+    /// A session that is known, by its id.
     #[must_use]
-    pub fn get(&self, id: &str) -> Option<Live> {
-        self.live().get(id).cloned()
+    pub fn get(&self, id: &str) -> Option<Arc<Known>> {
+        self.map().get(id).filter(|known| !known.is_over()).cloned()
     }
 
-    /// All live sessions.
+    /// All sessions that are known.
     #[must_use]
-    pub fn all(&self) -> Vec<Live> {
-        self.live().values().cloned().collect()
+    pub fn known(&self) -> Vec<Arc<Known>> {
+        self.map().values().cloned().collect()
+    }
+
+    /// All sessions in memory.
+    #[must_use]
+    pub fn all(&self) -> Vec<SessionHandle> {
+        self.map().values().filter_map(|known| known.loaded()).collect()
+    }
+
+    /// Sees to it that a session is in memory, and stays there while what this gives is held.
+    ///
+    /// # Errors
+    /// When the session is over, and when its file does not open any more.
+    pub async fn wake(&self, known: &Arc<Known>) -> Result<Awake, Failure> {
+        loop {
+            let gate = Arc::clone(&known.gate).read_owned().await;
+            match known.loaded() {
+                Some(handle) if !handle.has_ended() => return Ok(Awake { _gate: gate, handle }),
+                Some(_) => return Err(over()),
+                None => drop(gate),
+            }
+            let gate = Arc::clone(&known.gate).write_owned().await;
+            let resting = match &*known.state() {
+                State::Loaded(_) => None,
+                State::Resting(resting) => Some(resting.0.clone()),
+                State::Closed => return Err(over()),
+            };
+            if let Some(rested) = resting {
+                let (services, options) = (Arc::clone(&self.services), known.options.clone());
+                let handle = agentd_session::resume(services, options, rested, known.feed().clone()).await?;
+                *known.state() = State::Loaded(handle.clone());
+                self.loaded.fetch_add(1, Ordering::Relaxed);
+                self.board.changed_at(known.id());
+                return Ok(Awake { _gate: gate.downgrade(), handle });
+            }
+        }
+    }
+
+    /// Takes a session out of memory that has had nothing to do; one without a file that nobody follows is closed.
+    pub(super) fn unload_soon(self: Arc<Self>, id: &str) {
+        let Some(known) = self.get(id) else { return };
+        let tasks = self.services.tasks.clone();
+        tasks.spawn(async move {
+            if known.is_ephemeral() {
+                if known.clients() == 0 {
+                    self.close(&known, EndMode::Abort).await;
+                }
+            } else {
+                self.unload(&known).await;
+            }
+        });
+    }
+
+    /// Leaves it in memory if anyone is about to hand it something, or has yet to take so much that it waits for that.
+    async fn unload(&self, known: &Known) {
+        let Ok(_gate) = known.gate.try_write() else { return };
+        let Some(handle) = known.loaded().filter(|_| known.feed().has_room()) else { return };
+        let Some(rested) = handle.rest().await else { return };
+        *known.state() = State::Resting(Box::new((rested, handle.summary())));
+        known.feed().forget();
+        self.unloaded.fetch_add(1, Ordering::Relaxed);
+        self.board.changed_at(known.id());
     }
 
     /// Ends a session; nothing of it is left running.
-    pub async fn close(&self, session: &SessionHandle, mode: EndMode) {
-        if mode == EndMode::Drain {
-            session.idle().await;
+    pub async fn close(&self, known: &Arc<Known>, mode: EndMode) {
+        loop {
+            if let Some(handle) = known.loaded() {
+                if mode == EndMode::Drain {
+                    handle.idle().await;
+                }
+                handle.close().await;
+            }
+            // Whoever was about to hand it something has got an answer by now.
+            let _gate = known.gate.write().await;
+            let mut state = known.state();
+            // It may have come back meanwhile.
+            if !matches!(&*state, State::Loaded(handle) if !handle.has_ended()) {
+                *state = State::Closed;
+                break;
+            }
         }
-        session.close().await;
-        let mut live = self.live();
+        known.feed().close();
+        self.forget(known);
+    }
+
+    fn forget(&self, known: &Arc<Known>) {
+        let mut map = self.map();
         // Another one of that id may have been opened since.
-        if live.get(session.id()).is_some_and(|known| std::ptr::eq(known.handle.id(), session.id())) {
-            live.remove(session.id());
+        if map.get(&**known.id()).is_some_and(|other| Arc::ptr_eq(other, known)) {
+            map.remove(&**known.id());
+            drop(map);
+            self.board.closed(known.id());
         }
     }
 
     /// Ends all sessions, side by side.
     pub async fn close_sessions(&self) {
-        let sessions: Vec<Live> = self.live().drain().map(|(_, session)| session).collect();
-        join_all(sessions.iter().map(|session| session.handle.close())).await;
+        let sessions = self.known();
+        join_all(sessions.iter().map(|session| self.close(session, EndMode::Abort))).await;
     }
 
     /// Ends all sessions, and waits for everything that works for them. None can be opened afterwards.
@@ -249,24 +283,30 @@ impl Registry {
     /// Waits until no session has anything to do.
     pub async fn idle(&self) {
         let sessions = self.all();
-        join_all(sessions.iter().map(|session| session.handle.idle())).await;
+        join_all(sessions.iter().map(SessionHandle::idle)).await;
     }
 
-    /// The live session that a target names outright.
-    fn named(&self, target: &Target) -> Option<Live> {
+    /// The session that a target names outright.
+    fn named(&self, target: &Target) -> Option<Arc<Known>> {
         match target {
             Target::Existing(id) | Target::Id(id) | Target::Ephemeral(Some(id)) => self.get(id),
             _ => None,
         }
     }
 
-    /// The live session of a file.
-    fn at(&self, file: &Path) -> Option<Live> {
-        self.live().values().find(|live| live.path.as_deref() == Some(file)).cloned()
+    /// The session of a file.
+    fn at(&self, file: &Path) -> Option<Arc<Known>> {
+        let is_it = |known: &&Arc<Known>| known.path.as_deref() == Some(file) && !known.is_over();
+        self.map().values().find(is_it).cloned()
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<Arc<str>, Live>> {
+    fn map(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Known>>> {
         // Inserts and removals leave the map whole even if one panicked.
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn over() -> Failure {
+    Failure::new(ErrorCode::NoSession, "The session has ended.")
+        .hint("open_session or attach_session opens it again.")
 }

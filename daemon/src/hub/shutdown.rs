@@ -5,9 +5,6 @@ use std::time::Duration;
 use agentd_protocol::daemon::EndMode;
 use tokio::sync::watch;
 
-/// How long work has to finish when nobody says otherwise.
-pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
-
 /// How the daemon is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
@@ -67,7 +64,7 @@ mod tests {
             let switch = switch.clone();
             async move { switch.wished().await }
         });
-        let first = Ending { mode: EndMode::Drain, deadline: DEFAULT_DEADLINE };
+        let first = Ending { mode: EndMode::Drain, deadline: Duration::from_secs(30) };
         assert!(!switch.is_wished());
         switch.put(first);
         switch.put(Ending { mode: EndMode::Abort, deadline: Duration::ZERO });

@@ -9,18 +9,18 @@ use std::{
     time::Duration,
 };
 
-use agentd_protocol::{daemon::EndMode, lines::DEFAULT_MAX_LINE_BYTES};
+use agentd_protocol::daemon::EndMode;
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use tokio::{net::UnixStream, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{FAILED, fail, run, signals::Signals};
+use super::{FAILED, fail, limits::DaemonLimits, run, signals::Signals};
 use crate::{
     cli::ServeOptions,
     complain, compose,
     connection::{self, Connection, Origin},
-    hub::{DEFAULT_DEADLINE, Ending, Registry, ShutdownSwitch},
+    hub::{Ending, Registry, ShutdownSwitch},
     transport::{
         listener::Listener,
         place::{Place, PlaceError},
@@ -30,9 +30,6 @@ use crate::{
 
 /// Ends with this when a daemon is there already.
 const ALREADY_RUNNING: u8 = 4;
-
-/// Clients at the same time. More wait until one leaves.
-const MAX_CLIENTS: usize = 512;
 
 /// How long sessions have to store the end of work that is stopped.
 const STOP_GRACE: Duration = Duration::from_secs(10);
@@ -90,8 +87,11 @@ async fn serve(options: ServeOptions, listener: UnixListener) -> Result<ExitCode
     let mut signals = Signals::of_a_daemon().map_err(failed("watch signals"))?;
     let path = listener.local_addr().ok().and_then(|address| Some(address.as_pathname()?.to_owned()));
     let listener = Listener::new(listener).map_err(failed("listen"))?;
+    let base = &options.base;
+    let limits = DaemonLimits::load(&base.environment, base.compat, &base.cwd);
     let daemon = Daemon {
-        registry: Arc::new(Registry::new(compose::services())),
+        registry: Registry::new(limits.session, compose::services),
+        limits,
         socket: path.unwrap_or(options.socket.clone()),
         shutdown: ShutdownSwitch::default(),
         ending: CancellationToken::new(),
@@ -101,10 +101,10 @@ async fn serve(options: ServeOptions, listener: UnixListener) -> Result<ExitCode
     let mut clients = JoinSet::new();
     let ending = loop {
         tokio::select! {
-            stream = listener.accept(), if clients.len() < MAX_CLIENTS => daemon.begin(stream, &mut clients),
+            stream = listener.accept(), if clients.len() < limits.max_clients => daemon.begin(stream, &mut clients),
             Some(left) = clients.join_next() => note(left),
             ending = daemon.shutdown.wished() => break ending,
-            _ = signals.next() => break Ending { mode: EndMode::Drain, deadline: DEFAULT_DEADLINE },
+            _ = signals.next() => break Ending { mode: EndMode::Drain, deadline: limits.shutdown_deadline },
         }
     };
     drop(listener);
@@ -121,6 +121,7 @@ async fn serve(options: ServeOptions, listener: UnixListener) -> Result<ExitCode
 /// What clients share.
 struct Daemon {
     registry: Arc<Registry>,
+    limits: DaemonLimits,
     options: ServeOptions,
     socket: PathBuf,
     shutdown: ShutdownSwitch,
@@ -152,12 +153,14 @@ impl Daemon {
     }
 
     fn begin(&self, stream: UnixStream, clients: &mut JoinSet<io::Result<()>>) {
-        let (lines, output) = socket::split(stream, DEFAULT_MAX_LINE_BYTES);
+        let (lines, output) = socket::split(stream, self.limits.max_line_bytes);
         let connection = Connection {
             registry: Arc::clone(&self.registry),
             origin: Origin::Socket { path: self.socket.clone() },
             options: self.options.base.clone(),
             shutdown: self.shutdown.clone(),
+            shutdown_deadline: self.limits.shutdown_deadline,
+            max_line_bytes: self.limits.max_line_bytes,
         };
         clients.spawn(connection::serve(connection, lines, output, self.ending.clone()));
     }

@@ -1,6 +1,7 @@
 //! Serving: a runtime, ways in, connections, and an orderly end.
 
 mod daemon;
+mod limits;
 mod signals;
 mod stdio;
 

@@ -2,10 +2,9 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use agentd_protocol::lines::DEFAULT_MAX_LINE_BYTES;
 use tokio_util::sync::CancellationToken;
 
-use super::{run, signals::Signals};
+use super::{limits::DaemonLimits, run, signals::Signals};
 use crate::{
     cli::StdioOptions,
     complain, compose,
@@ -29,21 +28,27 @@ pub fn stdio(options: StdioOptions) -> ExitCode {
 async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     let mut signals =
         Signals::of_a_host().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
-    let registry = Arc::new(Registry::new(compose::services()));
+    let DaemonLimits { session, max_line_bytes, shutdown_deadline, .. } = {
+        let session = &options.session;
+        DaemonLimits::load(&session.environment, session.compat, &session.cwd).private()
+    };
+    let registry = Registry::new(session, compose::services);
     let opened = registry.open(options.session.clone()).await.map_err(|error| format!("Error: {error}"))?;
     for warning in &opened.warnings {
         complain(&format!("Warning: {warning}"));
     }
     // Reading starts only now: what a client wrote before has waited in the pipe.
-    let pipes = read_lines(std::io::stdin(), DEFAULT_MAX_LINE_BYTES)
+    let pipes = read_lines(std::io::stdin(), max_line_bytes)
         .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
     let (lines, output) = pipes.map_err(|error| format!("Error: cannot start a thread: {error}"))?;
     let connection = Connection {
         registry: Arc::clone(&registry),
-        origin: Origin::Host { session: opened.live, on_eof: options.on_eof },
+        origin: Origin::Host { session: opened.session, on_eof: options.on_eof },
         options: options.session,
         // The host ends us by the end of the input; over this wire nobody else can.
         shutdown: ShutdownSwitch::default(),
+        shutdown_deadline,
+        max_line_bytes,
     };
     let ending = CancellationToken::new();
     let serving = connection::serve(connection, lines, output, ending.clone());

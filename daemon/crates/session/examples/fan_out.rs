@@ -7,7 +7,7 @@ use std::{
     io::{Write, stdout},
 };
 
-use agentd_session::{DEFAULT_FEED_BYTES, Feed};
+use agentd_session::{Feed, FeedLimits};
 use bytes::Bytes;
 use tokio::task::{JoinSet, yield_now};
 
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn fan_out(readers: usize, at_once: usize) -> Result<(), Box<dyn Error>> {
-    let feed = Feed::new(DEFAULT_FEED_BYTES);
+    let feed = Feed::new(FeedLimits::default());
     let mut tasks = JoinSet::new();
     for _ in 0..readers {
         let reader = feed.attach();

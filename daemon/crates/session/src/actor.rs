@@ -18,6 +18,7 @@ use futures::FutureExt;
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
+    time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +30,7 @@ use crate::{
     journal::Journal,
     queues::SessionQueues,
     reply::{Reply, encode},
+    rest::{Rested, Resting},
     run::{Prompt, Way},
     run_slot::{Finished, RunSlot},
     shared::Shared,
@@ -68,14 +70,26 @@ pub(crate) struct Actor {
     pub(crate) closing: bool,
 }
 
+/// How the loop came to its end.
+pub(crate) enum Ended {
+    /// Nothing works for the session any more, and its feed is closed.
+    Closed,
+    /// It left memory; whoever asked for that is to be told once the loop is gone, its lock on the file included.
+    Resting(Rested, Resting),
+}
+
 impl Actor {
-    /// Works until the session is closed.
+    /// Works until the session is closed or leaves memory.
     pub(crate) async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Message>,
         mut steps: mpsc::Receiver<Step>,
         closing: CancellationToken,
-    ) {
+    ) -> Ended {
+        let idle_after = self.shared.services.limits.idle_after;
+        let mut last_work = Instant::now();
+        let idle = sleep(idle_after.unwrap_or_default());
+        tokio::pin!(idle);
         let mut taken_steps = Vec::with_capacity(STEPS_AT_ONCE);
         let mut taken_commands = Vec::with_capacity(COMMANDS_AT_ONCE);
         loop {
@@ -90,7 +104,20 @@ impl Actor {
                 }
                 _ = steps.recv_many(&mut taken_steps, STEPS_AT_ONCE) => {}
                 Some(_) = self.tasks.join_next() => {}
+                // Set again only when it has fired: that is cheaper than at every event.
+                () = &mut idle, if idle_after.is_some() => {
+                    let idle_after = idle_after.unwrap_or_default();
+                    if last_work.elapsed() >= idle_after {
+                        last_work = Instant::now();
+                        if self.is_quiet() {
+                            self.shared.services.watch.idle(&self.shared.session_id);
+                        }
+                    }
+                    idle.as_mut().reset(last_work + idle_after);
+                    continue;
+                }
             }
+            last_work = Instant::now();
             for message in taken_commands.drain(..) {
                 // Answers can be long: each waits until the ones before it are taken.
                 self.wait_for_room(&closing).await;
@@ -101,16 +128,23 @@ impl Actor {
                     }
                     Message::Attach { since_seq, joined } => self.attach(since_seq, joined),
                     Message::WhenIdle(done) => self.when_idle(done),
+                    Message::Rest(resting) => match self.rested() {
+                        Some(rested) => return Ended::Resting(rested, resting),
+                        None => {
+                            let _ = resting.send(None);
+                        }
+                    },
                     Message::Close(done) => {
                         self.close(&mut steps).await;
                         let _ = done.send(());
-                        return;
+                        return Ended::Closed;
                     }
                 }
             }
             self.on_steps(&mut taken_steps).await;
         }
         self.close(&mut steps).await;
+        Ended::Closed
     }
 
     /// Listeners that take nothing hold the session up here, and nowhere else. A session that is being closed does not
@@ -202,7 +236,9 @@ impl Actor {
 
     /// Brings what lists say of the session up to date.
     pub(crate) fn show_summary(&mut self) {
-        self.summary.show(self.journal.tree(), self.run.is_active());
+        if self.summary.show(self.journal.tree(), self.run.is_active()) {
+            self.shared.services.watch.changed(&self.shared.session_id);
+        }
     }
 
     /// Publishes an event of the actor's own.

@@ -27,6 +27,12 @@ pub struct Attached {
 #[derive(Default)]
 pub(crate) struct Joining(Vec<oneshot::Sender<Attached>>);
 
+impl Joining {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl Actor {
     /// Attaches a listener: at once where nothing can be in flight or nothing was missed, else when the run has answered.
     pub(crate) fn attach(&mut self, since_seq: Option<u64>, joined: oneshot::Sender<Attached>) {

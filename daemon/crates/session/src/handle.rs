@@ -1,12 +1,21 @@
 //! What others hold of a session: cheap to clone, and the only way in.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use agentd_protocol::command::{AbortParams, AbortScope, Command};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Attached, feed::Feed, reply::Reply, summary::Summary};
+use crate::{
+    Attached,
+    feed::Feed,
+    reply::Reply,
+    rest::{Rested, Resting},
+    summary::{Shown, Summary},
+};
 
 /// How many commands wait for a busy session before their senders wait.
 pub(crate) const INBOX: usize = 64;
@@ -15,10 +24,11 @@ pub(crate) const INBOX: usize = 64;
 #[derive(Clone)]
 pub struct SessionHandle {
     pub(crate) id: Arc<str>,
+    pub(crate) file: Option<Arc<Path>>,
     pub(crate) feed: Feed,
     pub(crate) inbox: mpsc::Sender<Message>,
     pub(crate) abort: AbortSwitch,
-    pub(crate) summary: watch::Receiver<Summary>,
+    pub(crate) summary: Shown,
     /// Fires when the session is to end, whatever its listeners do.
     pub(crate) closing: CancellationToken,
 }
@@ -31,6 +41,8 @@ pub(crate) enum Message {
     Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
     /// Answers when the session is idle.
     WhenIdle(oneshot::Sender<()>),
+    /// Leaves memory if nothing works for the session and nothing waits; else it stays.
+    Rest(Resting),
     /// Ends the session: aborts its run, waits, flushes. Answers when everything is on disk and nothing runs.
     Close(oneshot::Sender<()>),
 }
@@ -40,6 +52,18 @@ impl SessionHandle {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The session's file, which need not be there yet; `None` for a session in memory.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Whether the session takes nothing any more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.inbox.is_closed()
     }
 
     /// What the session says.
@@ -81,16 +105,7 @@ impl SessionHandle {
     /// What lists say of the session, as of its last event.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        self.summary.borrow().clone()
-    }
-
-    /// Tells from now on when the session's name, or whether it is at work, changes. What it holds is the
-    /// [`Self::summary`], of which the other parts change without being told. It closes when the session ends.
-    #[must_use]
-    pub fn changes(&self) -> watch::Receiver<Summary> {
-        let mut changes = self.summary.clone();
-        changes.mark_unchanged();
-        changes
+        self.summary.get()
     }
 
     /// Waits until the session has nothing to do.
@@ -100,6 +115,15 @@ impl SessionHandle {
             // An error means that the session has ended, which is idle enough.
             let _ = waiting.await;
         }
+    }
+
+    /// Takes the session out of memory, unless something works for it or waits in it. Its feed stays open, and with
+    /// [`resume`](crate::resume) it goes on. `None`: it stays, or has ended. Commands must not be sent meanwhile: they
+    /// would be lost.
+    pub async fn rest(&self) -> Option<Rested> {
+        let (resting, rested) = oneshot::channel();
+        self.inbox.send(Message::Rest(resting)).await.ok()?;
+        rested.await.ok().flatten()
     }
 
     /// Ends the session: commands that were sent before are taken, the run is aborted and its end stored, processes are

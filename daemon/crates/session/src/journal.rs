@@ -49,6 +49,12 @@ impl Journal {
         self.file.as_deref()
     }
 
+    /// The lines that wait in memory because there is no file yet.
+    pub(crate) fn unsaved(&self) -> Option<Vec<u8>> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.unsaved().map(<[u8]>::to_vec)
+    }
+
     /// All entries, of every branch.
     pub(crate) fn tree(&self) -> &SessionTree {
         &self.tree

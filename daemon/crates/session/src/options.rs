@@ -42,6 +42,14 @@ pub struct SessionOptions {
     pub approve: Option<bool>,
 }
 
+impl SessionOptions {
+    /// These, but for what only says how a session begins: which one it is, its name, its first model and level.
+    #[must_use]
+    pub(crate) fn without_beginning(&self) -> Self {
+        Self { target: Target::New, name: None, provider: None, model: None, thinking: None, ..self.clone() }
+    }
+}
+
 /// Which session to open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Target {

@@ -24,7 +24,7 @@ use agentd_protocol::{
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
-use crate::run::RetryPolicy;
+use crate::{feed::FeedLimits, run::RetryPolicy, watch::Watch};
 
 /// What all sessions of a daemon share.
 pub struct Services {
@@ -36,8 +36,23 @@ pub struct Services {
     pub tasks: TaskTracker,
     /// Outputs of commands that print keys, kept for the daemon's life.
     pub key_commands: agentd_auth::CommandCache,
+    /// Names the daemon's life.
+    pub epoch: String,
+    /// What one session may keep, and how long.
+    pub limits: Limits,
+    /// Is told what becomes of sessions.
+    pub watch: Arc<dyn Watch>,
     /// Makes the tools of one session, in the order in which models see them.
     pub tools: Box<dyn Fn(ToolContext) -> Vec<Arc<dyn Tool>> + Send + Sync>,
+}
+
+/// What one session may keep, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// What its feed keeps.
+    pub feed: FeedLimits,
+    /// How long it has nothing to do before that is told to [`Watch::idle`]; `None`: it is not.
+    pub idle_after: Option<Duration>,
 }
 
 /// What the tools of one session are made with.
@@ -72,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) auth: Auth,
+    /// The provider that a key of the options is for, if there is one.
+    pub(crate) key_provider: Option<String>,
     pub(crate) prompt: PromptSources,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) block_images: bool,

@@ -1,7 +1,12 @@
 //! What lists of sessions say of a live one.
 
-use agentd_store::{Entry, EntryKind, SessionTree};
-use tokio::sync::watch;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agentd_protocol::message::{ContentBlock, Message, MessageContent};
+use agentd_store::{Entry, EntryKind, Role, SessionTree};
+
+/// How much of the user's first text is kept, in characters.
+const FIRST_MESSAGE_CHARS: usize = 200;
 
 /// A live session in a few words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,47 +17,89 @@ pub struct Summary {
     pub is_streaming: bool,
     /// Its messages, of every branch.
     pub message_count: u64,
+    /// When it was made: Unix time in milliseconds.
+    pub created_ms: i64,
     /// When its last message was written, or it was made: Unix time in milliseconds.
     pub modified_ms: i64,
+    /// The user's first text, or its beginning; empty before it.
+    pub first_message: String,
+    /// The session that it was forked from.
+    pub parent_id: Option<String>,
 }
 
-/// Keeps a [`Summary`] up to date where everyone can see it.
+/// A summary where everyone can see it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shown(Arc<Mutex<Summary>>);
+
+impl Shown {
+    pub(crate) fn get(&self) -> Summary {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Summary> {
+        // Nothing that holds it can panic half-way through a change.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps a [`Summary`] up to date.
 pub(crate) struct SummaryBoard {
-    shown: watch::Sender<Summary>,
+    shown: Shown,
     /// How many entries of the tree are in it.
     counted: usize,
 }
 
 impl SummaryBoard {
     /// Shows what `tree` says.
-    pub(crate) fn new(tree: &SessionTree) -> Self {
-        let modified_ms = agentd_store::parse_timestamp(&tree.info().timestamp).unwrap_or_default();
-        let shown = watch::Sender::new(Summary { modified_ms, ..Summary::default() });
-        let mut board = Self { shown, counted: 0 };
+    pub(crate) fn new(tree: &SessionTree, parent_id: Option<String>) -> Self {
+        let created_ms = agentd_store::parse_timestamp(&tree.info().timestamp).unwrap_or_default();
+        let begin = Summary { created_ms, modified_ms: created_ms, parent_id, ..Summary::default() };
+        let mut board = Self { shown: Shown(Arc::new(Mutex::new(begin))), counted: 0 };
         board.show(tree, false);
         board
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Summary> {
-        self.shown.subscribe()
+    pub(crate) fn shown(&self) -> Shown {
+        self.shown.clone()
     }
 
-    /// Brings it up to date; costs what was added to the tree since. Only a new name, a begin or an end of work wakes
-    /// those who wait for changes.
-    pub(crate) fn show(&mut self, tree: &SessionTree, is_streaming: bool) {
+    /// Brings it up to date; costs what was added to the tree since. True for news: a new name, a begin or an end of work.
+    pub(crate) fn show(&mut self, tree: &SessionTree, is_streaming: bool) -> bool {
         let added = tree.entries().get(self.counted..).unwrap_or_default();
         self.counted = tree.entries().len();
-        self.shown.send_if_modified(|shown| {
-            let is_message = |entry: &&Entry| matches!(entry.kind(), EntryKind::Message(_));
-            shown.message_count += added.iter().filter(is_message).count() as u64;
-            let last = added.iter().rev().find(is_message).and_then(Entry::timestamp_ms);
-            shown.modified_ms = last.unwrap_or(shown.modified_ms);
-            let is_news = shown.is_streaming != is_streaming || shown.name.as_deref() != tree.name();
-            if is_news {
-                shown.is_streaming = is_streaming;
-                shown.name = tree.name().map(str::to_owned);
-            }
-            is_news
-        });
+        let mut shown = self.shown.lock();
+        let is_message = |entry: &&Entry| matches!(entry.kind(), EntryKind::Message(_));
+        shown.message_count += added.iter().filter(is_message).count() as u64;
+        let last = added.iter().rev().find(is_message).and_then(Entry::timestamp_ms);
+        shown.modified_ms = last.unwrap_or(shown.modified_ms);
+        if shown.first_message.is_empty()
+            && let Some(first) =
+                added.iter().find(|entry| matches!(entry.kind(), EntryKind::Message(Role::User)))
+        {
+            shown.first_message = first_text(first);
+        }
+        let is_news = shown.is_streaming != is_streaming || shown.name.as_deref() != tree.name();
+        if is_news {
+            shown.is_streaming = is_streaming;
+            shown.name = tree.name().map(str::to_owned);
+        }
+        is_news
+    }
+}
+
+/// The text of a message of the user, cut to what lists need.
+fn first_text(entry: &Entry) -> String {
+    let Some(Message::User(message)) = entry.message().and_then(|message| message.get()) else {
+        return String::new();
+    };
+    let text = match &message.content {
+        MessageContent::Blocks(blocks) => {
+            blocks.iter().filter_map(ContentBlock::as_text).collect::<Vec<_>>().join(" ")
+        }
+        content => content.text(),
+    };
+    match text.char_indices().nth(FIRST_MESSAGE_CHARS) {
+        Some((end, _)) => text[..end].to_owned(),
+        None => text,
     }
 }

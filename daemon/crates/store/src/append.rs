@@ -86,6 +86,11 @@ impl SessionWriter {
         Self { with, state: State::Deferred { path, pending }, buffer: Vec::new() }
     }
 
+    /// A writer for a file that is yet to be made with these lines and more.
+    pub(crate) fn resumed(with: Surroundings, path: PathBuf, lines: &[u8]) -> Self {
+        Self { with, state: State::Deferred { path, pending: lines.to_vec() }, buffer: Vec::new() }
+    }
+
     /// A writer for a file that is there and locked.
     pub(crate) fn open(
         with: Surroundings,
@@ -117,6 +122,15 @@ impl SessionWriter {
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         matches!(self.state, State::Open(_))
+    }
+
+    /// The lines that wait in memory because there is no file yet: what [`Store::resume`](crate::Store::resume) takes.
+    #[must_use]
+    pub fn unsaved(&self) -> Option<&[u8]> {
+        match &self.state {
+            State::Deferred { pending, .. } => Some(pending),
+            State::Memory | State::Open(_) => None,
+        }
     }
 
     /// Saves an entry. Once this returns, it is as safe as the store's [`Durability`] says; as long as the session has

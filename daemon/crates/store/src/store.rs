@@ -194,6 +194,23 @@ impl Store {
         Ok(OpenSession { tree, writer, report: LoadReport::default() })
     }
 
+    /// A session that has no file yet, as it was when its writer's [`unsaved`](SessionWriter::unsaved) lines were taken.
+    ///
+    /// # Errors
+    /// [`StoreError::NotASession`] for lines that come from elsewhere.
+    pub fn resume(&self, path: &Path, unsaved: &[u8]) -> Result<OpenSession, StoreError> {
+        let loaded = load(&mut &*unsaved, self.0.max_line_bytes);
+        match loaded.map_err(StoreError::io("read the unsaved lines of", path))? {
+            Loaded::Session(session) => {
+                let writer = SessionWriter::resumed(self.0.clone(), path.to_owned(), unsaved);
+                Ok(OpenSession { tree: session.tree, writer, report: session.report })
+            }
+            Loaded::Empty | Loaded::Invalid | Loaded::TooNew(_) => {
+                Err(StoreError::NotASession { path: path.to_owned() })
+            }
+        }
+    }
+
     fn deferred(&self, path: PathBuf, header: Header) -> OpenSession {
         let writer = SessionWriter::deferred(self.0.clone(), path, &header);
         OpenSession { tree: SessionTree::new(header), writer, report: LoadReport::default() }

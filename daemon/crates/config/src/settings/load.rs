@@ -49,6 +49,13 @@ pub fn load(
     LoadedSettings { settings, folders, trust, warnings }
 }
 
+/// The user's own settings, for what is no session's business. What cannot be used is left out.
+#[must_use]
+pub fn load_user(agent_dir: &AgentDir) -> Settings {
+    let Layer { values, .. } = Layer::read(&agent_dir.settings_file());
+    typed(values, &mut Vec::new())
+}
+
 /// The typed view of keys that were each found good.
 fn typed(values: Map<String, Value>, warnings: &mut Vec<String>) -> Settings {
     serde_json::from_value(Value::Object(values)).unwrap_or_else(|error| {

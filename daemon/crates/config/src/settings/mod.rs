@@ -5,5 +5,5 @@ mod load;
 mod merge;
 mod save;
 
-pub use load::{LoadedSettings, http_idle_timeout, load};
+pub use load::{LoadedSettings, http_idle_timeout, load, load_user};
 pub use save::{SaveError, SettingChange, save};

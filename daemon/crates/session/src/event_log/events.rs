@@ -89,6 +89,15 @@ impl Events {
         }
     }
 
+    /// Drops what is only kept for replay.
+    pub(super) fn forget(&mut self) {
+        while self.row.front().is_some_and(|event| event.parked == 0) {
+            self.row.pop_front();
+            self.first_seq += 1;
+        }
+        self.row.shrink_to_fit();
+    }
+
     fn parked(&mut self, seq: u64) -> Option<&mut u32> {
         let index = self.index(seq)?;
         if index == self.row.len() {

@@ -241,6 +241,11 @@ impl EventLog {
         self.closed || !self.listeners.get(&reader).is_some_and(is_full)
     }
 
+    /// Lets go of the events that every listener has taken.
+    pub(crate) fn forget(&mut self) {
+        self.events.forget();
+    }
+
     /// Says that nothing more will come.
     pub(crate) fn close(&mut self) {
         self.closed = true;

@@ -21,14 +21,22 @@ use tokio::{
 pub use self::reader::Reader;
 use crate::event_log::{EventLog, ReaderId};
 
-/// How many bytes may wait for a slow listener before the session stops producing, or cuts it off: 1 MiB.
-pub const DEFAULT_FEED_BYTES: usize = 1 << 20;
+/// How much a feed keeps, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedLimits {
+    /// How many bytes may wait for a slow listener before the session stops producing, or cuts it off: 1 MiB.
+    pub outbox_bytes: usize,
+    /// How many bytes of events stay for listeners that come back: 256 KiB.
+    pub replay_bytes: usize,
+    /// How long too much may wait for one listener while there are others: a second.
+    pub grace: Duration,
+}
 
-/// How many bytes of events stay for listeners that come back: 256 KiB.
-pub const DEFAULT_REPLAY_BYTES: usize = 256 << 10;
-
-/// How long too much may wait for one listener while there are others: a second.
-const GRACE: Duration = Duration::from_secs(1);
+impl Default for FeedLimits {
+    fn default() -> Self {
+        Self { outbox_bytes: 1 << 20, replay_bytes: 256 << 10, grace: Duration::from_secs(1) }
+    }
+}
 
 /// The writing end: what a session says.
 #[derive(Clone)]
@@ -45,23 +53,22 @@ struct Shared {
 }
 
 impl Feed {
-    /// A feed that has room until `capacity` bytes wait for the slowest listener, counts from 1, and keeps
-    /// [`DEFAULT_REPLAY_BYTES`] of events.
+    /// A feed that counts its events from 1, has room until [`FeedLimits::outbox_bytes`] wait for the slowest listener, and
+    /// keeps the newest [`FeedLimits::replay_bytes`] of its events for [`Self::attach_since`].
     #[must_use]
-    pub fn new(capacity: usize) -> Self {
-        Self::starting_after(0, capacity, DEFAULT_REPLAY_BYTES)
+    pub fn new(limits: FeedLimits) -> Self {
+        Self::starting_after(0, limits)
     }
 
-    /// A feed that goes on after the event `last_seq`, and keeps the newest `replay_bytes` of its events for
-    /// [`Self::attach_since`]; 0 for none.
-    #[must_use]
-    pub fn starting_after(last_seq: u64, capacity: usize, replay_bytes: usize) -> Self {
-        Self::with_grace(last_seq, capacity, replay_bytes, GRACE)
-    }
-
-    fn with_grace(last_seq: u64, capacity: usize, replay_bytes: usize, grace: Duration) -> Self {
-        let log = Mutex::new(EventLog::starting_after(last_seq, capacity, replay_bytes));
+    fn starting_after(last_seq: u64, limits: FeedLimits) -> Self {
+        let FeedLimits { outbox_bytes, replay_bytes, grace } = limits;
+        let log = Mutex::new(EventLog::starting_after(last_seq, outbox_bytes, replay_bytes));
         Self(Arc::new(Shared { log, grace, news: Notify::new(), relief: Notify::new() }))
+    }
+
+    /// Lets go of the events that are only kept for listeners that come back; what listeners have yet to take stays.
+    pub fn forget(&self) {
+        self.lock().forget();
     }
 
     /// The number of the last event that was published.
@@ -167,15 +174,9 @@ impl Feed {
         self.0.relief.notify_waiters();
     }
 
-    /// Closes the feed when it is dropped: also when a panic ends the session.
-    pub(crate) fn close_at_the_end(&self) -> impl Drop + Send + use<> {
-        struct Closer(Feed);
-        impl Drop for Closer {
-            fn drop(&mut self) {
-                self.0.close();
-            }
-        }
-        Closer(self.clone())
+    /// Closes the feed when what it gives is dropped: also when a panic ends the session.
+    pub(crate) fn close_at_the_end(&self) -> Closer {
+        Closer(Some(self.clone()))
     }
 
     fn reader(&self, id: ReaderId) -> Reader {
@@ -187,6 +188,24 @@ impl Feed {
     fn lock(&self) -> MutexGuard<'_, EventLog> {
         // The log's methods leave it whole at every point where they could panic.
         self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes a feed when it is dropped.
+pub(crate) struct Closer(Option<Feed>);
+
+impl Closer {
+    /// Leaves the feed open after all.
+    pub(crate) fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        if let Some(feed) = &self.0 {
+            feed.close();
+        }
     }
 }
 

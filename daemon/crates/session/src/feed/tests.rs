@@ -5,6 +5,12 @@ use crate::Item;
 
 const SOON: Duration = Duration::from_secs(30);
 
+fn small(outbox_bytes: usize) -> FeedLimits {
+    FeedLimits { outbox_bytes, ..FeedLimits::default() }
+}
+
+const GRACE: Duration = Duration::from_secs(1);
+
 fn line(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
@@ -27,7 +33,7 @@ async fn next_items(reader: &Reader) -> Vec<Item> {
 
 #[tokio::test]
 async fn a_waiting_reader_is_woken_and_ends_with_the_feed() {
-    let feed = Feed::new(100);
+    let feed = Feed::new(small(100));
     let reader = feed.attach();
     let writing = feed.clone();
     let writer = tokio::spawn(async move {
@@ -45,7 +51,7 @@ async fn a_waiting_reader_is_woken_and_ends_with_the_feed() {
 
 #[tokio::test]
 async fn a_full_feed_has_room_again_once_its_reader_took_something_or_left() {
-    let feed = Feed::new(2);
+    let feed = Feed::new(small(2));
     let reader = feed.attach();
     feed.publish([line("abc")]);
     assert!(!feed.has_room());
@@ -69,7 +75,7 @@ async fn a_full_feed_has_room_again_once_its_reader_took_something_or_left() {
 
 #[tokio::test]
 async fn a_muted_reader_takes_answers_only() {
-    let feed = Feed::new(100);
+    let feed = Feed::new(small(100));
     let mut reader = feed.attach();
     feed.publish([line("event")]);
     reader.mute();
@@ -83,7 +89,7 @@ async fn a_muted_reader_takes_answers_only() {
 
 #[tokio::test]
 async fn a_session_that_breaks_down_still_ends_its_feed() {
-    let feed = Feed::new(10);
+    let feed = Feed::new(small(10));
     let (reader, end) = (feed.attach(), feed.close_at_the_end());
     let broken = tokio::spawn(async move {
         let _end = end;
@@ -95,7 +101,7 @@ async fn a_session_that_breaks_down_still_ends_its_feed() {
 
 #[tokio::test]
 async fn a_reader_that_comes_back_gets_what_it_missed() {
-    let feed = Feed::starting_after(7, 100, 100);
+    let feed = Feed::starting_after(7, FeedLimits { replay_bytes: 100, ..small(100) });
     feed.publish([line("a"), line("b")]);
     assert_eq!(feed.last_seq(), 9);
     assert!(feed.attach_since(6).is_none() && feed.attach_since(10).is_none());
@@ -107,7 +113,7 @@ async fn a_reader_that_comes_back_gets_what_it_missed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_is_cut_off_after_a_second_when_others_read() {
-    let feed = Feed::new(4);
+    let feed = Feed::new(small(4));
     let (slow, quick) = (feed.attach(), feed.attach());
     feed.publish([line("abcd")]);
     assert_eq!(next(&quick).await.as_deref(), Some("abcd\n"));
@@ -121,7 +127,7 @@ async fn a_slow_reader_is_cut_off_after_a_second_when_others_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_waits_is_told_that_it_was_cut_off_by_its_answers() {
-    let feed = Feed::new(4);
+    let feed = Feed::new(small(4));
     let (slow, _other) = (feed.attach(), feed.attach());
     feed.reply(slow.id(), line("answer"));
     timeout(SOON, feed.room()).await.expect("room");
@@ -148,7 +154,7 @@ async fn a_reader_that_waits_is_told_that_it_was_cut_off_by_its_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_is_waited_for_until_it_is_not_alone_any_more() {
-    let feed = Feed::new(2);
+    let feed = Feed::new(small(2));
     let slow = feed.attach();
     feed.publish([line("a")]);
     let waiting = tokio::spawn({
@@ -166,7 +172,7 @@ async fn a_reader_is_waited_for_until_it_is_not_alone_any_more() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_announces_to_come_is_not_held_up_by_a_reader_that_has_stopped() {
-    let feed = Feed::new(2);
+    let feed = Feed::new(small(2));
     let slow = feed.attach();
     feed.publish([line("a")]);
     let waiting = tokio::spawn({
@@ -183,7 +189,7 @@ async fn whoever_announces_to_come_is_not_held_up_by_a_reader_that_has_stopped()
 
 #[tokio::test]
 async fn names_of_readers_are_never_used_twice() {
-    let (one, two) = (Feed::new(10), Feed::new(10));
+    let (one, two) = (Feed::new(small(10)), Feed::new(small(10)));
     let (in_one, in_two) = (one.attach(), two.attach());
     assert_ne!(in_one.id(), in_two.id());
     two.reply(in_one.id(), line("strayed"));
@@ -195,7 +201,7 @@ async fn names_of_readers_are_never_used_twice() {
 async fn nobody_oversleeps_and_nothing_gets_lost_with_many_readers_at_once() {
     const EVENTS: u64 = 3000;
     // Room for two lines: the writer and every reader wait all the time. Nobody is cut off, however busy the machine is.
-    let feed = Feed::with_grace(0, 4, 0, 100 * SOON);
+    let feed = Feed::new(FeedLimits { replay_bytes: 0, grace: 100 * SOON, ..small(4) });
     let readers = (0..8).map(|number| {
         let reader = feed.attach();
         tokio::spawn(async move {

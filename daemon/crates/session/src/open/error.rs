@@ -24,6 +24,9 @@ pub enum OpenError {
     /// No session has that id.
     #[error("No session found matching '{0}'")]
     NotFound(String),
+    /// The file of a session that left memory is not there any more.
+    #[error("the session's file is gone: {}", .0.display())]
+    Gone(PathBuf),
     /// The session belongs to another working directory.
     #[error(
         "Session '{id}' belongs to another working directory: {cwd}. Start in that directory, copy it with --fork {id}, \
@@ -79,7 +82,9 @@ impl From<OpenError> for Failure {
         let code = match &error {
             OpenError::Store(error) => return store_failure(error),
             OpenError::Fork(_) => ErrorCode::Io,
-            OpenError::NotFound(_) | OpenError::Elsewhere { .. } => ErrorCode::SessionNotFound,
+            OpenError::NotFound(_) | OpenError::Gone(_) | OpenError::Elsewhere { .. } => {
+                ErrorCode::SessionNotFound
+            }
             OpenError::Model { .. } => ErrorCode::NoModel,
             OpenError::AgentDir(_) | OpenError::NoCwd { .. } | OpenError::Search { .. } => ErrorCode::Io,
             OpenError::Ending(_) => ErrorCode::ShuttingDown,

@@ -15,11 +15,12 @@ pub use target::locate;
 use self::prepare::{Prepared, prepare};
 use crate::{
     SessionOptions,
-    actor::Actor,
+    actor::{Actor, Ended},
     attach::Joining,
-    feed::{DEFAULT_FEED_BYTES, Feed},
+    feed::Feed,
     handle::{AbortSwitch, INBOX, SessionHandle},
     queues::SessionQueues,
+    rest::Rested,
     run_slot::RunSlot,
     shared::Services,
     step::STEPS,
@@ -40,22 +41,46 @@ pub struct Opened {
 /// # Errors
 /// [`OpenError`]; nothing was written then, but for folders that were missing.
 pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Opened, OpenError> {
+    let feed = Feed::new(services.limits.feed);
+    start(services, options, None, feed).await
+}
+
+/// Brings a session back that has left memory by [`SessionHandle::rest`]. `options` are those that it was opened with, `feed`
+/// is its own: who listens there notices nothing.
+///
+/// # Errors
+/// [`OpenError`]: its file is gone, or another process has it now. The feed stays open.
+pub async fn resume(
+    services: Arc<Services>,
+    options: SessionOptions,
+    rested: Rested,
+    feed: Feed,
+) -> Result<SessionHandle, OpenError> {
+    start(services, options, Some(rested), feed).await.map(|opened| opened.handle)
+}
+
+async fn start(
+    services: Arc<Services>,
+    options: SessionOptions,
+    rested: Option<Rested>,
+    feed: Feed,
+) -> Result<Opened, OpenError> {
     let prepared = {
         let services = Arc::clone(&services);
-        tokio::task::spawn_blocking(move || prepare(&services, &options)).await??
+        tokio::task::spawn_blocking(move || prepare(&services, &options, rested.as_ref())).await??
     };
-    let Prepared { shared, journal, chooser, modes, warnings } = prepared;
-    let feed = Feed::new(DEFAULT_FEED_BYTES);
+    let Prepared { shared, journal, chooser, modes, parent_id, warnings } = prepared;
     let (inbox, commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);
     let (abort, closing) = (AbortSwitch::default(), CancellationToken::new());
-    let summary = SummaryBoard::new(journal.tree());
+    let summary = SummaryBoard::new(journal.tree(), parent_id);
     let handle = SessionHandle {
         id: shared.session_id.as_str().into(),
+        file: shared.session_file.as_deref().map(Into::into),
         feed: feed.clone(),
         inbox,
         abort: abort.clone(),
-        summary: summary.subscribe(),
+        summary: summary.shown(),
         closing: closing.clone(),
     };
     let actor = Actor {
@@ -75,11 +100,18 @@ pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Op
         stopped_tools: Vec::new(),
         closing: false,
     };
-    // The actor ends when it is closed or when the last handle is gone. Listeners are told even if a bug ends it.
+    // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end
+    // even if a bug brings it.
     let end = handle.feed.close_at_the_end();
     services.tasks.spawn(async move {
-        actor.run(commands, taken, closing).await;
-        drop(end);
+        match actor.run(commands, taken, closing).await {
+            Ended::Closed => drop(end),
+            Ended::Resting(rested, resting) => {
+                end.disarm();
+                // Whoever asked may have left: then nobody can bring the session back, and its file stays as it is.
+                let _ = resting.send(Some(rested));
+            }
+        }
     });
     Ok(Opened { handle, warnings })
 }

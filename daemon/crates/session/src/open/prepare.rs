@@ -20,11 +20,11 @@ use agentd_config::{
     temp_dir,
 };
 use agentd_protocol::{entry::EntryBody, model::ThinkingLevel, session::QueueMode, settings::Settings};
-use agentd_store::{Context, NewEntry, OpenSession, StoreError};
+use agentd_store::{Context, NewEntry, OpenSession, StoreError, read_header};
 
 use super::{
     OpenError,
-    target::{open_session, working_directory},
+    target::{Files, open_session, reopen, working_directory},
 };
 use crate::{
     SessionOptions, ToolSelection,
@@ -32,6 +32,7 @@ use crate::{
     clock::now_ms,
     journal::Journal,
     options::default_tools,
+    rest::Rested,
     run::RetryPolicy,
     shared::{PromptSources, Services, Shared, Shell, ToolContext, child_environment},
 };
@@ -42,15 +43,28 @@ pub(super) struct Prepared {
     pub(super) journal: Journal,
     pub(super) chooser: Chooser,
     pub(super) modes: (QueueMode, QueueMode),
+    /// The session that this one was forked from.
+    pub(super) parent_id: Option<String>,
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads files; blocks.
-pub(super) fn prepare(services: &Arc<Services>, options: &SessionOptions) -> Result<Prepared, OpenError> {
+/// Reads files; blocks. A session that comes back is as it was: what the options say of its beginning does not count.
+pub(super) fn prepare(
+    services: &Arc<Services>,
+    options: &SessionOptions,
+    rested: Option<&Rested>,
+) -> Result<Prepared, OpenError> {
+    let as_it_was = rested.map(|_| options.without_beginning());
+    let options = as_it_was.as_ref().unwrap_or(options);
+
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
     let LoadedSettings { settings, folders, trust, mut warnings } =
         load(&agent_dir, &options.cwd, &options.environment, options.approve);
-    let (mut session, has_past) = open_session(options, &agent_dir, &settings)?;
+    let files = Files { agent_dir: &agent_dir, settings: &settings, epoch: &services.epoch };
+    let (mut session, has_past) = match rested {
+        Some(rested) => (reopen(rested, options, &files)?, true),
+        None => open_session(options, &files)?,
+    };
     warnings.extend(session.report.warning());
     let cwd = working_directory(&session, options)?;
 
@@ -66,11 +80,16 @@ pub(super) fn prepare(services: &Arc<Services>, options: &SessionOptions) -> Res
     let restored = has_past.then(|| restored_choice(&session));
     let sources = ChoiceSources { services, models: &models, auth: &auth, settings: &settings };
     let (choice, scope) = sources.choose(options, restored.as_ref(), &mut warnings)?;
-    if let Some(key) = &options.api_key {
-        auth.set_override(choice.model.provider.clone(), key.clone());
-    }
+    let key_provider = options.api_key.as_ref().map(|key| {
+        let before = rested.and_then(|rested| rested.key_provider.as_deref());
+        let provider = before.unwrap_or(&choice.model.provider).to_owned();
+        auth.set_override(provider.clone(), key.clone());
+        provider
+    });
     record_start(&mut session, &choice, options.name.as_deref(), restored.as_ref())?;
 
+    let parent = session.tree.info().parent_session.as_deref().map(Path::new);
+    let parent_id = parent.and_then(|path| read_header(path).ok().flatten()).map(|it| it.id().to_owned());
     let processes = services.launcher.group();
     let child_environment = child_environment(&options.environment, agent_dir.path(), options.compat);
     let temp_dir = temp_dir(&options.environment);
@@ -103,6 +122,7 @@ pub(super) fn prepare(services: &Arc<Services>, options: &SessionOptions) -> Res
         shell,
         models,
         auth,
+        key_provider,
         prompt: PromptSources {
             system: options.system_prompt.clone(),
             appended: options.append_system_prompt.clone(),
@@ -129,6 +149,7 @@ pub(super) fn prepare(services: &Arc<Services>, options: &SessionOptions) -> Res
         journal: Journal::new(session),
         chooser: Chooser::new(choice, scope),
         modes,
+        parent_id,
         warnings,
     })
 }

@@ -10,22 +10,56 @@ use agentd_store::{
 };
 
 use super::OpenError;
-use crate::{SessionOptions, Target, clock::now_ms};
+use crate::{SessionOptions, Target, clock::now_ms, rest::Rested};
+
+/// Where sessions are kept, and how.
+pub(super) struct Files<'a> {
+    pub(super) agent_dir: &'a AgentDir,
+    pub(super) settings: &'a Settings,
+    /// The daemon's life, for the notes of who has a file.
+    pub(super) epoch: &'a str,
+}
+
+impl Files<'_> {
+    fn store(&self) -> Store {
+        Store::new(StoreOptions {
+            durability: match self.settings.durability.unwrap_or_default() {
+                DurabilitySetting::Os => Durability::Os,
+                DurabilitySetting::Fsync => Durability::Fsync,
+            },
+            run_dir: Some(self.agent_dir.run_dir()),
+            epoch: self.epoch.to_owned(),
+            ..StoreOptions::default()
+        })
+    }
+}
+
+/// A session that left memory.
+pub(super) fn reopen(
+    rested: &Rested,
+    options: &SessionOptions,
+    files: &Files<'_>,
+) -> Result<OpenSession, OpenError> {
+    let store = files.store();
+    let mut session = match &rested.unsaved {
+        Some(lines) => store.resume(&rested.file, lines)?,
+        None if !rested.file.exists() => return Err(OpenError::Gone(rested.file.to_path_buf())),
+        None => store.open(&rested.file, NewSession::new(options.cwd.display().to_string(), now_ms()))?,
+    };
+    if let Some(leaf) = &rested.leaf
+        && let Err(error) = session.tree.set_leaf(Some(leaf))
+    {
+        tracing::warn!(%error, "a session that comes back goes on after its last entry");
+    }
+    Ok(session)
+}
 
 /// The session that the options ask for, and whether it has a past.
 pub(super) fn open_session(
     options: &SessionOptions,
-    agent_dir: &AgentDir,
-    settings: &Settings,
+    files: &Files<'_>,
 ) -> Result<(OpenSession, bool), OpenError> {
-    let store = Store::new(StoreOptions {
-        durability: match settings.durability.unwrap_or_default() {
-            DurabilitySetting::Os => Durability::Os,
-            DurabilitySetting::Fsync => Durability::Fsync,
-        },
-        run_dir: Some(agent_dir.run_dir()),
-        ..StoreOptions::default()
-    });
+    let (agent_dir, settings, store) = (files.agent_dir, files.settings, files.store());
     let cwd = options.cwd.display().to_string();
     let new =
         |id: Option<&str>| NewSession { id: id.map(str::to_owned), ..NewSession::new(cwd.clone(), now_ms()) };

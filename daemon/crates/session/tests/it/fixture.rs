@@ -4,7 +4,10 @@ use std::{
     collections::HashMap,
     fs,
     path::Path,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,7 +20,8 @@ use agentd_protocol::{
     tool::{ToolResult, ToolSpec},
 };
 use agentd_session::{
-    Attached, FeedReader, Item, Reply, Services, SessionHandle, SessionOptions, Target, ToolSelection, open,
+    Attached, FeedReader, Item, Limits, Reply, Services, SessionHandle, SessionOptions, Target,
+    ToolSelection, Watch, open,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -119,6 +123,31 @@ pub(crate) struct Fixture {
     model: mpsc::UnboundedSender<Delta>,
     orders: Arc<Orders>,
     home: TempDir,
+    /// What was told of sessions.
+    pub(crate) news: Arc<News>,
+    pub(crate) services: Arc<Services>,
+    pub(crate) options: SessionOptions,
+}
+
+/// Counts what it is told.
+#[derive(Default)]
+pub(crate) struct News {
+    changes: AtomicUsize,
+}
+
+impl News {
+    /// How many changes were told since the last call.
+    pub(crate) fn changes(&self) -> usize {
+        self.changes.swap(0, Ordering::AcqRel)
+    }
+}
+
+impl Watch for News {
+    fn changed(&self, _id: &str) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn idle(&self, _id: &str) {}
 }
 
 impl Fixture {
@@ -138,11 +167,12 @@ impl Fixture {
         let (model, deltas) = mpsc::unbounded_channel();
         let orders = Arc::new(Orders::default());
         let stepped = Stepped(Arc::new(tokio::sync::Mutex::new(deltas)));
-        let services = services(stepped, Arc::clone(&orders));
-        let opened = open(services, options(&root)).await.unwrap();
+        let news = Arc::new(News::default());
+        let services = services(stepped, Arc::clone(&orders), Arc::clone(&news));
+        let opened = open(Arc::clone(&services), options(&root)).await.unwrap();
         let session = opened.handle;
         let first = Listener::new(session.feed().attach());
-        Self { session, first, model, orders, home }
+        Self { session, first, model, orders, home, news, services, options: options(&root) }
     }
 
     /// A path in the session's folder.
@@ -189,13 +219,16 @@ impl Fixture {
     }
 }
 
-fn services(model: Stepped, orders: Arc<Orders>) -> Arc<Services> {
+fn services(model: Stepped, orders: Arc<Orders>, watch: Arc<News>) -> Arc<Services> {
     let guard = env!("CARGO_BIN_EXE_agentd-session-test-guard");
     Arc::new(Services {
         providers: Registry::default().with("stepped", Arc::new(model)),
         launcher: Launcher::new(GuardCommand { program: guard.into(), args: Vec::new() }),
         tasks: TaskTracker::new(),
         key_commands: agentd_auth::CommandCache::default(),
+        epoch: "epoch".into(),
+        limits: Limits::default(),
+        watch,
         tools: Box::new(move |_| {
             let spec = ToolSpec {
                 name: "bash".into(),

@@ -6,4 +6,5 @@ mod abort;
 mod attach;
 mod fixture;
 mod fold;
+mod rest;
 mod summary;

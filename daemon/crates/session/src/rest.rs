@@ -1,0 +1,63 @@
+//! Leaving memory while there is nothing to do, and coming back as if nothing had been.
+//!
+//! What stays is the feed, so that listeners stay and events go on being counted where they were, and a [`Rested`]. All
+//! else is read again from the file.
+
+use std::path::{Path, PathBuf};
+
+use tokio::sync::oneshot;
+
+use crate::actor::Actor;
+
+/// What brings a session back that has left memory, beside its feed and the options that it was opened with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rested {
+    pub(crate) file: Box<Path>,
+    /// The lines of a session whose file is yet to be made.
+    pub(crate) unsaved: Option<Box<[u8]>>,
+    /// The entry that the next one follows, where that is not the last of the file.
+    pub(crate) leaf: Option<Box<str>>,
+    /// The provider that a key of the options is for.
+    pub(crate) key_provider: Option<Box<str>>,
+}
+
+impl Rested {
+    /// The session's file, which need not be there yet.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+}
+
+/// Answers with what brings the session back, once nothing of it is left in memory; with nothing if it stays.
+pub(crate) type Resting = oneshot::Sender<Option<Rested>>;
+
+impl Actor {
+    /// What brings the session back, if it can leave memory without anyone noticing: it has a place on disk, nothing works
+    /// for it, and nothing waits.
+    pub(crate) fn rested(&mut self) -> Option<Rested> {
+        if !self.is_quiet() {
+            return None;
+        }
+        let tree = self.journal.tree();
+        let last = tree.entries().last().map(|entry| entry.id());
+        Some(Rested {
+            file: self.journal.file().map(PathBuf::from)?.into(),
+            unsaved: self.journal.unsaved().map(Into::into),
+            leaf: tree.leaf_id().filter(|leaf| Some(*leaf) != last).map(Into::into),
+            key_provider: self.shared.key_provider.as_deref().map(Into::into),
+        })
+    }
+
+    /// Whether nothing works for the session and nothing waits in it.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        while self.tasks.try_join_next().is_some() {}
+        self.is_idle()
+            && !self.closing
+            && self.tasks.is_empty()
+            && self.queues.len() == 0
+            && self.idle_waiters.is_empty()
+            && self.joining.is_empty()
+            && self.shared.processes.running() == 0
+    }
+}

@@ -1,0 +1,110 @@
+//! Leaving memory and coming back.
+
+use agentd_ai::{BlockKind, Delta};
+use agentd_protocol::message::StopReason;
+use agentd_session::{Rested, resume};
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, soon};
+
+impl Fixture {
+    async fn run_to_its_end(&mut self, text: &str) {
+        self.say(Delta::Started);
+        self.say(Delta::Open { index: 0, kind: BlockKind::Text });
+        self.say(Delta::Extend { index: 0, delta: text.into() });
+        self.say(Delta::Done { stop_reason: StopReason::Stop, raw_stop_reason: None });
+        self.first.until_event("agent_settled").await;
+    }
+
+    async fn rest(&self) -> Option<Rested> {
+        soon("rest", self.session.rest()).await
+    }
+
+    async fn wake(&mut self, rested: Rested) {
+        let (services, options, feed) =
+            (self.services.clone(), self.options.clone(), self.session.feed().clone());
+        self.session = resume(services, options, rested, feed).await.unwrap();
+    }
+
+    /// What clients see of it.
+    async fn look(&mut self) -> [Value; 3] {
+        let state = self.call("s", json!({"type": "get_state"})).await;
+        let entries = self.call("e", json!({"type": "get_entries"})).await;
+        let messages = self.call("m", json!({"type": "get_messages"})).await;
+        [state, entries, messages]
+    }
+}
+
+#[tokio::test]
+async fn a_session_comes_back_as_it_was_and_goes_on_counting() {
+    let mut fixture = Fixture::new().await;
+    fixture.prompt("one").await;
+    fixture.run_to_its_end("first").await;
+    fixture.call("name", json!({"type": "set_session_name", "name": "mine"})).await;
+    let before = (fixture.look().await, fixture.session.summary(), fixture.session.feed().last_seq());
+
+    let rested = fixture.rest().await.expect("a session that may rest");
+    assert!(fixture.session.has_ended());
+    // Nobody has the file now.
+    std::fs::File::open(rested.file()).unwrap().try_lock().unwrap();
+    fixture.wake(rested).await;
+    let after = (fixture.look().await, fixture.session.summary(), fixture.session.feed().last_seq());
+    assert_eq!(after, before);
+
+    fixture.prompt("two").await;
+    fixture.run_to_its_end("second").await;
+    let kinds: Vec<_> = fixture.first.events.iter().map(|event| event["type"].clone()).collect();
+    assert!(!kinds.contains(&json!("session_closed")), "{kinds:?}");
+    let feed = fixture.session.feed().clone();
+    soon("the end", fixture.session.close()).await;
+    let (seq, heard) = (feed.last_seq(), fixture.first.read_out().await.len() as u64);
+    assert_eq!(seq, heard, "the listener has heard everything, from before and after");
+}
+
+#[tokio::test]
+async fn a_session_without_a_file_keeps_its_entries() {
+    let mut fixture = Fixture::new().await;
+    fixture.call("name", json!({"type": "set_session_name", "name": "unwritten"})).await;
+    fixture.call("level", json!({"type": "set_thinking_level", "level": "off"})).await;
+    let before = fixture.look().await;
+    let rested = fixture.rest().await.expect("a session that may rest");
+    assert!(!rested.file().exists());
+    fixture.wake(rested.clone()).await;
+    assert_eq!(fixture.look().await, before);
+    // Also when it has rested twice; its file has all of it once there is one.
+    let again = fixture.rest().await.expect("a session that may rest");
+    assert_eq!(again, rested);
+    fixture.wake(again).await;
+    fixture.prompt("go").await;
+    fixture.run_to_its_end("gone").await;
+    let text = std::fs::read_to_string(rested.file()).unwrap();
+    assert!(text.contains("unwritten") && text.contains("gone"), "{text}");
+}
+
+#[tokio::test]
+async fn a_session_that_works_or_holds_messages_stays() {
+    let mut fixture = Fixture::new().await;
+    fixture.prompt("go").await;
+    fixture.call("q", json!({"type": "follow_up", "message": "later"})).await;
+    assert_eq!(fixture.rest().await, None);
+    fixture.say(Delta::Started);
+    fixture.call("a", json!({"type": "abort"})).await;
+    assert_eq!(fixture.rest().await, None, "a message waits");
+    fixture.call("c", json!({"type": "clear_queue"})).await;
+    assert!(fixture.rest().await.is_some());
+}
+
+#[tokio::test]
+async fn a_session_whose_file_is_gone_does_not_come_back_empty() {
+    let mut fixture = Fixture::new().await;
+    fixture.prompt("one").await;
+    fixture.run_to_its_end("first").await;
+    let rested = fixture.rest().await.expect("a session that may rest");
+    let file = rested.file().to_owned();
+    std::fs::remove_file(&file).unwrap();
+    let feed = fixture.session.feed().clone();
+    let gone = resume(fixture.services.clone(), fixture.options.clone(), rested, feed).await;
+    let error = gone.err().expect("nothing to come back from").to_string();
+    assert_eq!(error, format!("the session's file is gone: {}", file.display()));
+    assert!(!file.exists());
+}

@@ -1,0 +1,182 @@
+//! A session that the daemon knows: in memory, or unloaded until the next command.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use agentd_protocol::daemon::SessionInfo;
+use agentd_session::{Feed, Rested, SessionHandle, SessionOptions, Summary, Target};
+use agentd_store::iso_timestamp;
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
+
+use super::Board;
+
+/// A session that was opened and not closed since. Its feed is there as long as it is, so that those who follow it notice
+/// nothing when it leaves memory and comes back.
+pub struct Known {
+    id: Arc<str>,
+    feed: Feed,
+    /// What it was opened with.
+    pub(super) options: SessionOptions,
+    /// Its file, as far as it was there when it was opened; links resolved.
+    pub(super) path: Option<PathBuf>,
+    pub(super) state: Mutex<State>,
+    /// Read by whoever hands the session something, written by whoever loads or unloads it.
+    pub(super) gate: Arc<RwLock<()>>,
+    clients: AtomicU32,
+    board: Arc<Board>,
+}
+
+/// Where a session is.
+#[derive(Clone)]
+pub(super) enum State {
+    /// In memory.
+    Loaded(SessionHandle),
+    /// On disk.
+    Resting(Box<(Rested, Summary)>),
+    /// Over.
+    Closed,
+}
+
+/// A session that stays in memory for as long as this is there.
+pub struct Awake {
+    pub(super) _gate: OwnedRwLockReadGuard<()>,
+    /// The way in.
+    pub handle: SessionHandle,
+}
+
+impl Known {
+    pub(super) fn new(
+        handle: SessionHandle,
+        options: SessionOptions,
+        path: Option<PathBuf>,
+        board: Arc<Board>,
+    ) -> Self {
+        Self {
+            id: handle.id().into(),
+            feed: handle.feed().clone(),
+            options,
+            path,
+            state: Mutex::new(State::Loaded(handle)),
+            gate: Arc::default(),
+            clients: AtomicU32::new(0),
+            board,
+        }
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// What the session says.
+    #[must_use]
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// What it was opened with.
+    #[must_use]
+    pub fn options(&self) -> &SessionOptions {
+        &self.options
+    }
+
+    /// The way in, while it is in memory.
+    #[must_use]
+    pub fn loaded(&self) -> Option<SessionHandle> {
+        match &*self.state() {
+            State::Loaded(handle) => Some(handle.clone()),
+            State::Resting(_) | State::Closed => None,
+        }
+    }
+
+    /// Whether it left memory, and comes back with the next command.
+    #[must_use]
+    pub fn is_resting(&self) -> bool {
+        matches!(*self.state(), State::Resting(_))
+    }
+
+    /// Whether it has ended, be it by a bug, and nobody can go on with it.
+    pub(super) fn is_over(&self) -> bool {
+        match &*self.state() {
+            State::Loaded(handle) => handle.has_ended(),
+            State::Resting(_) => false,
+            State::Closed => true,
+        }
+    }
+
+    /// Counts another client.
+    #[must_use]
+    pub fn client(self: &Arc<Self>) -> ClientCount {
+        self.clients.fetch_add(1, Ordering::Relaxed);
+        self.board.changed_at(&self.id);
+        ClientCount(Arc::clone(self))
+    }
+
+    /// How many clients follow it.
+    #[must_use]
+    pub fn clients(&self) -> u32 {
+        self.clients.load(Ordering::Relaxed)
+    }
+
+    /// The session in a few words, as it was when it left memory if it did.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        match &*self.state() {
+            State::Loaded(handle) => handle.summary(),
+            State::Resting(resting) => resting.1.clone(),
+            State::Closed => Summary::default(),
+        }
+    }
+
+    /// What lists say of it. Reads no file.
+    #[must_use]
+    pub fn info(&self) -> SessionInfo {
+        let summary = self.summary();
+        let (file, live) = match &*self.state() {
+            State::Loaded(handle) => (handle.file().map(PathBuf::from), true),
+            State::Resting(resting) => (Some(resting.0.file().to_owned()), false),
+            State::Closed => (None, false),
+        };
+        SessionInfo {
+            id: self.id.to_string(),
+            path: file.map(|file| file.display().to_string()),
+            cwd: self.options.cwd.display().to_string(),
+            name: summary.name,
+            created: iso_timestamp(summary.created_ms),
+            modified: iso_timestamp(summary.modified_ms),
+            message_count: summary.message_count,
+            first_message: summary.first_message,
+            parent_id: summary.parent_id,
+            live,
+            is_streaming: summary.is_streaming,
+            clients: self.clients(),
+        }
+    }
+
+    /// Whether it is never written to disk.
+    #[must_use]
+    pub fn is_ephemeral(&self) -> bool {
+        matches!(self.options.target, Target::Ephemeral(_))
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // Only ever replaced as a whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a client of a session for as long as it is there.
+pub struct ClientCount(Arc<Known>);
+
+impl Drop for ClientCount {
+    fn drop(&mut self) {
+        self.0.clients.fetch_sub(1, Ordering::Relaxed);
+        self.0.board.changed_at(&self.0.id);
+    }
+}
