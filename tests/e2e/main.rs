@@ -33,3 +33,5 @@ mod state;
 mod support;
 mod terminal;
 mod tools;
+mod unload;
+mod watch;

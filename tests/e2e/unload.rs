@@ -1,0 +1,150 @@
+//! Sessions that leave memory when nothing happens, and come back with the next command.
+
+use agentd_e2e::{Home, MockServer, Reply, Service, socket::SocketClient, sse};
+use serde_json::{Value, json};
+
+use crate::support::{answers, text};
+
+fn hello(client: &mut SocketClient) -> Value {
+    client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}))
+}
+
+fn open(client: &mut SocketClient, home: &Home) -> String {
+    let opened = client.done(json!({"type": "open_session", "cwd": home.project()}));
+    opened["sessionId"].as_str().expect("an id").to_owned()
+}
+
+/// A daemon whose sessions leave memory as soon as they have nothing to do.
+fn impatient(server: &MockServer) -> (Home, Service) {
+    let home = Home::with_model(server);
+    home.settings(&json!({"daemon": {"idleUnloadMs": 1}}));
+    let service = Service::start(&home, &[]);
+    (home, service)
+}
+
+/// Waits until the watcher is told that the session is not in memory.
+fn gone(watcher: &mut SocketClient, id: &str) {
+    watcher.until("a session that left memory", |line| {
+        line["type"] == "session_changed" && line["session"]["id"] == id && line["session"]["live"] == false
+    });
+}
+
+fn watcher(service: &Service) -> SocketClient {
+    let mut watcher = service.client();
+    watcher.done(json!({"type": "watch_sessions"}));
+    watcher
+}
+
+#[test]
+fn a_session_comes_back_without_its_clients_noticing() {
+    let server = MockServer::start([Reply::stream(sse::answer("One.")), Reply::stream(sse::answer("Two."))]);
+    let (home, service) = impatient(&server);
+    let mut watcher = watcher(&service);
+    let (mut client, mut other) = (service.client(), service.client());
+    hello(&mut client);
+    let id = open(&mut client, &home);
+    client.done(json!({"type": "prompt", "message": "Hi"}));
+    let first = client.settled();
+    let last = first.last().unwrap()["seq"].as_u64().unwrap();
+    gone(&mut watcher, &id);
+    let status = watcher.done(json!({"type": "daemon_status"}));
+    assert_eq!((&status["liveSessions"], &status["restingSessions"]), (&json!(0), &json!(1)), "{status}");
+
+    // Who follows it goes on where it was, with the next number.
+    let state = client.done(json!({"type": "get_state"}));
+    assert_eq!((&state["sessionId"], &state["messageCount"]), (&json!(id), &json!(3)));
+    gone(&mut watcher, &id);
+    client.done(json!({"type": "prompt", "message": "And?"}));
+    let second = client.settled();
+    assert_eq!(second[0]["seq"], json!(last + 1), "{}", second[0]);
+    assert_eq!(text(answers(&second)[0]), "Two.");
+    gone(&mut watcher, &id);
+
+    // So does a plain client that joins, and one that comes back.
+    other.done(json!({"type": "attach_session", "sessionId": id}));
+    let messages = other.done(json!({"type": "get_messages"}));
+    assert_eq!(messages["messages"].as_array().unwrap().len(), 5);
+    gone(&mut watcher, &id);
+    let mut back = service.client();
+    let epoch = hello(&mut back)["daemon"]["epoch"].clone();
+    let seq = second.last().unwrap()["seq"].clone();
+    let since = json!({"type": "attach_session", "sessionId": id, "since": {"epoch": epoch, "seq": seq}});
+    assert_eq!(back.done(since)["replayed"], json!(true), "nothing was missed");
+    gone(&mut watcher, &id);
+    let since = json!({"type": "attach_session", "sessionId": id, "since": {"epoch": epoch, "seq": last}});
+    assert_eq!(back.done(since)["replayed"], json!(false), "what was missed is kept no longer");
+}
+
+#[test]
+fn a_session_without_a_message_yet_comes_back_too() {
+    let server = MockServer::start([]);
+    let (home, service) = impatient(&server);
+    let mut watcher = watcher(&service);
+    let mut client = service.client();
+    let id = open(&mut client, &home);
+    gone(&mut watcher, &id);
+    client.done(json!({"type": "set_session_name", "name": "still here"}));
+    gone(&mut watcher, &id);
+    let listed = client.done(json!({"type": "list_sessions", "search": "STILL"}));
+    assert_eq!((&listed["sessions"][0]["id"], &listed["sessions"][0]["live"]), (&json!(id), &json!(false)));
+    assert_eq!(client.done(json!({"type": "get_state"}))["sessionName"], "still here");
+}
+
+#[test]
+fn a_closed_session_is_opened_by_name_only() {
+    let server = MockServer::start([Reply::stream(sse::answer("One."))]);
+    let (home, service) = impatient(&server);
+    let mut watcher = watcher(&service);
+    let mut client = service.client();
+    hello(&mut client);
+    let id = open(&mut client, &home);
+    client.done(json!({"type": "prompt", "message": "Hi"}));
+    client.settled();
+    gone(&mut watcher, &id);
+    // Also one that is not in memory.
+    watcher.done(json!({"type": "close_session", "sessionId": id}));
+    assert_eq!(client.event("session_closed")["sessionId"], json!(id));
+    assert_eq!(watcher.event("session_closed")["sessionId"], json!(id));
+    let refused = client.refused(json!({"type": "get_state"}));
+    assert_eq!(refused["code"], "no_session", "{refused}");
+    let refused = watcher.refused(json!({"type": "get_state", "sessionId": id}));
+    assert_eq!(refused["code"], "session_not_found", "{refused}");
+    let attached = client.done(json!({"type": "attach_session", "sessionId": id}));
+    assert_eq!(attached["state"]["messageCount"], json!(3), "from its file");
+    let cwd = home.project().display().to_string();
+    let opened = watcher.event("session_opened");
+    assert_eq!((&opened["session"]["id"], &opened["session"]["cwd"]), (&json!(id), &json!(cwd)));
+}
+
+#[test]
+fn a_session_in_memory_only_is_kept_for_its_clients() {
+    let server = MockServer::start([]);
+    let (home, service) = impatient(&server);
+    let mut watcher = watcher(&service);
+    let mut client = service.client();
+    let params = json!({"type": "open_session", "cwd": home.project(), "ephemeral": true});
+    let id = client.done(params)["sessionId"].clone();
+    client.done(json!({"type": "set_session_name", "name": "passing"}));
+    assert_eq!(client.done(json!({"type": "get_state"}))["sessionName"], "passing");
+    drop(client);
+    assert_eq!(watcher.event("session_closed")["sessionId"], id);
+}
+
+#[test]
+fn a_file_that_someone_else_took_meanwhile_is_said_to_be_theirs() {
+    let server = MockServer::start([Reply::stream(sse::answer("One."))]);
+    let (home, service) = impatient(&server);
+    let mut watcher = watcher(&service);
+    let mut client = service.client();
+    let id = open(&mut client, &home);
+    client.done(json!({"type": "prompt", "message": "Hi"}));
+    client.settled();
+    gone(&mut watcher, &id);
+    let file = client.done(json!({"type": "list_sessions"}))["sessions"][0]["path"].clone();
+    let file = std::fs::File::open(file.as_str().unwrap()).unwrap();
+    file.try_lock().unwrap();
+    let refused = client.refused(json!({"type": "get_state"}));
+    assert_eq!(refused["code"], "session_locked", "{refused}");
+    drop(file);
+    assert_eq!(client.done(json!({"type": "get_state"}))["messageCount"], json!(3));
+}
