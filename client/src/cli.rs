@@ -1,21 +1,27 @@
 //! The command line: a file for each family of verbs.
 
 mod daemon;
+mod export;
 mod keys;
 mod models;
 mod prompt;
 mod sessions;
 mod setup;
+mod shell;
+mod work;
 
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
     daemon::{DownOptions, LogsOptions, StatusOptions},
+    export::{ExportFormat, ExportOptions},
     keys::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions},
     models::ModelsOptions,
     prompt::PromptOptions,
     sessions::{AttachOptions, RemoveOptions, SessionsOptions},
     setup::{DoctorOptions, Setup, SetupLocalOptions},
+    shell::{CompletionsOptions, ManOptions, Shell},
+    work::{AbortOptions, PsOptions, SteerOptions, WatchOptions},
 };
 
 /// `agentctl`.
@@ -25,6 +31,15 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+const UP_HELP: &str = "\
+Examples:
+  agentctl up
+  AGENTD_LOG=debug agentctl up    with a log that says more
+
+Exit codes:
+  0    it runs
+  3    it is missing or did not start";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -48,14 +63,29 @@ pub(crate) enum Command {
     /// List conversations, the last used first; + is in the daemon's memory, * is at work
     Sessions(SessionsOptions),
 
-    /// Follow a session in the daemon's memory, and talk to it; leaving stops nothing
+    /// Follow a session and talk to it; leaving stops nothing
     Attach(AttachOptions),
+
+    /// Tell what all sessions in the daemon's memory do, as it happens
+    Watch(WatchOptions),
+
+    /// Say something to a session that is at work
+    Steer(SteerOptions),
+
+    /// Stop what a session does
+    Abort(AbortOptions),
+
+    /// List the processes that work for sessions
+    Ps(PsOptions),
+
+    /// Write a conversation to a file, or to stdout
+    Export(ExportOptions),
 
     /// Delete conversations: their files are gone
     Rm(RemoveOptions),
 
     /// Start the daemon in the background, unless it runs already, and wait until it answers
-    #[command(after_help = "Exit codes:\n  0    it runs\n  3    it is missing or did not start")]
+    #[command(after_help = UP_HELP)]
     Up,
 
     /// End the daemon: it finishes its work first
@@ -73,6 +103,12 @@ pub(crate) enum Command {
     /// Write configuration for something that is there already
     #[command(subcommand)]
     Setup(Setup),
+
+    /// Print the script that makes a shell complete verbs, flags and ids of sessions
+    Completions(CompletionsOptions),
+
+    /// Print the manual page of a verb, or write all of them
+    Man(ManOptions),
 }
 
 #[cfg(test)]

@@ -12,11 +12,14 @@ mod signals;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 
 use crate::{cli::Cli, exit::Exit};
 
 fn main() -> ExitCode {
+    // Where a shell asks what fits at its cursor, this answers and ends the program.
+    CompleteEnv::with_factory(Cli::command).var(commands::complete::VARIABLE).complete();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -33,6 +36,13 @@ fn main() -> ExitCode {
         cli::Command::Auth(cli::Auth::Status(options)) => commands::auth::status(&options),
         cli::Command::Sessions(options) => commands::sessions::list(&options),
         cli::Command::Attach(options) => commands::attach::run(&options),
+        cli::Command::Watch(options) => commands::watch::run(&options),
+        cli::Command::Steer(options) => commands::steer::run(&options),
+        cli::Command::Abort(options) => commands::abort::run(&options),
+        cli::Command::Ps(options) => commands::ps::run(&options),
+        cli::Command::Export(options) => commands::export::run(&options),
+        cli::Command::Completions(options) => commands::completions::run(&options),
+        cli::Command::Man(options) => commands::man::run(&options),
         cli::Command::Rm(options) => commands::sessions::remove(&options),
         cli::Command::Up => commands::daemon::up(),
         cli::Command::Down(options) => commands::daemon::down(&options),

@@ -9,11 +9,14 @@ use std::{
 };
 
 use agentd_protocol::{
-    command::{Accepted, Models, NoParams, PromptParams, SetModelParams},
+    command::{
+        AbortParams, AbortReceipt, Accepted, Entries, GetEntriesParams, Messages, Models, NoParams,
+        PromptParams, QueueParams, SetModelParams,
+    },
     credentials::{self, AuthStatus, AuthStatusParams, LoginParams, LogoutParams},
     daemon::{
-        self, AttachSessionParams, AttachedSession, HelloParams, ListSessionsParams, SessionList,
-        SessionParams, ShutdownParams,
+        self, AttachSessionParams, AttachedSession, HelloParams, ListProcessesParams, ListSessionsParams,
+        ProcessList, SessionList, SessionParams, ShutdownParams,
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     event::Event,
@@ -72,13 +75,18 @@ macro_rules! calls {
 
 calls! {
     Abort = "abort": NoParams => (),
+    AbortScoped = "abort": AbortParams => AbortReceipt,
     AttachSession = "attach_session": AttachSessionParams => AttachedSession,
     DeleteSession = "delete_session": SessionParams => (),
     Diagnose = "diagnose": NoParams => Diagnosis,
+    FollowUp = "follow_up": QueueParams => Accepted,
     GetAuthStatus = "get_auth_status": AuthStatusParams => AuthStatus,
     GetDaemonStatus = "daemon_status": NoParams => daemon::DaemonStatus,
     GetAvailableModels = "get_available_models": NoParams => Models,
     Hello = "hello": HelloParams => daemon::Hello,
+    GetEntries = "get_entries": GetEntriesParams => Entries,
+    GetMessages = "get_messages": NoParams => Messages,
+    ListProcesses = "list_processes": ListProcessesParams => ProcessList,
     ListSessions = "list_sessions": ListSessionsParams => SessionList,
     ListModels = "list_models": ListModelsParams => ModelList,
     GetState = "get_state": NoParams => SessionState,
@@ -88,6 +96,8 @@ calls! {
     SetModel = "set_model": SetModelParams => Model,
     Shutdown = "shutdown": ShutdownParams => (),
     SetupLocal = "setup_local": SetupLocalParams => LocalSetup,
+    Steer = "steer": QueueParams => Accepted,
+    WatchSessions = "watch_sessions": NoParams => (),
 }
 
 /// Why a call has no result.
@@ -221,10 +231,30 @@ impl Client {
     /// # Errors
     /// When the daemon refuses, ends, or answers with something else.
     pub(crate) async fn call<C: Call>(&self, params: &C::Params) -> Result<C::Data, CallError> {
+        self.call_to::<C>(None, params).await
+    }
+
+    /// The same for a session by its id, whichever is the connection's current one.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub(crate) async fn call_in<C: Call>(
+        &self,
+        session: &str,
+        params: &C::Params,
+    ) -> Result<C::Data, CallError> {
+        self.call_to::<C>(Some(session), params).await
+    }
+
+    async fn call_to<C: Call>(
+        &self,
+        session: Option<&str>,
+        params: &C::Params,
+    ) -> Result<C::Data, CallError> {
         let ended = || CallError::Ended { command: C::NAME };
         let unreadable = |source| CallError::Unreadable { command: C::NAME, source };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed).to_string();
-        let line = encode::<C>(&id, params).map_err(unreadable)?;
+        let line = encode::<C>(&id, session, params).map_err(unreadable)?;
         let answer = self.pending.expect(id);
         self.commands.send(line).await.map_err(|_| ended())?;
         let reply = answer.await.map_err(|_| ended())?;
@@ -237,16 +267,22 @@ impl Client {
     }
 }
 
-fn encode<C: Call>(id: &str, params: &C::Params) -> Result<Vec<u8>, serde_json::Error> {
+fn encode<C: Call>(
+    id: &str,
+    session: Option<&str>,
+    params: &C::Params,
+) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Serialize)]
     struct Request<'a, P> {
         id: &'a str,
         #[serde(rename = "type")]
         name: &'static str,
+        #[serde(rename = "sessionId", skip_serializing_if = "Option::is_none")]
+        session: Option<&'a str>,
         #[serde(flatten)]
         params: &'a P,
     }
-    let line = serde_json::to_vec(&Request { id, name: C::NAME, params })?;
+    let line = serde_json::to_vec(&Request { id, name: C::NAME, session, params })?;
     let mut bytes = Vec::with_capacity(line.len() + 1);
     write_line(&line, &mut bytes);
     Ok(bytes)

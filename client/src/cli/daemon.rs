@@ -4,10 +4,16 @@ use clap::Args;
 
 /// The flags of `agentctl down`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(
-    after_help = "Exit codes:\n  0    it has ended, or did not run\n  1    it has not ended in time\n  \
-                        3    it does not answer"
-)]
+#[command(after_help = "\
+Examples:
+  agentctl down                   work is finished first
+  agentctl down --deadline 5      but not for longer than 5 s
+  agentctl down --abort           at once
+
+Exit codes:
+  0    it has ended, or did not run
+  1    it has not ended in time
+  3    it does not answer")]
 pub(crate) struct DownOptions {
     /// Stop work instead of letting it finish
     #[arg(long)]
@@ -20,7 +26,15 @@ pub(crate) struct DownOptions {
 
 /// The flags of `agentctl status`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(after_help = "Exit codes:\n  0    it runs\n  1    it does not run\n  3    it does not answer")]
+#[command(after_help = "\
+Examples:
+  agentctl status
+  agentctl status --json          with the path of the socket
+
+Exit codes:
+  0    it runs
+  1    it does not run
+  3    it does not answer")]
 pub(crate) struct StatusOptions {
     /// Print the answer as JSON
     #[arg(long)]
@@ -29,10 +43,15 @@ pub(crate) struct StatusOptions {
 
 /// The flags of `agentctl logs`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(
-    after_help = "The log is logs/agentd.log in the agent directory. AGENTD_LOG at `agentctl up` sets what goes into it.\n\
-                        Exit code 1: there is none."
-)]
+#[command(after_help = "\
+Examples:
+  agentctl logs -n 20             the last 20 lines
+  agentctl logs --follow          and what is added
+
+The log is logs/agentd.log in the agent directory. AGENTD_LOG at `agentctl up` sets what goes into it.
+
+Exit codes:
+  1    there is none")]
 pub(crate) struct LogsOptions {
     /// Go on with what is added, until Ctrl-C
     #[arg(short, long)]

@@ -1,6 +1,9 @@
 //! `agentctl login`, `logout` and `auth`: the keys of providers.
 
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCompleter;
+
+use crate::commands::complete;
 
 const LOGIN_HELP: &str = "\
 Examples:
@@ -22,7 +25,7 @@ Exit codes:
 #[command(after_help = LOGIN_HELP)]
 pub(crate) struct LoginOptions {
     /// The provider, such as anthropic or openai (agentctl models --all lists them)
-    #[arg(value_name = "PROVIDER")]
+    #[arg(value_name = "PROVIDER", add = ArgValueCompleter::new(complete::providers))]
     pub(crate) provider: String,
 
     /// A key by mistake: taken so that it can be refused without being repeated
@@ -44,10 +47,16 @@ pub(crate) struct LoginOptions {
 
 /// The flags of `agentctl logout`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit code 1: nothing is stored for it, or auth.json cannot be used or written.")]
+#[command(after_help = "\
+Examples:
+  agentctl logout anthropic
+
+Exit codes:
+  0    it is removed
+  1    nothing is stored for it, or auth.json cannot be used or written")]
 pub(crate) struct LogoutOptions {
     /// The provider
-    #[arg(value_name = "PROVIDER")]
+    #[arg(value_name = "PROVIDER", add = ArgValueCompleter::new(complete::providers))]
     pub(crate) provider: String,
 
     /// Print the answer as JSON
@@ -64,12 +73,17 @@ pub(crate) enum Auth {
 
 /// The flags of `agentctl auth status`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(
-    after_help = "Exit code 1: no provider has a key that can be used, or not the one that was asked for."
-)]
+#[command(after_help = "\
+Examples:
+  agentctl auth status            of all providers
+  agentctl auth status openai
+
+Exit codes:
+  0    there is a key
+  1    no provider has a key that can be used, or not the one that was asked for")]
 pub(crate) struct AuthStatusOptions {
     /// Only this provider
-    #[arg(value_name = "PROVIDER")]
+    #[arg(value_name = "PROVIDER", add = ArgValueCompleter::new(complete::providers))]
     pub(crate) provider: Option<String>,
 
     /// Print the answer as JSON

@@ -9,7 +9,11 @@ Examples:
   agentctl models 'openai/gpt-*'  a glob over provider/id; * does not cross a /
   agentctl models --all --json    everything, for programs
 
-Prices are US dollars per million tokens. Exit code 1: nothing to list.";
+Prices are US dollars per million tokens.
+
+Exit codes:
+  0    there are models
+  1    nothing to list";
 
 /// The flags of `agentctl models`.
 #[derive(Debug, Clone, Default, Args)]

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use agentd_protocol::model::ThinkingLevel;
 use clap::{Args, builder::PossibleValuesParser};
+use clap_complete::ArgValueCompleter;
+
+use crate::commands::complete;
 
 const PROMPT_HELP: &str = "\
 Examples:
@@ -40,7 +43,7 @@ pub(crate) struct PromptOptions {
     pub(crate) json: bool,
 
     /// The model: provider/id, an id or a part of one; with an optional :THINKING
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", add = ArgValueCompleter::new(complete::models))]
     pub(crate) model: Option<String>,
 
     /// The provider that --model is looked up in
@@ -56,7 +59,7 @@ pub(crate) struct PromptOptions {
     pub(crate) continue_last: bool,
 
     /// Go on with this session: a session file, or the id of a session or its beginning
-    #[arg(long, value_name = "PATH|ID")]
+    #[arg(long, value_name = "PATH|ID", add = ArgValueCompleter::new(complete::sessions))]
     pub(crate) session: Option<String>,
 
     /// The folder of session files

@@ -1,6 +1,9 @@
 //! The verbs about sessions: listing, joining and deleting them.
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
+
+use crate::commands::complete;
 
 const SESSIONS_HELP: &str = "\
 Examples:
@@ -9,7 +12,9 @@ Examples:
   agentctl sessions zebra         those that say zebra anywhere
   agentctl prompt --session ID    go on with one
 
-Exit code 1: no session fits.";
+Exit codes:
+  0    there are sessions
+  1    no session fits";
 
 /// The flags of `agentctl sessions`.
 #[derive(Debug, Clone, Args)]
@@ -40,26 +45,58 @@ pub(crate) struct SessionsOptions {
     pub(crate) json: bool,
 }
 
+const ATTACH_HELP: &str = "\
+Examples:
+  agentctl attach 0198c0de        the beginning of an id is enough
+  agentctl attach --observe 0198c0de
+
+What is typed is a prompt, or steers the work that is under way. Ctrl-D and Ctrl-C leave the session alone. A
+session that is not in the daemon's memory is loaded from its file.
+
+Exit codes:
+  0    it was left with Ctrl-D, or it was closed
+  1    no session has the id, or several begin with it
+  3    agentd is not running, or has ended
+  130  it was left with Ctrl-C";
+
 /// The flags of `agentctl attach`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "What is typed is a prompt, or steers the work that is under way. Ctrl-D and Ctrl-C leave the session alone."
-)]
+#[command(after_help = ATTACH_HELP)]
 pub(crate) struct AttachOptions {
-    /// The id of a live session, or its beginning
-    #[arg(value_name = "ID")]
+    /// The id of a session, or its beginning
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::sessions))]
     pub(crate) id: String,
 
     /// Only look
     #[arg(long)]
     pub(crate) observe: bool,
+
+    /// Do not show the last messages first
+    #[arg(long)]
+    pub(crate) no_history: bool,
 }
+
+const REMOVE_HELP: &str = "\
+Examples:
+  agentctl rm 0198c0de            asks first
+  agentctl rm --yes 0198c0de 0198c0df
+
+Where nobody can be asked, whole ids are needed, or --yes. Nothing is deleted when one of the ids is wrong.
+
+Exit codes:
+  0    they are gone
+  1    there is no such session, several begin so, it is in use, or you said no
+  2    nobody can be asked";
 
 /// The flags of `agentctl rm`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit code 1: there is no such session, or it is in use.")]
+#[command(after_help = REMOVE_HELP)]
 pub(crate) struct RemoveOptions {
-    /// The whole ids of sessions (agentctl sessions --json has them)
-    #[arg(value_name = "ID", required = true)]
+    /// The ids of sessions, or their beginnings
+    #[arg(value_name = "ID", required = true, add = ArgValueCompleter::new(complete::sessions))]
     pub(crate) ids: Vec<String>,
+
+    /// Delete without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }

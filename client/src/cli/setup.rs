@@ -4,10 +4,16 @@ use clap::{Args, Subcommand};
 
 /// The flags of `agentctl doctor`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(
-    after_help = "Nothing is changed, and nothing is asked of the network but a model listing of servers on this machine.\n\n\
-                  Exit codes:\n  0    no problem (there can be warnings)\n  1    something does not work"
-)]
+#[command(after_help = "\
+Examples:
+  agentctl doctor
+  agentctl doctor --json
+
+Nothing is changed, and nothing is asked of the network but a model listing of servers on this machine.
+
+Exit codes:
+  0    no problem (there can be warnings)
+  1    something does not work")]
 pub(crate) struct DoctorOptions {
     /// Print the answer as JSON
     #[arg(long)]

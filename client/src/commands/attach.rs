@@ -1,30 +1,31 @@
 //! `agentctl attach`: a live view of a session of the daemon, which can also type.
 
-use std::io::{self, BufRead, IsTerminal};
+mod history;
+mod typing;
+
+use std::io::{self, IsTerminal};
 
 use agentd_protocol::{
-    command::{NoParams, PromptParams, StreamingBehavior},
-    daemon::{
-        AttachSessionParams, AttachedSession, ClientCapabilities, ClientInfo, HelloParams,
-        ListSessionsParams, PROTOCOL, Role,
-    },
+    command::NoParams,
+    daemon::{AttachSessionParams, AttachedSession, Role},
     event::Event,
     message::{ContentBlock, Message},
 };
 use tokio::sync::mpsc;
 
-use super::{daemon, one_call};
+use self::typing::Typing;
+use super::{
+    daemon, live, one_call,
+    which::{self, Among},
+};
 use crate::{
     cli::AttachOptions,
-    connect::socket::{Connection, Endpoint},
+    connect::socket::Connection,
     exit::{Exit, Fault, tell},
     output::{Chunk, Output},
-    render::{Style, TextRenderer},
-    rpc::{AttachSession, Client, GetState, Hello, ListSessions, Prompt},
+    render::{Style, TextRenderer, counted, one_line},
+    rpc::{AttachSession, Client, GetMessages},
 };
-
-/// Lines that wait to be sent.
-const TYPED: usize = 16;
 
 /// Follows a session until its end, the end of what is typed, or Ctrl-C. None of these stops the session.
 pub(crate) fn run(options: &AttachOptions) -> Exit {
@@ -32,35 +33,30 @@ pub(crate) fn run(options: &AttachOptions) -> Exit {
 }
 
 async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
-    let Some(mut connection) = Endpoint::find()?.connect().await? else {
-        let text = "agentctl: agentd is not running, so there is no live session. `agentctl up` starts it.";
-        return Err(Fault::new(Exit::Failed, text));
-    };
-    let refused = |error| one_call::fault(&error);
-    let hello = HelloParams {
-        protocol: PROTOCOL,
-        client: Some(ClientInfo { name: "agentctl".into(), version: Some(env!("CARGO_PKG_VERSION").into()) }),
-        capabilities: ClientCapabilities { sessions: true, ui: false },
-        role: if options.observe { Role::Observe } else { Role::Control },
-    };
-    connection.client.call::<Hello>(&hello).await.map_err(refused)?;
-    let id = find(&connection.client, &options.id).await?;
-    let params = AttachSessionParams { session_id: id.clone(), since: None };
-    let attached = connection.client.call::<AttachSession>(&params).await.map_err(refused)?;
+    let role = if options.observe { Role::Observe } else { Role::Control };
+    let mut connection = live::require(role).await?;
+    let client = &connection.client;
+    let session = which::session(client, &options.id, Among::All).await?;
+    let params = AttachSessionParams { session_id: session.id.clone(), since: None };
+    let attached = client.call::<AttachSession>(&params).await.map_err(|error| one_call::fault(&error))?;
+    let style = Style::detect();
+    let mut before = if options.no_history { Vec::new() } else { history(client, &attached, style).await? };
+    let mut renderer = TextRenderer::new(style);
+    before.extend(renderer.piece(&so_far(&attached)));
     let output = Output::start()
         .map_err(|error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}")))?;
     let chunks = output.sender();
-    let mut renderer = TextRenderer::new(Style::detect());
     if io::stderr().is_terminal() {
         tell(&about(&attached, options.observe));
     }
-    for chunk in so_far(&attached) {
+    for chunk in before {
         // The writer ends early only when stdout is closed.
         if chunks.send(chunk).await.is_err() {
             return Ok(Exit::OutputClosed);
         }
     }
-    let exit = follow(&mut connection, &mut renderer, &chunks, (!options.observe).then(type_lines)).await?;
+    let typing = if options.observe { Typing::none() } else { Typing::start(session.id) };
+    let exit = follow(&mut connection, &mut renderer, &chunks, typing).await?;
     drop(chunks);
     match output.finish().await {
         Ok(()) => Ok(exit),
@@ -69,58 +65,41 @@ async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
     }
 }
 
-/// The whole id that this is, or the beginning of.
-async fn find(client: &Client, id: &str) -> Result<String, Fault> {
-    let params = ListSessionsParams { live: Some(true), limit: Some(1000), ..ListSessionsParams::default() };
-    let live = client.call::<ListSessions>(&params).await.map_err(|error| one_call::fault(&error))?.sessions;
-    let mut fits = live.iter().filter(|session| session.id.starts_with(id));
-    match (fits.next(), fits.next()) {
-        (Some(one), None) => Ok(one.id.clone()),
-        (Some(_), Some(_)) => {
-            Err(Fault::new(Exit::Failed, format!("Error: several live sessions begin with \"{id}\".")))
-        }
-        (None, _) => Err(Fault::new(
-            Exit::Failed,
-            format!("Error: no live session begins with \"{id}\". `agentctl sessions --live` lists them."),
-        )),
-    }
+/// The last exchange. What is said between the attachment and this answer comes again as events, so it is left out here.
+async fn history(client: &Client, attached: &AttachedSession, style: Style) -> Result<Vec<Chunk>, Fault> {
+    let all = client.call_in::<GetMessages>(&attached.state.session_id, &NoParams {}).await;
+    let all = all.map_err(|error| one_call::fault(&error))?.messages;
+    let known = usize::try_from(attached.state.message_count).unwrap_or(usize::MAX).min(all.len());
+    Ok(history::last_exchange(&all[..known], style))
 }
 
 fn about(attached: &AttachedSession, observe: bool) -> String {
     let state = &attached.state;
-    let what = if state.is_streaming { "at work" } else { "idle" };
+    let mut what = if state.is_streaming { "at work" } else { "idle" }.to_owned();
+    if state.pending_message_count > 0 {
+        let count = usize::try_from(state.pending_message_count).unwrap_or(usize::MAX);
+        what.push_str(&format!(" with {} waiting", counted(count, "message")));
+    }
     let how = if observe { "Ctrl-C leaves it" } else { "type to talk to it; Ctrl-D leaves it" };
-    format!("Session {} ({}/{}), {what}; {how}.", state.session_id, state.model.provider, state.model.id)
+    let name = state.session_name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
+    let model = format!("{}/{}", state.model.provider, state.model.id);
+    one_line(&format!("Session {}{name} ({model}), {what}; {how}.", state.session_id))
 }
 
 /// The part of an answer that came before us.
-fn so_far(attached: &AttachedSession) -> Vec<Chunk> {
+fn so_far(attached: &AttachedSession) -> String {
     let in_flight = attached.in_flight.as_ref().and_then(|in_flight| in_flight.message.as_ref());
     let Some(Message::Assistant(answer)) = in_flight.and_then(|message| message.get()) else {
-        return Vec::new();
+        return String::new();
     };
-    let text: String = answer.content.iter().filter_map(ContentBlock::as_text).collect();
-    if text.is_empty() { Vec::new() } else { vec![Chunk::Out(text.into_bytes())] }
-}
-
-/// What is typed, line by line, until its end. The thread that reads may wait there for ever.
-fn type_lines() -> mpsc::Receiver<String> {
-    let (lines, receiver) = mpsc::channel(TYPED);
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if lines.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
+    answer.content.iter().filter_map(ContentBlock::as_text).collect()
 }
 
 async fn follow(
     connection: &mut Connection,
     renderer: &mut TextRenderer,
     chunks: &mpsc::Sender<Chunk>,
-    mut typed: Option<mpsc::Receiver<String>>,
+    mut typing: Typing,
 ) -> Result<Exit, Fault> {
     loop {
         tokio::select! {
@@ -128,50 +107,39 @@ async fn follow(
                 let Some(line) = event else {
                     return Err(Fault::new(Exit::NoDaemon, "agentctl: agentd closed the connection."));
                 };
-                match line.event() {
-                    Some(Event::SessionClosed(_)) => {
+                let Some(event) = line.event() else { continue };
+                let mut shown = renderer.event(&event);
+                match &event {
+                    Event::SessionClosed(_) => {
                         tell("The session was closed. Its file is there: `agentctl prompt --session ID` goes on with it.");
                         return Ok(Exit::Answered);
                     }
-                    Some(Event::Lagged(_)) => {
+                    Event::Lagged(_) => {
                         let text = "agentctl: what was to be shown came faster than it was read; attach again.";
                         return Err(Fault::new(Exit::Failed, text));
                     }
-                    Some(event) => {
-                        for chunk in renderer.event(&event) {
-                            if chunks.send(chunk).await.is_err() {
-                                return Ok(Exit::OutputClosed);
-                            }
+                    Event::MessageEnd(end) => {
+                        // What others say to the session; our own words stand there already.
+                        if let Some(Message::User(user)) = end.message.get()
+                            && !typing.is_ours(&user.content.text())
+                        {
+                            shown.extend(renderer.prompt(&user.content.text()));
                         }
                     }
-                    None => {}
+                    _ => {}
+                }
+                for chunk in shown {
+                    if chunks.send(chunk).await.is_err() {
+                        return Ok(Exit::OutputClosed);
+                    }
                 }
             }
-            line = next(&mut typed), if typed.is_some() => match line {
+            line = typing.next() => match line {
                 Some(line) if line.trim().is_empty() => {}
-                Some(line) => say(&connection.client, line).await?,
+                Some(line) => typing.say(&connection.client, line).await?,
                 // Ctrl-D.
                 None => return Ok(Exit::Answered),
             },
         }
     }
-}
-
-async fn next(typed: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
-    match typed {
-        Some(typed) => typed.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Sends a line: a prompt, or a word for the work that is under way.
-async fn say(client: &Client, message: String) -> Result<(), Fault> {
-    let fault = |error| one_call::fault(&error);
-    let busy = client.call::<GetState>(&NoParams {}).await.map_err(fault)?.is_streaming;
-    let streaming_behavior = busy.then_some(StreamingBehavior::Steer);
-    let params = PromptParams { message, streaming_behavior, ..PromptParams::default() };
-    if let Err(error) = client.call::<Prompt>(&params).await {
-        tell(&one_call::fault(&error).message);
-    }
-    Ok(())
 }

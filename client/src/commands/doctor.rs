@@ -1,7 +1,5 @@
 //! `agentctl doctor`: what a session needs, checked.
 
-use std::io::{self, IsTerminal};
-
 use agentd_protocol::{
     command::NoParams,
     doctor::{Check, CheckStatus, Diagnosis},
@@ -11,7 +9,7 @@ use super::one_call;
 use crate::{
     cli::DoctorOptions,
     exit::{Exit, Fault},
-    render::{colour_wanted, coloured, one_line},
+    render::{Screen, coloured, one_line},
     rpc::Diagnose,
 };
 
@@ -28,7 +26,7 @@ fn diagnose(options: &DoctorOptions) -> Result<Exit, Fault> {
     let printed = if options.json {
         one_call::print_json(&diagnosis)?
     } else {
-        one_call::print(&report(&diagnosis, io::stdout().is_terminal() && colour_wanted()))?
+        one_call::print(&report(&diagnosis, Screen::of_stdout().colour))?
     };
     let fails = diagnosis.checks.iter().any(|check| check.status == CheckStatus::Problem);
     Ok(if printed == Exit::Answered && fails { Exit::Failed } else { printed })

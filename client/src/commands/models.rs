@@ -9,7 +9,7 @@ use super::one_call;
 use crate::{
     cli::ModelsOptions,
     exit::{Exit, Fault, tell},
-    render::terminal_width,
+    render::Screen,
     rpc::ListModels,
 };
 
@@ -28,7 +28,7 @@ fn list(options: &ModelsOptions) -> Result<Exit, Fault> {
     let printed = if options.json {
         one_call::print_json(&list)?
     } else {
-        let printed = one_call::print(&table::table(&list, terminal_width()))?;
+        let printed = one_call::print(&table::table(&list, Screen::of_stdout().width))?;
         tell(&footer::footer(&list, &params));
         printed
     };

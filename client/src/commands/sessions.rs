@@ -1,30 +1,24 @@
 //! `agentctl sessions` and `rm`: the conversations that there are.
 
+mod remove;
 mod table;
 
-use std::{
-    io::{self, IsTerminal},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use agentd_protocol::daemon::{ListSessionsParams, SessionList};
+use jiff::Timestamp;
 
-use agentd_protocol::daemon::{ListSessionsParams, SessionList, SessionParams};
-
+pub(crate) use self::remove::remove;
+pub(super) use self::table::about;
 use super::{anyone, one_call};
 use crate::{
-    cli::{RemoveOptions, SessionsOptions},
+    cli::SessionsOptions,
     exit::{Exit, Fault, tell},
-    render::{colour_wanted, terminal_width},
-    rpc::{DeleteSession, ListSessions},
+    render::Screen,
+    rpc::ListSessions,
 };
 
 /// Lists sessions.
 pub(crate) fn list(options: &SessionsOptions) -> Exit {
     one_call::conclude(show(options))
-}
-
-/// Deletes sessions.
-pub(crate) fn remove(options: &RemoveOptions) -> Exit {
-    one_call::conclude(delete(options))
 }
 
 fn show(options: &SessionsOptions) -> Result<Exit, Fault> {
@@ -42,8 +36,7 @@ fn show(options: &SessionsOptions) -> Result<Exit, Fault> {
     let printed = if options.json {
         one_call::print_json(&list)?
     } else {
-        let colour = io::stdout().is_terminal() && colour_wanted();
-        let printed = one_call::print(&table::table(&list, now_ms(), terminal_width(), colour))?;
+        let printed = one_call::print(&table::table(&list, Timestamp::now(), Screen::of_stdout()))?;
         after(&list);
         printed
     };
@@ -60,14 +53,22 @@ fn after(list: &SessionList) {
     }
 }
 
-fn delete(options: &RemoveOptions) -> Result<Exit, Fault> {
-    for id in &options.ids {
-        anyone::call::<DeleteSession>(&SessionParams { session_id: id.clone() })?;
+/// A session for tests.
+#[cfg(test)]
+pub(super) fn example(id: &str) -> agentd_protocol::daemon::SessionInfo {
+    let time = "2026-11-21T14:04:00.000Z";
+    agentd_protocol::daemon::SessionInfo {
+        id: id.into(),
+        path: None,
+        cwd: "/home/u/project".into(),
+        name: None,
+        created: time.into(),
+        modified: time.into(),
+        message_count: 12,
+        first_message: "What\nis this?".into(),
+        parent_id: None,
+        live: false,
+        is_streaming: false,
+        clients: 0,
     }
-    Ok(Exit::Answered)
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

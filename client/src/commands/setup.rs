@@ -1,16 +1,16 @@
 //! `agentctl setup local`: a model server on this machine, written into `models.json`.
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
 use agentd_protocol::doctor::{LocalProvider, LocalSetup, SetupChange, SetupLocalParams};
 
-use super::one_call;
+use super::{
+    ask::{self, Enter},
+    one_call,
+};
 use crate::{
     cli::SetupLocalOptions,
     exit::{Exit, Fault},
     render::{one_line, shell_word},
     rpc::SetupLocal,
-    signals::Signals,
 };
 
 /// Models that are named of a server.
@@ -28,7 +28,7 @@ fn set_up(options: &SetupLocalOptions) -> Result<Exit, Fault> {
         model: options.model.clone(),
         dry_run: dry_run.then_some(true),
     };
-    let asks = !options.yes && !options.dry_run && !options.json && can_ask();
+    let asks = !options.yes && !options.dry_run && !options.json && ask::possible();
     if !asks {
         let setup = one_call::call::<SetupLocal>(&params(options.dry_run))?;
         return if options.json {
@@ -46,45 +46,12 @@ fn set_up(options: &SetupLocalOptions) -> Result<Exit, Fault> {
             Ok(printed)
         };
     }
-    if !agreed(&planned.file)? {
+    let question = format!("Write this to {}?", one_line(&planned.file));
+    if !ask::agreed(&question, Enter::Yes)? {
         return Err(Fault::new(Exit::Failed, "Nothing was written."));
     }
     let setup = one_call::call::<SetupLocal>(&params(false))?;
     one_call::print(&ending(&setup, false))
-}
-
-/// Whether someone is there to answer.
-fn can_ask() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Asks before a file of the user's is written. Enter means yes.
-fn agreed(file: &str) -> Result<bool, Fault> {
-    let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot ask: {error}"));
-    let mut stderr = io::stderr().lock();
-    write!(stderr, "Write this to {}? [Y/n] ", one_line(file))
-        .and_then(|()| stderr.flush())
-        .map_err(broken)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
-    // Signals are ours to hear since the first call to agentd: without this, Ctrl-C would do nothing.
-    let answer = runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(broken)?;
-        let reading = tokio::task::spawn_blocking(|| {
-            let mut answer = String::new();
-            io::stdin().lock().read_line(&mut answer).map(|count| (count > 0).then_some(answer))
-        });
-        tokio::select! {
-            exit = signals.next() => Err(Fault::new(exit, "")),
-            read = reading => read.map_err(io::Error::other).and_then(|read| read).map_err(broken),
-        }
-    });
-    // The thread that reads may wait there for ever.
-    runtime.shutdown_background();
-    Ok(answer?.is_some_and(|answer| is_yes(&answer)))
-}
-
-fn is_yes(answer: &str) -> bool {
-    matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes")
 }
 
 fn changes(setup: &LocalSetup) -> bool {
@@ -174,15 +141,6 @@ mod tests {
         assert!(text.contains("  and 2 more\n") && text.contains("left as they are): old\n"), "{text}");
         for dry_run in [true, false] {
             assert!(ending(&setup, dry_run).starts_with("/a/models.json says all of this already.\nTry it:"));
-        }
-    }
-
-    #[test]
-    fn enter_means_yes() {
-        for (answer, expected) in
-            [("\n", true), ("Y\n", true), ("yes", true), ("n\n", false), ("what\n", false)]
-        {
-            assert_eq!(is_yes(answer), expected, "{answer:?}");
         }
     }
 }

@@ -2,9 +2,13 @@
 
 mod demo_note;
 mod line;
+mod screen;
 mod text;
+mod time;
 mod tool_line;
 
 pub(crate) use demo_note::DEMO_NOTE;
-pub(crate) use line::{colour_wanted, coloured, one_line, shell_word, terminal_width};
-pub(crate) use text::{Style, TextRenderer};
+pub(crate) use line::{colour_wanted, coloured, one_line, shell_word};
+pub(crate) use screen::{Screen, counted, cut, harmless, short_id, steers};
+pub(crate) use text::{Style, TextRenderer, ToolLines, prompt_line};
+pub(crate) use time::{age, ago, clock, duration};

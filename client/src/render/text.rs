@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    env,
     io::{self, IsTerminal},
     time::Duration,
 };
@@ -11,7 +10,10 @@ use agentd_protocol::event::{
     AssistantMessageEvent, AutoRetryStart, Event, ToolExecutionEnd, ToolExecutionStart,
 };
 
-use super::tool_line::{outcome, subject};
+use super::{
+    colour_wanted, coloured, one_line, steers,
+    tool_line::{outcome, subject},
+};
 use crate::output::Chunk;
 
 /// What the two streams can show.
@@ -26,9 +28,7 @@ pub(crate) struct Style {
 impl Style {
     /// The style for this process: colour only on a terminal, and without `NO_COLOR`.
     pub(crate) fn detect() -> Self {
-        let wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            && env::var_os("TERM").is_none_or(|term| term != "dumb");
-        Self { colour: wanted && io::stderr().is_terminal(), plain_out: io::stdout().is_terminal() }
+        Self { colour: colour_wanted() && io::stderr().is_terminal(), plain_out: io::stdout().is_terminal() }
     }
 }
 
@@ -36,40 +36,94 @@ const DIM: &str = "2";
 const GREEN: &str = "32";
 const RED: &str = "31";
 
+impl Style {
+    /// A notice that is not to catch the eye.
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.coloured(DIM, text)
+    }
+
+    fn coloured(self, colour: &str, text: &str) -> String {
+        if self.colour { coloured(colour, text) } else { text.to_owned() }
+    }
+}
+
+/// What someone said to the session, for stderr: each line after `> `.
+pub(crate) fn prompt_line(style: Style, text: &str) -> String {
+    let text: String = text.trim_end().chars().filter(|c| !steers(*c)).collect();
+    let lines = if text.is_empty() { vec![""] } else { text.lines().collect() };
+    lines.iter().map(|line| format!("{}\n", style.dim(format!("> {line}").trim_end()))).collect()
+}
+
+/// The lines of tool calls, for stderr.
+#[derive(Debug, Default)]
+pub(crate) struct ToolLines {
+    style: Style,
+    /// What the running calls are about.
+    calls: HashMap<String, String>,
+}
+
+impl ToolLines {
+    pub(crate) fn new(style: Style) -> Self {
+        Self { style, calls: HashMap::new() }
+    }
+
+    /// The line of a call that begins.
+    pub(crate) fn started(&mut self, call: &ToolExecutionStart) -> String {
+        let subject = subject(call);
+        let line = self.style.dim(&format!("-> {subject}"));
+        self.calls.insert(call.tool_call_id.clone(), subject);
+        format!("{line}\n")
+    }
+
+    /// The line of a call that has ended.
+    pub(crate) fn ended(&mut self, call: &ToolExecutionEnd) -> String {
+        let subject = self.calls.remove(&call.tool_call_id).unwrap_or_else(|| one_line(&call.tool_name));
+        let begun = self.style.dim(&format!("<- {subject}:"));
+        let ended = self.style.coloured(if call.is_error { RED } else { GREEN }, &outcome(call));
+        format!("{begun} {ended}\n")
+    }
+}
+
 /// Turns events into text.
 #[derive(Debug, Default)]
 pub(crate) struct TextRenderer {
     style: Style,
     /// Whether the last character on stdout did not end a line.
     in_line: bool,
-    /// What the running calls are about.
-    calls: HashMap<String, String>,
+    tools: ToolLines,
 }
 
 impl TextRenderer {
     pub(crate) fn new(style: Style) -> Self {
-        Self { style, ..Self::default() }
+        Self { style, in_line: false, tools: ToolLines::new(style) }
     }
 
     /// What to write for an event.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Chunk> {
         match event {
             Event::MessageUpdate(update) => match &update.assistant_message_event {
-                AssistantMessageEvent::TextDelta { delta, .. } => self.text(delta),
+                AssistantMessageEvent::TextDelta { delta, .. } => self.piece(delta),
                 AssistantMessageEvent::TextEnd { .. } => self.end_line(),
                 _ => Vec::new(),
             },
             Event::MessageEnd(_) => self.end_line(),
-            Event::ToolExecutionStart(call) => self.call_started(call),
-            Event::ToolExecutionEnd(call) => self.call_ended(call),
+            Event::ToolExecutionStart(call) => {
+                let line = self.tools.started(call);
+                self.notice(line)
+            }
+            Event::ToolExecutionEnd(call) => {
+                let line = self.tools.ended(call);
+                self.notice(line)
+            }
             Event::AutoRetryStart(retry) => self.retried(retry),
             _ => Vec::new(),
         }
     }
 
-    fn text(&mut self, delta: &str) -> Vec<Chunk> {
+    /// A piece of an answer's text, as it comes.
+    pub(crate) fn piece(&mut self, delta: &str) -> Vec<Chunk> {
         let text: String = if self.style.plain_out {
-            delta.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+            delta.chars().filter(|c| !steers(*c)).collect()
         } else {
             delta.to_owned()
         };
@@ -82,36 +136,27 @@ impl TextRenderer {
         if std::mem::take(&mut self.in_line) { vec![Chunk::Out(b"\n".to_vec())] } else { Vec::new() }
     }
 
-    fn call_started(&mut self, call: &ToolExecutionStart) -> Vec<Chunk> {
-        let subject = subject(call);
-        let line = self.coloured(DIM, &format!("-> {subject}"));
-        self.calls.insert(call.tool_call_id.clone(), subject);
-        let mut chunks = self.end_line();
-        chunks.push(Chunk::Err(format!("{line}\n").into_bytes()));
-        chunks
+    /// What someone said to the session.
+    pub(crate) fn prompt(&mut self, text: &str) -> Vec<Chunk> {
+        let line = prompt_line(self.style, text);
+        self.notice(line)
     }
 
-    fn call_ended(&mut self, call: &ToolExecutionEnd) -> Vec<Chunk> {
-        let subject = self.calls.remove(&call.tool_call_id).unwrap_or_else(|| call.tool_name.clone());
-        let (begun, ended) = (self.coloured(DIM, &format!("<- {subject}:")), outcome(call));
-        let ended = self.coloured(if call.is_error { RED } else { GREEN }, &ended);
+    /// A line of stderr, after the end of the one on stdout.
+    fn notice(&mut self, line: String) -> Vec<Chunk> {
         let mut chunks = self.end_line();
-        chunks.push(Chunk::Err(format!("{begun} {ended}\n").into_bytes()));
+        chunks.push(Chunk::Err(line.into_bytes()));
         chunks
     }
 
     fn retried(&self, retry: &AutoRetryStart) -> Vec<Chunk> {
         let seconds = Duration::from_millis(retry.delay_ms).as_secs_f64();
-        let why: String = retry.error_message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let why = one_line(&retry.error_message);
         let line = format!(
             "The model's answer failed ({why}). Asking again in {seconds} s (retry {} of {}).",
             retry.attempt, retry.max_attempts
         );
-        vec![Chunk::Err(format!("{}\n", self.coloured(DIM, &line)).into_bytes())]
-    }
-
-    fn coloured(&self, colour: &str, text: &str) -> String {
-        if self.style.colour { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.to_owned() }
+        vec![Chunk::Err(format!("{}\n", self.style.dim(&line)).into_bytes())]
     }
 }
 
@@ -161,6 +206,12 @@ mod tests {
         let plain = Style { plain_out: true, ..Style::default() };
         assert_eq!(render(plain, &[&escape]).0, "a[2J\tb");
         assert_eq!(render(Style::default(), &[&escape]).0, "a\u{1b}[2J\tb\r\u{9b}");
+    }
+
+    #[test]
+    fn prompts_stand_after_a_mark() {
+        assert_eq!(prompt_line(Style::default(), "a\x1b\n\nb\n"), "> a\n>\n> b\n");
+        assert_eq!(prompt_line(Style { colour: true, ..Style::default() }, ""), "\x1b[2m>\x1b[0m\n");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::{
     cli::LogsOptions,
     connect::socket::Endpoint,
     exit::{Exit, Fault},
+    render::harmless,
 };
 
 /// Further back than this no line is looked for.
@@ -122,19 +123,19 @@ fn copy(file: &mut File, out: &mut (impl Write + IsTerminal)) -> Result<(), Trou
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(Trouble::Log(error)),
         };
-        let shown = if on_terminal { harmless(&buffer[..count]) } else { Cow::Borrowed(&buffer[..count]) };
+        let shown = if on_terminal { cleaned(&buffer[..count]) } else { Cow::Borrowed(&buffer[..count]) };
         out.write_all(&shown).map_err(Trouble::Stdout)?;
     }
 }
 
 /// The bytes with nothing in them that could steer a terminal.
-fn harmless(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let text = String::from_utf8_lossy(bytes);
-    let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if text.contains(steers) {
-        Cow::Owned(text.replace(steers, " ").into_bytes())
-    } else {
-        Cow::Borrowed(bytes)
+fn cleaned(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match String::from_utf8_lossy(bytes) {
+        Cow::Borrowed(text) => match harmless(text) {
+            Cow::Borrowed(_) => Cow::Borrowed(bytes),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        },
+        Cow::Owned(text) => Cow::Owned(harmless(&text).into_owned().into_bytes()),
     }
 }
 
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn nothing_steers_the_terminal() {
-        assert_eq!(&*harmless("a\x1b[2J\u{9b}b\tc\n".as_bytes()), b"a [2J b\tc\n");
-        assert!(matches!(harmless(b"plain\n"), Cow::Borrowed(_)));
+        assert_eq!(&*cleaned("a\x1b[2J\u{9b}b\tc\n".as_bytes()), b"a [2J b\tc\n");
+        assert!(matches!(cleaned(b"plain\n"), Cow::Borrowed(_)));
     }
 }

@@ -1,0 +1,149 @@
+//! `agentctl abort`: stops what a session does.
+
+use agentd_protocol::{
+    command::{AbortParams, AbortReceipt, AbortScope, Work, WorkKind},
+    daemon::{ListSessionsParams, Role, SessionInfo},
+};
+use jiff::Timestamp;
+
+use super::{
+    daemon, live, one_call,
+    which::{self, Among},
+};
+use crate::{
+    cli::AbortOptions,
+    exit::{Exit, Fault, tell},
+    render::{counted, one_line, short_id},
+    rpc::{AbortScoped, Client, ListSessions},
+};
+
+/// Names of a kind that are told.
+const NAMED: usize = 5;
+
+/// Stops a session's work and says what that was.
+pub(crate) fn run(options: &AbortOptions) -> Exit {
+    one_call::conclude(daemon::block_on(abort(options)))
+}
+
+async fn abort(options: &AbortOptions) -> Result<Exit, Fault> {
+    let Some(connection) = live::connect(Role::Control).await? else {
+        tell("Nothing is at work: agentd is not running.");
+        return nothing(options);
+    };
+    let client = &connection.client;
+    let session = match &options.id {
+        Some(id) => Some(which::session(client, id, Among::All).await?).filter(|session| session.live),
+        None => the_one_at_work(client).await?,
+    };
+    let Some(session) = session else {
+        tell("Nothing is at work.");
+        return nothing(options);
+    };
+    let params = AbortParams { scope: Some(options.scope.map_or(AbortScope::Turn, Into::into)) };
+    let receipt =
+        client.call_in::<AbortScoped>(&session.id, &params).await.map_err(|error| one_call::fault(&error))?;
+    if options.json {
+        one_call::print_json(&receipt)
+    } else {
+        one_call::print(&text(&short_id(&session.id), &receipt))
+    }
+}
+
+fn nothing(options: &AbortOptions) -> Result<Exit, Fault> {
+    if options.json { one_call::print_json(&AbortReceipt::default()) } else { Ok(Exit::Answered) }
+}
+
+/// The session that is meant when none is named.
+async fn the_one_at_work(client: &Client) -> Result<Option<SessionInfo>, Fault> {
+    let params = ListSessionsParams { live: Some(true), limit: Some(1_000), ..ListSessionsParams::default() };
+    let list = client.call::<ListSessions>(&params).await.map_err(|error| one_call::fault(&error))?;
+    let mut at_work: Vec<SessionInfo> =
+        list.sessions.into_iter().filter(|session| session.is_streaming).collect();
+    if at_work.len() > 1 {
+        let text = format!(
+            "Error: {} are at work. Say which one is to stop:\n{}",
+            counted(at_work.len(), "session"),
+            which::listed(&at_work, which::LISTED, Timestamp::now())
+        );
+        return Err(Fault::new(Exit::Failed, text));
+    }
+    Ok(at_work.pop())
+}
+
+/// The receipt for people.
+fn text(id: &str, receipt: &AbortReceipt) -> String {
+    let mut text = if receipt.ended.is_empty() {
+        format!("{id}: nothing was at work.\n")
+    } else {
+        format!("{id}: stopped {}.\n", works(&receipt.ended))
+    };
+    if !receipt.survives.is_empty() {
+        text.push_str(&format!("Still at work: {}.\n", works(&receipt.survives)));
+    }
+    text
+}
+
+/// Such as `the run, 2 tool calls (bash, read) and 1 background process`.
+fn works(works: &[Work]) -> String {
+    let of = |kind: WorkKind| works.iter().filter(move |work| work.kind == kind);
+    let several = |kind: WorkKind, one: &str, many: &str| {
+        let count = of(kind).count();
+        let names: Vec<String> = of(kind).filter_map(|work| work.name.as_deref()).map(one_line).collect();
+        let more = if names.len() > NAMED { ", …" } else { "" };
+        let names = match names.as_slice() {
+            [] => String::new(),
+            names => format!(" ({}{more})", names[..names.len().min(NAMED)].join(", ")),
+        };
+        (count > 0).then(|| format!("{count} {}{names}", if count == 1 { one } else { many }))
+    };
+    let parts: Vec<String> = [
+        of(WorkKind::Turn).next().map(|_| "the run".to_owned()),
+        several(WorkKind::Tool, "tool call", "tool calls"),
+        several(WorkKind::Bash, "shell command", "shell commands"),
+        several(WorkKind::Background, "background process", "background processes"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match parts.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, first)) => format!("{} and {last}", first.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(kind: WorkKind, name: Option<&str>) -> Work {
+        Work { kind, id: None, name: name.map(str::to_owned) }
+    }
+
+    #[test]
+    fn the_receipt_says_what_ended_and_what_goes_on() {
+        let ended = vec![
+            work(WorkKind::Turn, None),
+            work(WorkKind::Tool, Some("bash")),
+            work(WorkKind::Tool, Some("re\x1bad")),
+        ];
+        let survives = vec![
+            work(WorkKind::Bash, Some("make")),
+            work(WorkKind::Background, None),
+            work(WorkKind::Background, None),
+        ];
+        assert_eq!(
+            text("0198", &AbortReceipt { ended, survives }),
+            "0198: stopped the run and 2 tool calls (bash, re ad).\n\
+             Still at work: 1 shell command (make) and 2 background processes.\n"
+        );
+        assert_eq!(text("0198", &AbortReceipt::default()), "0198: nothing was at work.\n");
+    }
+
+    #[test]
+    fn many_names_are_cut() {
+        let tools: Vec<Work> = (0..7).map(|n| work(WorkKind::Tool, Some(&format!("t{n}")))).collect();
+        assert_eq!(works(&tools), "7 tool calls (t0, t1, t2, t3, t4, …)");
+        assert_eq!(works(&[work(WorkKind::Background, None)]), "1 background process");
+    }
+}

@@ -1,0 +1,244 @@
+//! The branch of a session file where the session goes on, read one entry at a time.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io::{self, BufRead, Seek, SeekFrom},
+};
+
+use agentd_protocol::{
+    daemon::SessionInfo,
+    entry::{EntryBody, SESSION_VERSION, SessionHeader},
+    parse_json,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What is known of a session before its first entry.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct About {
+    pub(super) id: String,
+    pub(super) cwd: String,
+    /// When it was made, as the file says it.
+    pub(super) created: String,
+    /// The last name that it was given.
+    pub(super) name: Option<String>,
+}
+
+/// A session file, and which of its lines belong to the branch. Only places are kept, not the lines.
+pub(super) struct Branch<R> {
+    pub(super) about: About,
+    input: R,
+    /// Where the lines begin, from the root to the leaf.
+    places: Vec<u64>,
+    next: usize,
+}
+
+/// Why a file is no conversation.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    /// The system refuses.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is another kind of file.
+    #[error("it is no session file: its first line is no header of a session")]
+    NoSession,
+    /// A newer program wrote it.
+    #[error("it has format version {0}, newer than {SESSION_VERSION}: upgrade agentctl to read it")]
+    TooNew(u32),
+}
+
+/// What places an entry in the tree. Old files have neither ids nor parents.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    parent_id: Option<String>,
+    #[serde(default)]
+    name: Option<Value>,
+}
+
+struct Place {
+    at: u64,
+    id: Option<String>,
+    parent: Option<String>,
+}
+
+impl<R: BufRead + Seek> Branch<R> {
+    /// Reads a session file once, to know its tree.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no session file.
+    pub(super) fn read(mut input: R) -> Result<Self, ReadError> {
+        input.rewind()?;
+        let mut line = Vec::new();
+        // Blank lines come before the header in files of other programs.
+        let header: SessionHeader = loop {
+            line.clear();
+            if input.read_until(b'\n', &mut line)? == 0 {
+                return Err(ReadError::NoSession);
+            }
+            if !line.trim_ascii().is_empty() {
+                break parse_line(&line).ok_or(ReadError::NoSession)?;
+            }
+        };
+        let version = header.version.unwrap_or(1);
+        if version > SESSION_VERSION {
+            return Err(ReadError::TooNew(version));
+        }
+        let about = About { id: header.id, cwd: header.cwd, created: header.timestamp, name: None };
+        Self::index(input, about, version < 2)
+    }
+
+    /// Reads entries without a header.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn of_lines(input: R, session: &SessionInfo) -> Result<Self, ReadError> {
+        let about = About {
+            id: session.id.clone(),
+            cwd: session.cwd.clone(),
+            created: session.created.clone(),
+            name: session.name.clone(),
+        };
+        Self::index(input, about, false)
+    }
+
+    fn index(mut input: R, mut about: About, in_a_row: bool) -> Result<Self, ReadError> {
+        let mut all = Vec::new();
+        let mut line = Vec::new();
+        loop {
+            let at = input.stream_position()?;
+            line.clear();
+            if input.read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            // A torn or foreign line is skipped, as the daemon does.
+            let Some(head) = parse_line::<Head>(&line) else { continue };
+            match head.kind.as_str() {
+                "session" => continue,
+                "session_info" => {
+                    let name = head.name.as_ref().and_then(Value::as_str).map(str::trim).map(str::to_owned);
+                    about.name = name.filter(|name| !name.is_empty());
+                }
+                _ => {}
+            }
+            if in_a_row || head.id.is_some() {
+                all.push(Place { at, id: head.id, parent: head.parent_id });
+            }
+        }
+        let places = if in_a_row { all.iter().map(|place| place.at).collect() } else { to_leaf(&all) };
+        Ok(Self { about, input, places, next: 0 })
+    }
+
+    /// The next entry of the branch; `None` at the leaf. The inner `None` is an entry of an unknown kind.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn next(&mut self) -> io::Result<Option<Option<EntryBody>>> {
+        let Some(at) = self.places.get(self.next) else { return Ok(None) };
+        self.next += 1;
+        self.input.seek(SeekFrom::Start(*at))?;
+        let mut line = Vec::new();
+        self.input.read_until(b'\n', &mut line)?;
+        Ok(Some(parse_line::<EntryBody>(&line).or_else(|| old_message(&line))))
+    }
+}
+
+/// The way from the root to the last line, where the session goes on.
+fn to_leaf(all: &[Place]) -> Vec<u64> {
+    let by_id: HashMap<&str, &Place> =
+        all.iter().filter_map(|place| Some((place.id.as_deref()?, place))).collect();
+    let mut way = Vec::new();
+    let mut passed = HashSet::new();
+    let mut place = all.last();
+    while let Some(here) = place {
+        // Parents in a circle would never end.
+        if !passed.insert(here.at) {
+            break;
+        }
+        way.push(here.at);
+        place = here.parent.as_deref().and_then(|parent| by_id.get(parent).copied());
+    }
+    way.reverse();
+    way
+}
+
+fn parse_line<T: serde::de::DeserializeOwned>(line: &[u8]) -> Option<T> {
+    parse_json(std::str::from_utf8(line).ok()?.trim()).ok()
+}
+
+/// A message of an extension as version 2 called it.
+fn old_message(line: &[u8]) -> Option<EntryBody> {
+    let mut entry: Value = parse_line(line)?;
+    let role = entry.get_mut("message")?.get_mut("role")?;
+    (role == "hookMessage").then(|| *role = Value::from("custom"))?;
+    serde_json::from_value(entry).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn texts(file: &str) -> Vec<String> {
+        let mut branch = Branch::read(Cursor::new(file)).unwrap();
+        let mut texts = Vec::new();
+        while let Some(entry) = branch.next().unwrap() {
+            texts.push(match entry {
+                Some(EntryBody::Message { message: agentd_protocol::message::Message::User(user) }) => {
+                    user.content.text()
+                }
+                Some(EntryBody::Message { message }) => message.role().to_owned(),
+                Some(_) => "other".to_owned(),
+                None => "unknown".to_owned(),
+            });
+        }
+        texts
+    }
+
+    fn user(id: &str, parent: &str, text: &str) -> String {
+        format!(
+            r#"{{"type":"message","id":"{id}","parentId":{parent},"timestamp":"t","message":{{"role":"user","content":"{text}"}}}}"#
+        )
+    }
+
+    #[test]
+    fn only_the_branch_of_the_last_line_is_read() {
+        let header = r#"{"type":"session","version":3,"id":"s","timestamp":"t","cwd":"/w"}"#;
+        let lines = [
+            header.to_owned(),
+            user("a", "null", "one"),
+            user("b", "\"a\"", "left"),
+            "torn {".into(),
+            r#"{"type":"session_info","id":"i","parentId":"b","name":" Named "}"#.into(),
+            r#"{"type":"from_the_future","id":"f","parentId":"a","x":1}"#.into(),
+            user("c", "\"f\"", "half \\ud83d"),
+        ];
+        assert_eq!(texts(&lines.join("\n")), ["one", "unknown", "half \u{fffd}"]);
+        let branch = Branch::read(Cursor::new(lines.join("\n"))).unwrap();
+        assert_eq!((branch.about.name.as_deref(), branch.about.cwd.as_str()), (Some("Named"), "/w"));
+        let circle = [header.to_owned(), user("a", "\"b\"", "1"), user("b", "\"a\"", "2")];
+        assert_eq!(texts(&circle.join("\n")), ["1", "2"]);
+    }
+
+    #[test]
+    fn old_files_are_read_in_a_row() {
+        let first = r#"{"type":"session","id":"s","cwd":"/w"}
+{"type":"message","timestamp":"t","message":{"role":"user","content":"one"}}
+{"type":"message","timestamp":"t","message":{"role":"hookMessage","customType":"x","content":"h"}}"#;
+        assert_eq!(texts(first), ["one", "custom"]);
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let refusal = |text: &str| Branch::read(Cursor::new(text.to_owned())).err().unwrap().to_string();
+        assert!(refusal("").contains("no session file"));
+        assert!(refusal("# A title\n").contains("no session file"));
+        assert!(refusal(r#"{"type":"session","version":9,"id":"s"}"#).contains("format version 9"));
+    }
+}

@@ -1,0 +1,225 @@
+//! Where an export goes: a new file, a file that is replaced whole, or stdout.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufWriter, ErrorKind, IsTerminal, Write},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    cli::ExportOptions,
+    exit::{Exit, Fault, tell},
+    render::steers,
+};
+
+/// Checks of the place.
+pub(super) struct Target;
+
+impl Target {
+    /// Refuses a file that is there.
+    ///
+    /// # Errors
+    /// When it is, and `--force` is not said.
+    pub(super) fn check(options: &ExportOptions) -> Result<(), Fault> {
+        match &options.output {
+            Some(path) if !options.force && path.symlink_metadata().is_ok() => Err(there_already(path)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn there_already(path: &Path) -> Fault {
+    Fault::usage(format!("Error: {} is there already: --force overwrites it.", path.display()))
+}
+
+/// Writes what `content` writes. A file is there whole or not at all; what is replaced stays until then.
+///
+/// # Errors
+/// When reading or writing fails. A reader of stdout who has left is an exit of its own.
+pub(super) fn write(
+    options: &ExportOptions,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<Exit, Fault> {
+    match &options.output {
+        Some(path) => {
+            let cannot = |error: io::Error| {
+                Fault::new(Exit::Failed, format!("Error: cannot write {}: {error}", path.display()))
+            };
+            match to_file(path, options.force, content) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && !options.force => {
+                    return Err(there_already(path));
+                }
+                written => written.map_err(cannot)?,
+            }
+            tell(&format!("Written to {}.", path.display()));
+            Ok(Exit::Answered)
+        }
+        None => match to_stdout(content) {
+            Ok(()) => Ok(Exit::Answered),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),
+            Err(error) => Err(Fault::new(
+                Exit::Failed,
+                format!("agentctl: the conversation cannot be written: {error}"),
+            )),
+        },
+    }
+}
+
+fn to_file(
+    path: &Path,
+    replace: bool,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    // Devices and pipes cannot be replaced, only written to.
+    if replace && fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return filled(OpenOptions::new().write(true).open(path)?, content);
+    }
+    if !replace {
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        return filled(file, content).or_else(|error| fs::remove_file(path).and(Err(error)));
+    }
+    // Through a symbolic link, the file behind it is what is replaced.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let beside = beside(&path)?;
+    let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
+    let written = filled(file, content).and_then(|()| fs::rename(&beside, &path));
+    written.or_else(|error| fs::remove_file(&beside).and(Err(error)))
+}
+
+/// A name in the same folder that is nobody's.
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| io::Error::other("it is no name of a file"))?;
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    Ok(path.with_file_name(temporary))
+}
+
+fn filled(file: File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    content(&mut out)?;
+    out.flush()
+}
+
+fn to_stdout(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let stdout = io::stdout().lock();
+    if stdout.is_terminal() {
+        let mut out = Escaped { out: BufWriter::new(stdout), torn: Vec::new() };
+        content(&mut out)?;
+        out.flush()
+    } else {
+        let mut out = BufWriter::new(stdout);
+        content(&mut out)?;
+        out.flush()
+    }
+}
+
+/// Writes text to a terminal with its control characters as `\u001b`, which JSON reads as the same.
+struct Escaped<W> {
+    out: W,
+    /// The beginning of a character whose rest is yet to come.
+    torn: Vec<u8>,
+}
+
+impl<W: Write> Escaped<W> {
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        for part in text.split_inclusive(steers) {
+            match part.chars().next_back().filter(|last| steers(*last)) {
+                Some(last) => {
+                    self.out.write_all(&part.as_bytes()[..part.len() - last.len_utf8()])?;
+                    write!(self.out, "\\u{:04x}", u32::from(last))?;
+                }
+                None => self.out.write_all(part.as_bytes())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for Escaped<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut all = std::mem::take(&mut self.torn);
+        all.extend_from_slice(bytes);
+        let mut rest = all.as_slice();
+        loop {
+            match std::str::from_utf8(rest) {
+                Ok(text) => {
+                    self.text(text)?;
+                    return Ok(bytes.len());
+                }
+                Err(error) => {
+                    let (good, bad) = rest.split_at(error.valid_up_to());
+                    self.text(&String::from_utf8_lossy(good))?;
+                    match error.error_len() {
+                        Some(length) => {
+                            self.out.write_all("\u{fffd}".as_bytes())?;
+                            rest = &bad[length..];
+                        }
+                        None => {
+                            self.torn = bad.to_vec();
+                            return Ok(bytes.len());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.torn).is_empty() {
+            self.out.write_all("\u{fffd}".as_bytes())?;
+        }
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn escaped(pieces: &[&[u8]]) -> String {
+        let mut out = Escaped { out: Vec::new(), torn: Vec::new() };
+        for piece in pieces {
+            out.write_all(piece).unwrap();
+        }
+        out.flush().unwrap();
+        String::from_utf8(out.out).unwrap()
+    }
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        assert_eq!(escaped(&["a\x1b[2J\tb\u{9b}\r\n".as_bytes()]), "a\\u001b[2J\tb\\u009b\\u000d\n");
+        assert_eq!(escaped(&[b"a\xffb\xc3"]), "a\u{fffd}b\u{fffd}");
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_do_not_matter(text: String, cut in 0..64usize) {
+            let cut = cut.min(text.len());
+            let (first, second) = text.as_bytes().split_at(cut);
+            prop_assert_eq!(escaped(&[first, second]), escaped(&[text.as_bytes()]));
+        }
+    }
+
+    #[test]
+    fn a_file_is_there_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.md");
+        let names = || fs::read_dir(folder.path()).unwrap().count();
+        let torn = |out: &mut dyn Write| out.write_all(b"half").and(Err(io::Error::other("torn")));
+        assert_eq!(to_file(&path, false, torn).unwrap_err().to_string(), "torn");
+        assert_eq!(names(), 0);
+        to_file(&path, false, |out| out.write_all(b"one")).unwrap();
+        assert_eq!(to_file(&path, false, |_| Ok(())).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        to_file(&path, true, torn).unwrap_err();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("one", 1));
+        let link = folder.path().join("link.md");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        to_file(&link, true, |out| out.write_all(b"two")).unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("two", 2));
+        assert!(link.is_symlink());
+        to_file(Path::new("/dev/null"), true, |out| out.write_all(b"x")).unwrap();
+    }
+}

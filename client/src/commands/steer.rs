@@ -1,0 +1,59 @@
+//! `agentctl steer`: a word to a session that is at work.
+
+use agentd_protocol::{command::QueueParams, daemon::Role};
+
+use super::{
+    daemon, live, one_call,
+    which::{self, Among},
+};
+use crate::{
+    cli::SteerOptions,
+    exit::{Exit, Fault, tell},
+    input::read_stdin,
+    render::short_id,
+    rpc::{FollowUp, Steer},
+};
+
+const NO_MESSAGE: &str = "\
+agentctl steer: there is no message. Give one, or pipe it in:
+  agentctl steer 0198c0de \"Leave the tests alone.\"
+  agentctl steer 0198c0de --follow-up < next.txt";
+
+/// Queues the message.
+pub(crate) fn run(options: &SteerOptions) -> Exit {
+    one_call::conclude(send(options))
+}
+
+fn send(options: &SteerOptions) -> Result<Exit, Fault> {
+    let words: Vec<&str> = options.words.iter().chain(&options.literal).map(String::as_str).collect();
+    let message = [read_stdin()?, words.join(" ")].concat();
+    if message.trim().is_empty() {
+        return Err(Fault::usage(NO_MESSAGE));
+    }
+    daemon::block_on(queue(options, message))
+}
+
+async fn queue(options: &SteerOptions, message: String) -> Result<Exit, Fault> {
+    let connection = live::require(Role::Control).await?;
+    let session = which::session(&connection.client, &options.id, Among::All).await?;
+    let id = short_id(&session.id);
+    if !session.is_streaming {
+        let text = format!(
+            "Error: session {id} is not at work, so there is nothing to steer. This goes on with it:\n  \
+             agentctl prompt --session {} \"...\"",
+            session.id
+        );
+        return Err(Fault::new(Exit::Failed, text));
+    }
+    let params = QueueParams { message, ..QueueParams::default() };
+    let client = &connection.client;
+    let queued = if options.follow_up {
+        client.call_in::<FollowUp>(&session.id, &params).await
+    } else {
+        client.call_in::<Steer>(&session.id, &params).await
+    };
+    queued.map_err(|error| one_call::fault(&error))?;
+    let when = if options.follow_up { "when the run would end" } else { "before the next call of the model" };
+    tell(&format!("{id}: queued; it is delivered {when}. `agentctl attach {id}` shows what comes of it."));
+    Ok(Exit::Answered)
+}

@@ -1,0 +1,184 @@
+//! What is new about a session, in words.
+
+use std::collections::HashMap;
+
+use agentd_protocol::daemon::SessionInfo;
+
+use crate::{
+    commands::sessions::about,
+    render::{Screen, counted, cut, one_line, short_id},
+};
+
+/// The least room for what a session is about.
+const MIN_ABOUT: usize = 16;
+
+/// What a line holds where nothing says how wide it may be.
+const DEFAULT_WIDTH: usize = 120;
+
+/// The width of `14:02:03  ` before a line.
+const STAMP: usize = 10;
+
+/// Room for what happened: most of it fits, and the rest stands in columns.
+const HAPPENED: usize = 22;
+
+/// What is known of the sessions that are in memory, or were.
+pub(super) struct Board {
+    screen: Screen,
+    sessions: HashMap<String, SessionInfo>,
+}
+
+impl Board {
+    pub(super) fn new(screen: Screen) -> Self {
+        Self { screen, sessions: HashMap::new() }
+    }
+
+    /// A session that a list of the live ones holds: all about it at the first look, what is new at later ones.
+    pub(super) fn found(&mut self, session: SessionInfo) -> Option<String> {
+        if self.sessions.contains_key(&session.id) {
+            return self.changed(session);
+        }
+        let state = if session.is_streaming { "at work" } else { "idle" };
+        let mut parts = vec![state.to_owned()];
+        parts.extend((session.clients > 0).then(|| clients(&session)));
+        self.tell(session, &parts)
+    }
+
+    /// A session that was opened.
+    pub(super) fn opened(&mut self, session: SessionInfo) -> Option<String> {
+        // The list may have had it already.
+        if self.sessions.contains_key(&session.id) {
+            return self.changed(session);
+        }
+        let mut parts = vec!["opened".to_owned()];
+        parts.extend(session.is_streaming.then(|| "at work".to_owned()));
+        self.tell(session, &parts)
+    }
+
+    /// A session as it is now; `None` when nothing of it is worth a line.
+    pub(super) fn changed(&mut self, session: SessionInfo) -> Option<String> {
+        let parts = match self.sessions.get(&session.id) {
+            Some(before) => differences(before, &session),
+            // It was not in memory when we looked.
+            None if session.live => vec!["in memory".to_owned()],
+            None => Vec::new(),
+        };
+        if parts.is_empty() {
+            self.sessions.insert(session.id.clone(), session);
+            return None;
+        }
+        self.tell(session, &parts)
+    }
+
+    /// A session that was closed.
+    pub(super) fn closed(&mut self, id: &str) -> Option<String> {
+        let parts = ["closed".to_owned()];
+        match self.sessions.remove(id) {
+            Some(session) => Some(self.line(&session, &parts)),
+            None => Some(format!("{}  closed", short_id(id))),
+        }
+    }
+
+    fn tell(&mut self, session: SessionInfo, parts: &[String]) -> Option<String> {
+        let line = self.line(&session, parts);
+        self.sessions.insert(session.id.clone(), session);
+        Some(line)
+    }
+
+    /// Such as `0198c0de-7a51  at work, 2 clients  project: What is this?`.
+    fn line(&self, session: &SessionInfo, parts: &[String]) -> String {
+        let (id, happened) = (short_id(&session.id), parts.join(", "));
+        let happened = format!("{happened:<HAPPENED$}");
+        let used = STAMP + id.chars().count() + happened.chars().count() + 4;
+        let room = self.screen.width.unwrap_or(DEFAULT_WIDTH).saturating_sub(used).max(MIN_ABOUT);
+        let colour = match parts.first().map(String::as_str) {
+            Some("at work") => "32",
+            Some("closed" | "left memory") => "2",
+            _ => "0",
+        };
+        let happened = self.screen.paint(colour, &happened);
+        let line = format!("{id}  {happened}  {}", cut(&about(session), room));
+        line.trim_end().to_owned()
+    }
+}
+
+fn differences(before: &SessionInfo, now: &SessionInfo) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut say = |part: String| parts.push(part);
+    if before.is_streaming != now.is_streaming {
+        say(if now.is_streaming { "at work" } else { "idle" }.into());
+    }
+    if before.live != now.live {
+        say(if now.live { "in memory" } else { "left memory" }.into());
+    }
+    if before.name != now.name {
+        say(match &now.name {
+            Some(name) => format!("renamed to {}", one_line(name)),
+            None => "name removed".into(),
+        });
+    }
+    if before.clients != now.clients {
+        say(clients(now));
+    }
+    parts
+}
+
+fn clients(session: &SessionInfo) -> String {
+    match session.clients {
+        0 => "no client".into(),
+        count => counted(count as usize, "client"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::sessions::example;
+
+    fn live(id: &str) -> SessionInfo {
+        SessionInfo { live: true, ..example(id) }
+    }
+
+    #[test]
+    fn each_change_is_told_once() {
+        let mut board = Board::new(Screen::default());
+        let idle = SessionInfo { clients: 1, ..live("0198c0de-7a51-x") };
+        let busy = SessionInfo { is_streaming: true, message_count: 13, ..idle.clone() };
+        let named = SessionInfo { name: Some("a\x1b\nb".into()), clients: 2, ..busy.clone() };
+        let resting = SessionInfo { live: false, clients: 0, is_streaming: false, ..named.clone() };
+        let line = |happened: &str, about: &str| {
+            Some(format!("{:<37}  project: {about}", format!("0198c0de-7a51  {happened}")))
+        };
+        assert_eq!(board.found(idle.clone()), line("idle, 1 client", "What is this?"));
+        assert_eq!(board.changed(SessionInfo { message_count: 13, ..idle.clone() }), None);
+        assert_eq!(board.opened(idle), None);
+        assert_eq!(board.changed(busy.clone()), line("at work", "What is this?"));
+        assert_eq!(board.found(busy), None);
+        assert_eq!(board.changed(named), line("renamed to a  b, 2 clients", "a  b"));
+        assert_eq!(board.changed(resting.clone()), line("idle, left memory, no client", "a  b"));
+        assert_eq!(board.changed(SessionInfo { live: true, ..resting.clone() }), line("in memory", "a  b"));
+        assert_eq!(
+            board.changed(SessionInfo { name: None, ..resting }),
+            line("left memory, name removed", "What is this?")
+        );
+        assert_eq!(board.closed("0198c0de-7a51-x"), line("closed", "What is this?"));
+        assert_eq!(board.closed("0198c0de-7a51-x"), Some("0198c0de-7a51  closed".into()));
+    }
+
+    #[test]
+    fn new_sessions_are_opened() {
+        let mut board = Board::new(Screen { colour: true, ..Screen::default() });
+        let working = SessionInfo { is_streaming: true, first_message: String::new(), ..live("a") };
+        let told = board.opened(working).unwrap();
+        assert!(told.contains("opened, at work") && told.ends_with("project:"), "{told:?}");
+        assert!(board.changed(live("b")).unwrap().contains("in memory"));
+        assert_eq!(board.changed(example("c")), None);
+    }
+
+    #[test]
+    fn narrow_terminals_cut_what_it_is_about() {
+        let mut board = Board::new(Screen { width: Some(60), ..Screen::default() });
+        let long = SessionInfo { first_message: "long ".repeat(30), ..live("0198c0de-7a51-x") };
+        let told = board.opened(long).unwrap();
+        assert!(told.chars().count() + STAMP <= 60 + MIN_ABOUT && told.ends_with('…'), "{told}");
+    }
+}
