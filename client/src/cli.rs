@@ -148,6 +148,25 @@ mod tests {
     }
 
     #[test]
+    fn every_verb_shows_examples_of_itself() {
+        fn check(command: &clap::Command, words: &str) {
+            if command.has_subcommands() {
+                return command.get_subcommands().for_each(|below| {
+                    check(below, &format!("{words} {}", below.get_name()));
+                });
+            }
+            let help = command.clone().render_long_help().to_string();
+            let examples = help.split_once("\nExamples:\n").map(|(_, examples)| examples);
+            let examples = examples.unwrap_or_else(|| panic!("no examples in {words}\n{help}"));
+            assert!(examples.split("\n\n").next().unwrap().contains(words), "{words}\n{help}");
+            assert!(help.contains("\nExit codes:\n"), "{words}\n{help}");
+        }
+        let mut cli = Cli::command();
+        cli = cli.disable_help_subcommand(true);
+        check(&cli, "agentctl");
+    }
+
+    #[test]
     fn help_documents_the_exit_codes() {
         let help = Cli::command().find_subcommand_mut("prompt").unwrap().render_long_help().to_string();
         for code in ["0 ", "1 ", "2 ", "3 ", "130", "141", "143"] {

@@ -266,7 +266,7 @@ fn agentctl_attach_shows_talks_and_leaves_the_session_alone() {
     ]);
     let home = Home::with_model(&server);
     let none = ctl::run(&home, &["attach", "x"]);
-    assert_eq!(none.code, 1, "{none:?}");
+    assert_eq!(none.code, 3, "{none:?}");
     assert!(none.stderr.contains("agentctl up"), "{none:?}");
     let service = Service::start(&home, &[]);
     let mut client = service.client();

@@ -78,9 +78,11 @@ fn page(command: Command) -> io::Result<String> {
     let source = format!("agentctl {}", env!("CARGO_PKG_VERSION"));
     let verbs = command.has_subcommands();
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let man = Man::new(command).source(source).manual("agentctl");
+    let title = full_name(&command).to_uppercase();
+    let man = Man::new(command);
     let mut page = Vec::new();
-    man.render_title(&mut page)?;
+    // Written by hand: the crate leaves the date out, and with it the place of what follows.
+    writeln!(page, ".TH {title} 1 \"\" \"{source}\" \"agentctl\"")?;
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;

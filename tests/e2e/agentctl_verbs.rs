@@ -1,0 +1,274 @@
+//! The verbs of `agentctl` about sessions of a daemon, and those that need none.
+
+use agentd_e2e::{Gate, Home, MockServer, Reply, Service, SocketClient, Terminal, binaries, ctl, sse};
+use serde_json::{Value, json};
+
+use crate::support::{assert_says, roles};
+
+/// A client that opens sessions and works with them.
+fn client(service: &Service) -> SocketClient {
+    let mut client = service.client();
+    client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
+    client
+}
+
+/// Opens a session of that id.
+fn open(client: &mut SocketClient, home: &Home, id: &str) {
+    client.done(json!({"type": "open_session", "cwd": home.project(), "sessionId": id}));
+}
+
+/// Lets a session work until it is stopped.
+fn set_to_work(client: &mut SocketClient, id: &str) {
+    client.done(json!({"type": "prompt", "message": "Go on and on.", "sessionId": id}));
+    client.until("a piece of the answer", |line| line["type"] == "message_update" && line["sessionId"] == id);
+}
+
+fn endless() -> Reply {
+    Reply::stream(sse::text("On and ")).hang()
+}
+
+#[test]
+fn abort_stops_the_only_one_at_work_or_says_that_there_is_none() {
+    let server = MockServer::always(endless());
+    let home = Home::with_model(&server);
+    let without = ctl::run(&home, &["abort"]);
+    assert_eq!((without.code, without.stdout.as_str()), (0, ""), "{without:?}");
+    assert_says(&without.stderr, &["Nothing is at work", "not running"]);
+
+    let service = Service::start(&home, &[]);
+    let mut client = client(&service);
+    open(&mut client, &home, "aaaa-1");
+    let idle = ctl::run(&home, &["abort", "--json"]);
+    assert_eq!((idle.code, idle.stdout.as_str()), (0, "{\"ended\":[],\"survives\":[]}\n"), "{idle:?}");
+    set_to_work(&mut client, "aaaa-1");
+    let stopped = ctl::run(&home, &["abort"]);
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (0, "aaaa-1: stopped the run.\n"), "{stopped:?}");
+    client.event("agent_settled");
+    let again = ctl::run(&home, &["abort", "aaaa"]);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "aaaa-1: nothing was at work.\n"), "{again:?}");
+}
+
+#[test]
+fn with_several_at_work_abort_asks_for_an_id_that_is_clear() {
+    let server = MockServer::always(endless());
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = client(&service);
+    for id in ["aaaa-1", "aaab-2"] {
+        open(&mut client, &home, id);
+        set_to_work(&mut client, id);
+    }
+    for args in [&["abort"][..], &["abort", "aaa"]] {
+        let unclear = ctl::run(&home, args);
+        assert_eq!((unclear.code, unclear.stdout.as_str()), (1, ""), "{unclear:?}");
+        assert_says(&unclear.stderr, &["aaaa-1", "aaab-2", "project: Go on and on."]);
+    }
+    assert_eq!(ctl::run(&home, &["abort", "nothing-like-it"]).code, 1);
+    let stopped = ctl::run(&home, &["abort", "aaab", "--scope", "all"]);
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (0, "aaab-2: stopped the run.\n"), "{stopped:?}");
+    let state = client.done(json!({"type": "get_state", "sessionId": "aaaa-1"}));
+    assert_eq!(state["isStreaming"], json!(true));
+}
+
+#[test]
+fn steer_reaches_what_is_at_work_and_nothing_else() {
+    let gate = Gate::new();
+    let held = Reply::stream(sse::text("Working. ")).gate(&gate).then(sse::answer("Done."));
+    let server = MockServer::start([held, Reply::stream(sse::answer("Noted."))]);
+    let home = Home::with_model(&server);
+    assert_eq!(ctl::run(&home, &["steer", "aaaa", "x"]).code, 3);
+    let service = Service::start(&home, &[]);
+    let mut client = client(&service);
+    open(&mut client, &home, "aaaa-1");
+    let idle = ctl::run(&home, &["steer", "aaaa", "Leave", "it."]);
+    assert_eq!(idle.code, 1, "{idle:?}");
+    assert_says(&idle.stderr, &["not at work", "agentctl prompt --session aaaa-1"]);
+    set_to_work(&mut client, "aaaa-1");
+    let empty = ctl::run(&home, &["steer", "aaaa"]);
+    assert_eq!(empty.code, 2, "{empty:?}");
+    assert_says(&empty.stderr, &["there is no message"]);
+    let steered = ctl::run_with_input(&home, &["steer", "aaaa", " Leave", "--", "-v"], "Piped.\n");
+    assert_eq!((steered.code, steered.stdout.as_str()), (0, ""), "{steered:?}");
+    let queue = client.event("queue_update");
+    assert_eq!(queue["steering"], json!(["Piped. Leave -v"]), "{queue}");
+    let later = ctl::run(&home, &["steer", "--follow-up", "aaaa-1", "Then rest."]);
+    assert_eq!(later.code, 0, "{later:?}");
+    assert_eq!(client.event("queue_update")["followUp"], json!(["Then rest."]));
+    server.push(Reply::stream(sse::answer("Resting.")));
+    gate.open();
+    client.event("agent_settled");
+    assert_eq!(roles(&home.session_files()[0]).iter().filter(|role| *role == "user").count(), 3);
+}
+
+#[test]
+fn export_writes_the_file_or_a_transcript_and_overwrites_nothing() {
+    let calls = sse::calls(&[("c1", "bash", json!({"command": "echo '```'; printf 'a\\033[31mb\\n'"}))]);
+    let server = MockServer::start([Reply::stream(calls), Reply::stream(sse::answer("It said ```."))]);
+    let home = Home::with_model(&server);
+    assert_eq!(ctl::run(&home, &["prompt", "Say three *ticks*."]).code, 0);
+    let file = home.session_files().pop().unwrap();
+    let bytes = std::fs::read_to_string(&file).unwrap();
+    let id = serde_json::from_str::<Value>(bytes.lines().next().unwrap()).unwrap()["id"].clone();
+    let short = &id.as_str().unwrap()[..9];
+
+    let piped = ctl::run(&home, &["export", short]);
+    assert_eq!((piped.code, piped.stdout == bytes), (0, true), "{piped:?}");
+    let written = ctl::run(&home, &["export", short, "-o", "talk.md"]);
+    assert_eq!((written.code, written.stdout.as_str()), (0, ""), "{written:?}");
+    let text = home.read("talk.md");
+    let result = "**Result** of `bash` (ok, ";
+    assert_says(
+        &text,
+        &["# Say three \\*ticks\\*.\n", "\n## User\n\nSay three *ticks*.\n", result, "\n````text\n```\n"],
+    );
+    assert_says(&text, &["| `fake/fake` | 2 |"]);
+    let again = ctl::run(&home, &["export", short, "-o", "talk.md"]);
+    assert_eq!(again.code, 2, "{again:?}");
+    assert_says(&again.stderr, &["talk.md is there already", "--force"]);
+    home.write("talk.md", "old");
+    assert_eq!(ctl::run(&home, &["export", short, "-o", "talk.md", "--force"]).code, 0);
+    assert_eq!(home.read("talk.md"), text);
+    let nowhere = ctl::run(&home, &["export", short, "-o", "no/such/folder.md"]);
+    assert_eq!(nowhere.code, 1, "{nowhere:?}");
+    assert_says(&nowhere.stderr, &["cannot write no/such/folder.md"]);
+
+    let by_path = ctl::run(&home, &["export", &file.display().to_string(), "--format", "md"]);
+    assert_eq!((by_path.code, by_path.stdout), (0, text), "{}", by_path.stderr);
+    let other = ctl::run(&home, &["export", "./talk.md", "--format", "md"]);
+    assert_says(&other.stderr, &["talk.md", "no session file"]);
+    // On a terminal it is a transcript, and what a command printed does not steer it.
+    let seen = Terminal::start(&home, &binaries::agentctl(), &["export", short]).finish();
+    assert_says(&seen.stdout, &["## User", "## Assistant"]);
+    assert!(!seen.stdout.contains('\u{1b}'), "{seen:?}");
+}
+
+#[test]
+fn a_session_in_memory_alone_has_a_transcript() {
+    let server = MockServer::always(Reply::stream(sse::answer("Only here.")));
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = client(&service);
+    let opened = client.done(json!({"type": "open_session", "cwd": home.project(), "ephemeral": true}));
+    client.done(json!({"type": "prompt", "message": "Keep nothing."}));
+    client.settled();
+    let id = opened["sessionId"].as_str().unwrap();
+    let text = ctl::run(&home, &["export", id, "--format", "md"]);
+    assert_eq!(text.code, 0, "{text:?}");
+    assert_says(&text.stdout, &["# Keep nothing.\n", "Only here."]);
+    let bytes = ctl::run(&home, &["export", id, "--format", "jsonl"]);
+    assert_eq!((bytes.code, bytes.stdout.as_str()), (1, ""), "{bytes:?}");
+    assert_says(&bytes.stderr, &["only in memory", "--format md"]);
+}
+
+#[test]
+fn rm_asks_a_person_and_wants_whole_ids_of_a_script() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = client(&service);
+    for id in ["aaaa-1", "aaab-2", "b-3"] {
+        open(&mut client, &home, id);
+        client.done(json!({"type": "prompt", "message": format!("I am {id}."), "sessionId": id}));
+        client.settled();
+        client.done(json!({"type": "close_session", "sessionId": id}));
+    }
+    assert_eq!(home.session_files().len(), 3);
+    let short = ctl::run(&home, &["rm", "b-3", "aaaa"]);
+    assert_eq!(short.code, 2, "{short:?}");
+    assert_says(&short.stderr, &["\"aaaa\" is the beginning of an id", "--yes"]);
+    let unclear = ctl::run(&home, &["rm", "--yes", "b-3", "aaa"]);
+    assert_eq!(unclear.code, 1, "{unclear:?}");
+    assert_says(&unclear.stderr, &["aaaa-1", "aaab-2"]);
+    let mut asked = Terminal::start(&home, &binaries::agentctl(), &["rm", "aaaa"]);
+    asked.wait_for("Delete 1 session for good? [y/N]");
+    asked.press("\r");
+    let kept = asked.finish();
+    assert_eq!((kept.code, kept.stdout.contains("I am aaaa-1.")), (1, true), "{kept:?}");
+    assert_eq!(home.session_files().len(), 3);
+    let mut asked = Terminal::start(&home, &binaries::agentctl(), &["rm", "aaaa"]);
+    asked.wait_for("[y/N]");
+    asked.press("y\r");
+    assert_eq!(asked.finish().code, 0);
+    assert_eq!(ctl::run(&home, &["rm", "-y", "aaab"]).code, 0);
+    assert_eq!(ctl::run(&home, &["rm", "b-3"]).code, 0);
+    assert_eq!(home.session_files().len(), 0);
+}
+
+#[test]
+fn attach_shows_the_last_exchange_and_what_others_say() {
+    let server = MockServer::start([
+        Reply::stream(sse::answer("The first answer.")),
+        Reply::stream(sse::answer("The second answer.")),
+        Reply::stream(sse::answer("The third answer.")),
+    ]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = client(&service);
+    open(&mut client, &home, "aaaa-1");
+    for prompt in ["First?", "Second?"] {
+        client.done(json!({"type": "prompt", "message": prompt}));
+        client.settled();
+    }
+    let mut watching = Terminal::start(&home, &binaries::agentctl(), &["attach", "aaaa"]);
+    watching.wait_for("> Second?");
+    watching.wait_for("The second answer.");
+    client.done(json!({"type": "prompt", "message": "Third?"}));
+    watching.wait_for("> Third?");
+    watching.wait_for("The third answer.");
+    client.event("agent_settled");
+    watching.press("\u{4}");
+    let done = watching.finish();
+    assert_eq!((done.code, done.stdout.contains("First?")), (0, false), "{done:?}");
+
+    let mut plain = Terminal::start(&home, &binaries::agentctl(), &["attach", "--no-history", "aaaa"]);
+    plain.wait_for("type to talk to it");
+    plain.press("\u{4}");
+    let done = plain.finish();
+    assert_eq!((done.code, done.stdout.contains("third")), (0, false), "{done:?}");
+}
+
+#[test]
+fn bash_completes_verbs_flags_and_sessions_and_is_silent_without_a_daemon() {
+    let home = Home::new();
+    let complete = |words: &str| {
+        let script = format!(
+            "set -e; source <(agentctl completions bash); COMP_WORDS=(agentctl {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             COMP_TYPE=9; _clap_complete_agentctl agentctl \"${{COMP_WORDS[COMP_CWORD]}}\" x; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let mut command = home.command("/bin/bash");
+        let folder = binaries::agentctl().parent().unwrap().display().to_string();
+        let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+        let output = command.env("PATH", path).args(["-c", &script]).output().expect("bash runs");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(complete("stee"), "steer");
+    assert_eq!(complete("abort --sc"), "--scope");
+    assert_eq!(complete("abort --scope t"), "turn\ntools");
+    assert_eq!(complete("attach aaaa"), "");
+    let service = Service::start(&home, &[]);
+    let mut client = client(&service);
+    open(&mut client, &home, "aaaa-1");
+    open(&mut client, &home, "aaab-2");
+    assert_eq!(complete("abort aaab"), "aaab-2");
+    let mut both: Vec<String> = complete("export aa").lines().map(str::to_owned).collect();
+    both.sort();
+    assert_eq!(both, ["aaaa-1", "aaab-2"]);
+    assert_eq!(complete("login anthr"), "anthropic");
+}
+
+#[test]
+fn manual_pages_are_written_and_printed() {
+    let home = Home::new();
+    assert_eq!(ctl::run(&home, &["man", "--out", "pages/man1"]).code, 0);
+    let page = home.read("pages/man1/agentctl-setup-local.1");
+    assert_eq!(ctl::run(&home, &["man", "setup", "local"]).stdout, page);
+    assert_says(&page, &[".SH EXAMPLES", ".SH \"EXIT STATUS\""]);
+    let wrong = ctl::run(&home, &["man", "set-up"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert_says(&wrong.stderr, &["no verb \"set-up\""]);
+    home.write("taken", "");
+    let refused = ctl::run(&home, &["man", "--out", "taken"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_says(&refused.stderr, &["cannot write taken"]);
+}
