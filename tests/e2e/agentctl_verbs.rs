@@ -1,6 +1,7 @@
 //! The verbs of `agentctl` about sessions of a daemon, and those that need none.
 
-use agentd_e2e::{Gate, Home, MockServer, Reply, Service, SocketClient, Terminal, binaries, ctl, sse};
+use agentd_e2e::{Ctl, Gate, Home, MockServer, Reply, Service, SocketClient, Terminal, binaries, ctl, sse};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{assert_says, roles};
@@ -271,4 +272,43 @@ fn manual_pages_are_written_and_printed() {
     let refused = ctl::run(&home, &["man", "--out", "taken"]);
     assert_eq!(refused.code, 1, "{refused:?}");
     assert_says(&refused.stderr, &["cannot write taken"]);
+}
+
+#[test]
+fn watch_tells_what_is_live_and_what_changes() {
+    let gate = Gate::new();
+    let held = Reply::stream(sse::text("Working. ")).gate(&gate).then(sse::answer("Done."));
+    let server = MockServer::start([held]);
+    let home = Home::with_model(&server);
+    assert_eq!(ctl::run(&home, &["watch"]).code, 3);
+    let service = Service::start(&home, &[]);
+    let mut client = client(&service);
+    open(&mut client, &home, "aaaa-1");
+    let mut watching = Ctl::start(&home, &["watch"]);
+    watching.wait_for_stdout("aaaa-1  idle, 1 client");
+    watching.wait_for_stderr("Ctrl-C ends it");
+    let mut raw = Ctl::start(&home, &["watch", "--json"]);
+    // Each of the two is another client of the daemon: what it says to both, both have asked for.
+    open(&mut client, &home, "aaab-2");
+    watching.wait_for_stdout("aaab-2  opened");
+    client.done(json!({"type": "prompt", "message": "Hi", "sessionId": "aaaa-1"}));
+    watching.wait_for_stdout("aaaa-1  at work");
+    gate.open();
+    watching.wait_for_stdout("aaaa-1  idle  ");
+    client.done(json!({"type": "set_session_name", "name": "The first", "sessionId": "aaaa-1"}));
+    watching.wait_for_stdout("aaaa-1  renamed to The first");
+    client.done(json!({"type": "close_session", "sessionId": "aaaa-1"}));
+    watching.wait_for_stdout("aaaa-1  closed");
+    raw.wait_for_stdout("\"type\":\"session_closed\"");
+    raw.signal(Signal::INT);
+    let raw = raw.finish();
+    assert_eq!(raw.code, 0, "{raw:?}");
+    for line in raw.stdout.lines() {
+        let event: Value = serde_json::from_str(line).expect("an event");
+        assert!(event["type"].as_str().unwrap().starts_with("session_"), "{line}");
+    }
+    service.signal(Signal::TERM);
+    let left = watching.finish();
+    assert_eq!(left.code, 3, "{left:?}");
+    assert_says(&left.stderr, &["agentd has ended"]);
 }
