@@ -7,6 +7,7 @@
 mod abort;
 mod agentctl;
 mod agentctl_daemon;
+mod agentctl_docs;
 mod agentctl_verbs;
 mod architecture;
 mod bad_input;
