@@ -5,6 +5,7 @@ mod export;
 mod keys;
 mod models;
 mod prompt;
+mod rpc;
 mod sessions;
 mod setup;
 mod shell;
@@ -13,11 +14,12 @@ mod work;
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
-    daemon::{DownOptions, LogsOptions, StatusOptions},
+    daemon::{DownOptions, LogsOptions, StatusOptions, UpOptions},
     export::{ExportFormat, ExportOptions},
     keys::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions},
     models::ModelsOptions,
     prompt::PromptOptions,
+    rpc::{DaemonChoice, RpcOptions},
     sessions::{AttachOptions, RemoveOptions, SessionsOptions},
     setup::{DoctorOptions, Setup, SetupLocalOptions},
     shell::{CompletionsOptions, ManOptions, Shell},
@@ -32,20 +34,14 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const UP_HELP: &str = "\
-Examples:
-  agentctl up
-  AGENTD_LOG=debug agentctl up    with a log that says more
-
-Exit codes:
-  0    it runs
-  3    it is missing or did not start";
-
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Send a prompt; the answer goes to stdout, tool activity to stderr
     Prompt(Box<PromptOptions>),
+
+    /// Pass JSON Lines through to a session: commands on stdin, answers and events on stdout
+    Rpc(RpcOptions),
 
     /// List models: what they cost, what they can do, and whether there is a key for them
     Models(ModelsOptions),
@@ -85,8 +81,7 @@ pub(crate) enum Command {
     Rm(RemoveOptions),
 
     /// Start the daemon in the background, unless it runs already, and wait until it answers
-    #[command(after_help = UP_HELP)]
-    Up,
+    Up(UpOptions),
 
     /// End the daemon: it finishes its work first
     Down(DownOptions),

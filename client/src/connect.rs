@@ -1,15 +1,15 @@
 //! Finds and starts a private `agentd --stdio`, and ends it; and the ways to the daemon that everyone shares.
 
-pub(crate) mod background;
 pub(crate) mod socket;
 
 use std::{
-    env, io,
-    path::{Path, PathBuf},
+    io,
+    path::PathBuf,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 
+use agentd_connect::find_agentd;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, ChildStderr, Command},
@@ -23,9 +23,6 @@ use crate::{
     output::Chunk,
     rpc::{Client, Incoming},
 };
-
-/// The program that is started.
-const PROGRAM: &str = "agentd";
 
 /// How long a daemon that has ended may take to have its stderr read.
 const LAST_WORDS: Duration = Duration::from_millis(100);
@@ -60,8 +57,7 @@ impl Daemon {
     /// # Errors
     /// When there is no `agentd`, or the system cannot start it.
     pub(crate) fn start(start: Start, notices: mpsc::Sender<Chunk>) -> Result<Self, Fault> {
-        let beside = env::current_exe().ok();
-        let path = find(beside.as_deref(), env::var_os("PATH").as_deref())?;
+        let path = find_agentd()?;
         let failed = |error: io::Error| {
             Fault::new(Exit::NoDaemon, format!("agentctl: cannot start {}: {error}", path.display()))
         };
@@ -155,64 +151,5 @@ async fn forward(errors: ChildStderr, notices: mpsc::Sender<Chunk>) {
         if notices.send(Chunk::Err(std::mem::take(&mut line))).await.is_err() {
             return;
         }
-    }
-}
-
-/// The `agentd` beside our own executable, else the first one on the search path.
-fn find(own: Option<&Path>, search_path: Option<&std::ffi::OsStr>) -> Result<PathBuf, Fault> {
-    let beside = own.and_then(Path::parent);
-    let on_path = search_path.map(|path| env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
-    beside
-        .map(Path::to_owned)
-        .into_iter()
-        // An empty element of the search path would mean the current folder: no place to run programs from unasked.
-        .chain(on_path.into_iter().filter(|folder| folder.is_absolute()))
-        .map(|folder| folder.join(PROGRAM))
-        .find(|path| is_executable(path))
-        .ok_or_else(|| {
-            let beside = beside.map_or_else(|| "beside agentctl".to_owned(), |dir| dir.display().to_string());
-            Fault::new(
-                Exit::NoDaemon,
-                format!(
-                    "agentctl: no program `{PROGRAM}` in {beside} or on PATH. Build both programs with `cargo build \
-                     --release` and run target/release/agentctl, or install agentd into a folder of PATH."
-                ),
-            )
-        })
-}
-
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt};
-
-    use super::*;
-
-    fn program(folder: &Path, mode: u32) -> PathBuf {
-        let path = folder.join(PROGRAM);
-        fs::create_dir_all(folder).unwrap();
-        fs::write(&path, "#!/bin/sh\n").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        path
-    }
-
-    #[test]
-    fn the_one_beside_us_wins_over_the_search_path() {
-        let dir = tempfile::tempdir().unwrap();
-        let own = dir.path().join("bin/agentctl");
-        let plain = dir.path().join("plain");
-        program(&plain, 0o644);
-        let search = env::join_paths([plain, dir.path().join("path")]).unwrap();
-        let error = find(Some(&own), Some(&search)).unwrap_err();
-        assert_eq!(error.exit, Exit::NoDaemon);
-        assert!(error.message.contains("cargo build"), "{error}");
-        let on_path = program(&dir.path().join("path"), 0o755);
-        assert_eq!(find(Some(&own), Some(&search)), Ok(on_path));
-        let beside = program(&dir.path().join("bin"), 0o755);
-        assert_eq!(find(Some(&own), Some(&search)), Ok(beside));
     }
 }

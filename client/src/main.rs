@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     };
     match cli.command {
         cli::Command::Prompt(options) => commands::prompt::run(*options),
+        cli::Command::Rpc(options) => commands::rpc::run(&options),
         cli::Command::Models(options) => commands::models::run(&options),
         cli::Command::Login(options) => commands::auth::login(options),
         cli::Command::Logout(options) => commands::auth::logout(&options),
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
         cli::Command::Completions(options) => commands::completions::run(&options),
         cli::Command::Man(options) => commands::man::run(&options),
         cli::Command::Rm(options) => commands::sessions::remove(&options),
-        cli::Command::Up => commands::daemon::up(),
+        cli::Command::Up(options) => commands::daemon::up(&options),
         cli::Command::Down(options) => commands::daemon::down(&options),
         cli::Command::Status(options) => commands::daemon::status(&options),
         cli::Command::Logs(options) => commands::daemon::logs(&options),

@@ -12,7 +12,18 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         &["tokio", "reqwest", "rustix", "clap"],
         "the protocol is data only: no runtime, no network, no files",
     ),
-    ("agentctl", &["agentd-protocol"], &["reqwest"], "the client knows the wire, not the daemon"),
+    (
+        "agentd-connect",
+        &["agentd-protocol"],
+        &["reqwest", "clap"],
+        "the way to the daemon knows neither command line nor daemon",
+    ),
+    (
+        "agentctl",
+        &["agentd-protocol", "agentd-connect"],
+        &["reqwest"],
+        "the client knows the wire, not the daemon",
+    ),
     (
         "agentd-ai",
         &["agentd-protocol"],
@@ -69,6 +80,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "agentd",
         &[
             "agentd-protocol",
+            "agentd-connect",
             "agentd-ai",
             "agentd-agent",
             "agentd-store",

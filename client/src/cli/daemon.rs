@@ -2,6 +2,23 @@
 
 use clap::Args;
 
+/// The flags of `agentctl up`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "\
+Examples:
+  agentctl up
+  agentctl up --json              where it is, for programs
+  AGENTD_LOG=debug agentctl up    with a log that says more
+
+Exit codes:
+  0    it runs
+  3    it is missing or did not start")]
+pub(crate) struct UpOptions {
+    /// Print where and what it is as JSON: as `agentctl status --json`, and whether it was started now
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// The flags of `agentctl down`.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = "\

@@ -16,6 +16,7 @@ pub(crate) mod models;
 pub(crate) mod one_call;
 pub(crate) mod prompt;
 pub(crate) mod ps;
+pub(crate) mod rpc;
 pub(crate) mod sessions;
 pub(crate) mod setup;
 pub(crate) mod steer;

@@ -1,22 +1,18 @@
-//! The socket of the user's daemon: where it is, and a connection to it.
+//! The user's daemon behind its socket: [`agentd_connect`] with typed calls, and faults of this program.
 
-use std::{
-    env, fs,
-    io::{self, ErrorKind},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{ops::Deref, time::Duration};
 
+use agentd_connect::{ConnectError, Kind, Launch, Reached, find_agentd};
 use agentd_protocol::{
     command::NoParams,
-    daemon::DaemonStatus,
-    socket_path::{self, Surroundings},
+    daemon::{ClientCapabilities, ClientInfo, DaemonStatus, HelloParams, PROTOCOL, Role},
 };
 use tokio::{net::UnixStream, time::timeout};
 
 use crate::{
+    cli::DaemonChoice,
     exit::{Exit, Fault},
-    rpc::{Client, GetDaemonStatus, Incoming},
+    rpc::{CallError, Client, GetDaemonStatus, Hello, Incoming},
 };
 
 /// How long a daemon may take for an answer that it has at hand.
@@ -24,12 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where the daemon of this user's agent directory is, if one runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Endpoint {
-    /// The agent directory, absolute.
-    pub(crate) agent_dir: PathBuf,
-    /// Its daemon's socket, absolute.
-    pub(crate) socket: PathBuf,
-}
+pub(crate) struct Endpoint(agentd_connect::Endpoint);
 
 /// A connection to a daemon that others may be connected to as well. It ends when both parts are dropped.
 pub(crate) struct Connection {
@@ -39,44 +30,82 @@ pub(crate) struct Connection {
     pub(crate) incoming: Incoming,
 }
 
+impl Deref for Endpoint {
+    type Target = agentd_connect::Endpoint;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl From<ConnectError> for Fault {
+    fn from(error: ConnectError) -> Self {
+        let exit = match (&error, error.kind()) {
+            (ConnectError::TooLong(_), _) => Exit::Usage,
+            (_, Kind::SetUp | Kind::Refused) => Exit::Failed,
+            (_, Kind::Unreachable) => Exit::NoDaemon,
+        };
+        let prefix = if error.kind() == Kind::Refused { "Error" } else { "agentctl" };
+        Self::new(exit, format!("{prefix}: {error}"))
+    }
+}
+
+/// How `agentctl` starts a daemon.
+///
+/// # Errors
+/// When there is no program `agentd`.
+pub(crate) fn launch() -> Result<Launch, Fault> {
+    Ok(Launch { program: find_agentd()?, args: Vec::new() })
+}
+
+/// Who we are.
+pub(crate) fn client_info() -> ClientInfo {
+    ClientInfo { name: "agentctl".into(), version: Some(env!("CARGO_PKG_VERSION").into()) }
+}
+
+/// Who does the work of a command that can have an agentd of its own.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// The daemon that all clients share.
+    Shared(Endpoint, UnixStream),
+    /// An agentd of our own.
+    Private,
+}
+
+impl Way {
+    /// The daemon where one runs or is to be started, else an agentd of our own.
+    ///
+    /// # Errors
+    /// When the daemon is there and of no use, and when it is to be started and does not start.
+    pub(crate) async fn choose(choice: DaemonChoice) -> Result<Self, Fault> {
+        if choice.private {
+            return Ok(Self::Private);
+        }
+        if choice.shared {
+            let endpoint = Endpoint::find()?;
+            let Reached { stream, .. } = endpoint.0.connect_or_start(&launch()?).await?;
+            return Ok(Self::Shared(endpoint, stream));
+        }
+        // Where not even the place is known, agentd says better what is wrong.
+        let Ok(endpoint) = Endpoint::find() else { return Ok(Self::Private) };
+        match endpoint.0.connect().await {
+            Ok(Some(stream)) => Ok(Self::Shared(endpoint, stream)),
+            Ok(None) => Ok(Self::Private),
+            Err(error) => {
+                let Fault { exit, message } = error.into();
+                Err(Fault::new(exit, format!("{message}\nWith --private an agentd of its own does it.")))
+            }
+        }
+    }
+}
+
 impl Endpoint {
     /// Finds the place by the variables of our own process.
     ///
     /// # Errors
     /// When there is no agent directory, or the socket's path is longer than the system takes.
     pub(crate) fn find() -> Result<Self, Fault> {
-        let failed = |error: io::Error| {
-            Fault::new(Exit::Failed, format!("agentctl: the working directory cannot be used: {error}"))
-        };
-        let cwd = env::current_dir().map_err(failed)?;
-        let here = Surroundings {
-            variable: &|name| env::var_os(name),
-            cwd: &cwd,
-            uid: rustix::process::getuid().as_raw(),
-        };
-        let agent_dir = here.agent_dir(false).ok_or_else(|| {
-            Fault::new(
-                Exit::Failed,
-                "agentctl: the agent directory is not known, since HOME is not set: set HOME, or AGENTD_DIR to a \
-                 directory",
-            )
-        })?;
-        let socket = here.socket(&agent_dir);
-        if !socket_path::fits(&socket) {
-            let text = format!(
-                "agentctl: the socket path {} is longer than the {} bytes that the system takes: set AGENTD_SOCKET to \
-                 a shorter one",
-                socket.display(),
-                socket_path::MAX_BYTES
-            );
-            return Err(Fault::usage(text));
-        }
-        Ok(Self { agent_dir, socket })
-    }
-
-    /// Where the output of a daemon in the background goes.
-    pub(crate) fn log_file(&self) -> PathBuf {
-        self.agent_dir.join("logs/agentd.log")
+        Ok(Self(agentd_connect::Endpoint::find(false)?))
     }
 
     /// Connects; `None` when no daemon runs.
@@ -84,20 +113,16 @@ impl Endpoint {
     /// # Errors
     /// When the socket cannot be used, or belongs to another user.
     pub(crate) async fn connect(&self) -> Result<Option<Connection>, Fault> {
-        let stream = match UnixStream::connect(&self.socket).await {
-            Ok(stream) => stream,
-            Err(error) if is_nobody(&error) => return Ok(None),
-            Err(error) => return Err(self.unusable(&error.to_string())),
-        };
-        let peer = stream.peer_cred().map_err(|error| self.unusable(&error.to_string()))?;
-        // In a folder that everyone can write to, someone else may have been first. Behind a socket that a service manager
-        // made is its owner, or root.
-        if ![rustix::process::geteuid().as_raw(), 0].contains(&peer.uid()) {
-            return Err(self.unusable(&format!("it belongs to user {}", peer.uid())));
-        }
-        let (output, input) = stream.into_split();
-        let (client, incoming) = Client::start(input, output);
-        Ok(Some(Connection { client, incoming }))
+        Ok(self.0.connect().await?.map(Connection::over))
+    }
+
+    /// Connects, and starts a daemon first where none runs. The second value says whether it was started.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`], and when the daemon does not start.
+    pub(crate) async fn connect_or_start(&self) -> Result<(Connection, bool), Fault> {
+        let Reached { stream, started } = self.0.connect_or_start(&launch()?).await?;
+        Ok((Connection::over(stream), started))
     }
 
     /// Asks the daemon how it is; `None` when none runs.
@@ -110,16 +135,35 @@ impl Endpoint {
             None => Ok(None),
         }
     }
-
-    fn unusable(&self, why: &str) -> Fault {
-        Fault::new(
-            Exit::NoDaemon,
-            format!("agentctl: cannot use the socket {}: {why}", self.socket.display()),
-        )
-    }
 }
 
 impl Connection {
+    /// Speaks to a daemon that has not been spoken to.
+    pub(crate) fn over(stream: UnixStream) -> Self {
+        let (output, input) = stream.into_split();
+        let (client, incoming) = Client::start(input, output);
+        Self { client, incoming }
+    }
+
+    /// Introduces us as a client that follows sessions by name.
+    ///
+    /// # Errors
+    /// When the daemon is of another version, or does not answer.
+    pub(crate) async fn hello(&self, endpoint: &Endpoint) -> Result<(), Fault> {
+        let hello = HelloParams {
+            protocol: PROTOCOL,
+            client: Some(client_info()),
+            capabilities: ClientCapabilities { sessions: true, ui: false },
+            role: Role::Control,
+        };
+        match timeout(PATIENCE, self.client.call::<Hello>(&hello)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(CallError::Refused { error, .. })) => Err(ConnectError::OtherVersion(error).into()),
+            Ok(Err(error)) => Err(endpoint.unusable(error).into()),
+            Err(_) => Err(silent(endpoint)),
+        }
+    }
+
     /// Asks the daemon how it is.
     ///
     /// # Errors
@@ -127,10 +171,8 @@ impl Connection {
     pub(crate) async fn status(&self, endpoint: &Endpoint) -> Result<DaemonStatus, Fault> {
         match timeout(PATIENCE, self.client.call::<GetDaemonStatus>(&NoParams {})).await {
             Ok(Ok(status)) => Ok(status),
-            Ok(Err(error)) => Err(endpoint.unusable(&error.to_string())),
-            Err(_) => {
-                Err(endpoint.unusable(&format!("agentd did not answer within {} s", PATIENCE.as_secs())))
-            }
+            Ok(Err(error)) => Err(endpoint.unusable(error).into()),
+            Err(_) => Err(silent(endpoint)),
         }
     }
 
@@ -140,36 +182,18 @@ impl Connection {
     }
 }
 
-/// Whether the error means that nobody listens.
-fn is_nobody(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
-}
-
-/// Makes a folder that only the user may enter, and those above it.
-///
-/// # Errors
-/// When the system refuses.
-pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+fn silent(endpoint: &Endpoint) -> Fault {
+    endpoint.unusable(format!("agentd did not answer within {} s", PATIENCE.as_secs())).into()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn endpoint(folder: &Path) -> Endpoint {
-        Endpoint { agent_dir: folder.to_owned(), socket: folder.join("a.sock") }
-    }
-
-    #[tokio::test]
-    async fn no_socket_and_a_dead_one_mean_that_none_runs() {
-        let folder = tempfile::tempdir().unwrap();
-        let endpoint = endpoint(folder.path());
-        assert_eq!(endpoint.status().await, Ok(None));
-        drop(std::os::unix::net::UnixListener::bind(&endpoint.socket).unwrap());
-        assert!(endpoint.socket.exists());
-        assert_eq!(endpoint.status().await, Ok(None));
+        Endpoint(agentd_connect::Endpoint { agent_dir: folder.to_owned(), socket: folder.join("a.sock") })
     }
 
     #[tokio::test]

@@ -17,6 +17,8 @@ use super::{OnEof, ServeOptions, StdioOptions};
 pub(super) struct Flags {
     pub(super) compat: bool,
     pub(super) stdio: bool,
+    /// Whether the session is to be one of the user's daemon.
+    pub(super) shared: bool,
     pub(super) help: bool,
     pub(super) version: bool,
     /// `--list-models`, with the text to search for or an empty one.
@@ -90,6 +92,7 @@ impl Flags {
     fn flag(&mut self, flag: &str, value: &mut dyn FnMut() -> Result<String, String>) -> Result<(), String> {
         match flag {
             "--stdio" => self.stdio = true,
+            "--shared" => self.shared = true,
             "--mode" => self.mode(&value()?)?,
             "--socket" => self.socket = Some(value()?),
             "--detached" => self.detached = true,
@@ -197,9 +200,9 @@ impl Flags {
 
     pub(super) fn into_stdio(self, cwd: &Path, environment: Environment) -> Result<StdioOptions, String> {
         if self.socket.is_some() || self.detached {
-            return Err(
-                "Error: --socket is for the daemon on a socket; it cannot be combined with --stdio".into()
-            );
+            return Err("Error: --socket is for the daemon on a socket; it cannot be combined with --stdio \
+                        (for --stdio --shared, AGENTD_SOCKET names the daemon's socket)"
+                .into());
         }
         if self.provider.is_some() && self.model.is_none() {
             let provider = self.provider.unwrap_or_default();

@@ -6,6 +6,7 @@ agentd - the coding-agent daemon: sessions, tools and models behind JSON Lines
 
 Usage: agentd [serve] [--socket <path>] [--compat pi]     many sessions and clients, on a local socket
        agentd --stdio [flags]                             one session on stdin and stdout (--mode rpc is the same)
+       agentd --stdio --shared [flags]                    the same, with a session of the daemon, which others can join
 
 Clients write one JSON command per line, and read responses and events, one per line. `agentctl up` starts the daemon in
 the background; for a prompt from the shell use `agentctl prompt \"...\"`.
@@ -35,16 +36,19 @@ Prompt and tools
   -a, --approve / -na, --no-approve    trust, or do not trust, the project's own settings
 Daemon
       --socket <path>           listen here (default: AGENTD_SOCKET, else a place that belongs to the agent directory)
-      --on-eof abort|drain      what the end of stdin means for unfinished work (default: abort)
+      --on-eof abort|drain      what the end of stdin means for unfinished work: it is stopped, or finished first
+                                (default: abort; with --shared: the session goes on, or is waited for with drain)
+      --shared                  a session of the daemon on the socket, which is started if none runs
       --compat pi               directories and version of the reference come first
   -v, --version                 print the version
   -h, --help                    print this
-The flags above Daemon, and --on-eof, are for --stdio.
+The flags above Daemon, --on-eof and --shared are for --stdio.
 
 Environment: AGENTD_DIR (default ~/.agentd) holds settings.json, models.json, auth.json and sessions/;
 PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are honoured; AGENTD_LOG sets what is logged to stderr.
 
-Exit codes: 0 the end as it should be; 1 it could not start or write; 4 a daemon is running at that socket already;
-129, 143 --stdio was ended by SIGHUP, SIGTERM. The daemon on a socket finishes its work after SIGTERM, SIGINT or SIGHUP,
+Exit codes: 0 the end as it should be; 1 it could not start or write; 3 --shared: the daemon cannot be reached or
+started, or was lost on the way; 4 a daemon is running at that socket already;
+129, 143 --stdio was ended by SIGHUP, SIGTERM (130 --shared by SIGINT). The daemon on a socket finishes its work after SIGTERM, SIGINT or SIGHUP,
 30 s at most, and ends with 0; a second signal ends it at once, with 128 and the signal's number.
 ";

@@ -3,7 +3,10 @@
 mod flags;
 mod help;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use agentd_config::Environment;
 use agentd_session::SessionOptions;
@@ -16,6 +19,8 @@ pub use self::help::HELP;
 pub enum Invocation {
     /// Serve one session on stdin and stdout.
     Stdio(Box<StdioOptions>),
+    /// Serve one session of the user's daemon on stdin and stdout.
+    Bridge(Box<BridgeOptions>),
     /// Serve many sessions and clients on a local socket.
     Serve(Box<ServeOptions>),
     /// Print the version and end.
@@ -43,6 +48,27 @@ pub struct StdioOptions {
     pub on_eof: OnEof,
     /// What to tell the user on stderr before anything else.
     pub warnings: Vec<String>,
+}
+
+/// How to serve stdin and stdout with a session of the user's daemon.
+pub struct BridgeOptions {
+    /// The arguments as they were given: the daemon reads the flags of the session from them.
+    pub args: Vec<String>,
+    /// The folder to work in.
+    pub cwd: PathBuf,
+    /// Whether the reference's own directories come first.
+    pub compat: bool,
+    /// What to tell the user on stderr before anything else.
+    pub warnings: Vec<String>,
+}
+
+/// Without the arguments: a key can be among them.
+impl fmt::Debug for BridgeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { args: _, cwd, compat, warnings } = self;
+        let mut shown = f.debug_struct("BridgeOptions");
+        shown.field("cwd", cwd).field("compat", compat).field("warnings", warnings).finish_non_exhaustive()
+    }
 }
 
 /// How to serve a local socket.
@@ -97,10 +123,39 @@ pub fn parse(
     if serve && flags.stdio {
         return Err("Error: `serve` listens on a socket; without it, --stdio serves stdin and stdout.".into());
     }
+    if flags.shared && !flags.stdio {
+        return Err("Error: --shared is for --stdio: `agentd --stdio --shared` serves stdin and stdout with a session \
+                    of the daemon."
+            .into());
+    }
     if !flags.stdio {
         return flags.into_serve(cwd, environment).map(|options| Invocation::Serve(Box::new(options)));
     }
+    if flags.shared {
+        let compat = flags.compat;
+        // What is wrong with the flags is found here, before there is a daemon.
+        let StdioOptions { warnings, .. } = flags.into_stdio(cwd, environment)?;
+        let (args, cwd) = (args.to_vec(), cwd.to_owned());
+        return Ok(Invocation::Bridge(Box::new(BridgeOptions { args, cwd, compat, warnings })));
+    }
     flags.into_stdio(cwd, environment).map(|options| Invocation::Stdio(Box::new(options)))
+}
+
+/// Reads the flags of a session that a client sends, as those of `agentd --stdio` in that folder and environment.
+///
+/// # Errors
+/// A sentence, as of [`parse`].
+pub fn parse_session(
+    args: &[String],
+    cwd: &Path,
+    environment: Environment,
+) -> Result<StdioOptions, String> {
+    let mut flags = Flags::of_program("agentd");
+    flags.read(args)?;
+    if flags.help || flags.version || flags.list_models.is_some() {
+        return Err("Error: --help, --version and --list-models are no flags of a session.".into());
+    }
+    flags.into_stdio(cwd, environment)
 }
 
 #[cfg(test)]

@@ -107,3 +107,27 @@ fn keys_are_not_printed() {
     let options = stdio(&["--stdio", "--model", "m", "--api-key", "sk-canary"]);
     assert!(!format!("{options:?}").contains("canary"));
 }
+
+fn error(args: &[&str]) -> String {
+    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    parse("agentd", &args, Path::new("/p"), [("HOME", "/h")].into_iter().collect()).unwrap_err()
+}
+
+#[test]
+fn a_bridge_passes_its_arguments_on_and_finds_mistakes_itself() {
+    let given = ["--stdio", "--shared", "--model", "m", "--api-key", "sk-canary", "--thinking", "lots"];
+    let args: Vec<String> = given.iter().map(|arg| (*arg).to_owned()).collect();
+    let parsed = parse("pi", &args, Path::new("/p"), [("HOME", "/h")].into_iter().collect()).unwrap();
+    let Invocation::Bridge(options) = parsed else { panic!("{parsed:?}") };
+    assert_eq!((options.args.as_slice(), options.cwd.as_path(), options.compat), (&args[..], Path::new("/p"), true));
+    assert!(options.warnings[0].contains("lots"), "{options:?}");
+    assert!(!format!("{options:?}").contains("canary"));
+    // What the bridge sends is what the daemon reads.
+    let read = super::parse_session(&args, Path::new("/q"), [("HOME", "/h")].into_iter().collect()).unwrap();
+    assert_eq!((read.session.model.as_deref(), read.session.cwd.as_path()), (Some("m"), Path::new("/q")));
+    for args in [&["--shared"][..], &["serve", "--shared"]] {
+        assert!(error(args).contains("--shared is for --stdio"), "{}", error(args));
+    }
+    assert!(error(&["--stdio", "--shared", "--socket", "s"]).contains("AGENTD_SOCKET"));
+    assert!(error(&["--stdio", "--shared", "--nope"]).contains("Unknown option: --nope"));
+}

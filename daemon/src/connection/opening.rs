@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{reader::Reader, writer::Out};
 use crate::{
-    cli::{self, Invocation},
+    cli::{self, StdioOptions},
     hub::{self, Joined, Known},
 };
 
@@ -157,13 +157,9 @@ impl Reader {
             .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))?;
         // One daemon, one agent directory, whatever the environment of its clients says.
         environment.set("AGENTD_DIR", agent_dir.path().as_os_str());
-        let mut args = vec!["--stdio".to_owned()];
-        args.extend(params.args);
-        let parsed = cli::parse("agentd", &args, &cwd, environment);
-        let mut options = match parsed.map_err(|text| bad(format!("Invalid field \"args\": {text}")))? {
-            Invocation::Stdio(options) => options.session,
-            _ => return Err(bad("Invalid field \"args\": expected flags of a session".into())),
-        };
+        let parsed = cli::parse_session(&params.args, &cwd, environment);
+        let StdioOptions { session: mut options, .. } =
+            parsed.map_err(|text| bad(format!("Invalid field \"args\": {text}")))?;
         let targets = [
             params.path.map(Target::Existing),
             params.session_id.map(Target::Id),

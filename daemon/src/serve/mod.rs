@@ -1,5 +1,6 @@
 //! Serving: a runtime, ways in, connections, and an orderly end.
 
+mod bridge;
 mod daemon;
 mod limits;
 mod signals;
@@ -7,7 +8,7 @@ mod stdio;
 
 use std::{future::Future, process::ExitCode};
 
-pub use self::{daemon::daemon, stdio::stdio};
+pub use self::{bridge::bridge, daemon::daemon, stdio::stdio};
 use crate::complain;
 
 /// Ends with this when starting or writing fails.

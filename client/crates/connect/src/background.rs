@@ -1,10 +1,9 @@
 //! Starting a daemon that stays when we leave.
 
 use std::{
-    env,
     fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
@@ -16,11 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    find,
-    socket::{Endpoint, private_folder},
-};
-use crate::exit::{Exit, Fault};
+use crate::{ConnectError, Endpoint, Launch};
 
 /// How long a daemon may take to listen.
 const START_PATIENCE: Duration = Duration::from_secs(20);
@@ -35,6 +30,7 @@ const SHOWN_BYTES: u64 = 4 << 10;
 pub(crate) struct Background {
     child: Child,
     announced: BufReader<ChildStdout>,
+    program: PathBuf,
     log: PathBuf,
     /// Where in the log it begins.
     begin: u64,
@@ -53,34 +49,27 @@ impl Background {
     /// Starts `agentd serve` away from our terminal. What it says goes to the log of the agent directory.
     ///
     /// # Errors
-    /// When there is no `agentd`, or the system cannot start it, or the log cannot be written.
-    pub(crate) fn start(endpoint: &Endpoint) -> Result<Self, Fault> {
-        let beside = env::current_exe().ok();
-        let program = find(beside.as_deref(), env::var_os("PATH").as_deref())?;
+    /// When the system cannot start it, or the log cannot be written.
+    pub(crate) fn start(endpoint: &Endpoint, launch: &Launch) -> Result<Self, ConnectError> {
         let log = endpoint.log_file();
-        let unwritable = |error: io::Error| {
-            Fault::new(Exit::Failed, format!("agentctl: cannot write {}: {error}", log.display()))
-        };
+        let unwritable = |source| ConnectError::Log { log: log.clone(), source };
         let file = open_log(&log).map_err(unwritable)?;
         let begin = file.metadata().map_err(unwritable)?.len();
-        let failed = |error: io::Error| {
-            Fault::new(Exit::NoDaemon, format!("agentctl: cannot start {}: {error}", program.display()))
-        };
+        let program = launch.program.clone();
+        let failed = |source| ConnectError::Spawn { program: program.clone(), source };
         let mut command = Command::new(&program);
-        command.args(["serve", "--detached", "--socket"]).arg(&endpoint.socket);
+        command.args(["serve", "--detached", "--socket"]).arg(&endpoint.socket).args(&launch.args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
         let mut child = command.spawn().map_err(failed)?;
-        let Some(stdout) = child.stdout.take() else {
-            return Err(failed(io::Error::other("its pipe is missing")));
-        };
-        Ok(Self { child, announced: BufReader::new(stdout), log, begin })
+        let stdout = child.stdout.take().ok_or_else(|| failed(io::Error::other("its pipe is missing")))?;
+        Ok(Self { child, announced: BufReader::new(stdout), program, log, begin })
     }
 
     /// Waits until it listens, or has ended.
     ///
     /// # Errors
     /// When neither happens in time.
-    pub(crate) async fn started(mut self) -> Result<Started, Fault> {
+    pub(crate) async fn started(mut self) -> Result<Started, ConnectError> {
         let mut line = String::new();
         let waiting = async {
             // It says one line when it listens; without one, its end closes the pipe.
@@ -92,18 +81,10 @@ impl Background {
         match timeout(START_PATIENCE, waiting).await {
             Ok(Ok(None)) => Ok(Started::Listens),
             Ok(Ok(Some(status))) => Ok(Started::Ended(status, said(&self.log, self.begin))),
-            Ok(Err(error)) => Err(Fault::new(
-                Exit::NoDaemon,
-                format!("agentctl: cannot hear whether agentd has started: {error}"),
-            )),
-            Err(_) => Err(Fault::new(
-                Exit::NoDaemon,
-                format!(
-                    "agentctl: agentd does not listen after {} s; {} may say why.",
-                    START_PATIENCE.as_secs(),
-                    self.log.display()
-                ),
-            )),
+            Ok(Err(source)) => Err(ConnectError::Spawn { program: self.program, source }),
+            Err(_) => {
+                Err(ConnectError::NotListening { seconds: START_PATIENCE.as_secs(), log: self.log })
+            }
         }
     }
 }
@@ -111,7 +92,7 @@ impl Background {
 /// Opens the log at its end, for the user alone; one that has grown long is put aside first.
 fn open_log(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
-        private_folder(folder)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     if fs::metadata(path).is_ok_and(|about| about.len() > LOG_BYTES) {
         fs::rename(path, path.with_extension("log.1"))?;

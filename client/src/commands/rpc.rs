@@ -1,0 +1,91 @@
+//! `agentctl rpc`: the wire of a session, or of the daemon itself, on stdin and stdout, as it is.
+
+use std::{env, io, os::unix::process::CommandExt, process::Command};
+
+use agentd_connect::{
+    Broken, ConnectError, Opened, Opening, environment, find_agentd, pass_through, standard_streams,
+};
+use agentd_protocol::daemon::OpenSessionParams;
+
+use super::{daemon, one_call};
+use crate::{
+    cli::{DaemonChoice, RpcOptions},
+    connect::socket::{Way, client_info},
+    exit::{Exit, Fault, tell},
+};
+
+/// What the end of stdin means, unless the flags say otherwise.
+const DRAIN: [&str; 2] = ["--on-eof", "drain"];
+
+/// Passes lines through until everything is said.
+pub(crate) fn run(options: &RpcOptions) -> Exit {
+    one_call::conclude(serve(options))
+}
+
+fn serve(options: &RpcOptions) -> Result<Exit, Fault> {
+    let passed = daemon::block_on(async {
+        let way = if options.daemon { bare(options.choice).await? } else { Way::choose(options.choice).await? };
+        let Way::Shared(endpoint, stream) = way else { return Ok(None) };
+        let (stream, first) = if options.daemon {
+            (stream, Vec::new())
+        } else {
+            let opened = opening(options)?.open(&endpoint, stream).await?;
+            let Opened { stream, rest, warnings } = opened;
+            warnings.iter().for_each(|warning| tell(&format!("Warning: {warning}")));
+            (stream, rest)
+        };
+        let (input, output) = standard_streams().map_err(broken)?;
+        match pass_through(stream, first, input, output).await {
+            Ok(()) => Ok(Some(Exit::Answered)),
+            Err(Broken::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Ok(Some(Exit::OutputClosed))
+            }
+            Err(error) => Err(broken(error)),
+        }
+    })?;
+    match passed {
+        Some(exit) => Ok(exit),
+        None => Err(become_agentd(&options.args)),
+    }
+}
+
+/// The daemon itself: there is none of our own that could be meant.
+async fn bare(choice: DaemonChoice) -> Result<Way, Fault> {
+    match Way::choose(choice).await? {
+        Way::Private => {
+            let endpoint = crate::connect::socket::Endpoint::find()?;
+            Err(ConnectError::NotRunning(endpoint.socket.clone()).into())
+        }
+        shared @ Way::Shared(..) => Ok(shared),
+    }
+}
+
+fn opening(options: &RpcOptions) -> Result<Opening, Fault> {
+    let cwd = env::current_dir().map_err(ConnectError::WorkingDirectory)?;
+    let params = OpenSessionParams {
+        cwd: cwd.display().to_string(),
+        args: DRAIN.into_iter().map(str::to_owned).chain(options.args.iter().cloned()).collect(),
+        env: Some(environment()),
+        ..OpenSessionParams::default()
+    };
+    Ok(Opening { client: client_info(), params })
+}
+
+fn broken(error: Broken) -> Fault {
+    let exit = match &error {
+        Broken::Closed | Broken::Lost(_) => Exit::NoDaemon,
+        Broken::Output(_) | Broken::Start(_) => Exit::Failed,
+    };
+    Fault::new(exit, format!("agentctl: {error}"))
+}
+
+/// Goes on as `agentd --stdio`, in this process: its streams, signals and exit code are ours. Returns only a failure.
+fn become_agentd(args: &[String]) -> Fault {
+    match find_agentd() {
+        Ok(program) => {
+            let source = Command::new(&program).arg("--stdio").args(DRAIN).args(args).exec();
+            ConnectError::Spawn { program, source }.into()
+        }
+        Err(error) => error.into(),
+    }
+}

@@ -1,0 +1,82 @@
+//! `--stdio --shared`: a session of the user's daemon on our stdin and stdout. Only bytes are moved here; the session lives
+//! in the daemon, and goes on when we end.
+
+use std::{ffi::OsString, process::ExitCode};
+
+use agentd_connect::{
+    Broken, ConnectError, Endpoint, Kind, Launch, Opened, Opening, Reached, environment, pass_through,
+    standard_streams,
+};
+use agentd_protocol::daemon::{ClientInfo, OpenSessionParams};
+
+use super::{FAILED, fail, signals::Signals};
+use crate::{cli::BridgeOptions, complain};
+
+/// Ends with this when the daemon cannot be reached or started, or is lost on the way.
+const UNREACHABLE: u8 = 3;
+
+/// Bridges until the input ends and everything asked before is answered, or a signal comes. A signal ends the bridge and
+/// not the session.
+#[must_use]
+pub fn bridge(options: BridgeOptions) -> ExitCode {
+    for warning in &options.warnings {
+        complain(warning);
+    }
+    // One thread: all that happens on it is waiting.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("Error: cannot start the runtime: {error}"), FAILED),
+    };
+    runtime.block_on(async {
+        let mut signals = match Signals::of_a_daemon() {
+            Ok(signals) => signals,
+            Err(error) => return fail(&format!("Error: cannot watch signals: {error}"), FAILED),
+        };
+        tokio::select! {
+            code = serve(options) => code,
+            code = signals.next() => ExitCode::from(code),
+        }
+    })
+}
+
+async fn serve(options: BridgeOptions) -> ExitCode {
+    let opened = match open(options).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            let code = if error.kind() == Kind::Unreachable { UNREACHABLE } else { FAILED };
+            return fail(&format!("Error: {error}"), code);
+        }
+    };
+    for warning in &opened.warnings {
+        complain(&format!("Warning: {warning}"));
+    }
+    // Reading starts only now: what a client wrote before has waited in the pipe.
+    let passed = match standard_streams() {
+        Ok((input, output)) => pass_through(opened.stream, opened.rest, input, output).await,
+        Err(error) => Err(error),
+    };
+    match passed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error @ (Broken::Closed | Broken::Lost(_))) => fail(&format!("Error: {error}"), UNREACHABLE),
+        Err(error @ (Broken::Output(_) | Broken::Start(_))) => fail(&format!("Error: {error}"), FAILED),
+    }
+}
+
+async fn open(options: BridgeOptions) -> Result<Opened, ConnectError> {
+    let endpoint = Endpoint::find(options.compat)?;
+    let program = std::env::current_exe()
+        .map_err(|source| ConnectError::Spawn { program: "agentd".into(), source })?;
+    // A daemon of the same directories; else it would serve others at our socket.
+    let compat = ["--compat", "pi"].map(OsString::from);
+    let launch = Launch { program, args: if options.compat { compat.into() } else { Vec::new() } };
+    let Reached { stream, .. } = endpoint.connect_or_start(&launch).await?;
+    let client =
+        ClientInfo { name: "agentd --stdio".into(), version: Some(env!("CARGO_PKG_VERSION").into()) };
+    let params = OpenSessionParams {
+        cwd: options.cwd.display().to_string(),
+        args: options.args,
+        env: Some(environment()),
+        ..OpenSessionParams::default()
+    };
+    Opening { client, params }.open(&endpoint, stream).await
+}
