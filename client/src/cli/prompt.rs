@@ -8,6 +8,8 @@ use clap_complete::ArgValueCompleter;
 
 use crate::commands::complete;
 
+use super::DaemonChoice;
+
 const PROMPT_HELP: &str = "\
 Examples:
   agentctl prompt \"What is in this folder?\"
@@ -17,10 +19,13 @@ Examples:
 
 What is piped in comes first, then the files, then the words of MESSAGE.
 
+Where the daemon runs (agentctl up), the session is one of its sessions: agentctl attach joins it. Else an agentd of its
+own does the work and ends with it.
+
 Exit codes:
   0    the model answered
   1    the model or the run failed, the answer was cut off at the model's output limit, or agentd
-       refused to start (an unknown model or session)
+       refused to start (an unknown model or session, a session at work for another client)
   2    the command line cannot be used (an unknown flag, a missing file, no message)
   3    agentd is missing, broke down, or was killed
   129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a second Ctrl-C does not wait for the run to stop
@@ -69,6 +74,13 @@ pub(crate) struct PromptOptions {
     /// Do not save the session
     #[arg(long)]
     pub(crate) no_session: bool,
+
+    #[command(flatten)]
+    pub(crate) choice: DaemonChoice,
+
+    /// Where the session is at work for another client: wait for the end of that, then go on with this message
+    #[arg(long, conflicts_with = "private")]
+    pub(crate) follow_up: bool,
 
     /// The folder to work in, in the place of the current one
     #[arg(long, value_name = "DIR")]

@@ -1,7 +1,9 @@
-//! `agentctl prompt`: one message to a daemon of our own.
+//! `agentctl prompt`: one message to a session of the daemon, or of an agentd of our own.
 
+mod link;
 mod request;
 mod run;
+mod shared;
 
 use std::time::Duration;
 
@@ -9,11 +11,11 @@ use tokio::sync::mpsc;
 
 use crate::{
     cli::PromptOptions,
-    connect::{Daemon, Start},
     exit::{Exit, Fault, tell},
     output::{Chunk, Output},
     signals::Signals,
 };
+use link::Link;
 use request::Request;
 use run::{Conversation, End};
 
@@ -47,38 +49,41 @@ fn serve(request: Request) -> Result<Exit, Fault> {
     exit
 }
 
-async fn converse(request: Request, signals: Signals, output: Output) -> Result<Exit, Fault> {
+async fn converse(request: Request, mut signals: Signals, output: Output) -> Result<Exit, Fault> {
     let chunks = output.sender();
-    let start = Start { args: request.daemon_args.clone(), cwd: request.cwd.clone() };
-    let mut daemon = Daemon::start(start, chunks.clone())?;
+    let mut link = tokio::select! {
+        biased;
+        exit = signals.next() => return Ok(exit),
+        link = Link::open(&request, &chunks) => link?,
+    };
     let mut conversation = Conversation { signals, output, chunks };
-    let end = conversation.hold(&mut daemon, &request).await;
+    let end = conversation.hold(&mut link, &request).await;
     let Conversation { mut signals, output, chunks } = conversation;
     let (exit, last_words) = match end {
         End::Settled { exit, message } => {
-            close(daemon, CLOSE_GRACE, &mut signals).await;
+            close(link, CLOSE_GRACE, &mut signals).await;
             (exit, message)
         }
         End::Abandoned(exit) => {
-            daemon.close(HURRIED_GRACE).await;
+            link.abandon(HURRIED_GRACE).await;
             // Nothing more is to be written: whoever reads us is gone, or the user left.
             return Ok(exit);
         }
         End::NotStarted => {
-            let fault = daemon.not_started(HURRIED_GRACE).await;
+            let fault = link.not_started(HURRIED_GRACE).await;
             (fault.exit, Some(fault.message))
         }
-        End::DaemonDied => (Exit::NoDaemon, Some(daemon.died(HURRIED_GRACE).await)),
+        End::DaemonDied => (Exit::NoDaemon, Some(link.died(HURRIED_GRACE).await)),
     };
     finish(output, chunks, last_words, &mut signals).await.map(|stopped| stopped.unwrap_or(exit))
 }
 
-/// Lets the daemon end; a signal hurries it.
-async fn close(daemon: Daemon, grace: Duration, signals: &mut Signals) {
-    let closing = daemon.close(grace);
+/// Lets an agentd of our own end; a signal hurries it.
+async fn close(link: Link, grace: Duration, signals: &mut Signals) {
+    let closing = link.close(grace);
     tokio::select! {
         () = closing => {}
-        // Dropping the daemon kills it.
+        // Dropping an agentd of our own kills it.
         _ = signals.next() => {}
     }
 }

@@ -11,7 +11,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     frame::Response,
 };
-use agentd_session::{Attached, SessionOptions, Target};
+use agentd_session::{Attached, Target};
 use serde_json::Value;
 
 use super::{reader::Reader, writer::Out};
@@ -25,11 +25,16 @@ impl Reader {
         const NAME: &str = "open_session";
         let follows = params.attach != Some(false);
         let opened = match self.options_of(params) {
-            Ok(options) => self.registry.open(options).await.map_err(Failure::from),
+            Ok(StdioOptions { session, on_eof, .. }) => {
+                self.registry.open(session).await.map(|joined| (joined, on_eof)).map_err(Failure::from)
+            }
             Err(failure) => Err(failure),
         };
         let (session, warnings) = match opened {
-            Ok(Joined { session, warnings }) => (session, warnings),
+            Ok((Joined { session, warnings }, on_eof)) => {
+                self.on_eof = on_eof;
+                (session, warnings)
+            }
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
         let Attached { reader, seq, state, .. } = match self.join(&session, None).await {
@@ -139,7 +144,7 @@ impl Reader {
     }
 
     /// What to open a session with: the connection's own options, the arguments over them, the fields over those.
-    fn options_of(&self, params: OpenSessionParams) -> Result<SessionOptions, Failure> {
+    fn options_of(&self, params: OpenSessionParams) -> Result<StdioOptions, Failure> {
         let base = &self.connection.options;
         let cwd = std::path::PathBuf::from(&params.cwd);
         let bad = |text: String| Failure::new(ErrorCode::InvalidField, text);
@@ -158,8 +163,8 @@ impl Reader {
         // One daemon, one agent directory, whatever the environment of its clients says.
         environment.set("AGENTD_DIR", agent_dir.path().as_os_str());
         let parsed = cli::parse_session(&params.args, &cwd, environment);
-        let StdioOptions { session: mut options, .. } =
-            parsed.map_err(|text| bad(format!("Invalid field \"args\": {text}")))?;
+        let mut parsed = parsed.map_err(|text| bad(format!("Invalid field \"args\": {text}")))?;
+        let options = &mut parsed.session;
         let targets = [
             params.path.map(Target::Existing),
             params.session_id.map(Target::Id),
@@ -175,12 +180,12 @@ impl Reader {
             return Err(bad(text.into()));
         }
         options.compat = base.compat;
-        options.name = params.name.or(options.name);
-        options.model = params.model.or(options.model);
+        options.name = params.name.or(options.name.take());
+        options.model = params.model.or(options.model.take());
         options.thinking = params.thinking_level.or(options.thinking);
-        options.tools.allow = params.tools.or(options.tools.allow);
-        options.system_prompt = params.system_prompt.or(options.system_prompt);
+        options.tools.allow = params.tools.or(options.tools.allow.take());
+        options.system_prompt = params.system_prompt.or(options.system_prompt.take());
         options.append_system_prompt.extend(params.append_system_prompt);
-        Ok(options)
+        Ok(parsed)
     }
 }

@@ -33,6 +33,9 @@ pub(super) struct Reader {
     pub(super) registry: Arc<Registry>,
     pub(super) client: Client,
     pub(super) sessions: Attachments,
+    /// What the end of the input means for work of the current session, on a socket: it goes on in any case, and is
+    /// waited for or not.
+    pub(super) on_eof: OnEof,
     outbox: mpsc::Sender<Out>,
     /// While all sessions are watched; ends that when it is dropped.
     pub(super) watching: Option<DropGuard>,
@@ -44,7 +47,8 @@ impl Reader {
     pub(super) fn new(connection: Connection, outbox: mpsc::Sender<Out>) -> Self {
         let registry = Arc::clone(&connection.registry);
         let (client, sessions) = (Client::default(), Attachments::default());
-        Self { connection, registry, client, sessions, outbox, watching: None, beside: JoinSet::new() }
+        let (on_eof, beside) = (OnEof::default(), JoinSet::new());
+        Self { connection, registry, client, sessions, on_eof, outbox, watching: None, beside }
     }
 
     /// Follows the session that is there from the start, if one is.
@@ -71,7 +75,15 @@ impl Reader {
         // Whoever asked before the end of the input is answered.
         while self.beside.join_next().await.is_some() {}
         match self.connection.origin {
-            Origin::Socket { .. } => self.sessions.leave_all(),
+            Origin::Socket { .. } => {
+                if let (OnEof::Drain, Some(live)) = (self.on_eof, &self.sessions.current) {
+                    tokio::select! {
+                        () = live.handle.idle() => {}
+                        () = ending.cancelled() => return,
+                    }
+                }
+                self.sessions.leave_all();
+            }
             Origin::Host { on_eof, .. } => {
                 match on_eof {
                     OnEof::Abort => self.sessions.leave_all(),

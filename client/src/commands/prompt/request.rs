@@ -5,10 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_protocol::command::PromptParams;
+use agentd_protocol::command::{PromptParams, StreamingBehavior};
 
 use crate::{
-    cli::PromptOptions,
+    cli::{DaemonChoice, PromptOptions},
     exit::Fault,
     input::{Attachments, read_files, read_stdin},
 };
@@ -22,6 +22,14 @@ pub(crate) struct Request {
     pub(crate) daemon_args: Vec<String>,
     /// The folder to work in, where it is not ours.
     pub(crate) cwd: Option<PathBuf>,
+    /// The folder to work in: an absolute path.
+    pub(crate) folder: PathBuf,
+    /// Which daemon does it.
+    pub(crate) choice: DaemonChoice,
+    /// Whether the session is to be gone afterwards.
+    pub(crate) ephemeral: bool,
+    /// Whether the message may wait for the work of someone else.
+    pub(crate) follow_up: bool,
     /// Whether the user named a model.
     pub(crate) model_named: bool,
     /// Whether events are printed as they come.
@@ -53,14 +61,19 @@ impl Request {
         let paths: Vec<&str> = files.iter().map(|word| &word[1..]).collect();
         let attachments = read_files(&paths, &here, home.as_deref())?;
         let words: Vec<&str> = words.into_iter().chain(options.literal.iter().map(String::as_str)).collect();
-        let prompt = assemble(&read_stdin()?, attachments, &words.join(" "));
+        let mut prompt = assemble(&read_stdin()?, attachments, &words.join(" "));
+        prompt.streaming_behavior = options.follow_up.then_some(StreamingBehavior::FollowUp);
         if prompt.message.trim().is_empty() && prompt.images.is_empty() {
             return Err(Fault::usage(NO_MESSAGE));
         }
         Ok(Self {
             prompt,
             daemon_args: daemon_args(&options, cwd.is_some().then_some(here.as_path())),
+            folder: cwd.clone().unwrap_or(here),
             cwd,
+            choice: options.choice,
+            ephemeral: options.no_session,
+            follow_up: options.follow_up,
             model_named: options.model.is_some(),
             json: options.json,
         })

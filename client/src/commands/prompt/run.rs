@@ -10,9 +10,12 @@ use agentd_protocol::{
 };
 use tokio::{sync::mpsc, time::Instant};
 
-use super::Request;
+use super::{
+    Request,
+    link::Link,
+    shared::{Followed, Resumed, Seen},
+};
 use crate::{
-    connect::Daemon,
     exit::{Exit, Fault},
     output::{Chunk, Output},
     render::{DEMO_NOTE, Style, TextRenderer},
@@ -78,11 +81,11 @@ pub(crate) fn output_failed(error: &io::Error) -> Result<Exit, Fault> {
 
 impl Conversation {
     /// Holds the conversation to its end.
-    pub(crate) async fn hold(&mut self, daemon: &mut Daemon, request: &Request) -> End {
-        if let Err(end) = self.choose_model(&daemon.client, request.model_named).await {
+    pub(crate) async fn hold(&mut self, link: &mut Link, request: &Request) -> End {
+        if let Err(end) = self.choose_model(link.parts().0, request.model_named).await {
             return end;
         }
-        self.prompt(daemon, request).await
+        self.prompt(link, request).await
     }
 
     /// Without a configured model the demo model answers, and the user is told how to change that.
@@ -128,8 +131,8 @@ impl Conversation {
         }
     }
 
-    async fn prompt(&mut self, daemon: &mut Daemon, request: &Request) -> End {
-        let Daemon { client, incoming, .. } = daemon;
+    async fn prompt(&mut self, link: &mut Link, request: &Request) -> End {
+        let (client, incoming, mut followed) = link.parts();
         let accepted = client.call::<Prompt>(&request.prompt);
         let abort = client.call::<Abort>(&NoParams {});
         let patience = tokio::time::sleep(Duration::MAX);
@@ -137,7 +140,14 @@ impl Conversation {
         let mut view = View::new(request.json);
         let mut unwritten = VecDeque::new();
         let (mut waiting, mut aborted, mut stopped) = (true, false, None);
+        let mut lagged = false;
         loop {
+            if std::mem::take(&mut lagged) {
+                match self.resume(client, followed.as_deref_mut(), &mut view).await {
+                    Ok(notice) => unwritten.extend(notice),
+                    Err(end) => return end,
+                }
+            }
             // The answer to `abort` comes after the last event, and the events before it are in the channel by then.
             let over = view.settled || (aborted && incoming.events.is_empty());
             if over && unwritten.is_empty() {
@@ -172,11 +182,48 @@ impl Conversation {
                 },
                 event = incoming.events.recv(), if unwritten.is_empty() => match event {
                     None => return End::DaemonDied,
-                    Some(event) => unwritten.extend(view.event(event)),
+                    Some(line) => match followed.as_mut().map_or(Seen::Event(line.clone()), |it| it.take(line)) {
+                        Seen::Event(line) => unwritten.extend(view.event(line)),
+                        Seen::Lagged => lagged = true,
+                        Seen::Closed => return closed(),
+                        Seen::Other => {}
+                    },
                 },
             }
         }
     }
+
+    /// Goes on after events were not sent to us; gives what is to be said about it.
+    async fn resume(
+        &mut self,
+        client: &Client,
+        followed: Option<&mut Followed>,
+        view: &mut View,
+    ) -> Result<Option<Chunk>, End> {
+        let Some(followed) = followed else { return Ok(None) };
+        match self.or_stopped(followed.resume(client)).await?? {
+            Resumed::Whole => Ok(None),
+            Resumed::Missed { events, ended } => {
+                if let Some(last) = ended {
+                    view.last = last.map(|answer| *answer);
+                    view.settled = true;
+                }
+                let text = format!(
+                    "agentctl: {events} events are not shown: stdout was read too slowly, and others follow the session \
+                     too. The session has all of it: `agentctl attach {}`.\n",
+                    followed.id()
+                );
+                Ok(Some(Chunk::Err(text.into_bytes())))
+            }
+        }
+    }
+}
+
+/// The session ended under us.
+fn closed() -> End {
+    let text = "agentctl: another client closed the session before the answer was complete. What was finished is saved: \
+                `agentctl prompt --continue` goes on from there.";
+    End::Settled { exit: Exit::Failed, message: Some(text.into()) }
 }
 
 /// What is shown of the events, and what they say about the outcome.
