@@ -2,18 +2,27 @@
 
 use std::fs;
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, sse, transcript};
+use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, sse, transcript};
 use serde_json::{Value, json};
 
 use crate::support;
 
+/// Plays a transcript against a daemon of its own, and through the bridge to one that others share: the wire is the same.
 fn play(name: &str, replies: impl IntoIterator<Item = Reply>) {
-    let server = MockServer::start(replies);
-    let home = Home::with_model(&server);
-    let mut daemon = Daemon::start(&home, &["--model", "fake/fake", "--no-session"]);
-    transcript::play(name, &home, &mut daemon);
-    let ended = daemon.close();
-    assert_eq!((ended.status.code(), ended.rest, ended.stderr.as_str()), (Some(0), Vec::<Value>::new(), ""));
+    let replies: Vec<Reply> = replies.into_iter().collect();
+    for shared in [false, true] {
+        let server = MockServer::start(replies.clone());
+        let home = Home::with_model(&server);
+        let args = ["--model", "fake/fake", "--no-session"];
+        let service = shared.then(|| Service::start(&home, &[]));
+        let mut daemon =
+            if shared { Daemon::start_shared(&home, &args) } else { Daemon::start(&home, &args) };
+        transcript::play(name, &home, &mut daemon);
+        let ended = daemon.close();
+        let seen = (ended.status.code(), ended.rest, ended.stderr.as_str());
+        assert_eq!(seen, (Some(0), Vec::<Value>::new(), ""), "shared: {shared}");
+        drop(service);
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path};
 
+use agentd_e2e::{Home, ctl};
+
 use serde_json::{Value, json};
 
 /// A prompt under the id `1`.
@@ -65,4 +67,30 @@ pub(crate) fn complaint(response: &Value) -> String {
         .filter_map(Value::as_str)
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+/// The daemon of a home that something starts when it is needed. It is ended with the test.
+pub(crate) struct OnDemand<'a>(pub(crate) &'a Home);
+
+impl OnDemand<'_> {
+    /// Its process; `None` while none runs.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        let said = ctl::run(self.0, &["status", "--json"]);
+        let status: Value = serde_json::from_str(&said.stdout).expect("one line of JSON");
+        status["daemon"]["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok())
+    }
+}
+
+impl Drop for OnDemand<'_> {
+    fn drop(&mut self) {
+        // Ours by its socket, which nobody else has; not running is as good. It waits for the end of the process.
+        let _ = ctl::run(self.0, &["down", "--abort"]);
+    }
+}
+
+/// The sessions in the memory of a home's daemon.
+pub(crate) fn live_sessions(home: &Home) -> Vec<Value> {
+    let said = ctl::run(home, &["sessions", "--live", "--json"]);
+    let list: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
+    list["sessions"].as_array().expect("a list").clone()
 }

@@ -114,6 +114,12 @@ impl Ctl {
         self.wait_for(Stream::Err, text);
     }
 
+    /// Writes a line to stdin, which was to be piped.
+    pub fn type_line(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("a piped stdin");
+        stdin.write_all(format!("{line}\n").as_bytes()).expect("agentctl takes input");
+    }
+
     /// The process id.
     #[must_use]
     pub fn id(&self) -> u32 {

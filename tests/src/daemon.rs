@@ -54,6 +54,12 @@ impl Daemon {
         Self::start_command(command)
     }
 
+    /// Starts `agentd --stdio --shared` with more arguments: a session of the home's daemon.
+    #[must_use]
+    pub fn start_shared(home: &Home, args: &[&str]) -> Self {
+        Self::start(home, &[&["--shared"], args].concat())
+    }
+
     /// Starts a command that becomes `agentd --stdio`.
     #[must_use]
     pub fn start_command(mut command: Command) -> Self {

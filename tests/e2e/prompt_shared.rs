@@ -1,0 +1,171 @@
+//! `agentctl prompt` through the daemon that all clients share.
+
+use std::process::Stdio;
+
+use agentd_e2e::{Ctl, Daemon, Gate, Home, MockServer, Reply, Service, ctl, sse};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{OnDemand, assert_says, live_sessions, prompt};
+
+fn tool_then_text() -> [Reply; 2] {
+    let call = sse::calls(&[("c1", "bash", json!({"command": "echo out; exit 3"}))]);
+    [Reply::stream(call), Reply::stream(sse::answer("It failed."))]
+}
+
+fn gated(gate: &Gate) -> Reply {
+    Reply::stream(sse::text("First, ")).gate(gate).then(sse::text("second.") + &sse::end("stop", (1, 0, 1)))
+}
+
+/// Which events came, in order, with what they say but for times and numbers.
+fn shapes(stdout: &str) -> Vec<(String, Vec<String>)> {
+    let shape = |line: &str| {
+        let value: Value = serde_json::from_str(line).expect("a line of JSON");
+        let keys = value.as_object().expect("an object").keys().cloned().collect();
+        (value["type"].as_str().expect("a type").to_owned(), keys)
+    };
+    stdout.lines().map(shape).collect()
+}
+
+#[test]
+fn it_looks_the_same_with_and_without_the_daemon() {
+    let run = |shared: bool, args: &[&str]| {
+        let server = MockServer::start(tool_then_text());
+        let home = Home::with_model(&server);
+        let _service = shared.then(|| Service::start(&home, &[]));
+        let done = ctl::run(&home, args);
+        assert_eq!(live_of(&home, shared), usize::from(shared));
+        done
+    };
+    let (private, shared) = (run(false, &["prompt", "Run it."]), run(true, &["prompt", "Run it."]));
+    assert_eq!((private.code, private.stdout.as_str()), (0, "It failed.\n"), "{private:?}");
+    assert_eq!((shared.code, shared.stdout), (private.code, private.stdout));
+    let begin = |stderr: &str| stderr.lines().map(|line| line[..20].to_owned()).collect::<Vec<_>>();
+    assert_eq!(begin(&shared.stderr), begin(&private.stderr));
+    let args = ["prompt", "--json", "Run it."];
+    let (private, shared) = (run(false, &args), run(true, &args));
+    assert_eq!((private.code, shared.code), (0, 0));
+    assert_eq!(shapes(&shared.stdout), shapes(&private.stdout));
+}
+
+fn live_of(home: &Home, runs: bool) -> usize {
+    if runs { live_sessions(home).len() } else { 0 }
+}
+
+#[test]
+fn the_way_can_be_chosen() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let daemon = OnDemand(&home);
+    assert_eq!(ctl::run(&home, &["prompt", "Hi"]).code, 0);
+    assert_eq!(daemon.pid(), None);
+    let started = ctl::run(&home, &["prompt", "--shared", "--no-session", "Hi"]);
+    assert_eq!((started.code, started.stdout.as_str()), (0, "Ok.\n"), "{started:?}");
+    // A session that nobody wants to keep is gone.
+    assert_eq!(live_of(&home, daemon.pid().is_some()), 0);
+    assert_eq!(ctl::run(&home, &["prompt", "--private", "Hi"]).stdout, "Ok.\n");
+    assert!(live_sessions(&home).is_empty());
+    assert_eq!(ctl::run(&home, &["prompt", "Hi"]).code, 0);
+    assert_eq!(live_sessions(&home).len(), 1);
+    assert_eq!(ctl::run(&home, &["prompt", "--shared", "--private", "Hi"]).code, 2);
+}
+
+#[test]
+fn a_refusal_reads_as_without_the_daemon() {
+    let home = Home::new();
+    let _service = Service::start(&home, &[]);
+    let done = ctl::run(&home, &["prompt", "--model", "nope", "Hi"]);
+    assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{done:?}");
+    assert_says(&done.stderr, &["Error: Model \"nope\" not found"]);
+    // Nobody's first prompt fails for want of a model.
+    let done = ctl::run(&home, &["prompt", "What is here?"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_says(&done.stderr, &["No model is configured"]);
+}
+
+#[test]
+fn a_session_at_work_is_not_interrupted() {
+    let gate = Gate::new();
+    let server = MockServer::start([gated(&gate), Reply::stream(sse::answer("After it."))]);
+    let home = Home::with_model(&server);
+    let _service = Service::start(&home, &[]);
+    let mut bridge = Daemon::start_shared(&home, &[]);
+    bridge.send(&prompt("Hi"));
+    bridge.until("a delta", |line| line["assistantMessageEvent"]["type"] == "text_delta");
+    let refused = ctl::run(&home, &["prompt", "--continue", "And now?"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+    assert_says(&refused.stderr, &["is at work", "--follow-up", "agentctl attach"]);
+    let queued = Ctl::start(&home, &["prompt", "--continue", "--follow-up", "And now?"]);
+    bridge.until("the queue", |line| line["type"] == "queue_update");
+    gate.open();
+    let done = queued.finish();
+    assert_eq!((done.code, done.stdout.as_str()), (0, "second.\nAfter it.\n"), "{done:?}");
+}
+
+#[test]
+fn ctrl_c_stops_the_run_and_not_the_daemon() {
+    let gate = Gate::new();
+    let server = MockServer::start([gated(&gate)]);
+    let home = Home::with_model(&server);
+    let _service = Service::start(&home, &[]);
+    let mut running = Ctl::start(&home, &["prompt", "Hi"]);
+    running.wait_for_stdout("First, ");
+    running.signal(Signal::INT);
+    let done = running.finish();
+    assert_eq!((done.code, done.stdout.as_str()), (130, "First, \n"), "{done:?}");
+    let live = live_sessions(&home);
+    assert_eq!((live.len(), &live[0]["isStreaming"]), (1, &json!(false)));
+}
+
+#[test]
+fn a_reader_who_has_left_stops_the_run() {
+    let gate = Gate::new();
+    let server = MockServer::start([Reply::stream(sse::text("First\n")).gate(&gate).then(sse::text("x")).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut command = ctl::command(&home, &["prompt", "Hi"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+    let output = command.output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(141), &b""[..]));
+    let id = live_sessions(&home)[0]["id"].clone();
+    let mut client = service.client();
+    client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
+    let attached = client.done(json!({"type": "attach_session", "sessionId": id}));
+    // It has stopped, or is about to.
+    if attached["state"]["isStreaming"] == json!(true) {
+        client.event("agent_settled");
+    }
+}
+
+#[test]
+fn a_daemon_that_is_killed_is_reported() {
+    let gate = Gate::new();
+    let server = MockServer::start([gated(&gate)]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut running = Ctl::start(&home, &["prompt", "Hi"]);
+    running.wait_for_stdout("First, ");
+    service.signal(Signal::KILL);
+    let done = running.finish();
+    assert_eq!(done.code, 3, "{done:?}");
+    assert_says(&done.stderr, &["ended before the answer was complete", "agentctl logs", "--continue"]);
+}
+
+#[test]
+fn a_session_that_is_closed_under_it_is_reported() {
+    let gate = Gate::new();
+    let server = MockServer::start([gated(&gate)]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut running = Ctl::start(&home, &["prompt", "Hi"]);
+    running.wait_for_stdout("First, ");
+    let id = live_sessions(&home)[0]["id"].clone();
+    let mut client = service.client();
+    client.done(json!({"type": "close_session", "sessionId": id, "mode": "abort"}));
+    let done = running.finish();
+    // The abort may be heard of before the end of the session: both are failures.
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stderr.contains("closed the session") || done.stderr.contains("Error: "), "{done:?}");
+}
