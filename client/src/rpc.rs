@@ -15,8 +15,9 @@ use agentd_protocol::{
     },
     credentials::{self, AuthStatus, AuthStatusParams, LoginParams, LogoutParams},
     daemon::{
-        self, AttachSessionParams, AttachedSession, CloseSessionParams, HelloParams, OpenSessionParams, OpenedSession, ListProcessesParams, ListSessionsParams,
-        ProcessList, SessionList, SessionParams, ShutdownParams,
+        self, AttachSessionParams, AttachedSession, CloseSessionParams, HelloParams, ListProcessesParams,
+        ListSessionsParams, OpenSessionParams, OpenedSession, ProcessList, SessionList, SessionParams,
+        ShutdownParams,
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     event::Event,

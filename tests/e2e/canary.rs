@@ -3,10 +3,11 @@
 use std::{fs, path::Path, process::Stdio};
 
 use agentd_e2e::{
-    Ctl, Daemon, Home, MockServer, Reply, ctl,
+    Ctl, Daemon, Home, MockServer, Reply, Service, ctl,
     wires::{Block, Wire},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// What every secret of these tests has in it, and nothing else.
@@ -264,6 +265,56 @@ fn no_secret_in_what_agentctl_says() {
     for name in ["auth.json", "settings.json", "models.json"] {
         fs::remove_file(home.agent_dir().join(name)).unwrap();
     }
+    seen.files(home.root());
+    seen.assert_clean();
+}
+
+/// The bridge sends its arguments and its whole environment: through the socket, and nowhere else.
+#[test]
+fn no_secret_on_the_way_to_the_daemon() {
+    let mut seen = Seen::default();
+    let server = MockServer::start([]);
+    let home = home(&server);
+    let service = Service::start_with(&home, &[], |command| {
+        command.env("AGENTD_LOG", "trace");
+    });
+    let bridge = |args: &[&str]| {
+        Daemon::start_with(&home, &[&["--shared"], args].concat(), |command| {
+            command.env("AGENTD_LOG", "trace").env("CANARY_KEY", secret("variable"));
+        })
+    };
+    for key in [&[][..], &["--api-key", &secret("flag")]] {
+        let mut daemon = bridge(&[&["--model", "chat/chat"], key].concat());
+        let replies = telltales(Wire::Chat, &["variable", "flag", "header", "command"]);
+        let runs = replies.len() - 1;
+        replies.into_iter().for_each(|reply| server.push(reply));
+        for run in 0..runs {
+            for event in daemon.prompt(&format!("Prompt {run}")) {
+                seen.add("an event", event.to_string());
+            }
+        }
+        for command in ["get_state", "list_sessions", "daemon_status", "get_auth_status"] {
+            seen.add(command, daemon.call(json!({"type": command})).to_string());
+        }
+        seen.add("the bridge's stderr", daemon.close().stderr);
+    }
+    let sent = server.requests();
+    for purpose in ["variable", "flag"] {
+        let arrived = |(_, value): &(String, String)| value.contains(&secret(purpose));
+        assert!(sent.iter().any(|request| request.headers.iter().any(arrived)), "{purpose} was never sent");
+    }
+    for refused in [&["--model", "nope", "--api-key"][..], &["--nope", "--api-key"]] {
+        let ended = bridge(&[refused, &[&secret("refused-flag")]].concat()).wait();
+        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+        seen.add("the stderr of a refusal", ended.stderr);
+    }
+    let mut command = ctl::command(&home, &["rpc", "--", "--model", "nope", "--api-key", &secret("ctl")]);
+    command.env("CANARY_KEY", secret("variable"));
+    seen.add("agentctl rpc", Ctl::start_with(command, Stdio::null()).finish().stderr);
+    service.signal(Signal::TERM);
+    let ended = service.wait();
+    assert!(ended.stderr.contains("TRACE") || ended.stderr.contains("DEBUG"), "nothing was logged");
+    seen.add("the daemon's log", ended.stderr);
     seen.files(home.root());
     seen.assert_clean();
 }

@@ -120,7 +120,8 @@ fn ctrl_c_stops_the_run_and_not_the_daemon() {
 #[test]
 fn a_reader_who_has_left_stops_the_run() {
     let gate = Gate::new();
-    let server = MockServer::start([Reply::stream(sse::text("First\n")).gate(&gate).then(sse::text("x")).hang()]);
+    let server =
+        MockServer::start([Reply::stream(sse::text("First\n")).gate(&gate).then(sse::text("x")).hang()]);
     let home = Home::with_model(&server);
     let service = Service::start(&home, &[]);
     let mut command = ctl::command(&home, &["prompt", "Hi"]);

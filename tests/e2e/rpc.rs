@@ -15,7 +15,8 @@ fn lines(stdout: &str) -> Vec<Value> {
 #[test]
 fn what_was_asked_is_finished_before_the_end() {
     for shared in [false, true] {
-        let server = MockServer::start([Reply::stream(sse::answer("One.")), Reply::stream(sse::answer("Two."))]);
+        let server =
+            MockServer::start([Reply::stream(sse::answer("One.")), Reply::stream(sse::answer("Two."))]);
         let home = Home::with_model(&server);
         let service = shared.then(|| Service::start(&home, &[]));
         let input = format!("{}\n{}", prompt("Hi"), json!({"type": "follow_up", "message": "Go on."}));
@@ -61,7 +62,8 @@ fn refusals_have_a_code_and_a_sentence() {
         assert_eq!(done.code, 1, "{done:?}");
         assert!(done.stderr.starts_with("Error: Unknown option: --nope"), "{done:?}");
     }
-    for bad in [&["--daemon", "--private"][..], &["--shared", "--private"], &["--daemon", "--", "-c"], &["x"]] {
+    for bad in [&["--daemon", "--private"][..], &["--shared", "--private"], &["--daemon", "--", "-c"], &["x"]]
+    {
         assert_eq!(ctl::run(&home, &[&["rpc"], bad].concat()).code, 2, "{bad:?}");
     }
     drop(service);

@@ -72,7 +72,11 @@ fn the_end_of_the_input_leaves_the_session_at_work() {
     bridge.send(&json!({"id": "last", "type": "get_state"}));
     let ended = bridge.close();
     assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""));
-    assert!(ended.rest.iter().any(|line| line["id"] == "last"), "what was asked is answered: {:?}", ended.rest);
+    assert!(
+        ended.rest.iter().any(|line| line["id"] == "last"),
+        "what was asked is answered: {:?}",
+        ended.rest
+    );
     assert!(!ended.rest.iter().any(|line| line["type"] == "agent_settled"));
     let (mut other, attached) = join(&service, &id);
     assert_eq!(attached["state"]["isStreaming"], json!(true));
@@ -148,7 +152,12 @@ fn what_is_refused_is_refused_as_without_the_daemon() {
         assert_eq!((private.status.code(), shared.status.code()), (Some(1), Some(1)), "{args:?}");
         assert_eq!(shared.rest, Vec::<Value>::new(), "{args:?}");
         // The daemon may add what to do.
-        assert!(shared.stderr.starts_with(private.stderr.trim_end()), "{}\n{}", private.stderr, shared.stderr);
+        assert!(
+            shared.stderr.starts_with(private.stderr.trim_end()),
+            "{}\n{}",
+            private.stderr,
+            shared.stderr
+        );
         assert!(private.stderr.starts_with("Error: "), "{args:?}: {}", private.stderr);
     }
     assert!(live_sessions(&home).is_empty());

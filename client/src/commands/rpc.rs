@@ -24,7 +24,8 @@ pub(crate) fn run(options: &RpcOptions) -> Exit {
 
 fn serve(options: &RpcOptions) -> Result<Exit, Fault> {
     let passed = daemon::block_on(async {
-        let way = if options.daemon { bare(options.choice).await? } else { Way::choose(options.choice).await? };
+        let way =
+            if options.daemon { bare(options.choice).await? } else { Way::choose(options.choice).await? };
         let Way::Shared(endpoint, stream) = way else { return Ok(None) };
         let (stream, first) = if options.daemon {
             (stream, Vec::new())

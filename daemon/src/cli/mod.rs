@@ -145,11 +145,7 @@ pub fn parse(
 ///
 /// # Errors
 /// A sentence, as of [`parse`].
-pub fn parse_session(
-    args: &[String],
-    cwd: &Path,
-    environment: Environment,
-) -> Result<StdioOptions, String> {
+pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> Result<StdioOptions, String> {
     let mut flags = Flags::of_program("agentd");
     flags.read(args)?;
     if flags.help || flags.version || flags.list_models.is_some() {

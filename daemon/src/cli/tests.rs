@@ -119,7 +119,10 @@ fn a_bridge_passes_its_arguments_on_and_finds_mistakes_itself() {
     let args: Vec<String> = given.iter().map(|arg| (*arg).to_owned()).collect();
     let parsed = parse("pi", &args, Path::new("/p"), [("HOME", "/h")].into_iter().collect()).unwrap();
     let Invocation::Bridge(options) = parsed else { panic!("{parsed:?}") };
-    assert_eq!((options.args.as_slice(), options.cwd.as_path(), options.compat), (&args[..], Path::new("/p"), true));
+    assert_eq!(
+        (options.args.as_slice(), options.cwd.as_path(), options.compat),
+        (&args[..], Path::new("/p"), true)
+    );
     assert!(options.warnings[0].contains("lots"), "{options:?}");
     assert!(!format!("{options:?}").contains("canary"));
     // What the bridge sends is what the daemon reads.

@@ -30,13 +30,21 @@ pub(super) enum Batch {
     },
 }
 
-/// How many commands wait for an answer of a session, counted where they are sent and where the answer passes.
+/// What a session owes a connection that leaves it: answers to commands, counted where these are sent and where the
+/// answer passes, and events that the connection waited for.
 #[derive(Clone, Default)]
-pub(super) struct Pending(Arc<AtomicU64>);
+pub(super) struct Pending(Arc<Owed>);
+
+#[derive(Default)]
+struct Owed {
+    answers: AtomicU64,
+    /// The last event that is owed; 0 for none.
+    through: AtomicU64,
+}
 
 impl Pending {
     pub(super) fn add(&self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
+        self.0.answers.fetch_add(1, Ordering::AcqRel);
     }
 
     /// A command that was counted was not sent after all.
@@ -45,11 +53,20 @@ impl Pending {
     }
 
     fn answered(&self, count: u64) {
-        self.0.fetch_sub(count, Ordering::AcqRel);
+        self.0.answers.fetch_sub(count, Ordering::AcqRel);
+    }
+
+    /// Events up to this one are owed, also to a connection that leaves.
+    pub(super) fn add_events_through(&self, seq: u64) {
+        self.0.through.fetch_max(seq, Ordering::AcqRel);
+    }
+
+    fn events_through(&self) -> u64 {
+        self.0.through.load(Ordering::Acquire)
     }
 
     fn is_none(&self) -> bool {
-        self.0.load(Ordering::Acquire) == 0
+        self.0.answers.load(Ordering::Acquire) == 0
     }
 }
 
@@ -73,6 +90,12 @@ impl Following {
             let mut left = false;
             loop {
                 if leaving.is_cancelled() && !left {
+                    let (through, mut seen) = (pending.events_through(), 0);
+                    while seen < through && feed.ready_items(&mut items) {
+                        seen = items.iter().filter_map(seq).next_back().unwrap_or(seen);
+                        pending.answered(answers(&items));
+                        yield Batch::Items(Arc::clone(&session), std::mem::take(&mut items));
+                    }
                     (left, count) = (true, None);
                     feed.mute();
                 }
@@ -84,8 +107,7 @@ impl Following {
                     () = leaving.cancelled(), if !left => continue,
                     more = feed.next_items(&mut items) => more,
                 };
-                let answers = items.iter().filter(|item| matches!(item, Item::Reply { .. })).count();
-                pending.answered(answers as u64);
+                pending.answered(answers(&items));
                 if !items.is_empty() {
                     yield Batch::Items(Arc::clone(&session), std::mem::take(&mut items));
                 }
@@ -96,5 +118,16 @@ impl Following {
             drop((feed, count));
             yield Batch::End { session, has_ended: !left };
         }
+    }
+}
+
+fn answers(items: &[Item]) -> u64 {
+    items.iter().filter(|item| matches!(item, Item::Reply { .. })).count() as u64
+}
+
+fn seq(item: &Item) -> Option<u64> {
+    match item {
+        Item::Event { seq, .. } => Some(*seq),
+        Item::Reply { .. } | Item::Lagged { .. } => None,
     }
 }

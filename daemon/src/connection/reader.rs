@@ -76,9 +76,9 @@ impl Reader {
         while self.beside.join_next().await.is_some() {}
         match self.connection.origin {
             Origin::Socket { .. } => {
-                if let (OnEof::Drain, Some(live)) = (self.on_eof, &self.sessions.current) {
+                if self.on_eof == OnEof::Drain {
                     tokio::select! {
-                        () = live.handle.idle() => {}
+                        () = self.drain() => {}
                         () = ending.cancelled() => return,
                     }
                 }
@@ -92,6 +92,18 @@ impl Reader {
                 // What the host does not want any more nobody else can.
                 self.registry.close_sessions().await;
             }
+        }
+    }
+
+    /// Waits until the current session has nothing to do; all that it says until then is written, too.
+    async fn drain(&self) {
+        let Some(current) = &self.sessions.current else { return };
+        // One that left memory has nothing to do.
+        if let Some(handle) = current.loaded() {
+            handle.idle().await;
+        }
+        if let Some(followed) = self.sessions.get(current.id()) {
+            followed.pending.add_events_through(current.feed().last_seq());
         }
     }
 

@@ -64,8 +64,8 @@ async fn serve(options: BridgeOptions) -> ExitCode {
 
 async fn open(options: BridgeOptions) -> Result<Opened, ConnectError> {
     let endpoint = Endpoint::find(options.compat)?;
-    let program = std::env::current_exe()
-        .map_err(|source| ConnectError::Spawn { program: "agentd".into(), source })?;
+    let program =
+        std::env::current_exe().map_err(|source| ConnectError::Spawn { program: "agentd".into(), source })?;
     // A daemon of the same directories; else it would serve others at our socket.
     let compat = ["--compat", "pi"].map(OsString::from);
     let launch = Launch { program, args: if options.compat { compat.into() } else { Vec::new() } };

@@ -82,9 +82,7 @@ impl Background {
             Ok(Ok(None)) => Ok(Started::Listens),
             Ok(Ok(Some(status))) => Ok(Started::Ended(status, said(&self.log, self.begin))),
             Ok(Err(source)) => Err(ConnectError::Spawn { program: self.program, source }),
-            Err(_) => {
-                Err(ConnectError::NotListening { seconds: START_PATIENCE.as_secs(), log: self.log })
-            }
+            Err(_) => Err(ConnectError::NotListening { seconds: START_PATIENCE.as_secs(), log: self.log }),
         }
     }
 }

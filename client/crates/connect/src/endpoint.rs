@@ -157,7 +157,8 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_socket_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let endpoint = Endpoint { agent_dir: folder.path().to_owned(), socket: folder.path().join("a/b.sock") };
+        let endpoint =
+            Endpoint { agent_dir: folder.path().to_owned(), socket: folder.path().join("a/b.sock") };
         std::fs::write(folder.path().join("a"), "a file").unwrap();
         let error = endpoint.connect().await.unwrap_err();
         assert!(error.to_string().contains("a/b.sock"), "{error}");

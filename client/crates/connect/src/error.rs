@@ -88,7 +88,9 @@ pub enum ConnectError {
         log: PathBuf,
     },
     /// The daemon that runs speaks another version of the protocol.
-    #[error("the agentd that runs is of another version: {0}\n`agentctl down && agentctl up` puts this one in its place.")]
+    #[error(
+        "the agentd that runs is of another version: {0}\n`agentctl down && agentctl up` puts this one in its place."
+    )]
     OtherVersion(String),
     /// The daemon does not open the session.
     #[error("{}{}", .0.error, .0.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default())]

@@ -51,7 +51,9 @@ pub struct Opened {
 /// The environment of this process, as `open_session` takes it: variables that are not UTF-8 cannot be sent.
 #[must_use]
 pub fn environment() -> BTreeMap<String, String> {
-    env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+    env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 impl Opening {
@@ -145,8 +147,9 @@ impl Talk<'_> {
         let lost = |error: std::io::Error| self.endpoint.unusable(format!("`{name}`: {error}"));
         self.stream.write_all(&bytes).await.map_err(lost)?;
         let line = self.line(name).await?;
-        let answer: Answer = serde_json::from_slice(&line)
-            .map_err(|error| self.endpoint.unusable(format!("the answer to `{name}` cannot be read: {error}")))?;
+        let answer: Answer = serde_json::from_slice(&line).map_err(|error| {
+            self.endpoint.unusable(format!("the answer to `{name}` cannot be read: {error}"))
+        })?;
         if answer.id.as_ref().and_then(serde_json::Value::as_str) != Some(id) {
             return Err(self.endpoint.unusable(format!("what answers `{name}` is not agentd")));
         }
@@ -202,13 +205,18 @@ mod tests {
         opened
     }
 
-    const HELLO: &str = "{\"id\":\"hello\",\"type\":\"response\",\"command\":\"hello\",\"success\":true,\"data\":{}}\n";
+    const HELLO: &str =
+        "{\"id\":\"hello\",\"type\":\"response\",\"command\":\"hello\",\"success\":true,\"data\":{}}\n";
 
     #[tokio::test]
     async fn answers_are_taken_off_and_nothing_else() {
-        let answer = "{\"id\":\"open\",\"type\":\"response\",\"success\":true,\"data\":{\"warnings\":[\"w\"]}}\n{\"ty";
+        let answer =
+            "{\"id\":\"open\",\"type\":\"response\",\"success\":true,\"data\":{\"warnings\":[\"w\"]}}\n{\"ty";
         let opened = open(&[&HELLO[..9], &HELLO[9..], answer]).await.unwrap();
-        assert_eq!((opened.rest.as_slice(), opened.warnings.as_slice()), (&b"{\"ty"[..], &["w".to_owned()][..]));
+        assert_eq!(
+            (opened.rest.as_slice(), opened.warnings.as_slice()),
+            (&b"{\"ty"[..], &["w".to_owned()][..])
+        );
     }
 
     #[tokio::test]
@@ -220,18 +228,26 @@ mod tests {
         };
         let error = open(&[HELLO, &refusal("session_locked", "locked")]).await.unwrap_err();
         assert_eq!((error.to_string().as_str(), error.kind()), ("locked\nh", crate::Kind::Refused));
-        let error = open(&[HELLO, &refusal("invalid_field", "Invalid field \"args\": Error: bad flag")]).await;
+        let error =
+            open(&[HELLO, &refusal("invalid_field", "Invalid field \"args\": Error: bad flag")]).await;
         assert_eq!(error.unwrap_err().to_string(), "bad flag\nh");
         let error = open(&[HELLO, &refusal("unknown_command", "what?")]).await.unwrap_err();
         assert!(matches!(error, ConnectError::OtherVersion(_)), "{error}");
         let other = HELLO.replace("true", "false,\"error\":\"protocol 2\",\"code\":\"unsupported\"");
         let error = open(&[&other]).await.unwrap_err();
-        assert!(error.to_string().contains("protocol 2") && error.to_string().contains("agentctl up"), "{error}");
+        assert!(
+            error.to_string().contains("protocol 2") && error.to_string().contains("agentctl up"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
     async fn what_is_no_daemon_is_told() {
-        for (said, expected) in [(&["hi\n"][..], "cannot be read"), (&[], "ended before"), (&["{\"success\":true}\n"], "not agentd")] {
+        for (said, expected) in [
+            (&["hi\n"][..], "cannot be read"),
+            (&[], "ended before"),
+            (&["{\"success\":true}\n"], "not agentd"),
+        ] {
             let error = open(said).await.unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
         }

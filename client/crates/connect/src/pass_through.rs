@@ -111,7 +111,8 @@ fn receive(
     mut output: impl Write,
     input_ended: &AtomicBool,
 ) -> Result<(), Broken> {
-    let mut write = |bytes: &[u8]| output.write_all(bytes).and_then(|()| output.flush()).map_err(Broken::Output);
+    let mut write =
+        |bytes: &[u8]| output.write_all(bytes).and_then(|()| output.flush()).map_err(Broken::Output);
     write(first)?;
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
@@ -170,7 +171,10 @@ mod tests {
         drop(reader);
         theirs.write_all(b"x").await.unwrap();
         let broken = pass_through(ours, Vec::new(), input, writer).await.unwrap_err();
-        assert!(matches!(&broken, Broken::Output(error) if error.kind() == ErrorKind::BrokenPipe), "{broken}");
+        assert!(
+            matches!(&broken, Broken::Output(error) if error.kind() == ErrorKind::BrokenPipe),
+            "{broken}"
+        );
     }
 
     /// What a side does not take stays with the other one: little is kept between.
@@ -182,12 +186,11 @@ mod tests {
         let passing = tokio::spawn(pass_through(ours, Vec::new(), input, writer));
         let mut written = 0usize;
         // Nobody reads: the pipes fill up, and then writing must not go on.
-        while let Ok(wrote) =
-            tokio::time::timeout(std::time::Duration::from_millis(300), async {
-                theirs.writable().await.unwrap();
-                theirs.try_write(&[0; 1 << 16])
-            })
-            .await
+        while let Ok(wrote) = tokio::time::timeout(std::time::Duration::from_millis(300), async {
+            theirs.writable().await.unwrap();
+            theirs.try_write(&[0; 1 << 16])
+        })
+        .await
         {
             match wrote {
                 Ok(count) => written += count,

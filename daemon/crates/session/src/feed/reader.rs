@@ -45,6 +45,11 @@ impl Reader {
         }
     }
 
+    /// Appends a batch of what is there already to `out`, and does not wait; false when nothing is.
+    pub fn ready_items(&self, out: &mut Vec<Item>) -> bool {
+        self.look(out).took
+    }
+
     fn look(&self, out: &mut Vec<Item>) -> Look {
         let mut log = self.feed.lock();
         let Taken { any, relieves } = log.take(self.id, BATCH_BYTES, out);
