@@ -283,9 +283,9 @@ fn no_secret_on_the_way_to_the_daemon() {
             command.env("AGENTD_LOG", "trace").env("CANARY_KEY", secret("variable"));
         })
     };
-    for key in [&[][..], &["--api-key", &secret("flag")]] {
+    for (key, key_of) in [(&[][..], "variable"), (&["--api-key", &secret("flag")], "flag")] {
         let mut daemon = bridge(&[&["--model", "chat/chat"], key].concat());
-        let replies = telltales(Wire::Chat, &["variable", "flag", "header", "command"]);
+        let replies = telltales(Wire::Chat, &[key_of, "header", "command"]);
         let runs = replies.len() - 1;
         replies.into_iter().for_each(|reply| server.push(reply));
         for run in 0..runs {
