@@ -247,6 +247,8 @@ fn bash_completes_verbs_flags_and_sessions_and_is_silent_without_a_daemon() {
     assert_eq!(complete("abort --sc"), "--scope");
     assert_eq!(complete("abort --scope t"), "turn\ntools");
     assert_eq!(complete("attach aaaa"), "");
+    home.write("copy.jsonl", "");
+    assert_eq!(complete("export ./co"), "./copy.jsonl");
     let service = Service::start(&home, &[]);
     let mut client = client(&service);
     open(&mut client, &home, "aaaa-1");
@@ -311,4 +313,19 @@ fn watch_tells_what_is_live_and_what_changes() {
     let left = watching.finish();
     assert_eq!(left.code, 3, "{left:?}");
     assert_says(&left.stderr, &["agentd has ended"]);
+}
+
+#[test]
+fn session_files_of_every_age_have_a_transcript() {
+    let home = Home::new();
+    let folder = binaries::workspace().join("tests/data/sessions");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
+    assert!(files.len() >= 4);
+    for file in files {
+        let text = ctl::run(&home, &["export", &file.display().to_string(), "--format", "md"]);
+        assert_eq!((text.code, text.stderr.as_str()), (0, ""), "{}", file.display());
+        assert_says(&text.stdout, &["\n## User\n", "\n## Assistant (", "| model | answers |"]);
+        assert!(text.stdout.lines().any(|line| line.starts_with("# ")), "{}", text.stdout);
+    }
 }

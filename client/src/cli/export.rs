@@ -28,7 +28,7 @@ Exit codes:
 #[command(after_help = EXPORT_HELP)]
 pub(crate) struct ExportOptions {
     /// The id of a session or its beginning, or the path of a session file
-    #[arg(value_name = "ID|PATH", add = ArgValueCompleter::new(complete::sessions))]
+    #[arg(value_name = "ID|PATH", add = ArgValueCompleter::new(complete::sessions_or_files))]
     pub(crate) session: String,
 
     /// Where to write it, in the place of stdout

@@ -64,7 +64,7 @@ pub(crate) struct PromptOptions {
     pub(crate) continue_last: bool,
 
     /// Go on with this session: a session file, or the id of a session or its beginning
-    #[arg(long, value_name = "PATH|ID", add = ArgValueCompleter::new(complete::sessions))]
+    #[arg(long, value_name = "PATH|ID", add = ArgValueCompleter::new(complete::sessions_or_files))]
     pub(crate) session: Option<String>,
 
     /// The folder of session files

@@ -6,7 +6,7 @@ use agentd_protocol::{
     daemon::{ListSessionsParams, SessionInfo},
     model_list::ListModelsParams,
 };
-use clap_complete::CompletionCandidate;
+use clap_complete::{CompletionCandidate, PathCompleter, engine::ValueCompleter};
 use jiff::Timestamp;
 
 use super::sessions::about;
@@ -31,6 +31,12 @@ const ABOUT: usize = 60;
 /// Ids of all sessions.
 pub(crate) fn sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
     offer(typed, ListSessionsParams { limit: Some(OFFERED), ..ListSessionsParams::default() })
+}
+
+/// Ids of all sessions; files, where the beginning of a path is typed.
+pub(crate) fn sessions_or_files(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let looks_like_a_path = typed.to_string_lossy().contains(['/', '.', '~']);
+    if looks_like_a_path { PathCompleter::file().complete(typed) } else { sessions(typed) }
 }
 
 /// Ids of the sessions in the daemon's memory.

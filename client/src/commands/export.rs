@@ -17,10 +17,7 @@ use agentd_protocol::{
     daemon::{Role, SessionInfo},
 };
 
-use self::{
-    branch::{Branch, ReadError},
-    target::Target,
-};
+use self::branch::{Branch, ReadError};
 use super::{daemon, live, one_call, which};
 use crate::{
     cli::{ExportFormat, ExportOptions},
@@ -37,7 +34,7 @@ pub(crate) fn run(options: &ExportOptions) -> Exit {
 fn export(options: &ExportOptions) -> Result<Exit, Fault> {
     let format = format(options, Screen::of_stdout().is_terminal)?;
     // What cannot be written is said before anything is looked for.
-    Target::check(options)?;
+    target::check(options)?;
     let source = Source::find(&options.session)?;
     match (format, source) {
         (ExportFormat::Jsonl, Source::File(path)) => {

@@ -12,19 +12,14 @@ use crate::{
     render::steers,
 };
 
-/// Checks of the place.
-pub(super) struct Target;
-
-impl Target {
-    /// Refuses a file that is there.
-    ///
-    /// # Errors
-    /// When it is, and `--force` is not said.
-    pub(super) fn check(options: &ExportOptions) -> Result<(), Fault> {
-        match &options.output {
-            Some(path) if !options.force && path.symlink_metadata().is_ok() => Err(there_already(path)),
-            _ => Ok(()),
-        }
+/// Refuses a file that is there.
+///
+/// # Errors
+/// When it is, and `--force` is not said.
+pub(super) fn check(options: &ExportOptions) -> Result<(), Fault> {
+    match &options.output {
+        Some(path) if !options.force && path.symlink_metadata().is_ok() => Err(there_already(path)),
+        _ => Ok(()),
     }
 }
 
