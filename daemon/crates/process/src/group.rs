@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use agentd_protocol::command::Work;
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::net::{UnixStream, unix::pipe};
 use tokio_util::task::TaskTracker;
@@ -16,6 +17,7 @@ use crate::{
     command::{CommandSpec, SpawnError},
     drain,
     launcher::Launcher,
+    listing::ProcessView,
     process::{KILL_WAIT, OutputPipe, Process},
     scope::{Scope, State},
     wire::{self, Order, Stage},
@@ -27,10 +29,12 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct ProcessGroup {
     inner: Arc<Inner>,
+    /// What commands that are started through this clone work for.
+    work: Option<Arc<Work>>,
 }
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     launcher: Launcher,
     members: Mutex<Members>,
     tasks: TaskTracker,
@@ -45,7 +49,20 @@ struct Members {
 
 impl ProcessGroup {
     pub(crate) fn new(launcher: Launcher) -> Self {
-        Self { inner: Arc::new(Inner { launcher, members: Mutex::default(), tasks: TaskTracker::new() }) }
+        let inner = Inner { launcher, members: Mutex::default(), tasks: TaskTracker::new() };
+        Self { inner: Arc::new(inner), work: None }
+    }
+
+    /// The same group, for starting what works for `work`: [`ProcessView::list`] says so of those processes.
+    #[must_use]
+    pub fn working_for(&self, work: Work) -> Self {
+        Self { inner: Arc::clone(&self.inner), work: Some(Arc::new(work)) }
+    }
+
+    /// Shows what runs in the group.
+    #[must_use]
+    pub fn view(&self) -> ProcessView {
+        ProcessView::new(Arc::downgrade(&self.inner))
     }
 
     /// Starts a program: in a session of its own, with nothing to read, and with its output and its errors in one pipe,
@@ -87,7 +104,7 @@ impl ProcessGroup {
         let (output, socket) = register(output, socket).map_err(SpawnError::Resources)?;
         self.inner.launcher.request(OwnedFd::from(scope_end), output_end).await?;
 
-        let (scope, monitor) = Scope::new(socket);
+        let (scope, monitor) = Scope::new(socket, self.work.clone());
         let scope = Arc::new(scope);
         let id = {
             let mut members = self.members();
@@ -127,8 +144,7 @@ impl ProcessGroup {
     ///
     /// Cancel safety: if dropped, what was not ended yet goes on.
     pub async fn end_all(&self, grace: Duration) {
-        let scopes: Vec<_> = self.members().scopes.values().cloned().collect();
-        end(&scopes, grace).await;
+        end(&self.inner.scopes(), grace).await;
     }
 
     /// How many commands have ended and left processes running in the background.
@@ -155,6 +171,11 @@ impl ProcessGroup {
 }
 
 impl Inner {
+    /// The commands of which something may run.
+    pub(crate) fn scopes(&self) -> Vec<Arc<Scope>> {
+        self.members().scopes.values().cloned().collect()
+    }
+
     fn members(&self) -> MutexGuard<'_, Members> {
         // Nothing that holds this lock can panic half-way through a change.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)

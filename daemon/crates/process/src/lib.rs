@@ -21,6 +21,7 @@ mod halves;
 mod launcher;
 #[cfg(target_os = "linux")]
 mod linux;
+mod listing;
 mod process;
 mod scope;
 mod shell;
@@ -40,6 +41,7 @@ pub use halves::{HALF_BYTES, Halves};
 pub use launcher::{GuardCommand, Launcher};
 #[cfg(target_os = "linux")]
 pub use linux::run_guard;
+pub use listing::{ProcessTable, ProcessView, RunningProcess};
 pub use process::{OutputPipe, Process};
 pub use shell::{ShellError, resolve_shell};
 pub use shell_run::{ShellCommand, ShellOutcome, ShellRun, Stopped};

@@ -2,9 +2,13 @@
 
 use std::{
     os::fd::AsFd as _,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
+use agentd_protocol::command::Work;
 use rustix::net::SendFlags;
 use tokio::{
     io::AsyncReadExt as _,
@@ -43,6 +47,8 @@ pub(crate) struct Scope {
     /// Whether the scope has its whole command; orders would be read as a part of it before.
     complete: AtomicBool,
     state: watch::Receiver<State>,
+    /// What the command works for.
+    work: Option<Arc<Work>>,
 }
 
 /// Reads a scope's reports until it ends.
@@ -52,11 +58,11 @@ pub(crate) struct Monitor {
 }
 
 impl Scope {
-    pub(crate) fn new(socket: UnixStream) -> (Self, Monitor) {
+    pub(crate) fn new(socket: UnixStream, work: Option<Arc<Work>>) -> (Self, Monitor) {
         let (read, write) = socket.into_split();
         let (sender, receiver) = watch::channel(State::default());
         (
-            Self { socket: write, complete: AtomicBool::new(false), state: receiver },
+            Self { socket: write, complete: AtomicBool::new(false), state: receiver, work },
             Monitor { socket: read, state: sender },
         )
     }
@@ -85,6 +91,11 @@ impl Scope {
             // A scope without its command has started nothing, and ends when the socket does.
             let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
         }
+    }
+
+    /// What the command works for.
+    pub(crate) fn work(&self) -> Option<&Work> {
+        self.work.as_deref()
     }
 
     /// What is known now, and later.

@@ -5,8 +5,10 @@ mod guard;
 mod procfs;
 mod scope;
 mod sys;
+mod table;
 
 pub(crate) use adopted::Adopted;
 pub use guard::run_guard;
 pub(crate) use guard::send_request;
 pub(crate) use procfs::kill_session;
+pub(crate) use table::Table;

@@ -17,14 +17,19 @@ use rustix::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) pid: i32,
-    zombie: bool,
-    parent: i32,
+    /// It has ended and waits to be reaped.
+    pub(super) zombie: bool,
+    pub(super) parent: i32,
     group: i32,
     /// 0 when the session's leader is outside of this process id namespace, as in a container whose first process was
     /// started by another one's shell.
     pub(super) session: i32,
     /// When the process started, in clock ticks since boot: with the id, the process's identity.
-    started: u64,
+    pub(super) started: u64,
+    /// Processor time that it has used, its ended children not counted, in clock ticks.
+    pub(super) cpu: u64,
+    /// Resident memory in pages.
+    pub(super) resident: u64,
 }
 
 impl FromStr for Stat {
@@ -37,19 +42,22 @@ impl FromStr for Stat {
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
         let field = |index: usize| fields.get(index).copied().ok_or(());
         let number = |text: &str| text.parse::<i32>().map_err(drop);
+        let big = |index: usize| field(index)?.parse::<u64>().map_err(drop);
         Ok(Self {
             pid: number(pid)?,
             zombie: matches!(field(0)?, "Z" | "X"),
             parent: number(field(1)?)?,
             group: number(field(2)?)?,
             session: number(field(3)?)?,
-            started: field(19)?.parse().map_err(drop)?,
+            started: big(19)?,
+            cpu: big(11)?.saturating_add(big(12)?),
+            resident: big(21)?,
         })
     }
 }
 
 impl Stat {
-    fn of(pid: i32) -> Option<Self> {
+    pub(super) fn of(pid: i32) -> Option<Self> {
         fs::read_to_string(format!("/proc/{pid}/stat")).ok()?.parse().ok()
     }
 
@@ -71,7 +79,7 @@ pub(super) fn own() -> Option<Stat> {
 }
 
 /// Every process that this one may see.
-fn everything() -> io::Result<Vec<Stat>> {
+pub(super) fn everything() -> io::Result<Vec<Stat>> {
     let numbers = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     Ok(numbers.filter_map(Stat::of).collect())
 }
@@ -171,8 +179,17 @@ mod tests {
 
     #[test]
     fn a_name_may_look_like_fields() {
-        let line = "42 (a) R 9 (b c) S 7 5 4 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 12345 99 1\n";
-        let expected = Stat { pid: 42, zombie: false, parent: 7, group: 5, session: 4, started: 12345 };
+        let line = "42 (a) R 9 (b c) S 7 5 4 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 12345 99 8\n";
+        let expected = Stat {
+            pid: 42,
+            zombie: false,
+            parent: 7,
+            group: 5,
+            session: 4,
+            started: 12345,
+            cpu: 11,
+            resident: 8,
+        };
         assert_eq!(line.parse(), Ok(expected));
     }
 

@@ -3,6 +3,7 @@
 
 mod fixture;
 mod guard_loss;
+mod listing;
 mod output;
 mod shell_run;
 mod spawn;

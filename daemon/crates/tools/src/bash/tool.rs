@@ -4,7 +4,10 @@ use std::{ffi::OsString, path::PathBuf, sync::LazyLock, time::Duration};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_process::{ProcessGroup, ShellCommand, resolve_shell};
-use agentd_protocol::tool::{ConstrainedSampling, ToolSpec};
+use agentd_protocol::{
+    command::{Work, WorkKind},
+    tool::{ConstrainedSampling, ToolSpec},
+};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -67,7 +70,7 @@ impl BashTool {
     }
 
     async fn run(&self, invocation: Invocation) -> Result<agentd_protocol::tool::ToolResult, ToolError> {
-        let Invocation { arguments, cwd, session_env, cancel, progress, .. } = invocation;
+        let Invocation { call_id, arguments, cwd, session_env, cancel, progress, .. } = invocation;
         let arguments: Arguments = serde_json::from_value(arguments)
             .map_err(|error| ToolError(format!("Invalid arguments for bash: {error}")))?;
         let timeout = arguments.timeout.map(timeout).transpose()?;
@@ -82,7 +85,8 @@ impl BashTool {
             resolve_shell(shell_path.as_deref(), &env).await.map_err(|error| ToolError(error.to_string()))?;
         let time = timeout.as_ref().map(|timeout| timeout.time);
         let command = ShellCommand { shell, command, cwd, env, timeout: time, cancel };
-        call::run(group, command, timeout, temp_dir.clone(), &progress).await
+        let work = Work { kind: WorkKind::Tool, id: Some(call_id.into()), name: Some(SPEC.name.clone()) };
+        call::run(&group.working_for(work), command, timeout, temp_dir.clone(), &progress).await
     }
 }
 
