@@ -185,6 +185,19 @@ mod tests {
             r#"{"type":"set_steering_mode","mode":"some"}"#,
             r#"Invalid field "mode": expected "all" or "one-at-a-time", got "some""#,
         );
+        check(
+            r#"{"type":"prompt","message":"a","requestKey":""}"#,
+            r#"Invalid field "requestKey": expected 1 to 256 bytes, got 0"#,
+        );
+        let long = "ü".repeat(129);
+        check(
+            &format!(r#"{{"type":"bash","command":"a","requestKey":"{long}"}}"#),
+            r#"Invalid field "requestKey": expected 1 to 256 bytes, got 258"#,
+        );
+        check(
+            r#"{"type":"steer","message":"a","requestKey":7}"#,
+            r#"Invalid field "requestKey": expected a string, got 7"#,
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The fields of commands about a session, and what they answer with.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 
 use crate::{
@@ -87,9 +87,22 @@ pub struct PromptParams {
     #[serde(default, deserialize_with = "streaming_behavior", skip_serializing_if = "Option::is_none")]
     pub streaming_behavior: Option<StreamingBehavior>,
     /// Makes a repetition safe: a command with a key that the session knows already (of its last 1,000) is answered as
-    /// the first was, and does nothing. It is kept with the entry that the command causes; at most 256 bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// the first was, and does nothing. It is kept with the entry that the command causes; 1 to 256 bytes.
+    #[serde(default, deserialize_with = "request_key", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 256)))]
     pub request_key: Option<String>,
+}
+
+/// The longest `requestKey` in bytes.
+pub const MAX_REQUEST_KEY_BYTES: usize = 256;
+
+/// A key of 1 to [`MAX_REQUEST_KEY_BYTES`] bytes; `null` is none.
+fn request_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let key = Option::<String>::deserialize(deserializer)?;
+    match key.as_deref().map_or(1, str::len) {
+        1..=MAX_REQUEST_KEY_BYTES => Ok(key),
+        length => Err(D::Error::custom(format!("expected 1 to {MAX_REQUEST_KEY_BYTES} bytes, got {length}"))),
+    }
 }
 
 /// Where a prompt goes while a run is active.
@@ -147,8 +160,9 @@ pub struct QueueParams {
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Makes a repetition safe: a command with a key that the session knows already (of its last 1,000) is answered as
-    /// the first was, and does nothing. It is kept with the entry that the command causes; at most 256 bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// the first was, and does nothing. It is kept with the entry that the command causes; 1 to 256 bytes.
+    #[serde(default, deserialize_with = "request_key", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 256)))]
     pub request_key: Option<String>,
 }
 
@@ -324,8 +338,9 @@ pub struct BashParams {
     #[serde(default, deserialize_with = "null_as_default")]
     pub exclude_from_context: bool,
     /// Makes a repetition safe: a command with a key that the session knows already (of its last 1,000) is answered as
-    /// the first was, and does nothing. It is kept with the entry that the command causes; at most 256 bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// the first was, and does nothing. It is kept with the entry that the command causes; 1 to 256 bytes.
+    #[serde(default, deserialize_with = "request_key", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 256)))]
     pub request_key: Option<String>,
 }
 

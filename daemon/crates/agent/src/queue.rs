@@ -43,11 +43,12 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Appends a message.
-    pub fn push(&mut self, kind: QueueKind, text: String, images: Vec<ImageContent>) {
+    /// Appends a message, and gives its name.
+    pub fn push(&mut self, kind: QueueKind, text: String, images: Vec<ImageContent>) -> Ticket {
         self.last_ticket += 1;
         let queued = Queued { ticket: self.last_ticket, text, images };
         self.queue_mut(kind).push_back(queued);
+        self.last_ticket
     }
 
     /// What the next delivery from a queue would hold: one message or all, as its mode says.

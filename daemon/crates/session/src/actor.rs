@@ -8,7 +8,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use agentd_agent::{HostError, StoppedCall};
 use agentd_protocol::{
     Json,
-    command::{Accepted, Disposition},
+    command::Disposition,
     error::{ErrorCode, Failure},
     event::{AgentSettled, EntryAppended, Event},
     message::Message as TranscriptMessage,
@@ -30,6 +30,7 @@ use crate::{
     journal::Journal,
     queues::SessionQueues,
     reply::{Reply, encode},
+    requests::{Asked, Ledger, Record},
     rest::{Rested, Resting},
     run::{Prompt, Way},
     run_slot::{Finished, RunSlot},
@@ -66,6 +67,8 @@ pub(crate) struct Actor {
     pub(crate) summary: SummaryBoard,
     /// Tool calls that were stopped, until the answer to that says so.
     pub(crate) stopped_tools: Vec<StoppedCall>,
+    /// Which commands a client may repeat without doing them again.
+    pub(crate) requests: Ledger<Reply>,
     /// Set once the session takes no new work.
     pub(crate) closing: bool,
 }
@@ -187,7 +190,10 @@ impl Actor {
                 let _ = reply.send(self.queues.next(kind));
             }
             Step::Deliver { ticket, reply } => {
-                let _ = reply.send(self.queues.deliver(ticket, &self.feed));
+                let waited = self.queues.deliver(ticket, &self.feed);
+                let waits = waited.is_some();
+                self.run.record_next(waited.flatten());
+                let _ = reply.send(waits);
             }
             Step::Context { reply } => {
                 let snapshot =
@@ -220,7 +226,15 @@ impl Actor {
 
     /// Stores a message; then says so.
     async fn store(&mut self, message: Json<TranscriptMessage>, event: Bytes) -> Result<(), HostError> {
-        self.journal.append_told(message).await.map_err(|error| HostError::NotStored(error.to_string()))?;
+        let is_user = matches!(message.get(), Some(TranscriptMessage::User(_)));
+        let record = if is_user { self.run.take_record() } else { None };
+        if let Err(error) = self.journal.append_told(message, record.as_ref()).await {
+            // Nothing came of the command, here as in the file.
+            if let Some(Record { key, .. }) = record {
+                self.requests.forget(&key);
+            }
+            return Err(HostError::NotStored(error.to_string()));
+        }
         self.feed.publish([event]);
         Ok(())
     }
@@ -250,9 +264,9 @@ impl Actor {
     }
 
     /// Starts the run of a prompt. Its checks are part of the run: they read files and may run commands.
-    pub(crate) fn start_run(&mut self, prompt: Prompt, reply: Reply) {
+    pub(crate) fn start_run(&mut self, prompt: Prompt, asked: Asked) {
         self.stopped_tools.clear();
-        let (cancel, asked) = self.run.start(reply);
+        let (cancel, asked) = self.run.start(asked);
         self.abort.arm(cancel.clone());
         let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
         let way = Way { steps: steps.clone(), asked, abort: self.abort.clone(), cancel };
@@ -268,8 +282,9 @@ impl Actor {
 
     async fn on_accepted(&mut self) {
         self.store_bash_messages().await;
-        if let Some(reply) = self.run.accept() {
-            reply.data(&self.feed, Accepted { disposition: Disposition::Started });
+        if let Some(asked) = self.run.accept() {
+            self.run.record_next(asked.record(Disposition::Started));
+            self.accept(asked, Disposition::Started);
         }
     }
 
@@ -277,8 +292,8 @@ impl Actor {
     fn on_refused(&mut self, failure: Failure) {
         let Some(mut finished) = self.run.finish() else { return };
         self.abort.disarm();
-        if let Some(reply) = finished.reply.take() {
-            reply.fail(&self.feed, failure);
+        if let Some(asked) = finished.asked.take() {
+            self.refuse(asked, failure);
         }
         self.attach_joining(None);
         self.after_run(finished);
@@ -289,8 +304,8 @@ impl Actor {
         // Idle first: whoever asks once the event is out must be told so.
         let Some(mut finished) = self.run.finish() else { return };
         self.abort.disarm();
-        if let Some(reply) = finished.reply.take() {
-            reply.fail(&self.feed, Failure::new(ErrorCode::Internal, "The run broke down before it began"));
+        if let Some(asked) = finished.asked.take() {
+            self.refuse(asked, Failure::new(ErrorCode::Internal, "The run broke down before it began"));
         }
         self.show_summary();
         self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
@@ -301,8 +316,8 @@ impl Actor {
     /// Answers who waited for the end of a run, and starts what waited for it.
     fn after_run(&mut self, finished: Finished) {
         self.answer_aborts(finished.aborting, finished.stopping, finished.aborted);
-        for (params, reply) in finished.waiting {
-            self.prompt(params, reply);
+        for (params, asked) in finished.waiting {
+            self.take_prompt(params, asked);
         }
         self.tell_idle();
     }
@@ -332,6 +347,7 @@ impl Actor {
         while let Ok(step) = steps.try_recv() {
             self.on_step(step).await;
         }
+        self.give_up_requests();
         self.shared.processes.terminate(BACKGROUND_GRACE).await;
         self.tell_idle();
         self.feed.close();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use agentd_agent::queue::QueueKind;
 use agentd_protocol::{
     command::{
-        Accepted, BashParams, Command, Disposition, GetEntriesParams, Levels, Messages, PromptParams,
+        BashParams, Command, Disposition, GetEntriesParams, Image, Levels, Messages, PromptParams,
         QueueModeParams, QueueParams, SetSessionNameParams, StreamingBehavior,
     },
     error::{ErrorCode, Failure},
@@ -15,7 +15,12 @@ use agentd_protocol::{
 
 use serde::Serialize;
 
-use crate::{actor::Actor, reply::Reply, run::Prompt};
+use crate::{
+    actor::Actor,
+    reply::Reply,
+    requests::{Asked, Means},
+    run::Prompt,
+};
 
 /// What takes about a millisecond to write.
 const LONG_ANSWER_BYTES: usize = 1 << 20;
@@ -59,21 +64,27 @@ impl Actor {
         }
     }
 
+    fn prompt(&mut self, mut params: PromptParams, reply: Reply) {
+        if let Some(asked) = self.first(params.request_key.take(), Means::Message, reply) {
+            self.take_prompt(params, asked);
+        }
+    }
+
     /// Starts a run, queues the message, or says why neither.
-    pub(crate) fn prompt(&mut self, params: PromptParams, reply: Reply) {
+    pub(crate) fn take_prompt(&mut self, params: PromptParams, asked: Asked) {
         if self.closing {
-            return reply.fail(&self.feed, shutting_down());
+            return self.refuse(asked, shutting_down());
         }
         // A message for the running work need not wait for its end, which a retry puts off.
         let queues = self.run.is_pausing() && params.streaming_behavior.is_some();
         if self.run.is_ending() && !queues {
-            if let Some((params, reply)) = self.run.wait(params, reply) {
-                self.start_run(prompt(params), reply);
+            if let Some((params, asked)) = self.run.wait(params, asked) {
+                self.start_run(prompt(params), asked);
             }
             return;
         }
         if !self.run.is_active() {
-            return self.start_run(prompt(params), reply);
+            return self.start_run(prompt(params), asked);
         }
         let kind = match params.streaming_behavior {
             Some(StreamingBehavior::Steer) => QueueKind::Steering,
@@ -81,25 +92,34 @@ impl Actor {
             None => {
                 let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue \
                             the message.";
-                return reply.fail(&self.feed, Failure::new(ErrorCode::Busy, text));
+                return self.refuse(asked, Failure::new(ErrorCode::Busy, text));
             }
         };
-        let PromptParams { message, images, request_key, .. } = params;
-        let params = QueueParams { message, images, request_key };
-        self.queue(kind, params, reply);
+        self.take_queued(kind, params.message, params.images, asked);
     }
 
     fn queue(&mut self, kind: QueueKind, params: QueueParams, reply: Reply) {
-        if self.closing {
-            return reply.fail(&self.feed, shutting_down());
+        let QueueParams { message, images, request_key } = params;
+        if let Some(asked) = self.first(request_key, Means::Message, reply) {
+            self.take_queued(kind, message, images, asked);
         }
-        let images = params.images.into_iter().map(Into::into).collect();
-        self.queues.push(kind, params.message, images, &self.feed);
-        reply.data(&self.feed, Accepted { disposition: Disposition::Queued });
     }
 
+    fn take_queued(&mut self, kind: QueueKind, text: String, images: Vec<Image>, asked: Asked) {
+        if self.closing {
+            return self.refuse(asked, shutting_down());
+        }
+        let images = images.into_iter().map(Into::into).collect();
+        self.queues.push(kind, text, images, asked.key().cloned(), &self.feed);
+        self.accept(asked, Disposition::Queued);
+    }
+
+    /// Nothing comes of the messages, so that their keys are free again.
     fn clear_queue(&mut self, reply: Reply) {
-        let cleared = self.queues.clear(&self.feed);
+        let (cleared, keys) = self.queues.clear(&self.feed);
+        for key in keys {
+            self.requests.forget(&key);
+        }
         reply.data(&self.feed, cleared);
     }
 
@@ -198,11 +218,12 @@ impl Actor {
         }
     }
 
-    fn bash(&mut self, params: BashParams, reply: Reply) {
+    fn bash(&mut self, mut params: BashParams, reply: Reply) {
+        let Some(asked) = self.first(params.request_key.take(), Means::Bash, reply) else { return };
         if self.closing {
-            return reply.fail(&self.feed, shutting_down());
+            return self.refuse(asked, shutting_down());
         }
-        self.start_bash(params, reply);
+        self.start_bash(params, asked);
     }
 
     fn abort_bash(&mut self, reply: Reply) {

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use agentd_process::ProcessView;
 use agentd_protocol::command::{AbortParams, AbortScope, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,7 @@ pub struct SessionHandle {
     pub(crate) inbox: mpsc::Sender<Message>,
     pub(crate) abort: AbortSwitch,
     pub(crate) summary: Shown,
+    pub(crate) processes: ProcessView,
     /// Fires when the session is to end, whatever its listeners do.
     pub(crate) closing: CancellationToken,
 }
@@ -70,6 +72,12 @@ impl SessionHandle {
     #[must_use]
     pub fn feed(&self) -> &Feed {
         &self.feed
+    }
+
+    /// What its tool calls and the user's commands started.
+    #[must_use]
+    pub fn processes(&self) -> &ProcessView {
+        &self.processes
     }
 
     /// Hands over a command; its answer comes through the feed. An abort takes effect at once, before the session has

@@ -19,7 +19,10 @@ use agentd_store::{
     Context, Entry, NewEntry, OpenSession, SessionTree, SessionWriter, StatsCounter, StoreError,
 };
 
-use crate::clock::now_ms;
+use crate::{
+    clock::now_ms,
+    requests::{DISPOSITION_FIELD, KEY_FIELD, Record, RequestKey},
+};
 
 /// The transcript of a live session.
 pub(crate) struct Journal {
@@ -93,14 +96,31 @@ impl Journal {
     }
 
     /// Adds a message that is told of afterwards. A run's first message, of whatever role, already makes the file, so that
-    /// nobody is told of a message that is not on disk.
-    pub(crate) async fn append_told(&mut self, message: Json<Message>) -> Result<(), StoreError> {
-        self.add(NewEntry::message(message), true).await
+    /// nobody is told of a message that is not on disk. `record` is what the entry says of the command that the message
+    /// came by.
+    pub(crate) async fn append_told(
+        &mut self,
+        message: Json<Message>,
+        record: Option<&Record>,
+    ) -> Result<(), StoreError> {
+        let mut entry = NewEntry::message(message);
+        if let Some(Record { key, disposition }) = record {
+            entry = entry.with(KEY_FIELD, key)?.with(DISPOSITION_FIELD, disposition)?;
+        }
+        self.add(entry, true).await
     }
 
-    /// Adds a message that no event tells of.
-    pub(crate) async fn append_message(&mut self, message: Json<Message>) -> Result<(), StoreError> {
-        self.add(NewEntry::message(message), false).await
+    /// Adds a message that no event tells of, with the key of the command that it came by.
+    pub(crate) async fn append_message(
+        &mut self,
+        message: Json<Message>,
+        key: Option<&RequestKey>,
+    ) -> Result<(), StoreError> {
+        let mut entry = NewEntry::message(message);
+        if let Some(key) = key {
+            entry = entry.with(KEY_FIELD, key)?;
+        }
+        self.add(entry, false).await
     }
 
     /// Adds another kind of entry. It waits in memory as long as there is no file.

@@ -18,6 +18,7 @@ mod open;
 mod options;
 mod queues;
 mod reply;
+mod requests;
 mod rest;
 mod run;
 mod run_slot;

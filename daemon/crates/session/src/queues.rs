@@ -1,65 +1,86 @@
 //! The session's queues, and the event that tells of their changes.
 
+use std::collections::HashMap;
+
 use agentd_agent::queue::{QueueKind, Queued, Queues, Ticket};
 use agentd_protocol::{
-    command::ClearedQueue,
+    command::{ClearedQueue, Disposition},
     event::{Event, QueueUpdate},
     message::ImageContent,
     session::QueueMode,
 };
 
-use crate::{feed::Feed, reply::encode};
+use crate::{
+    feed::Feed,
+    reply::encode,
+    requests::{Record, RequestKey},
+};
 
 /// Queues whose every change is published.
-pub(crate) struct SessionQueues(Queues);
+pub(crate) struct SessionQueues {
+    queues: Queues,
+    /// The keys of waiting messages that have one.
+    keys: HashMap<Ticket, RequestKey>,
+}
 
 impl SessionQueues {
     pub(crate) fn new(steering_mode: QueueMode, follow_up_mode: QueueMode) -> Self {
         let mut queues = Queues::default();
         (queues.steering_mode, queues.follow_up_mode) = (steering_mode, follow_up_mode);
-        Self(queues)
+        Self { queues, keys: HashMap::new() }
     }
 
-    pub(crate) fn push(&mut self, kind: QueueKind, text: String, images: Vec<ImageContent>, feed: &Feed) {
-        self.0.push(kind, text, images);
+    pub(crate) fn push(
+        &mut self,
+        kind: QueueKind,
+        text: String,
+        images: Vec<ImageContent>,
+        key: Option<RequestKey>,
+        feed: &Feed,
+    ) {
+        let ticket = self.queues.push(kind, text, images);
+        self.keys.extend(key.map(|key| (ticket, key)));
         self.publish(feed);
     }
 
     pub(crate) fn next(&self, kind: QueueKind) -> Vec<Queued> {
-        self.0.next(kind)
+        self.queues.next(kind)
     }
 
-    pub(crate) fn deliver(&mut self, ticket: Ticket, feed: &Feed) -> bool {
-        let waited = self.0.deliver(ticket);
-        if waited {
-            self.publish(feed);
+    /// Takes a message out as it is delivered; `None` when it no longer waits. Else what its entry is to say of the
+    /// command that it came by, if anything.
+    pub(crate) fn deliver(&mut self, ticket: Ticket, feed: &Feed) -> Option<Option<Record>> {
+        if !self.queues.deliver(ticket) {
+            return None;
         }
-        waited
+        self.publish(feed);
+        Some(self.keys.remove(&ticket).map(|key| Record { key, disposition: Disposition::Queued }))
     }
 
-    pub(crate) fn clear(&mut self, feed: &Feed) -> ClearedQueue {
-        let (steering, follow_up) = self.0.clear();
+    /// Empties the queues; what waited, and its keys.
+    pub(crate) fn clear(&mut self, feed: &Feed) -> (ClearedQueue, Vec<RequestKey>) {
+        let (steering, follow_up) = self.queues.clear();
         self.publish(feed);
-        ClearedQueue { steering, follow_up }
+        (ClearedQueue { steering, follow_up }, self.keys.drain().map(|(_, key)| key).collect())
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.queues.len()
     }
 
     pub(crate) fn modes(&self) -> (QueueMode, QueueMode) {
-        (self.0.steering_mode, self.0.follow_up_mode)
+        (self.queues.steering_mode, self.queues.follow_up_mode)
     }
 
     pub(crate) fn set_mode(&mut self, kind: QueueKind, mode: QueueMode) {
         match kind {
-            QueueKind::Steering => self.0.steering_mode = mode,
-            QueueKind::FollowUp => self.0.follow_up_mode = mode,
+            QueueKind::Steering => self.queues.steering_mode = mode,
+            QueueKind::FollowUp => self.queues.follow_up_mode = mode,
         }
     }
 
     fn publish(&self, feed: &Feed) {
-        let (steering, follow_up) = self.0.texts();
+        let (steering, follow_up) = self.queues.texts();
         // Strings always serialise.
         if let Ok(line) = encode(&Event::from(QueueUpdate { steering, follow_up })) {
             feed.publish([line]);

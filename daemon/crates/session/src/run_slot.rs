@@ -4,7 +4,11 @@ use agentd_protocol::command::PromptParams;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{abort::Aborting, reply::Reply};
+use crate::{
+    abort::Aborting,
+    reply::Reply,
+    requests::{Asked, Record},
+};
 
 /// The place of the session's run.
 #[derive(Default)]
@@ -15,7 +19,9 @@ struct Active {
     /// Asks the run what is in flight. Room for one question: it is answered to all who wait.
     questions: mpsc::Sender<()>,
     /// Whoever sent the prompt, until it is accepted.
-    reply: Option<Reply>,
+    asked: Option<Asked>,
+    /// What the entry of the user's message that comes next is to say.
+    record: Option<Record>,
     /// Between `agent_end` and `agent_settled`.
     ending: bool,
     /// Ends the pause before a retry, while there is one.
@@ -23,13 +29,13 @@ struct Active {
     aborting: Vec<Aborting>,
     /// Who wants to know when the calls that were stopped have ended.
     stopping: Vec<Reply>,
-    waiting: Vec<(PromptParams, Reply)>,
+    waiting: Vec<(PromptParams, Asked)>,
 }
 
 /// What is left to do when a run is over.
 pub(crate) struct Finished {
     /// The prompt's sender, if the prompt was never accepted.
-    pub(crate) reply: Option<Reply>,
+    pub(crate) asked: Option<Asked>,
     /// Whether someone stopped the run.
     pub(crate) aborted: bool,
     /// Who asked to stop it.
@@ -37,25 +43,26 @@ pub(crate) struct Finished {
     /// Who asked to stop its tool calls, and was not answered yet.
     pub(crate) stopping: Vec<Reply>,
     /// Prompts that came while it was ending.
-    pub(crate) waiting: Vec<(PromptParams, Reply)>,
+    pub(crate) waiting: Vec<(PromptParams, Asked)>,
 }
 
 impl RunSlot {
     /// Takes the place for a prompt; gives the token that stops the run, and what the run is asked by.
-    pub(crate) fn start(&mut self, reply: Reply) -> (CancellationToken, mpsc::Receiver<()>) {
+    pub(crate) fn start(&mut self, asked: Asked) -> (CancellationToken, mpsc::Receiver<()>) {
         let cancel = CancellationToken::new();
-        let (questions, asked) = mpsc::channel(1);
+        let (questions, questioned) = mpsc::channel(1);
         self.0 = Some(Active {
             cancel: cancel.clone(),
             questions,
-            reply: Some(reply),
+            asked: Some(asked),
+            record: None,
             ending: false,
             pause: None,
             aborting: Vec::new(),
             stopping: Vec::new(),
             waiting: Vec::new(),
         });
-        (cancel, asked)
+        (cancel, questioned)
     }
 
     /// Asks the run what is in flight; false when there is no run. The answer is a step, or the end of the run.
@@ -77,8 +84,20 @@ impl RunSlot {
     }
 
     /// The prompt was accepted: whoever sent it is to be told.
-    pub(crate) fn accept(&mut self) -> Option<Reply> {
-        self.0.as_mut()?.reply.take()
+    pub(crate) fn accept(&mut self) -> Option<Asked> {
+        self.0.as_mut()?.asked.take()
+    }
+
+    /// A message of the user's is about to come: what its entry is to say of the command that it came by.
+    pub(crate) fn record_next(&mut self, record: Option<Record>) {
+        if let Some(run) = &mut self.0 {
+            run.record = record;
+        }
+    }
+
+    /// A message of the user's has come: what its entry is to say.
+    pub(crate) fn take_record(&mut self) -> Option<Record> {
+        self.0.as_mut()?.record.take()
     }
 
     /// `agent_start` goes out.
@@ -115,13 +134,13 @@ impl RunSlot {
     }
 
     /// Keeps a prompt until the run has settled; gives it back when there is no run.
-    pub(crate) fn wait(&mut self, params: PromptParams, reply: Reply) -> Option<(PromptParams, Reply)> {
+    pub(crate) fn wait(&mut self, params: PromptParams, asked: Asked) -> Option<(PromptParams, Asked)> {
         match &mut self.0 {
             Some(run) => {
-                run.waiting.push((params, reply));
+                run.waiting.push((params, asked));
                 None
             }
-            None => Some((params, reply)),
+            None => Some((params, asked)),
         }
     }
 
@@ -163,7 +182,7 @@ impl RunSlot {
     /// Frees the place.
     pub(crate) fn finish(&mut self) -> Option<Finished> {
         self.0.take().map(|run| Finished {
-            reply: run.reply,
+            asked: run.asked,
             aborted: run.cancel.is_cancelled(),
             aborting: run.aborting,
             stopping: run.stopping,

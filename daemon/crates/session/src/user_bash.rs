@@ -1,9 +1,9 @@
 //! Shell commands of the user (`bash`, `abort_bash`): run beside everything else, recorded in the transcript.
 
-use agentd_process::{CleanedOutput, CleanedRun, ShellCommand, ShellError, Stopped};
+use agentd_process::{CleanedOutput, CleanedRun, ProcessGroup, ShellCommand, ShellError, Stopped};
 use agentd_protocol::{
     Json,
-    command::{BashOutput, BashParams, Work, WorkKind},
+    command::{BashParams, Work, WorkKind},
     error::{ErrorCode, Failure},
     event::{BashExecutionUpdate, Event},
     message::{BashExecutionMessage, Message},
@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     actor::Actor,
     clock::now_ms,
-    reply::{Reply, encode},
+    reply::encode,
+    requests::{Answer, Asked, RequestKey},
     shared::Shared,
     step::Step,
 };
@@ -28,7 +29,14 @@ pub(crate) struct UserBash {
     cancel: CancellationToken,
     /// Results that came during a run: they are added at its edges, so that they never come between a tool call and its
     /// result.
-    unstored: Vec<Json<Message>>,
+    unstored: Vec<Unstored>,
+}
+
+/// The result of a command.
+struct Unstored {
+    message: Json<Message>,
+    /// The command's `requestKey`.
+    key: Option<RequestKey>,
 }
 
 /// A command that runs.
@@ -42,7 +50,7 @@ struct Running {
 /// How a command ended.
 pub(crate) struct BashEnd {
     number: u64,
-    reply: Reply,
+    asked: Asked,
     params: BashParams,
     result: Result<CleanedOutput, ShellError>,
 }
@@ -76,31 +84,35 @@ impl UserBash {
 
 impl Actor {
     /// Starts a command; its end is answered by [`Actor::on_bash_end`].
-    pub(crate) fn start_bash(&mut self, params: BashParams, reply: Reply) {
+    pub(crate) fn start_bash(&mut self, params: BashParams, asked: Asked) {
         self.user_bash.last += 1;
         let number = self.user_bash.last;
-        let (id, name) = (reply.id.clone(), Some(params.command.clone()));
+        let (id, name) = (asked.id().cloned(), Some(params.command.clone()));
         let work = Work { kind: WorkKind::Bash, id, name };
+        let group = self.shared.processes.working_for(work.clone());
         self.user_bash.running.push(Running { number, work, waiting: Vec::new() });
         let cancel = self.user_bash.cancel.child_token();
         let (shared, steps) = (std::sync::Arc::clone(&self.shared), self.steps.clone());
         self.tasks.spawn(async move {
-            let result = run(&shared, &params.command, reply.id.as_ref(), &steps, cancel).await;
-            let end = BashEnd { number, reply, params, result };
+            let result = run(&shared, &group, &params.command, asked.id(), &steps, cancel).await;
+            let end = BashEnd { number, asked, params, result };
             // Without the actor there is nobody to tell.
             let _ = steps.send(Step::BashEnded(Box::new(end))).await;
         });
     }
 
     pub(crate) async fn on_bash_end(&mut self, end: BashEnd) {
-        let BashEnd { number, reply, params, result } = end;
+        let BashEnd { number, asked, params, result } = end;
         let at = self.user_bash.running.iter().position(|running| running.number == number);
         let running = at.map(|at| self.user_bash.running.remove(at));
         let result = match result {
-            Ok(output) => self.record_bash(params, output).await,
+            Ok(output) => self.record_bash(params, output, asked.key().cloned()).await,
             Err(error) => Err(Failure::new(ErrorCode::Io, error.to_string())),
         };
-        reply.result(&self.feed, result);
+        match result {
+            Ok(message) => self.answer(asked, Answer::Bash(message)),
+            Err(failure) => self.refuse(asked, failure),
+        }
         for waiting in running.into_iter().flat_map(|running| running.waiting) {
             // Whoever waited may have left.
             let _ = waiting.send(());
@@ -112,39 +124,32 @@ impl Actor {
         &mut self,
         params: BashParams,
         result: CleanedOutput,
-    ) -> Result<BashOutput, Failure> {
+        key: Option<RequestKey>,
+    ) -> Result<Json<Message>, Failure> {
         let cancelled = result.outcome.stopped == Some(Stopped::Aborted);
-        let exit_code = result.outcome.exit.map(|exit| exit.code).filter(|_| !cancelled);
-        let output = BashOutput {
+        let message = Message::BashExecution(BashExecutionMessage {
+            command: params.command,
             output: result.output.content,
-            exit_code,
+            exit_code: result.outcome.exit.map(|exit| exit.code).filter(|_| !cancelled),
             cancelled,
             truncated: result.output.truncated,
             full_output_path: result.full_output.map(|path| path.display().to_string()),
-        };
-        let message = Message::BashExecution(BashExecutionMessage {
-            command: params.command,
-            output: output.output.clone(),
-            exit_code,
-            cancelled,
-            truncated: output.truncated,
-            full_output_path: output.full_output_path.clone(),
             timestamp: now_ms(),
             exclude_from_context: params.exclude_from_context.then_some(true),
         });
         let message =
             Json::new(message).map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
-        self.user_bash.unstored.push(message);
+        self.user_bash.unstored.push(Unstored { message: message.clone(), key });
         if !self.run.is_active() {
             self.store_bash_messages().await;
         }
-        Ok(output)
+        Ok(message)
     }
 
     /// Adds the results that wait to the transcript.
     pub(crate) async fn store_bash_messages(&mut self) {
-        for message in std::mem::take(&mut self.user_bash.unstored) {
-            if let Err(error) = self.journal.append_message(message).await {
+        for Unstored { message, key } in std::mem::take(&mut self.user_bash.unstored) {
+            if let Err(error) = self.journal.append_message(message, key.as_ref()).await {
                 tracing::error!(%error, "the result of a command of the user could not be stored");
             }
         }
@@ -154,6 +159,7 @@ impl Actor {
 /// Runs a command and publishes its output as it comes.
 async fn run(
     shared: &Shared,
+    group: &ProcessGroup,
     command: &str,
     id: Option<&Value>,
     steps: &mpsc::Sender<Step>,
@@ -167,7 +173,7 @@ async fn run(
         timeout: None,
         cancel,
     };
-    let mut run = CleanedRun::start(&shared.processes, command, shared.temp_dir.clone()).await?;
+    let mut run = CleanedRun::start(group, command, shared.temp_dir.clone()).await?;
     while let Some(delta) = run.next().await {
         let event = Event::from(BashExecutionUpdate { id: id.cloned(), delta });
         match encode(&event) {

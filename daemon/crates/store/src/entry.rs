@@ -1,6 +1,6 @@
 //! One entry: the line as it is in the file, and the little that a tree needs to know of it.
 
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use agentd_protocol::{
     Json,
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     StoreError,
-    object::{each_member, name, string},
+    object::{each_member, name, quoted, string},
     time::parse_timestamp,
 };
 
@@ -256,6 +256,34 @@ impl Entry {
         }
     }
 
+    /// A field that is no part of the format, such as one of [`crate::NewEntry::with`]: the string that it holds. Looks
+    /// at the line without its message.
+    #[must_use]
+    pub fn extra(&self, field: &str) -> Option<String> {
+        // Few entries have any. A field name that is written with escapes is not found; nobody writes one so.
+        if !self.frame.contains(&quoted(field)) {
+            return None;
+        }
+        let mut found = None;
+        let mut look = |text: &str| {
+            each_member(text, |key, value| {
+                if name(key) == field {
+                    found = string(value).map(Cow::into_owned);
+                }
+            })
+        };
+        match &self.message {
+            Some((_, at)) => {
+                let (before, after) = self.frame.split_at(*at);
+                look(&[before, "null", after].concat());
+            }
+            None => {
+                look(&self.frame);
+            }
+        }
+        found
+    }
+
     /// Reads some fields of an entry that is no message.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         agentd_protocol::parse_json(&self.frame).ok()
@@ -334,6 +362,17 @@ mod tests {
             panic!("no message")
         };
         assert_eq!(user.content.text(), "\u{fffd} hi");
+    }
+
+    #[test]
+    fn extra_fields_are_found_around_the_message_and_never_in_it() {
+        let line = r#"{"k":"1","type":"message","id":"a","message":{"role":"user","content":"x","requestKey":"no"},"requestKey":"\u0061\"b","n":7}"#;
+        let read = entry(line);
+        assert_eq!(read.extra("requestKey").as_deref(), Some("a\"b"));
+        assert_eq!(read.extra("k").as_deref(), Some("1"));
+        assert_eq!((read.extra("n"), read.extra("role"), read.extra("x")), (None, None, None));
+        let whole = entry(r#"{"type":"label","id":"a","x":{"requestKey":"no"},"requestKey":"k"}"#);
+        assert_eq!(whole.extra("requestKey").as_deref(), Some("k"));
     }
 
     #[test]

@@ -69,7 +69,7 @@ async fn start(
         let services = Arc::clone(&services);
         tokio::task::spawn_blocking(move || prepare(&services, &options, rested.as_ref())).await??
     };
-    let Prepared { shared, journal, chooser, modes, parent_id, warnings } = prepared;
+    let Prepared { shared, journal, requests, chooser, modes, parent_id, warnings } = prepared;
     let (inbox, commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);
     let (abort, closing) = (AbortSwitch::default(), CancellationToken::new());
@@ -81,6 +81,7 @@ async fn start(
         inbox,
         abort: abort.clone(),
         summary: summary.shown(),
+        processes: shared.processes.view(),
         closing: closing.clone(),
     };
     let actor = Actor {
@@ -98,6 +99,7 @@ async fn start(
         joining: Joining::default(),
         summary,
         stopped_tools: Vec::new(),
+        requests,
         closing: false,
     };
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end

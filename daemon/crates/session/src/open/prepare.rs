@@ -32,6 +32,8 @@ use crate::{
     clock::now_ms,
     journal::Journal,
     options::default_tools,
+    reply::Reply,
+    requests::Ledger,
     rest::Rested,
     run::RetryPolicy,
     shared::{PromptSources, Services, Shared, Shell, ToolContext, child_environment},
@@ -41,6 +43,7 @@ use crate::{
 pub(super) struct Prepared {
     pub(super) shared: Shared,
     pub(super) journal: Journal,
+    pub(super) requests: Ledger<Reply>,
     pub(super) chooser: Chooser,
     pub(super) modes: (QueueMode, QueueMode),
     /// The session that this one was forked from.
@@ -146,6 +149,7 @@ pub(super) fn prepare(
     };
     Ok(Prepared {
         shared,
+        requests: Ledger::of(&session.tree),
         journal: Journal::new(session),
         chooser: Chooser::new(choice, scope),
         modes,

@@ -1,0 +1,202 @@
+//! The keys that a session knows, and what their commands were answered. Pure: no file, no feed.
+
+use std::{
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    sync::Arc,
+};
+
+use agentd_protocol::{
+    Json,
+    command::{Disposition, MAX_REQUEST_KEY_BYTES},
+    message::Message,
+};
+use agentd_store::{Entry as StoredEntry, EntryKind, Role, SessionTree};
+
+/// How many answered keys a session knows; the oldest is forgotten first.
+const KEYS: usize = 1000;
+
+/// How many repetitions wait for commands that still work, in all.
+const WAITING: usize = 1000;
+
+/// The entry's field with the key.
+pub(crate) const KEY_FIELD: &str = "requestKey";
+
+/// The entry's field with what became of the message; absent means that a run started with it.
+pub(crate) const DISPOSITION_FIELD: &str = "requestDisposition";
+
+/// What a client calls a command by.
+pub(crate) type RequestKey = Arc<str>;
+
+/// What a user's message entry says of the command that caused it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) key: RequestKey,
+    pub(crate) disposition: Disposition,
+}
+
+/// What a key stands for. The answers of the two have different shapes, so that one key cannot serve both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// A message: `prompt`, `steer`, `follow_up`.
+    Message,
+    /// A `bash` command.
+    Bash,
+}
+
+/// What the first command of a key was answered.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Answer {
+    /// A message was accepted.
+    Accepted(Disposition),
+    /// A `bash` command ended; the message that its entry holds, shared with the entry.
+    Bash(Json<Message>),
+}
+
+impl Answer {
+    fn means(&self) -> Means {
+        match self {
+            Self::Accepted(_) => Means::Message,
+            Self::Bash(_) => Means::Bash,
+        }
+    }
+}
+
+/// The keys of a session. `W` is who waits for an answer.
+#[derive(Debug)]
+pub(crate) struct Ledger<W> {
+    /// How many answered keys it holds at most.
+    limit: usize,
+    answered: HashMap<RequestKey, Answer>,
+    /// The answered keys, oldest first.
+    order: VecDeque<RequestKey>,
+    /// Keys whose first command still works. There are as many as there are such commands, whatever the limit.
+    working: HashMap<RequestKey, Working<W>>,
+    /// Who waits, over all of `working`.
+    waiting: usize,
+}
+
+#[derive(Debug)]
+struct Working<W> {
+    means: Means,
+    waiting: Vec<W>,
+}
+
+/// What a command with a key is.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Met<W> {
+    /// The first of that key: it is to be done, and the ledger to be told how it was answered.
+    First(W),
+    /// A repetition whose first still works. Who sent it is kept until that is answered.
+    Waits,
+    /// A repetition, and its answer.
+    Known(W, Answer),
+    /// The key belongs to a command with another kind of answer.
+    Other(W, Means),
+    /// So many wait that no more can.
+    Crowded(W),
+}
+
+impl<W> Default for Ledger<W> {
+    fn default() -> Self {
+        Self::with_limit(KEYS)
+    }
+}
+
+impl<W> Ledger<W> {
+    fn with_limit(limit: usize) -> Self {
+        Self { limit, answered: HashMap::new(), order: VecDeque::new(), working: HashMap::new(), waiting: 0 }
+    }
+
+    /// The last keys that the entries of a session name, on whatever branch.
+    pub(crate) fn of(tree: &SessionTree) -> Self {
+        let mut ledger = Self::default();
+        let mut found = Vec::new();
+        for (key, answer) in tree.entries().iter().rev().filter_map(recorded) {
+            if found.len() == ledger.limit {
+                break;
+            }
+            // Of entries with one key the last counts: the key had been forgotten before.
+            if let Entry::Vacant(place) = ledger.answered.entry(Arc::clone(&key)) {
+                place.insert(answer);
+                found.push(key);
+            }
+        }
+        ledger.order = found.into_iter().rev().collect();
+        ledger
+    }
+
+    /// Finds out whether a command is a repetition.
+    pub(crate) fn meet(&mut self, key: &RequestKey, means: Means, who: W) -> Met<W> {
+        if let Some(answer) = self.answered.get(key) {
+            return match answer.means() {
+                known if known == means => Met::Known(who, answer.clone()),
+                other => Met::Other(who, other),
+            };
+        }
+        match self.working.get_mut(key) {
+            Some(working) if working.means != means => Met::Other(who, working.means),
+            Some(_) if self.waiting == WAITING => Met::Crowded(who),
+            Some(working) => {
+                working.waiting.push(who);
+                self.waiting += 1;
+                Met::Waits
+            }
+            None => {
+                self.working.insert(Arc::clone(key), Working { means, waiting: Vec::new() });
+                Met::First(who)
+            }
+        }
+    }
+
+    /// The first command of a key was answered; gives who waits for the same answer.
+    pub(crate) fn answer(&mut self, key: RequestKey, answer: Answer) -> Vec<W> {
+        let waiting = self.refuse(&key);
+        if self.answered.insert(Arc::clone(&key), answer).is_none() {
+            self.order.push_back(key);
+        }
+        if self.order.len() > self.limit
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.answered.remove(&oldest);
+        }
+        waiting
+    }
+
+    /// The first command of a key was refused: the key is as if it had never come. Gives who waits for that answer.
+    pub(crate) fn refuse(&mut self, key: &str) -> Vec<W> {
+        let waiting = self.working.remove(key).map(|working| working.waiting).unwrap_or_default();
+        self.waiting -= waiting.len();
+        waiting
+    }
+
+    /// Nothing came of a command that was answered: a repetition is to be done.
+    pub(crate) fn forget(&mut self, key: &str) {
+        if self.answered.remove(key).is_some() {
+            self.order.retain(|known| **known != *key);
+        }
+    }
+
+    /// Gives up all commands that still work, and gives who waits for them.
+    pub(crate) fn give_up(&mut self) -> Vec<W> {
+        self.waiting = 0;
+        self.working.drain().flat_map(|(_, working)| working.waiting).collect()
+    }
+}
+
+/// The key of the command that caused an entry, and what it was answered.
+fn recorded(entry: &StoredEntry) -> Option<(RequestKey, Answer)> {
+    let EntryKind::Message(role @ (Role::User | Role::BashExecution)) = entry.kind() else { return None };
+    let key = entry.extra(KEY_FIELD).filter(|key| (1..=MAX_REQUEST_KEY_BYTES).contains(&key.len()))?;
+    let answer = if role == Role::BashExecution {
+        Answer::Bash(entry.message()?.clone())
+    } else {
+        Answer::Accepted(match entry.extra(DISPOSITION_FIELD).as_deref() {
+            Some("queued") => Disposition::Queued,
+            _ => Disposition::Started,
+        })
+    };
+    Some((key.into(), answer))
+}
+
+#[cfg(test)]
+mod tests;
