@@ -30,6 +30,7 @@ impl Reader {
             Command::DetachSession(params) => self.detach_session(params, id).await,
             Command::CloseSession(params) => self.close_session(params, id).await,
             Command::ListSessions(params) => self.list_sessions(params, id),
+            Command::ListProcesses(params) => self.list_processes(params, id).await,
             Command::DeleteSession(params) => self.delete_session(params, id).await,
             Command::WatchSessions(_) => self.watch_sessions(id).await,
             Command::UnwatchSessions(_) => {

@@ -8,6 +8,7 @@ mod client;
 mod following;
 mod managing;
 mod opening;
+mod processes;
 mod reader;
 mod watching;
 mod writer;
