@@ -1,10 +1,11 @@
 //! The command table: what a client can ask, with what fields, and what comes back.
 
 mod params;
+mod tree;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::params::*;
+pub use self::{params::*, tree::*};
 
 use crate::{
     credentials::{AuthStatus, AuthStatusParams, Login, LoginParams, Logout, LogoutParams},
@@ -76,6 +77,8 @@ macro_rules! commands {
 pub enum Scope {
     /// The session that it names, or the connection's current one.
     Session,
+    /// The connection, which goes on with another session than the one that it names, or than its current one.
+    Replacement,
     /// Nobody in particular: it is about the user's set-up.
     SetUp,
     /// The connection and the daemon behind it.
@@ -94,7 +97,11 @@ impl Command {
             | Self::Diagnose(_)
             | Self::SetupLocal(_) => Scope::SetUp,
             Self::NewSession(_)
-            | Self::Hello(_)
+            | Self::SwitchSession(_)
+            | Self::Fork(_)
+            | Self::Branch(_)
+            | Self::CloneSession(_) => Scope::Replacement,
+            Self::Hello(_)
             | Self::OpenSession(_)
             | Self::AttachSession(_)
             | Self::DetachSession(_)
@@ -118,8 +125,13 @@ impl Command {
             Self::Prompt(_)
                 | Self::Steer(_)
                 | Self::FollowUp(_)
+                | Self::AbortAndPrompt(_)
                 | Self::Bash(_)
                 | Self::NewSession(_)
+                | Self::SwitchSession(_)
+                | Self::Fork(_)
+                | Self::Branch(_)
+                | Self::CloneSession(_)
                 | Self::OpenSession(_)
         )
     }
@@ -132,6 +144,9 @@ impl Command {
             Self::GetState(_)
                 | Self::GetMessages(_)
                 | Self::GetEntries(_)
+                | Self::GetTree(_)
+                | Self::GetForkMessages(_)
+                | Self::GetBranchMessages(_)
                 | Self::GetLastAssistantText(_)
                 | Self::GetSessionStats(_)
                 | Self::GetAvailableModels(_)
@@ -166,10 +181,31 @@ commands! {
     /// Stops the active run, or what `scope` says; answered when that has ended. Queued messages stay queued. With a
     /// `scope` the answer has `data`.
     Abort = "abort": AbortParams => AbortReceipt,
+    /// Stops the active run, if there is one, and starts another with a message once that has settled; no other prompt
+    /// comes in between. Queued messages stay queued.
+    AbortAndPrompt = "abort_and_prompt": PromptParams => Accepted,
     /// Takes all queued messages back.
     ClearQueue = "clear_queue": NoParams => ClearedQueue,
     /// Leaves the session for a new, empty one.
     NewSession = "new_session": NewSessionParams => Cancelled,
+    /// Leaves the session for the one of a file.
+    SwitchSession = "switch_session": SwitchSessionParams => Cancelled,
+    /// Leaves the session for a copy of what came before a message of the user.
+    Fork = "fork": ForkParams => Forked,
+    /// As `fork`.
+    Branch = "branch": ForkParams => Forked,
+    /// Leaves the session for a copy of its branch up to the leaf.
+    CloneSession = "clone": NoParams => Cancelled,
+    /// The messages that a fork can begin at.
+    GetForkMessages = "get_fork_messages": NoParams => ForkMessages,
+    /// As `get_fork_messages`.
+    GetBranchMessages = "get_branch_messages": NoParams => ForkMessages,
+    /// The entries as a tree, with labels. Entries that only count tokens are left out.
+    GetTree = "get_tree": NoParams => Tree,
+    /// Goes on from another entry of the session. Refused while a run is active.
+    NavigateTree = "navigate_tree": NavigateTreeParams => Navigated,
+    /// Labels an entry, or removes its label.
+    SetLabel = "set_label": SetLabelParams => NoData,
     /// What the session is doing.
     GetState = "get_state": NoParams => SessionState,
     /// The messages of the context.
@@ -198,6 +234,8 @@ commands! {
     SetSteeringMode = "set_steering_mode": QueueModeParams => NoData,
     /// Chooses how follow-up messages are delivered, and saves the choice in the global settings.
     SetFollowUpMode = "set_follow_up_mode": QueueModeParams => NoData,
+    /// Chooses whether a steering message stops the tool calls that run, and saves the choice in the global settings.
+    SetInterruptMode = "set_interrupt_mode": InterruptModeParams => NoData,
     /// Switches retries of failed answers on or off, and saves the choice in the global settings.
     SetAutoRetry = "set_auto_retry": SwitchParams => NoData,
     /// Gives up the retry whose pause is under way; the run ends with the error.

@@ -114,6 +114,8 @@ events! {
     ThinkingLevelChanged = "thinking_level_changed",
     /// A `bash` command printed something.
     BashExecutionUpdate = "bash_execution_update",
+    /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
+    Ready = "ready",
     /// A session was opened; only after `watch_sessions`.
     SessionOpened = "session_opened",
     /// Something about a session changed; only after `watch_sessions`.
@@ -123,6 +125,11 @@ events! {
     /// This client was too slow, and events were not sent to it; only after `hello` with `sessions`.
     Lagged = "lagged",
 }
+
+/// The daemon takes commands. It says so only where it is asked to: commands that are sent before wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Ready {}
 
 /// A run began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,6 +19,24 @@ pub enum QueueMode {
     OneAtATime,
 }
 
+/// What a steering message does to tool calls that run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum InterruptMode {
+    /// It stops them, as `abort` with the scope `tools` does.
+    Immediate,
+    /// It waits for their end.
+    #[default]
+    Wait,
+}
+
+impl InterruptMode {
+    fn is_wait(&self) -> bool {
+        *self == Self::Wait
+    }
+}
+
 /// The answer to `get_state`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -36,6 +54,9 @@ pub struct SessionState {
     pub steering_mode: QueueMode,
     /// How follow-up messages are delivered.
     pub follow_up_mode: QueueMode,
+    /// What a steering message does to tool calls that run; absent for `wait`.
+    #[serde(default, skip_serializing_if = "InterruptMode::is_wait")]
+    pub interrupt_mode: InterruptMode,
     /// The session file, which appears with the first message; absent for a session in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_file: Option<String>,

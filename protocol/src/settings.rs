@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{model::ThinkingLevel, session::QueueMode};
+use crate::{
+    model::ThinkingLevel,
+    session::{InterruptMode, QueueMode},
+};
 
 /// The settings that this version of agentd reads. Every key is optional; a key of another product is ignored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -33,6 +36,10 @@ pub struct Settings {
     /// How follow-up messages are delivered; default `one-at-a-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follow_up_mode: Option<QueueMode>,
+    /// What a steering message does to tool calls that run: `wait` (the default) for their end, or stop them at once
+    /// (`immediate`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupt_mode: Option<InterruptMode>,
     /// The tools that are active by default; `+name` and `-name` change the built-in choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_tools: Option<Vec<String>>,

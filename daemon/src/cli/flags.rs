@@ -28,6 +28,8 @@ pub(super) struct Flags {
     /// The first thing on the command line that is about one session.
     about_a_session: Option<String>,
     on_eof: OnEof,
+    /// Whether the first line is to be `ready`.
+    ready: bool,
     continue_last: bool,
     session: Option<String>,
     session_id: Option<String>,
@@ -107,6 +109,10 @@ impl Flags {
                     "drain" => OnEof::Drain,
                     other => return Err(format!("Error: --on-eof takes abort or drain, got {other}")),
                 }
+            }
+            "--ready" => {
+                self.session_flag(flag);
+                self.ready = true;
             }
             "-h" | "--help" => self.help = true,
             "-v" | "--version" => self.version = true,
@@ -228,8 +234,8 @@ impl Flags {
                 return Err(format!("Error: --fork cannot be combined with {flag}"));
             }
         }
-        let (on_eof, warnings) = (self.on_eof, self.warnings.clone());
-        Ok(StdioOptions { session: self.into_session(cwd, environment), on_eof, warnings })
+        let (on_eof, ready, warnings) = (self.on_eof, self.ready, self.warnings.clone());
+        Ok(StdioOptions { session: self.into_session(cwd, environment), on_eof, ready, warnings })
     }
 
     pub(super) fn into_serve(self, cwd: &Path, mut environment: Environment) -> Result<ServeOptions, String> {

@@ -46,6 +46,8 @@ pub struct StdioOptions {
     pub session: SessionOptions,
     /// What the end of the input means for work that is not done.
     pub on_eof: OnEof,
+    /// Whether the first line is to be `ready`.
+    pub ready: bool,
     /// What to tell the user on stderr before anything else.
     pub warnings: Vec<String>,
 }
@@ -58,6 +60,8 @@ pub struct BridgeOptions {
     pub cwd: PathBuf,
     /// Whether the reference's own directories come first.
     pub compat: bool,
+    /// Whether the first line is to be `ready`.
+    pub ready: bool,
     /// What to tell the user on stderr before anything else.
     pub warnings: Vec<String>,
 }
@@ -65,9 +69,10 @@ pub struct BridgeOptions {
 /// Without the arguments: a key can be among them.
 impl fmt::Debug for BridgeOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { args: _, cwd, compat, warnings } = self;
+        let Self { args: _, cwd, compat, ready, warnings } = self;
         let mut shown = f.debug_struct("BridgeOptions");
-        shown.field("cwd", cwd).field("compat", compat).field("warnings", warnings).finish_non_exhaustive()
+        shown.field("cwd", cwd).field("compat", compat).field("ready", ready);
+        shown.field("warnings", warnings).finish_non_exhaustive()
     }
 }
 
@@ -134,9 +139,9 @@ pub fn parse(
     if flags.shared {
         let compat = flags.compat;
         // What is wrong with the flags is found here, before there is a daemon.
-        let StdioOptions { warnings, .. } = flags.into_stdio(cwd, environment)?;
+        let StdioOptions { ready, warnings, .. } = flags.into_stdio(cwd, environment)?;
         let (args, cwd) = (args.to_vec(), cwd.to_owned());
-        return Ok(Invocation::Bridge(Box::new(BridgeOptions { args, cwd, compat, warnings })));
+        return Ok(Invocation::Bridge(Box::new(BridgeOptions { args, cwd, compat, ready, warnings })));
     }
     flags.into_stdio(cwd, environment).map(|options| Invocation::Stdio(Box::new(options)))
 }

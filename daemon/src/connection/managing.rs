@@ -23,7 +23,6 @@ impl Reader {
     pub(super) async fn manage(&mut self, command: Command, id: Option<Value>) {
         let name = command.name();
         match command {
-            Command::NewSession(params) => self.new_session(params, id).await,
             Command::Hello(params) => self.hello(&params, id).await,
             Command::OpenSession(params) => self.open_session(params, id).await,
             Command::AttachSession(params) => self.attach_session(params, id).await,

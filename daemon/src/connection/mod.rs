@@ -10,6 +10,7 @@ mod managing;
 mod opening;
 mod processes;
 mod reader;
+mod replacing;
 mod watching;
 mod writer;
 

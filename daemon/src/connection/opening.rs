@@ -4,17 +4,14 @@ use std::sync::Arc;
 
 use agentd_config::{AgentDir, Environment};
 use agentd_protocol::{
-    command::{Cancelled, NewSessionParams},
-    daemon::{
-        AttachSessionParams, AttachedSession, EndMode, OpenSessionParams, OpenedSession, SessionParams,
-    },
+    daemon::{AttachSessionParams, AttachedSession, OpenSessionParams, OpenedSession, SessionParams},
     error::{ErrorCode, Failure},
     frame::Response,
 };
 use agentd_session::{Attached, Target};
 use serde_json::Value;
 
-use super::{reader::Reader, writer::Out};
+use super::reader::Reader;
 use crate::{
     cli::{self, StdioOptions},
     hub::{self, Joined, Known},
@@ -106,37 +103,8 @@ impl Reader {
         self.answer(&Response::<()>::done(id, NAME, None)).await;
     }
 
-    /// Leaves the session for a new one. One that nobody else follows is ended, and says its last words first.
-    pub(super) async fn new_session(&mut self, params: NewSessionParams, id: Option<Value>) {
-        const NAME: &str = "new_session";
-        let Some(old) = self.sessions.current.clone() else {
-            let failure = Failure::new(ErrorCode::NoSession, "No session is open on this connection.");
-            return self.fail(id, Some(NAME), failure.hint("Use open_session.")).await;
-        };
-        let mut options = old.options().clone();
-        options.target = match (&options.target, params.parent_session) {
-            (Target::Ephemeral(_), _) => Target::Ephemeral(None),
-            (_, Some(parent)) => Target::Child(parent),
-            (_, None) => Target::New,
-        };
-        // Names and ids of the command line were meant for the session that it opened.
-        options.name = None;
-        let session = match self.registry.open(options).await {
-            Ok(joined) => joined.session,
-            Err(error) => return self.fail(id, Some(NAME), error.into()).await,
-        };
-        let feed = session.feed().attach();
-        let follows_old = self.sessions.get(old.id()).is_some();
-        if follows_old && old.clients() <= 1 && !self.client.names_sessions {
-            self.registry.close(&old, EndMode::Abort).await;
-            self.tell(Out::AwaitEnd(Arc::clone(old.id()))).await;
-        }
-        self.move_to(session, feed).await;
-        self.answer(&Response::done(id, NAME, Some(Cancelled { cancelled: false }))).await;
-    }
-
     /// Follows a session as the current one. A plain client follows no other beside it.
-    async fn move_to(&mut self, session: Arc<Known>, feed: agentd_session::FeedReader) {
+    pub(super) async fn move_to(&mut self, session: Arc<Known>, feed: agentd_session::FeedReader) {
         if !self.client.names_sessions {
             self.sessions.leave_all();
         }

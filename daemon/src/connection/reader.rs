@@ -153,6 +153,7 @@ impl Reader {
         match command.scope() {
             Scope::SetUp => self.administer(command, head.id),
             Scope::Daemon => self.manage(command, head.id).await,
+            Scope::Replacement => self.replace(command, head).await,
             Scope::Session => self.for_session(command, head).await,
         }
     }
@@ -195,7 +196,7 @@ impl Reader {
     }
 
     /// The session of that id; without one, the current.
-    fn session_of(&self, id: Option<&str>) -> Result<Arc<Known>, Failure> {
+    pub(super) fn session_of(&self, id: Option<&str>) -> Result<Arc<Known>, Failure> {
         match (id, &self.sessions.current) {
             (Some(id), Some(current)) if **current.id() == *id => Ok(Arc::clone(current)),
             (Some(id), _) => self.known(id),

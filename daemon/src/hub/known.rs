@@ -95,6 +95,15 @@ impl Known {
         }
     }
 
+    /// Its file, which need not be there yet.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        match &*self.state() {
+            State::Loaded(handle) => handle.file().map(PathBuf::from),
+            State::Resting(resting) => Some(resting.0.file().to_owned()),
+            State::Closed => None,
+        }
+    }
+
     /// Whether it left memory, and comes back with the next command.
     #[must_use]
     pub fn is_resting(&self) -> bool {
@@ -138,11 +147,7 @@ impl Known {
     #[must_use]
     pub fn info(&self) -> SessionInfo {
         let summary = self.summary();
-        let (file, live) = match &*self.state() {
-            State::Loaded(handle) => (handle.file().map(PathBuf::from), true),
-            State::Resting(resting) => (Some(resting.0.file().to_owned()), false),
-            State::Closed => (None, false),
-        };
+        let (file, live) = (self.file(), self.loaded().is_some());
         SessionInfo {
             id: self.id.to_string(),
             path: file.map(|file| file.display().to_string()),

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
@@ -15,7 +15,9 @@ use agentd_protocol::{
     daemon::EndMode,
     error::{ErrorCode, Failure},
 };
-use agentd_session::{Limits, OpenError, Services, SessionHandle, SessionOptions, Target, Watch, locate};
+use agentd_session::{
+    Copied, Limits, OpenError, Opened, Services, SessionHandle, SessionOptions, Target, Watch, locate,
+};
 use futures::future::join_all;
 
 use super::{
@@ -154,12 +156,26 @@ impl Registry {
         }
         options.environment = self.environments.share(options.environment);
         let opened = agentd_session::open(Arc::clone(&self.services), options.clone()).await?;
+        Ok(self.keep(opened, options, path))
+    }
+
+    /// Makes a session of a copied branch and keeps it.
+    ///
+    /// # Errors
+    /// What made that fail; nothing is left of the copy then.
+    pub async fn adopt(&self, mut options: SessionOptions, copied: Copied) -> Result<Joined, OpenError> {
+        options.environment = self.environments.share(options.environment);
+        let opened = agentd_session::adopt(Arc::clone(&self.services), options.clone(), copied).await?;
+        Ok(self.keep(opened, options, None))
+    }
+
+    fn keep(&self, opened: Opened, options: SessionOptions, path: Option<PathBuf>) -> Joined {
         self.loaded.fetch_add(1, Ordering::Relaxed);
         let known = Known::new(opened.handle, options, path, Arc::clone(&self.board));
         let session = Arc::new(known);
         self.map().insert(Arc::clone(session.id()), Arc::clone(&session));
         self.board.opened(session.id());
-        Ok(Joined { session, warnings: opened.warnings })
+        Joined { session, warnings: opened.warnings }
     }
 
     /// A session that is known, by its id.
@@ -286,9 +302,15 @@ impl Registry {
         join_all(sessions.iter().map(SessionHandle::idle)).await;
     }
 
-    /// The session that a target names outright.
+    /// The session that a target names outright: by its id, or by the path of a file that need not be there yet.
     fn named(&self, target: &Target) -> Option<Arc<Known>> {
         match target {
+            Target::Existing(path) if Path::new(path).is_absolute() => {
+                let is_it = |known: &&Arc<Known>| {
+                    !known.is_over() && known.file().is_some_and(|file| file == Path::new(path))
+                };
+                self.map().values().find(is_it).cloned()
+            }
             Target::Existing(id) | Target::Id(id) | Target::Ephemeral(Some(id)) => self.get(id),
             _ => None,
         }

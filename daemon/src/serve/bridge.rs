@@ -40,6 +40,10 @@ pub fn bridge(options: BridgeOptions) -> ExitCode {
 }
 
 async fn serve(options: BridgeOptions) -> ExitCode {
+    let first = match options.ready.then(super::ready_line).transpose() {
+        Ok(line) => line.unwrap_or_default(),
+        Err(error) => return fail(&error, FAILED),
+    };
     let opened = match open(options).await {
         Ok(opened) => opened,
         Err(error) => {
@@ -52,7 +56,9 @@ async fn serve(options: BridgeOptions) -> ExitCode {
     }
     // Reading starts only now: what a client wrote before has waited in the pipe.
     let passed = match standard_streams() {
-        Ok((input, output)) => pass_through(opened.stream, opened.rest, input, output).await,
+        Ok((input, output)) => {
+            pass_through(opened.stream, [first, opened.rest].concat(), input, output).await
+        }
         Err(error) => Err(error),
     };
     match passed {

@@ -8,6 +8,11 @@ mod stdio;
 
 use std::{future::Future, process::ExitCode};
 
+use agentd_protocol::{
+    event::{Event, Ready},
+    lines::write_line,
+};
+
 pub use self::{bridge::bridge, daemon::daemon, stdio::stdio};
 use crate::complain;
 
@@ -28,6 +33,15 @@ fn run(serving: impl Future<Output = Result<ExitCode, String>>) -> ExitCode {
     // A thread that reads stdin may wait there for ever.
     runtime.shutdown_background();
     code
+}
+
+/// The line that says that commands are taken, for hosts that wait for it (`--ready`).
+fn ready_line() -> Result<Vec<u8>, String> {
+    let mut line = Vec::new();
+    let event = serde_json::to_vec(&Event::from(Ready {}))
+        .map_err(|error| format!("Error: cannot write the first line: {error}"))?;
+    write_line(&event, &mut line);
+    Ok(line)
 }
 
 fn fail(message: &str, code: u8) -> ExitCode {

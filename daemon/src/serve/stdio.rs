@@ -41,6 +41,10 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     let pipes = read_lines(std::io::stdin(), max_line_bytes)
         .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
     let (lines, output) = pipes.map_err(|error| format!("Error: cannot start a thread: {error}"))?;
+    if options.ready {
+        // A reader that is gone already is noticed by the connection.
+        output.write(super::ready_line()?).await;
+    }
     let connection = Connection {
         registry: Arc::clone(&registry),
         origin: Origin::Host { session: opened.session, on_eof: options.on_eof },

@@ -8,7 +8,7 @@ use crate::{
     entry::SessionEntry,
     message::{ImageContent, Message, null_as_default},
     model::{Model, ThinkingLevel},
-    session::QueueMode,
+    session::{InterruptMode, QueueMode},
 };
 
 /// The fields of `abort`.
@@ -317,6 +317,14 @@ pub struct Levels {
 pub struct QueueModeParams {
     /// The mode.
     pub mode: QueueMode,
+}
+
+/// The fields of `set_interrupt_mode`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InterruptModeParams {
+    /// The mode.
+    pub mode: InterruptMode,
 }
 
 /// The fields of commands that switch something on or off.

@@ -52,6 +52,14 @@ impl Actor {
         }
     }
 
+    /// Stops the calls of the current answer for a message that is to be heard at once. Nobody is told but by their
+    /// results.
+    pub(crate) fn interrupt_tools(&mut self) {
+        if self.abort.fire_tools() {
+            self.tools_interrupted = true;
+        }
+    }
+
     /// Stops everything: side by side, since a command may ignore the first signal for a while.
     fn abort_all(&mut self, reply: Reply) {
         let (commands, ends) = self.user_bash.abort_each();
@@ -72,7 +80,11 @@ impl Actor {
     /// The calls of an answer were stopped, and their results are stored.
     pub(crate) fn on_tools_stopped(&mut self, calls: Vec<StoppedCall>) {
         let waiting = self.run.tools_ended();
+        let was_interrupted = std::mem::take(&mut self.tools_interrupted);
         if waiting.is_empty() {
+            if was_interrupted {
+                return;
+            }
             // The command that did this is on its way here, or the run ends.
             self.stopped_tools = calls;
             return;

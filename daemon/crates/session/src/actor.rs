@@ -12,6 +12,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     event::{AgentSettled, EntryAppended, Event},
     message::Message as TranscriptMessage,
+    session::InterruptMode,
 };
 use bytes::Bytes;
 use futures::FutureExt;
@@ -67,8 +68,14 @@ pub(crate) struct Actor {
     pub(crate) summary: SummaryBoard,
     /// Tool calls that were stopped, until the answer to that says so.
     pub(crate) stopped_tools: Vec<StoppedCall>,
+    /// Whether calls were stopped because of a steering message, until they have ended.
+    pub(crate) tools_interrupted: bool,
+    /// What a steering message does to tool calls.
+    pub(crate) interrupt_mode: InterruptMode,
     /// Which commands a client may repeat without doing them again.
     pub(crate) requests: Ledger<Reply>,
+    /// Whether it went back to another entry and no run has begun there yet.
+    pub(crate) has_moved: bool,
     /// Set once the session takes no new work.
     pub(crate) closing: bool,
 }
@@ -130,6 +137,10 @@ impl Actor {
                         self.show_summary();
                     }
                     Message::Attach { since_seq, joined } => self.attach(since_seq, joined),
+                    Message::Copy { point, copied } => {
+                        // Whoever asked may have left.
+                        let _ = copied.send(self.copy(point));
+                    }
                     Message::WhenIdle(done) => self.when_idle(done),
                     Message::Rest(resting) => match self.rested() {
                         Some(rested) => return Ended::Resting(rested, resting),
@@ -266,6 +277,7 @@ impl Actor {
     /// Starts the run of a prompt. Its checks are part of the run: they read files and may run commands.
     pub(crate) fn start_run(&mut self, prompt: Prompt, asked: Asked) {
         self.stopped_tools.clear();
+        self.tools_interrupted = false;
         let (cancel, asked) = self.run.start(asked);
         self.abort.arm(cancel.clone());
         let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
@@ -285,6 +297,7 @@ impl Actor {
         if let Some(asked) = self.run.accept() {
             self.run.record_next(asked.record(Disposition::Started));
             self.accept(asked, Disposition::Started);
+            self.record_choice().await;
         }
     }
 

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use agentd_agent::queue::QueueKind;
 use agentd_protocol::{
     command::{
-        BashParams, Command, Disposition, GetEntriesParams, Image, Levels, Messages, PromptParams,
-        QueueModeParams, QueueParams, SetSessionNameParams, StreamingBehavior,
+        BashParams, Command, Disposition, GetEntriesParams, Image, InterruptModeParams, Levels, Messages,
+        PromptParams, QueueModeParams, QueueParams, SetSessionNameParams, StreamingBehavior,
     },
     error::{ErrorCode, Failure},
     event::{Event, SessionInfoChanged},
-    session::SessionState,
+    session::{InterruptMode, SessionState},
 };
 
 use serde::Serialize;
@@ -30,6 +30,7 @@ impl Actor {
     pub(crate) async fn on_command(&mut self, command: Command, reply: Reply) {
         match command {
             Command::Prompt(params) => self.prompt(params, reply),
+            Command::AbortAndPrompt(params) => self.abort_and_prompt(params, reply),
             Command::Steer(params) => self.queue(QueueKind::Steering, params, reply),
             Command::FollowUp(params) => self.queue(QueueKind::FollowUp, params, reply),
             Command::Abort(params) => self.abort(params, reply),
@@ -37,6 +38,12 @@ impl Actor {
             Command::GetState(_) => reply.data(&self.feed, self.state()),
             Command::GetMessages(_) => self.get_messages(reply).await,
             Command::GetEntries(params) => self.get_entries(&params, reply).await,
+            Command::GetTree(_) => self.get_tree(reply).await,
+            Command::GetForkMessages(_) | Command::GetBranchMessages(_) => {
+                self.get_fork_messages(reply).await
+            }
+            Command::NavigateTree(params) => self.navigate_tree(&params, reply),
+            Command::SetLabel(params) => self.set_label(params, reply).await,
             Command::GetLastAssistantText(_) => reply.data(&self.feed, self.journal.last_text()),
             Command::GetSessionStats(_) => self.get_stats(reply),
             Command::SetModel(params) => self.set_model(params, reply).await,
@@ -47,6 +54,7 @@ impl Actor {
             Command::GetAvailableThinkingLevels(_) => self.get_thinking_levels(reply),
             Command::SetSteeringMode(params) => self.set_mode(QueueKind::Steering, params, reply).await,
             Command::SetFollowUpMode(params) => self.set_mode(QueueKind::FollowUp, params, reply).await,
+            Command::SetInterruptMode(params) => self.set_interrupt_mode(&params, reply).await,
             Command::SetAutoRetry(params) => self.set_auto_retry(params.enabled, reply).await,
             Command::AbortRetry(_) => {
                 self.run.abort_retry();
@@ -66,6 +74,20 @@ impl Actor {
 
     fn prompt(&mut self, mut params: PromptParams, reply: Reply) {
         if let Some(asked) = self.first(params.request_key.take(), Means::Message, reply) {
+            self.take_prompt(params, asked);
+        }
+    }
+
+    /// Stops the run and takes its place: a prompt that waits for the same is refused, so that this one comes next.
+    fn abort_and_prompt(&mut self, mut params: PromptParams, reply: Reply) {
+        let Some(asked) = self.first(params.request_key.take(), Means::Message, reply) else { return };
+        params.streaming_behavior = None;
+        self.run.cancel();
+        for (_, waiting) in self.run.take_waiting() {
+            let text = "Another prompt took the place of this one before its run began.";
+            self.refuse(waiting, Failure::new(ErrorCode::Aborted, text));
+        }
+        if let Some((params, asked)) = self.run.wait(params, asked) {
             self.take_prompt(params, asked);
         }
     }
@@ -112,6 +134,9 @@ impl Actor {
         let images = images.into_iter().map(Into::into).collect();
         self.queues.push(kind, text, images, asked.key().cloned(), &self.feed);
         self.accept(asked, Disposition::Queued);
+        if kind == QueueKind::Steering && self.interrupt_mode == InterruptMode::Immediate {
+            self.interrupt_tools();
+        }
     }
 
     /// Nothing comes of the messages, so that their keys are free again.
@@ -134,6 +159,7 @@ impl Actor {
             is_compacting: false,
             steering_mode,
             follow_up_mode,
+            interrupt_mode: self.interrupt_mode,
             session_file: self.journal.file().map(|path| path.display().to_string()),
             session_id: self.shared.session_id.clone(),
             session_name: self.journal.name(),
@@ -160,7 +186,7 @@ impl Actor {
 
     /// Writes the answer here, or, with a list so long that it would keep a thread of the runtime busy, on a blocking
     /// thread. The session waits for it either way: long answers come one at a time.
-    async fn answer_list<T: Serialize>(
+    pub(crate) async fn answer_list<T: Serialize>(
         &self,
         bytes: usize,
         reply: Reply,
@@ -192,6 +218,13 @@ impl Actor {
             QueueKind::FollowUp => &["followUpMode"],
         };
         let saved = self.shared.save_setting(key, &params.mode).await;
+        reply.outcome(&self.feed, saved);
+    }
+
+    /// The mode counts at once, also when it cannot be saved; that is then said.
+    async fn set_interrupt_mode(&mut self, params: &InterruptModeParams, reply: Reply) {
+        self.interrupt_mode = params.mode;
+        let saved = self.shared.save_setting(&["interruptMode"], &params.mode).await;
         reply.outcome(&self.feed, saved);
     }
 

@@ -6,12 +6,15 @@ use std::{
 };
 
 use agentd_process::ProcessView;
-use agentd_protocol::command::{AbortParams, AbortScope, Command};
+use agentd_protocol::{
+    command::{AbortParams, AbortScope, Command},
+    error::{ErrorCode, Failure},
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Attached,
+    Attached, Copied, CopyPoint,
     feed::Feed,
     reply::Reply,
     rest::{Rested, Resting},
@@ -43,6 +46,8 @@ pub(crate) enum Message {
     Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
     /// Answers when the session is idle.
     WhenIdle(oneshot::Sender<()>),
+    /// Answers with a copy of a branch.
+    Copy { point: CopyPoint, copied: oneshot::Sender<Result<Copied, Failure>> },
     /// Leaves memory if nothing works for the session and nothing waits; else it stays.
     Rest(Resting),
     /// Ends the session: aborts its run, waits, flushes. Answers when everything is on disk and nothing runs.
@@ -90,6 +95,8 @@ impl SessionHandle {
                 self.abort.fire_tools();
             }
             Command::Abort(_) => self.abort.fire(),
+            // One that may be a repetition stops nothing before the session has seen that it is none.
+            Command::AbortAndPrompt(params) if params.request_key.is_none() => self.abort.fire(),
             _ => {}
         }
         // Answers are never dropped: a client that takes none of them must not ask for more without end.
@@ -108,6 +115,19 @@ impl SessionHandle {
         let (joined, attached) = oneshot::channel();
         self.inbox.send(Message::Attach { since_seq, joined }).await.ok()?;
         attached.await.ok()
+    }
+
+    /// A copy of the session's branch up to a point, as it is when the session takes the wish: also while it is at work.
+    ///
+    /// # Errors
+    /// When there is no such entry, when the session has no file yet that it will have, and when it has ended.
+    pub async fn copy(&self, point: CopyPoint) -> Result<Copied, Failure> {
+        let ended = || Failure::new(ErrorCode::NoSession, "The session has ended.");
+        // A listener that takes nothing must not keep others from their copy.
+        let _announced = self.feed.announce();
+        let (copied, waiting) = oneshot::channel();
+        self.inbox.send(Message::Copy { point, copied }).await.map_err(|_| ended())?;
+        waiting.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// What lists say of the session, as of its last event.

@@ -16,7 +16,8 @@ use agentd_protocol::{
     session::SessionStats,
 };
 use agentd_store::{
-    Context, Entry, NewEntry, OpenSession, SessionTree, SessionWriter, StatsCounter, StoreError,
+    Context, Entry, ModelRef, NewEntry, OpenSession, SessionTree, SessionWriter, StatsCounter, StoreError,
+    UnknownEntry,
 };
 
 use crate::{
@@ -61,6 +62,23 @@ impl Journal {
     /// All entries, of every branch.
     pub(crate) fn tree(&self) -> &SessionTree {
         &self.tree
+    }
+
+    /// Whether it is to have a file and has none yet.
+    pub(crate) fn is_unsaved(&self) -> bool {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).unsaved().is_some()
+    }
+
+    /// Goes on after another entry, or with `None` before all; nothing is written.
+    pub(crate) fn set_leaf(&mut self, id: Option<&str>) -> Result<(), UnknownEntry> {
+        self.tree.set_leaf(id)?;
+        self.context.follow(&self.tree);
+        Ok(())
+    }
+
+    /// The model and the level that the branch says were last in use.
+    pub(crate) fn choices(&self) -> (Option<&ModelRef>, Option<&str>) {
+        (self.context.model(), self.context.thinking_level())
     }
 
     pub(crate) fn name(&self) -> Option<String> {

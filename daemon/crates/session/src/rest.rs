@@ -5,9 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
+use agentd_config::models::RestoredChoice;
 use tokio::sync::oneshot;
 
-use crate::actor::Actor;
+use crate::{actor::Actor, choice::Choice};
 
 /// What brings a session back that has left memory, beside its feed and the options that it was opened with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +16,23 @@ pub struct Rested {
     pub(crate) file: Box<Path>,
     /// The lines of a session whose file is yet to be made.
     pub(crate) unsaved: Option<Box<[u8]>>,
-    /// The entry that the next one follows, where that is not the last of the file.
-    pub(crate) leaf: Option<Box<str>>,
+    /// What the next entry follows.
+    pub(crate) leaf: Leaf,
+    /// Whether the session went back to that place, and what it goes on with there: the branch may say otherwise.
+    pub(crate) moved: Option<RestoredChoice>,
     /// The provider that a key of the options is for.
     pub(crate) key_provider: Option<Box<str>>,
+}
+
+/// What the next entry of a session follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Leaf {
+    /// The last entry of the file, if there is one.
+    Last,
+    /// Another entry.
+    At(Box<str>),
+    /// No entry, though there are some.
+    Root,
 }
 
 impl Rested {
@@ -41,10 +55,21 @@ impl Actor {
         }
         let tree = self.journal.tree();
         let last = tree.entries().last().map(|entry| entry.id());
+        let leaf = match tree.leaf_id() {
+            leaf if leaf == last => Leaf::Last,
+            Some(leaf) => Leaf::At(leaf.into()),
+            None => Leaf::Root,
+        };
+        let Choice { model, level } = self.chooser.current();
+        let moved = self.has_moved.then(|| RestoredChoice {
+            model: (!model.is_placeholder()).then(|| (model.provider.clone(), model.id.clone())),
+            level: Some(level),
+        });
         Some(Rested {
             file: self.journal.file().map(PathBuf::from)?.into(),
             unsaved: self.journal.unsaved().map(Into::into),
-            leaf: tree.leaf_id().filter(|leaf| Some(*leaf) != last).map(Into::into),
+            leaf,
+            moved,
             key_provider: self.shared.key_provider.as_deref().map(Into::into),
         })
     }

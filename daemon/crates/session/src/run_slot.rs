@@ -144,6 +144,11 @@ impl RunSlot {
         }
     }
 
+    /// The prompts that wait for the run to settle; they wait no longer.
+    pub(crate) fn take_waiting(&mut self) -> Vec<(PromptParams, Asked)> {
+        self.0.as_mut().map(|run| std::mem::take(&mut run.waiting)).unwrap_or_default()
+    }
+
     /// Stops the run.
     pub(crate) fn cancel(&self) {
         if let Some(run) = &self.0 {

@@ -44,7 +44,8 @@ impl ForkPoint {
     pub fn before(tree: &SessionTree, id: &str) -> Result<Self, ForkError> {
         let entry = tree.get(id).filter(|entry| entry.kind() == EntryKind::Message(Role::User));
         let entry = entry.ok_or(ForkError::InvalidEntry)?;
-        Ok(Self { text: user_text(entry).unwrap_or_default(), leaf: entry.parent_id().map(str::to_owned) })
+        let leaf = tree.parent_of(id).map(|parent| parent.id().to_owned());
+        Ok(Self { text: user_text(entry).unwrap_or_default(), leaf })
     }
 }
 
@@ -68,17 +69,22 @@ pub fn fork_messages(tree: &SessionTree) -> Vec<ForkMessage> {
 }
 
 /// The text blocks of a message, one behind the other. Not by the typed view, which would stay in memory.
-fn user_text(entry: &Entry) -> Option<String> {
+pub(crate) fn user_text(entry: &Entry) -> Option<String> {
     #[derive(Deserialize)]
     struct User {
         content: MessageContent,
     }
     let User { content } = agentd_protocol::parse_json(entry.message()?.text()).ok()?;
-    Some(match content {
-        MessageContent::Text(text) => text,
+    Some(content_text(&content))
+}
+
+/// The text blocks of a content, one behind the other.
+pub(crate) fn content_text(content: &MessageContent) -> String {
+    match content {
+        MessageContent::Text(text) => text.clone(),
         MessageContent::Blocks(blocks) => blocks.iter().filter_map(ContentBlock::as_text).collect(),
         MessageContent::Nothing => String::new(),
-    })
+    }
 }
 
 /// A new session with the branch from the root to `leaf` (nothing with `None`).

@@ -37,6 +37,7 @@ mod fork;
 mod header;
 mod ids;
 mod io;
+mod landing;
 mod list;
 mod load;
 mod lock;
@@ -61,6 +62,7 @@ pub use estimate::{context_usage, estimate_tokens};
 pub use fork::{ForkError, ForkMessage, ForkPoint, copy_all, copy_branch, fork_messages};
 pub use header::Header;
 pub use ids::{check_session_id, new_session_id};
+pub use landing::Landing;
 pub use list::{
     Found, ListText, SessionSummary, find, find_by_id, list, looks_like_path, newest, read_header, summarize,
 };

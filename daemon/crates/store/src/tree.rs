@@ -74,10 +74,22 @@ impl SessionTree {
         &self.entries
     }
 
+    /// How long its entries are as lines, together.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.entries.iter().map(Entry::line_len).sum()
+    }
+
     /// The entry of an id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&Entry> {
         self.by_id.get(id).map(|at| &self.entries[*at as usize])
+    }
+
+    /// The entry that the one of an id follows; `None` when it is a root, or is not there.
+    #[must_use]
+    pub fn parent_of(&self, id: &str) -> Option<&Entry> {
+        self.parent(*self.by_id.get(id)?).map(|at| self.entry(at))
     }
 
     /// The entries after the one with the id `since`, in file order; all of them without `since`. `None` when there is

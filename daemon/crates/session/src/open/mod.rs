@@ -14,7 +14,7 @@ pub use target::locate;
 
 use self::prepare::{Prepared, prepare};
 use crate::{
-    SessionOptions,
+    Copied, SessionOptions,
     actor::{Actor, Ended},
     attach::Joining,
     feed::Feed,
@@ -42,7 +42,20 @@ pub struct Opened {
 /// [`OpenError`]; nothing was written then, but for folders that were missing.
 pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Opened, OpenError> {
     let feed = Feed::new(services.limits.feed);
-    start(services, options, None, feed).await
+    start(services, options, Beginning::Options, feed).await
+}
+
+/// Makes a session of a copied branch and starts its actor. Of the options, the target does not count.
+///
+/// # Errors
+/// [`OpenError`]; nothing is left on disk then.
+pub async fn adopt(
+    services: Arc<Services>,
+    options: SessionOptions,
+    copied: Copied,
+) -> Result<Opened, OpenError> {
+    let feed = Feed::new(services.limits.feed);
+    start(services, options, Beginning::Copy(copied), feed).await
 }
 
 /// Brings a session back that has left memory by [`SessionHandle::rest`]. `options` are those that it was opened with, `feed`
@@ -56,20 +69,31 @@ pub async fn resume(
     rested: Rested,
     feed: Feed,
 ) -> Result<SessionHandle, OpenError> {
-    start(services, options, Some(rested), feed).await.map(|opened| opened.handle)
+    start(services, options, Beginning::Rested(rested), feed).await.map(|opened| opened.handle)
+}
+
+/// Where the entries of a session come from.
+enum Beginning {
+    /// From where the options say.
+    Options,
+    /// From where it was left.
+    Rested(Rested),
+    /// From another session.
+    Copy(Copied),
 }
 
 async fn start(
     services: Arc<Services>,
     options: SessionOptions,
-    rested: Option<Rested>,
+    beginning: Beginning,
     feed: Feed,
 ) -> Result<Opened, OpenError> {
     let prepared = {
         let services = Arc::clone(&services);
-        tokio::task::spawn_blocking(move || prepare(&services, &options, rested.as_ref())).await??
+        tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
     };
-    let Prepared { shared, journal, requests, chooser, modes, parent_id, warnings } = prepared;
+    let Prepared { shared, journal, requests, chooser, modes, parent_id, has_moved, warnings } = prepared;
+    let interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
     let (inbox, commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);
     let (abort, closing) = (AbortSwitch::default(), CancellationToken::new());
@@ -99,7 +123,10 @@ async fn start(
         joining: Joining::default(),
         summary,
         stopped_tools: Vec::new(),
+        tools_interrupted: false,
+        interrupt_mode,
         requests,
+        has_moved,
         closing: false,
     };
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end

@@ -23,8 +23,8 @@ use agentd_protocol::{entry::EntryBody, model::ThinkingLevel, session::QueueMode
 use agentd_store::{Context, NewEntry, OpenSession, StoreError, read_header};
 
 use super::{
-    OpenError,
-    target::{Files, open_session, reopen, working_directory},
+    Beginning, OpenError,
+    target::{Files, adopt, open_session, reopen, working_directory},
 };
 use crate::{
     SessionOptions, ToolSelection,
@@ -34,7 +34,6 @@ use crate::{
     options::default_tools,
     reply::Reply,
     requests::Ledger,
-    rest::Rested,
     run::RetryPolicy,
     shared::{PromptSources, Services, Shared, Shell, ToolContext, child_environment},
 };
@@ -48,15 +47,41 @@ pub(super) struct Prepared {
     pub(super) modes: (QueueMode, QueueMode),
     /// The session that this one was forked from.
     pub(super) parent_id: Option<String>,
+    /// Whether it went back to another entry and no run has begun there yet.
+    pub(super) has_moved: bool,
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads files; blocks. A session that comes back is as it was: what the options say of its beginning does not count.
+/// Reads files; blocks. A session that comes back is as it was: what the options say of its beginning does not count. A
+/// copy that cannot be used leaves no file.
 pub(super) fn prepare(
     services: &Arc<Services>,
     options: &SessionOptions,
-    rested: Option<&Rested>,
+    beginning: Beginning,
 ) -> Result<Prepared, OpenError> {
+    let mut copy_file = None;
+    let prepared = prepare_from(services, options, beginning, &mut copy_file);
+    if prepared.is_err()
+        && let Some(file) = copy_file
+        && let Err(error) = std::fs::remove_file(&file)
+    {
+        tracing::warn!(%error, path = %file.display(), "cannot remove a copy that is of no use");
+    }
+    prepared
+}
+
+fn prepare_from(
+    services: &Arc<Services>,
+    options: &SessionOptions,
+    beginning: Beginning,
+    copy_file: &mut Option<PathBuf>,
+) -> Result<Prepared, OpenError> {
+    let (rested, copied) = match beginning {
+        Beginning::Options => (None, None),
+        Beginning::Rested(rested) => (Some(rested), None),
+        Beginning::Copy(copied) => (None, Some(copied)),
+    };
+    let rested = rested.as_ref();
     let as_it_was = rested.map(|_| options.without_beginning());
     let options = as_it_was.as_ref().unwrap_or(options);
 
@@ -64,9 +89,15 @@ pub(super) fn prepare(
     let LoadedSettings { settings, folders, trust, mut warnings } =
         load(&agent_dir, &options.cwd, &options.environment, options.approve);
     let files = Files { agent_dir: &agent_dir, settings: &settings, epoch: &services.epoch };
-    let (mut session, has_past) = match rested {
-        Some(rested) => (reopen(rested, options, &files)?, true),
-        None => open_session(options, &files)?,
+    let (mut session, has_past) = match (rested, copied) {
+        (Some(rested), _) => (reopen(rested, options, &files)?, true),
+        (None, Some(copied)) => {
+            let session = adopt(copied, &files)?;
+            *copy_file = session.writer.path().filter(|_| session.writer.is_on_disk()).map(Path::to_owned);
+            let has_past = !session.tree.entries().is_empty();
+            (session, has_past)
+        }
+        (None, None) => open_session(options, &files)?,
     };
     warnings.extend(session.report.warning());
     let cwd = working_directory(&session, options)?;
@@ -80,7 +111,9 @@ pub(super) fn prepare(
         commands: services.key_commands.clone(),
     });
     warnings.extend(auth.load_error());
-    let restored = has_past.then(|| restored_choice(&session));
+    let moved = rested.and_then(|rested| rested.moved.clone());
+    let has_moved = moved.is_some();
+    let restored = has_past.then(|| moved.unwrap_or_else(|| restored_choice(&session)));
     let sources = ChoiceSources { services, models: &models, auth: &auth, settings: &settings };
     let (choice, scope) = sources.choose(options, restored.as_ref(), &mut warnings)?;
     let key_provider = options.api_key.as_ref().map(|key| {
@@ -154,6 +187,7 @@ pub(super) fn prepare(
         chooser: Chooser::new(choice, scope),
         modes,
         parent_id,
+        has_moved,
         warnings,
     })
 }

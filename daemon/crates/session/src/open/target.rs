@@ -10,7 +10,11 @@ use agentd_store::{
 };
 
 use super::OpenError;
-use crate::{SessionOptions, Target, clock::now_ms, rest::Rested};
+use crate::{
+    Copied, SessionOptions, Target,
+    clock::now_ms,
+    rest::{Leaf, Rested},
+};
 
 /// Where sessions are kept, and how.
 pub(super) struct Files<'a> {
@@ -46,12 +50,22 @@ pub(super) fn reopen(
         None if !rested.file.exists() => return Err(OpenError::Gone(rested.file.to_path_buf())),
         None => store.open(&rested.file, NewSession::new(options.cwd.display().to_string(), now_ms()))?,
     };
-    if let Some(leaf) = &rested.leaf
-        && let Err(error) = session.tree.set_leaf(Some(leaf))
-    {
+    let placed = match &rested.leaf {
+        Leaf::Last => Ok(()),
+        Leaf::At(id) => session.tree.set_leaf(Some(id)),
+        Leaf::Root => session.tree.set_leaf(None),
+    };
+    if let Err(error) = placed {
         tracing::warn!(%error, "a session that comes back goes on after its last entry");
     }
     Ok(session)
+}
+
+/// A session of a copied branch. Its file is made at once if there is a message in it, and has nowhere to be without a
+/// folder.
+pub(super) fn adopt(copied: Copied, files: &Files<'_>) -> Result<OpenSession, OpenError> {
+    let Copied { tree, folder, text: _ } = copied;
+    Ok(files.store().adopt(*tree, folder.as_deref(), Begin::WithMessage)?)
 }
 
 /// The session that the options ask for, and whether it has a past.

@@ -1,0 +1,150 @@
+//! The commands about a session's tree: looking at it, going back in it, labels, copies.
+
+use agentd_protocol::{
+    Json,
+    command::{ForkMessage, ForkMessages, NavigateTreeParams, Navigated, SetLabelParams, Tree},
+    entry::EntryBody,
+    error::{ErrorCode, Failure},
+};
+use agentd_store::{ForkError, ForkPoint, Landing, NewSession, SessionTree, copy_branch, fork_messages};
+use serde_json::value::RawValue;
+
+use crate::{
+    actor::Actor,
+    clock::now_ms,
+    copy::{Copied, CopyPoint},
+    reply::Reply,
+};
+
+impl Actor {
+    pub(crate) async fn get_tree(&self, reply: Reply) {
+        // Entries share their texts with this copy.
+        let tree = self.journal.tree().clone();
+        self.answer_list(tree.bytes(), reply, move || tree_answer(&tree)).await;
+    }
+
+    pub(crate) async fn get_fork_messages(&self, reply: Reply) {
+        let tree = self.journal.tree().clone();
+        self.answer_list(tree.bytes(), reply, move || {
+            let messages = fork_messages(&tree).into_iter();
+            let message = |message: agentd_store::ForkMessage| ForkMessage {
+                entry_id: message.entry_id,
+                text: message.text,
+            };
+            Ok(ForkMessages { messages: messages.map(message).collect() })
+        })
+        .await;
+    }
+
+    pub(crate) fn navigate_tree(&mut self, params: &NavigateTreeParams, reply: Reply) {
+        let result = self.navigate(params);
+        reply.result(&self.feed, result);
+    }
+
+    /// Moves the leaf. Nothing is written: the next entry shows where the session went on.
+    fn navigate(&mut self, params: &NavigateTreeParams) -> Result<Navigated, Failure> {
+        if self.run.is_active() {
+            let text = "The session is at work: it cannot go back to another entry meanwhile.";
+            return Err(Failure::new(ErrorCode::Busy, text).hint("Wait for agent_settled, or abort first."));
+        }
+        if params.summarize == Some(true) {
+            let text = "This version of agentd does not summarize the branch that is left.";
+            return Err(Failure::new(ErrorCode::Unsupported, text).hint("Leave \"summarize\" out."));
+        }
+        let unknown = |error: agentd_store::UnknownEntry| no_entry(error.to_string());
+        let landing = Landing::at(self.journal.tree(), &params.entry_id).map_err(unknown)?;
+        self.journal.set_leaf(landing.leaf.as_deref()).map_err(unknown)?;
+        self.has_moved = true;
+        Ok(Navigated {
+            cancelled: false,
+            editor_text: landing.text,
+            summary_entry_id: None,
+            leaf_id: landing.leaf,
+        })
+    }
+
+    pub(crate) async fn set_label(&mut self, params: SetLabelParams, reply: Reply) {
+        let SetLabelParams { entry_id, label } = params;
+        if self.journal.tree().get(&entry_id).is_none() {
+            return reply.fail(&self.feed, no_entry(format!("Entry {entry_id} not found")));
+        }
+        let label = label.map(|label| label.trim().to_owned()).filter(|label| !label.is_empty());
+        let outcome = self.journal.append(&EntryBody::Label { target_id: entry_id, label }).await;
+        reply.outcome(&self.feed, outcome);
+    }
+
+    /// Puts on record what the session goes on with, where it went back to an entry at which that was something else.
+    pub(crate) async fn record_choice(&mut self) {
+        if !std::mem::take(&mut self.has_moved) {
+            return;
+        }
+        let choice = self.chooser.current();
+        let (model, level) = self.journal.choices();
+        let is_same =
+            model.is_some_and(|at| at.provider == choice.model.provider && at.model_id == choice.model.id);
+        let model_body = (!is_same && !choice.model.is_placeholder()).then(|| EntryBody::ModelChange {
+            provider: choice.model.provider.clone(),
+            model_id: choice.model.id.clone(),
+        });
+        let level_body = (level.unwrap_or("off") != choice.level.as_str())
+            .then(|| EntryBody::ThinkingLevelChange { thinking_level: choice.level.as_str().into() });
+        for body in [model_body, level_body].into_iter().flatten() {
+            if let Err(error) = self.journal.append(&body).await {
+                // The run's first message meets the same trouble, and its client is told then.
+                tracing::error!(%error, "the model or level of a branch could not be recorded");
+            }
+        }
+    }
+
+    /// A copy of a branch, for a session of its own.
+    pub(crate) fn copy(&self, point: CopyPoint) -> Result<Copied, Failure> {
+        let tree = self.journal.tree();
+        let (leaf, text) = match point {
+            CopyPoint::Before(entry) => {
+                let ForkPoint { text, leaf } = ForkPoint::before(tree, &entry).map_err(not_copied)?;
+                (leaf, Some(text))
+            }
+            CopyPoint::Leaf => {
+                let Some(leaf) = tree.leaf_id() else {
+                    let text = "Cannot clone session: no current entry selected";
+                    return Err(
+                        Failure::new(ErrorCode::Unsupported, text).hint("new_session begins an empty one.")
+                    );
+                };
+                (Some(leaf.to_owned()), None)
+            }
+        };
+        if self.journal.is_unsaved() {
+            let text = "This session has not been saved yet. Send a message before cloning or forking it.";
+            return Err(Failure::new(ErrorCode::Unsupported, text));
+        }
+        let parent_session = self.journal.file().map(|file| file.display().to_string());
+        let new = NewSession { parent_session, ..NewSession::new(tree.header().cwd(), now_ms()) };
+        let copy = copy_branch(tree, leaf.as_deref(), new).map_err(not_copied)?;
+        Ok(Copied {
+            tree: Box::new(copy),
+            folder: self.journal.file().and_then(|file| file.parent()).map(Into::into),
+            text,
+        })
+    }
+}
+
+fn tree_answer(tree: &SessionTree) -> Result<Tree, Failure> {
+    let text = RawValue::from_string(tree.to_json()).map_err(|error| {
+        Failure::new(ErrorCode::Internal, format!("cannot write the session's tree: {error}"))
+    })?;
+    Ok(Tree { tree: Json::from_raw(text), leaf_id: tree.leaf_id().map(str::to_owned) })
+}
+
+fn no_entry(text: String) -> Failure {
+    Failure::new(ErrorCode::NotFound, text).hint("get_entries and get_tree have the ids of entries.")
+}
+
+fn not_copied(error: ForkError) -> Failure {
+    match error {
+        ForkError::InvalidEntry => Failure::new(ErrorCode::NotFound, error.to_string())
+            .hint("get_fork_messages lists the messages that a fork can begin at."),
+        ForkError::Unknown(error) => no_entry(error.to_string()),
+        ForkError::Store(error) => crate::journal::store_failure(&error),
+    }
+}

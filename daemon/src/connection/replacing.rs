@@ -1,0 +1,167 @@
+//! Commands that leave a session for another one: a new one, that of a file, a copy.
+
+use std::{path::PathBuf, sync::Arc};
+
+use agentd_config::resolve_path;
+use agentd_protocol::{
+    command::{Cancelled, Command, ForkParams, Forked, NewSessionParams, SwitchSessionParams},
+    daemon::EndMode,
+    error::{ErrorCode, Failure},
+    frame::{Head, Response},
+};
+use agentd_session::{CopyPoint, SessionOptions, Target};
+use agentd_store::read_header;
+use serde::Serialize;
+
+use super::{reader::Reader, writer::Out};
+use crate::hub::Known;
+
+/// Where a connection goes.
+struct Destination {
+    session: Arc<Known>,
+    /// For `fork`: the text of the message that it begins before.
+    text: Option<String>,
+}
+
+impl Reader {
+    /// Does a command that replaces the session. Where that fails, everything is as it was.
+    pub(super) async fn replace(&mut self, command: Command, head: Head) {
+        let (name, id) = (command.name(), head.id);
+        let from = match self.session_of(head.session_id.as_deref()) {
+            Ok(session) => session,
+            Err(failure) => return self.fail(id, Some(name), failure).await,
+        };
+        let done = match command {
+            Command::SwitchSession(params) => self.switch_session(&from, params).await,
+            other => match self.destination(&from, other).await {
+                Ok(to) => self.go_to(to).await,
+                Err(failure) => Err(failure),
+            },
+        };
+        match done {
+            Ok(Some(text)) => self.done(id, name, Forked { text, cancelled: false }).await,
+            Ok(None) => self.done(id, name, Cancelled { cancelled: false }).await,
+            Err(failure) => self.fail(id, Some(name), failure).await,
+        }
+    }
+
+    async fn done(&self, id: Option<serde_json::Value>, name: &str, data: impl Serialize) {
+        self.answer(&Response::done(id, name, Some(data))).await;
+    }
+
+    /// Makes the session that the command wants.
+    async fn destination(&self, from: &Arc<Known>, command: Command) -> Result<Destination, Failure> {
+        match command {
+            Command::NewSession(params) => self.new_session(from, params).await,
+            Command::Fork(ForkParams { entry_id }) | Command::Branch(ForkParams { entry_id }) => {
+                self.copy(from, CopyPoint::Before(entry_id)).await
+            }
+            Command::CloneSession(_) => self.copy(from, CopyPoint::Leaf).await,
+            other => {
+                let text = format!("{} does not replace a session", other.name());
+                Err(Failure::new(ErrorCode::Internal, text))
+            }
+        }
+    }
+
+    async fn new_session(&self, from: &Known, params: NewSessionParams) -> Result<Destination, Failure> {
+        let target = match params.parent_session {
+            _ if from.is_ephemeral() => Target::Ephemeral(None),
+            Some(parent) => Target::Child(parent),
+            None => Target::New,
+        };
+        let session = self.registry.open(SessionOptions { target, ..successor(from) }).await?.session;
+        Ok(Destination { session, text: None })
+    }
+
+    /// Asks the session for a copy, whatever it does at the moment; one that left memory is loaded for that.
+    async fn copy(&self, from: &Arc<Known>, point: CopyPoint) -> Result<Destination, Failure> {
+        let copied = self.registry.wake(from).await?.handle.copy(point).await?;
+        let text = copied.text.clone();
+        let target = if from.is_ephemeral() { Target::Ephemeral(None) } else { Target::New };
+        let adopted = self.registry.adopt(SessionOptions { target, ..successor(from) }, copied).await;
+        let session = adopted.map_err(|error| {
+            let failure = Failure::from(error);
+            // The reference's words, which clients may look for, and then the reason.
+            Failure { error: format!("Failed to create forked session: {}", failure.error), ..failure }
+        })?;
+        Ok(Destination { session: session.session, text })
+    }
+
+    /// Goes on with the session of a file. The one that the connection is in already is left and opened again where
+    /// nobody else is in it.
+    async fn switch_session(
+        &mut self,
+        from: &Arc<Known>,
+        params: SwitchSessionParams,
+    ) -> Result<Option<String>, Failure> {
+        if params.session_path.is_empty() {
+            let text = "Invalid field \"sessionPath\": expected the path of a session file, got \"\"";
+            return Err(Failure::new(ErrorCode::InvalidField, text));
+        }
+        let base = successor(from);
+        let path = resolve_path(&params.session_path, &base.cwd, &base.environment);
+        let options = options_of_file(base, path).await?;
+        let mut session = self.registry.open(options.clone()).await?.session;
+        if self.leaves_for_good(&session) {
+            self.end(&session).await;
+            session = self.registry.open(options).await?.session;
+        }
+        self.go_to(Destination { session, text: None }).await
+    }
+
+    /// Leaves the current session for another one, from whose newest event on this connection follows it. The old one
+    /// is ended where nobody else is in it, and says its last words first.
+    async fn go_to(&mut self, to: Destination) -> Result<Option<String>, Failure> {
+        let Destination { session, text } = to;
+        // From here on it stays in memory; a listener is only added once it is about to be listened to.
+        let awake = self.registry.wake(&session).await?;
+        if let Some(old) = self.sessions.current.clone()
+            && !Arc::ptr_eq(&old, &session)
+            && self.leaves_for_good(&old)
+        {
+            self.end(&old).await;
+        }
+        let attached = awake.handle.attach(None).await.ok_or_else(|| {
+            let text = format!("The session \"{}\" ended meanwhile.", session.id());
+            Failure::new(ErrorCode::NoSession, text).hint("open_session opens one.")
+        })?;
+        self.move_to(session, attached.reader).await;
+        Ok(text)
+    }
+
+    /// Whether this connection is the only one in the session, and does not come back to it.
+    fn leaves_for_good(&self, session: &Known) -> bool {
+        let follows = self.sessions.get(session.id()).is_some();
+        follows && session.clients() <= 1 && !self.client.names_sessions
+    }
+
+    /// Ends a session that the connection follows; what it has to say to that is written before anything else.
+    async fn end(&self, session: &Arc<Known>) {
+        self.registry.close(session, EndMode::Abort).await;
+        if let Some(followed) = self.sessions.get(session.id()) {
+            // Owed also when the connection has left before the writer comes to it.
+            followed.pending.add_events_through(session.feed().last_seq());
+        }
+        self.tell(Out::AwaitEnd(Arc::clone(session.id()))).await;
+    }
+}
+
+/// What the session that follows on `from` is opened with: the same flags, but for what was meant for that one session.
+fn successor(from: &Known) -> SessionOptions {
+    SessionOptions { name: None, target: Target::New, ..from.options().clone() }
+}
+
+/// The options for the session of a file, in the folder that the file names, if that is there.
+async fn options_of_file(mut options: SessionOptions, path: PathBuf) -> Result<SessionOptions, Failure> {
+    let file = path.clone();
+    let header = tokio::task::spawn_blocking(move || {
+        // What is no session is told when it is opened.
+        let header = read_header(&file).ok().flatten()?;
+        Some(PathBuf::from(header.cwd())).filter(|cwd| cwd.is_absolute() && cwd.is_dir())
+    });
+    let cwd = header.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+    options.target = Target::Existing(path.display().to_string());
+    options.cwd = cwd.unwrap_or(options.cwd);
+    Ok(options)
+}

@@ -1,0 +1,124 @@
+//! The fields and answers of commands about a session's tree: copies of it, its branches, its labels.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Json, entry::SessionEntry};
+
+/// The fields of `switch_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SwitchSessionParams {
+    /// The session's file. One that is not there yet is made with the first message.
+    pub session_path: String,
+}
+
+/// The fields of `fork`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ForkParams {
+    /// A message of the user: what came before it is copied.
+    pub entry_id: String,
+}
+
+/// The answer to `fork`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Forked {
+    /// The text of the message, to be changed and sent again.
+    pub text: String,
+    /// Whether an extension prevented it.
+    pub cancelled: bool,
+}
+
+/// The answer to `get_fork_messages`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ForkMessages {
+    /// The user's messages that have text, of every branch, in file order.
+    pub messages: Vec<ForkMessage>,
+}
+
+/// A message that a fork can begin at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ForkMessage {
+    /// Its entry.
+    pub entry_id: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The answer to `get_tree`. A conversation without branches is a chain: readers of JSON have to bear its depth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Tree {
+    /// The entries that follow no other, with all that follows them.
+    pub tree: Json<Vec<TreeNode>>,
+    /// The entry that the next one will follow; `null` when it will follow none.
+    pub leaf_id: Option<String>,
+}
+
+/// An entry with what follows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TreeNode {
+    /// The entry.
+    pub entry: Json<SessionEntry>,
+    /// What follows it, the oldest first.
+    pub children: Vec<TreeNode>,
+    /// Its label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// When it was labelled: ISO 8601 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_timestamp: Option<String>,
+}
+
+/// The fields of `navigate_tree`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct NavigateTreeParams {
+    /// Where to go on: after this entry, or before it when it is a message of the user.
+    pub entry_id: String,
+    /// Whether a model sums up what is left behind; default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summarize: Option<bool>,
+    /// What the summary is to look at in particular.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_instructions: Option<String>,
+}
+
+/// The answer to `navigate_tree`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Navigated {
+    /// Whether it was stopped before it was done: then nothing has changed.
+    pub cancelled: bool,
+    /// The text of the message of the user that was gone back to, to be changed and sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub editor_text: Option<String>,
+    /// The entry with the summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_entry_id: Option<String>,
+    /// The entry that the next one will follow; `null` when it will follow none.
+    pub leaf_id: Option<String>,
+}
+
+/// The fields of `set_label`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SetLabelParams {
+    /// The entry.
+    pub entry_id: String,
+    /// The label; surrounding white space is dropped. Absent or empty removes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
