@@ -9,6 +9,7 @@ mod rpc;
 mod sessions;
 mod setup;
 mod shell;
+mod tree;
 mod work;
 
 use clap::{Parser, Subcommand};
@@ -23,6 +24,7 @@ pub(crate) use self::{
     sessions::{AttachOptions, RemoveOptions, SessionsOptions},
     setup::{DoctorOptions, Setup, SetupLocalOptions},
     shell::{CompletionsOptions, ManOptions, Shell},
+    tree::{ForkOptions, TreeOptions},
     work::{AbortOptions, PsOptions, SteerOptions, WatchOptions},
 };
 
@@ -73,6 +75,12 @@ pub(crate) enum Command {
 
     /// List the processes that work for sessions
     Ps(PsOptions),
+
+    /// Show the branches of a conversation
+    Tree(TreeOptions),
+
+    /// Copy a conversation up to a point into one of its own
+    Fork(ForkOptions),
 
     /// Write a conversation to a file, or to stdout
     Export(ExportOptions),

@@ -41,6 +41,8 @@ fn main() -> ExitCode {
         cli::Command::Steer(options) => commands::steer::run(&options),
         cli::Command::Abort(options) => commands::abort::run(&options),
         cli::Command::Ps(options) => commands::ps::run(&options),
+        cli::Command::Tree(options) => commands::tree::run(&options),
+        cli::Command::Fork(options) => commands::fork::run(&options),
         cli::Command::Export(options) => commands::export::run(&options),
         cli::Command::Completions(options) => commands::completions::run(&options),
         cli::Command::Man(options) => commands::man::run(&options),

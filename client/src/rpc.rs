@@ -10,8 +10,8 @@ use std::{
 
 use agentd_protocol::{
     command::{
-        AbortParams, AbortReceipt, Accepted, Entries, GetEntriesParams, Messages, Models, NoParams,
-        PromptParams, QueueParams, SetModelParams,
+        AbortParams, AbortReceipt, Accepted, Cancelled, Entries, ForkParams, Forked, GetEntriesParams,
+        Messages, Models, NoParams, PromptParams, QueueParams, SetModelParams,
     },
     credentials::{self, AuthStatus, AuthStatusParams, LoginParams, LogoutParams},
     daemon::{
@@ -78,10 +78,12 @@ calls! {
     Abort = "abort": NoParams => (),
     AbortScoped = "abort": AbortParams => AbortReceipt,
     AttachSession = "attach_session": AttachSessionParams => AttachedSession,
+    CloneSession = "clone": NoParams => Cancelled,
     CloseSession = "close_session": CloseSessionParams => (),
     DeleteSession = "delete_session": SessionParams => (),
     Diagnose = "diagnose": NoParams => Diagnosis,
     FollowUp = "follow_up": QueueParams => Accepted,
+    Fork = "fork": ForkParams => Forked,
     GetAuthStatus = "get_auth_status": AuthStatusParams => AuthStatus,
     GetDaemonStatus = "daemon_status": NoParams => daemon::DaemonStatus,
     GetAvailableModels = "get_available_models": NoParams => Models,

@@ -8,6 +8,7 @@ mod abort;
 mod agentctl;
 mod agentctl_daemon;
 mod agentctl_docs;
+mod agentctl_tree;
 mod agentctl_verbs;
 mod architecture;
 mod bad_input;

@@ -12,7 +12,7 @@ use crate::{
     connect::{Daemon, Start},
     exit::{Exit, Fault, tell},
     output::Output,
-    rpc::{Call, CallError},
+    rpc::{Call, CallError, Client},
     signals::Signals,
 };
 
@@ -80,17 +80,36 @@ fn call_with<C: Call>(
     params: &C::Params,
     output: impl FnOnce() -> io::Result<Output>,
 ) -> Result<C::Data, Fault> {
+    let start = Start { args: vec!["--no-session".into()], cwd: None };
+    converse_with(start, output, async |client: &Client| client.call::<C>(params).await)
+}
+
+/// Starts `agentd --stdio`, makes several calls, and ends it. What agentd says on stderr goes to ours.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) fn converse<T>(
+    start: Start,
+    work: impl AsyncFnOnce(&Client) -> Result<T, CallError>,
+) -> Result<T, Fault> {
+    converse_with(start, Output::start, work)
+}
+
+fn converse_with<T>(
+    start: Start,
+    output: impl FnOnce() -> io::Result<Output>,
+    work: impl AsyncFnOnce(&Client) -> Result<T, CallError>,
+) -> Result<T, Fault> {
     let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
     let answer = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(broken)?;
         let output = output().map_err(broken)?;
-        let start = Start { args: vec!["--no-session".into()], cwd: None };
         let daemon = Daemon::start(start, output.sender())?;
         let asked = tokio::select! {
             biased;
             exit = signals.next() => Err(Interrupted::Signal(exit)),
-            answer = daemon.client.call::<C>(params) => answer.map_err(Interrupted::Call),
+            answer = work(&daemon.client) => answer.map_err(Interrupted::Call),
         };
         let answer = tokio::select! {
             answer = end(daemon, asked) => answer,

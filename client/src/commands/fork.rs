@@ -1,0 +1,93 @@
+//! `agentctl fork`: a conversation of its own from a point of another.
+
+use std::path::Path;
+
+use agentd_protocol::{
+    command::{ForkParams, NoParams},
+    daemon::{AttachSessionParams, CloseSessionParams, EndMode, Role, SessionInfo},
+    session::SessionState,
+};
+
+use super::{daemon, live, one_call, which};
+use crate::{
+    cli::ForkOptions,
+    connect::Start,
+    exit::{Exit, Fault, tell},
+    render::{cut, one_line},
+    rpc::{AttachSession, CallError, Client, CloneSession, CloseSession, Fork, GetState},
+};
+
+/// What is shown of the prompt that the fork begins before, in characters.
+const SHOWN: usize = 60;
+
+/// Makes the fork and prints its id.
+pub(crate) fn run(options: &ForkOptions) -> Exit {
+    one_call::conclude(fork(options))
+}
+
+fn fork(options: &ForkOptions) -> Result<Exit, Fault> {
+    let session = which::session_of_anyone(&options.id)?;
+    let entry = options.entry.as_deref();
+    let in_the_daemon = daemon::block_on(async {
+        let Some(connection) = live::connect(Role::Control).await? else { return Ok(None) };
+        in_daemon(&connection.client, &session, entry)
+            .await
+            .map(Some)
+            .map_err(|error| one_call::fault(&error))
+    })?;
+    let made = match in_the_daemon {
+        Some(made) => made,
+        None => alone(&session, entry)?,
+    };
+    // What was never written is gone with the daemon that had it.
+    if made.state.session_file.as_deref().is_some_and(|file| !Path::new(file).exists()) {
+        let text = "Error: nothing was said before that prompt, so that there is nothing to copy.\n`agentctl prompt \
+                    \"...\"` begins a conversation.";
+        return Err(Fault::new(Exit::Failed, text));
+    }
+    if let Some(text) = &made.text {
+        tell(&format!("It ends before: {}", cut(&one_line(text), SHOWN)));
+    }
+    one_call::print(&format!("{}\n", made.state.session_id))
+}
+
+/// A fork, and the text of the prompt that it ends before.
+struct Made {
+    state: SessionState,
+    text: Option<String>,
+}
+
+/// Forks a session that the daemon has, or opens it for that. Who works in it notices nothing.
+async fn in_daemon(client: &Client, session: &SessionInfo, entry: Option<&str>) -> Result<Made, CallError> {
+    client
+        .call::<AttachSession>(&AttachSessionParams { session_id: session.id.clone(), since: None })
+        .await?;
+    let made = here(client, entry).await?;
+    if made.state.session_file.as_deref().is_some_and(|file| !Path::new(file).exists()) {
+        let params = CloseSessionParams { session_id: made.state.session_id.clone(), mode: EndMode::Abort };
+        client.call::<CloseSession>(&params).await?;
+    }
+    Ok(made)
+}
+
+/// Forks in an agentd of our own.
+fn alone(session: &SessionInfo, entry: Option<&str>) -> Result<Made, Fault> {
+    let Some(path) = &session.path else {
+        let text = format!("Error: session {} has no file, and no daemon has it.", session.id);
+        return Err(Fault::new(Exit::Failed, text));
+    };
+    let start = Start { args: vec!["--session".into(), path.clone()], cwd: None };
+    one_call::converse(start, async |client: &Client| here(client, entry).await)
+}
+
+/// Forks the current session of the connection, which goes on with the fork.
+async fn here(client: &Client, entry: Option<&str>) -> Result<Made, CallError> {
+    let text = match entry {
+        Some(entry) => Some(client.call::<Fork>(&ForkParams { entry_id: entry.to_owned() }).await?.text),
+        None => {
+            client.call::<CloneSession>(&NoParams {}).await?;
+            None
+        }
+    };
+    Ok(Made { state: client.call::<GetState>(&NoParams {}).await?, text })
+}

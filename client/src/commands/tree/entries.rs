@@ -1,0 +1,208 @@
+//! What an outline shows of entries, and how they follow each other.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, BufRead, BufReader},
+    path::Path,
+};
+
+use agentd_protocol::{
+    entry::{EntryBody, SESSION_VERSION, SessionHeader},
+    message::{ContentBlock, Message},
+    parse_json,
+};
+use serde::Deserialize;
+
+/// The most of a text that is kept, in characters: more fits on no line.
+const MOST_TEXT: usize = 400;
+
+/// The entries of a session in file order. Only what a line shows is kept of each.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    pub(super) all: Vec<Shown>,
+    /// Where the session goes on; `None` before all.
+    pub(super) leaf: Option<usize>,
+}
+
+/// An entry, as an outline has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) id: String,
+    /// The entry that it follows, which stands before it.
+    pub(super) parent: Option<usize>,
+    /// Who speaks, and how it begins; `None` for what is passed over.
+    pub(super) line: Option<(&'static str, String)>,
+    pub(super) label: Option<String>,
+}
+
+/// Why a file has no outline.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    /// The system refuses.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is another kind of file.
+    #[error("it is no session file: its first line is no header of a session")]
+    NoSession,
+    /// A newer program wrote it.
+    #[error("it has format version {0}, newer than {SESSION_VERSION}: upgrade agentctl to read it")]
+    TooNew(u32),
+}
+
+/// What places an entry. Old files have neither ids nor parents.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    parent_id: Option<String>,
+}
+
+impl Entries {
+    /// Reads a session file; nothing is locked or changed.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub(super) fn read(path: &Path) -> Result<Self, ReadError> {
+        let mut input = BufReader::new(File::open(path)?);
+        let mut entries = Builder::default();
+        let mut header = None;
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if input.read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            let text = String::from_utf8_lossy(&line);
+            if text.trim().is_empty() {
+                continue;
+            }
+            if header.is_some() {
+                entries.add(&text);
+                continue;
+            }
+            let first: SessionHeader = parse_json(text.trim()).map_err(|_| ReadError::NoSession)?;
+            let version = first.version.unwrap_or(1);
+            if version > SESSION_VERSION {
+                return Err(ReadError::TooNew(version));
+            }
+            entries.in_a_row = version < 2;
+            header = Some(first);
+        }
+        header.ok_or(ReadError::NoSession)?;
+        let leaf = entries.all.len().checked_sub(1);
+        Ok(Self { all: entries.all, leaf })
+    }
+
+    /// Takes entries as lines, and where the session goes on.
+    pub(super) fn of_lines<'a>(lines: impl Iterator<Item = &'a str>, leaf: Option<&str>) -> Self {
+        let mut entries = Builder::default();
+        lines.for_each(|line| entries.add(line));
+        let leaf = leaf.and_then(|leaf| entries.by_id.get(leaf).copied());
+        Self { all: entries.all, leaf }
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    all: Vec<Shown>,
+    by_id: HashMap<String, usize>,
+    /// Entries without ids follow each other.
+    in_a_row: bool,
+}
+
+impl Builder {
+    /// A torn or foreign line is skipped, as the daemon does.
+    fn add(&mut self, line: &str) {
+        let Ok(head) = parse_json::<Head>(line.trim()) else { return };
+        let body = parse_json::<EntryBody>(line.trim()).ok();
+        if let Some(EntryBody::Label { target_id, label }) = &body
+            && let Some(at) = self.by_id.get(target_id)
+        {
+            self.all[*at].label = label.clone().filter(|label| !label.is_empty());
+        }
+        let before = self.all.len().checked_sub(1);
+        let parent = if self.in_a_row {
+            before
+        } else {
+            head.parent_id.and_then(|parent| self.by_id.get(&parent).copied())
+        };
+        let id = match head.id {
+            Some(id) => id,
+            None if self.in_a_row => (self.all.len() + 1).to_string(),
+            None => return,
+        };
+        self.by_id.insert(id.clone(), self.all.len());
+        self.all.push(Shown { id, parent, line: body.as_ref().and_then(said), label: None });
+    }
+}
+
+/// Who says what in an entry; `None` for one that says nothing to a reader.
+fn said(body: &EntryBody) -> Option<(&'static str, String)> {
+    let (who, text) = match body {
+        EntryBody::Message { message } => match message {
+            Message::User(user) => ("user", user.content.text()),
+            Message::Assistant(answer) => ("assistant", spoken(&answer.text(), &answer.content)),
+            Message::BashExecution(bash) => ("bash", bash.command.clone()),
+            _ => return None,
+        },
+        EntryBody::Compaction { summary, .. } => ("compaction", summary.clone()),
+        EntryBody::BranchSummary { summary, .. } => ("summary", summary.clone()),
+        EntryBody::CustomMessage { content, display: true, .. } => ("custom", content.text()),
+        _ => return None,
+    };
+    Some((who, text.trim().chars().take(MOST_TEXT).collect()))
+}
+
+/// The text of an answer; of one that only calls tools, their names.
+fn spoken(text: &str, content: &[ContentBlock]) -> String {
+    if !text.trim().is_empty() {
+        return text.to_owned();
+    }
+    let names = content.iter().filter_map(|block| match block {
+        ContentBlock::ToolCall(call) => Some(call.name.as_str()),
+        _ => None,
+    });
+    match names.collect::<Vec<_>>().join(", ") {
+        names if names.is_empty() => "(nothing)".to_owned(),
+        names => format!("({names})"),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    fn sample(name: &str) -> Entries {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/sessions");
+        Entries::read(&folder.join(name)).unwrap()
+    }
+
+    #[test]
+    fn every_version_is_read() {
+        for name in ["v1.jsonl", "v2.jsonl", "v3-0.73.jsonl", "v3-1.5.jsonl"] {
+            let entries = sample(name);
+            assert_eq!(entries.leaf, Some(entries.all.len() - 1), "{name}");
+            assert!(entries.all.iter().filter(|entry| entry.line.is_some()).count() >= 2, "{name}");
+        }
+        let entries = sample("v3-1.5.jsonl");
+        let answer = entries.all.iter().find(|entry| entry.id == "5e00000b").unwrap();
+        assert_eq!(answer.label.as_deref(), Some("found it"));
+        assert_eq!(answer.line, Some(("assistant", "Tax is missing.".into())));
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl");
+        let refusal = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Entries::read(&path).unwrap_err().to_string()
+        };
+        assert!(refusal("").contains("no session file"));
+        assert!(refusal("# A title\n").contains("no session file"));
+        assert!(refusal(r#"{"type":"session","version":9,"id":"s"}"#).contains("format version 9"));
+    }
+}
