@@ -124,7 +124,8 @@ fn forks_are_made_with_a_daemon_and_without_one() {
         service.get_or_insert_with(|| Service::start(&home, &[]));
     }
     // Of what was asked of the daemon, nothing is left in its memory but sessions that have a file.
-    let mut client = service.expect("it was started").client();
+    let service = service.expect("it was started");
+    let mut client = service.client();
     let list = client.done(json!({"type": "list_sessions"}))["sessions"].clone();
     assert!(list.as_array().unwrap().iter().all(|session| session["path"].is_string()), "{list}");
 }

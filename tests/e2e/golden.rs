@@ -64,6 +64,11 @@ fn short_answers() {
 }
 
 #[test]
+fn tree_commands() {
+    play("tree_commands.jsonl", []);
+}
+
+#[test]
 fn no_model() {
     let home = Home::new();
     let mut daemon = Daemon::start(&home, &["--no-session"]);

@@ -97,7 +97,7 @@ fn missing_commands_are_really_missing() {
     let (_, rest) = text.split_once("this version does not have").unwrap();
     let (list, _) = rest.split_once(':').unwrap();
     let names: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
-    assert!(names.len() > 5, "{names:?}");
+    assert!(!names.is_empty(), "{text}");
     let home = Home::new();
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     for name in names {

@@ -46,6 +46,8 @@ impl Normalizer {
 
     fn object(&mut self, fields: &mut Map<String, Value>) {
         let is_tool = fields.contains_key("parameters") && fields.contains_key("name");
+        // The id of an entry; ids of commands and of tool calls are the test's own.
+        let is_entry = fields.contains_key("parentId");
         for (name, value) in fields.iter_mut() {
             match (name.as_str(), &*value) {
                 ("timestamp" | "durationMs" | "wall_time_seconds", Value::Number(_)) => *value = 0.into(),
@@ -60,11 +62,11 @@ impl Normalizer {
                 ("sessionId" | "parentId" | "entryId" | "leafId" | "targetId", Value::String(id)) => {
                     *value = self.id(id).into();
                 }
+                // Below: the parent's comes first.
+                ("id", _) if is_entry => {}
                 _ => self.value(value),
             }
         }
-        // The id of an entry; ids of commands and of tool calls are the test's own.
-        let is_entry = fields.contains_key("parentId");
         if let Some(Value::String(id)) = fields.get_mut("id").filter(|_| is_entry) {
             *id = self.id(id);
         }
@@ -109,6 +111,7 @@ mod tests {
         let next = json!({"id": "cd", "parentId": "ab"});
         assert_eq!(normalizer.line(&next), r#"{"id":"<id-2>","parentId":"<id-1>"}"#);
         assert_eq!(normalizer.line(&json!({"id": "ab"})), r#"{"id":"<id-1>"}"#);
+        assert_eq!(normalizer.line(&next), r#"{"id":"<id-2>","parentId":"<id-1>"}"#, "the same again");
     }
 
     #[test]
