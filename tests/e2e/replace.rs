@@ -25,6 +25,11 @@ fn follow(service: &Service, id: &Value) -> SocketClient {
     client
 }
 
+/// The names of the members of an object, in their order.
+fn keys(text: &str) -> Vec<String> {
+    serde_json::from_str::<serde_json::Map<String, Value>>(text).unwrap().keys().cloned().collect()
+}
+
 /// What a copy has of the entries of a file: all but the ids and times of labels, which are new.
 fn shape(record: &Value) -> Value {
     let mut record = record.clone();
@@ -289,6 +294,57 @@ fn flags_of_the_start_count_again_and_choices_do_not() {
     assert_eq!(before, "other");
     daemon.done(json!({"type": "fork", "entryId": entry}));
     assert_eq!(model(&mut daemon), "other");
+}
+
+#[test]
+fn a_copy_that_cannot_be_opened_leaves_no_file() {
+    let server = MockServer::start(answers(&["One.", "Two."]));
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &["--model", "fake/fake"]);
+    daemon.prompt("first");
+    let (state, files) = (daemon.state(), home.session_files());
+    home.configure(&json!({"providers": {}}));
+    let refused = daemon.refused(json!({"type": "clone"}));
+    assert_says(&complaint(&refused), &["Failed to create forked session", "fake/fake"]);
+    assert_eq!(refused["code"], "no_model");
+    assert_eq!((daemon.state(), home.session_files()), (state, files));
+    home.configure(&agentd_e2e::home::models(&server.base_url()));
+    daemon.prompt("second");
+    assert_eq!(daemon.context().len(), 4);
+}
+
+#[test]
+fn files_of_copies_are_as_the_reference_writes_them() {
+    let server = MockServer::start([]);
+    let home = Home::with_model(&server);
+    let sample = include_str!("../data/sessions/v3-1.5.jsonl");
+    let (header, entries) = sample.split_once('\n').unwrap();
+    let mut own: Value = serde_json::from_str(header).unwrap();
+    own["cwd"] = json!(home.project());
+    home.write("sample.jsonl", &format!("{own}\n{entries}"));
+    let mut daemon = Daemon::start(&home, &["--session", "./sample.jsonl"]);
+    daemon.done(json!({"type": "clone"}));
+    let copy = fs::read_to_string(file(&daemon.state())).unwrap();
+    let (copied_header, copied) = copy.split_once('\n').unwrap();
+    assert_eq!(keys(copied_header), keys(header));
+    // Line by line as it was, but for the branch that was left, and for the label: that comes at the end, and what
+    // followed it follows the entry before.
+    let branch: Vec<&str> = entries
+        .lines()
+        .filter(|line| !line.contains(r#""type":"label""#) && !line.contains("Try without tax."))
+        .collect();
+    let copied: Vec<&str> = copied.lines().collect();
+    let (label, copied) = copied.split_last().unwrap();
+    let relinked = |line: &&str| line.replace(r#""parentId":"5e00000e""#, r#""parentId":"5e00000d""#);
+    assert_eq!(copied, branch.iter().map(relinked).collect::<Vec<_>>());
+    let sample_label = entries.lines().find(|line| line.contains(r#""type":"label""#)).unwrap();
+    assert_eq!(keys(label), keys(sample_label));
+    let (label, sample_label): (Value, Value) =
+        (serde_json::from_str(label).unwrap(), serde_json::from_str(sample_label).unwrap());
+    for name in ["targetId", "label", "timestamp"] {
+        assert_eq!(label[name], sample_label[name]);
+    }
+    assert_eq!(label["parentId"], "5e000014", "after the last entry");
 }
 
 #[test]

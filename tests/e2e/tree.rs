@@ -181,6 +181,52 @@ fn a_branch_gets_the_model_and_level_that_it_goes_on_with() {
 }
 
 #[test]
+fn the_model_of_a_session_that_went_back_outlives_its_leaving_memory() {
+    let server = MockServer::start(answers(&["One.", "Two."]));
+    let home = Home::new();
+    let mut models = agentd_e2e::home::models(&server.base_url());
+    let list = models["providers"]["fake"]["models"].as_array_mut().unwrap();
+    let mut other = list[0].clone();
+    other["id"] = json!("other");
+    list.push(other);
+    home.configure(&models);
+    home.settings(&json!({"daemon": {"idleUnloadMs": 1}}));
+    let service = Service::start(&home, &[]);
+    let mut watcher = service.client();
+    watcher.done(json!({"type": "watch_sessions"}));
+    let mut client = service.client();
+    let opened = client.done(json!({"type": "open_session", "cwd": home.project(), "model": "fake/fake"}));
+    let mut gone = || {
+        watcher.until("a session that left memory", |line| {
+            line["type"] == "session_changed"
+                && line["session"]["id"] == opened["sessionId"]
+                && line["session"]["live"] == false
+        })
+    };
+    client.say("first");
+    gone();
+    let entry = client.fork_messages()[0].0.clone();
+    // In one go, so that it leaves memory only afterwards.
+    client.send_bytes(
+        format!(
+            "{}\n{}\n",
+            json!({"type": "set_model", "provider": "fake", "modelId": "other"}),
+            json!({"id": "went", "type": "navigate_tree", "entryId": entry})
+        )
+        .as_bytes(),
+    );
+    client.until("the way back", |line| line["id"] == "went");
+    gone();
+    assert_eq!(client.state()["model"]["id"], "other", "the branch says fake");
+    gone();
+    client.say("again");
+    let records = records(&home.session_files()[0]);
+    let changes =
+        records.iter().filter(|record| record["type"] == "model_change" && record["modelId"] == "other");
+    assert_eq!(changes.count(), 2, "once for the command, once for the branch");
+}
+
+#[test]
 fn where_a_session_went_back_to_outlives_its_leaving_memory() {
     let server = MockServer::start(answers(&["One.", "Two."]));
     let home = Home::with_model(&server);
