@@ -148,3 +148,26 @@ fn not_copied(error: ForkError) -> Failure {
         ForkError::Store(error) => crate::journal::store_failure(&error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agentd_store::{NewEntry, Store, StoreOptions};
+
+    use super::*;
+
+    #[test]
+    fn a_long_conversation_is_answered_whatever_its_depth() {
+        let store = Store::new(StoreOptions::default());
+        let mut tree = store.in_memory(NewSession::new("/w", 0)).unwrap().tree;
+        for _ in 0..20_000 {
+            let entry = tree.prepare(NewEntry::session_info("x"), 0);
+            tree.push(entry);
+        }
+        let answer = serde_json::to_string(&tree_answer(&tree).unwrap()).unwrap();
+        assert_eq!(answer.matches("\"children\":[").count(), 20_000);
+        assert!(
+            answer.ends_with(&format!("]}}]}}],\"leafId\":\"{}\"}}", tree.leaf_id().unwrap())),
+            "its end"
+        );
+    }
+}

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    NewEntry,
+    NewEntry, NewSession,
     testing::{entry, tree},
 };
 
@@ -280,7 +280,7 @@ fn following_the_usual_case_builds_nothing_anew() {
 
 /// Any entry, its parent and targets among the entries before it.
 fn any_entry() -> impl Strategy<Value = (u8, usize, usize)> {
-    (0u8..9, 0usize..20, 0usize..20)
+    (0u8..10, 0usize..20, 0usize..20)
 }
 
 fn line((kind, parent, target): (u8, usize, usize), at: usize) -> String {
@@ -299,6 +299,7 @@ fn line((kind, parent, target): (u8, usize, usize), at: usize) -> String {
         5 => format!(r#""type":"context_edit","targetId":"{target}","replacement":null"#),
         6 => format!(r#""type":"context_edit","targetId":"{target}","replacement":{{"content":"new"}}"#),
         7 => format!(r#""type":"thinking_level_change","thinkingLevel":"{at}""#),
+        8 => format!(r#""type":"label","targetId":"{target}","label":"{at}""#),
         _ => r#""type":"custom_message","content":"x""#.into(),
     };
     format!(r#"{{"id":"e{at}","parentId":{parent},{rest}}}"#)
@@ -326,5 +327,22 @@ proptest! {
             prop_assert_eq!(&context.sources, &fresh.sources);
             prop_assert_eq!((context.thinking_level(), context.model()), (fresh.thinking_level(), fresh.model()));
         }
+    }
+
+    #[test]
+    fn a_copied_branch_has_the_context_of_its_original(entries in proptest::collection::vec(any_entry(), 1..20), leaf in 0usize..20) {
+        let mut original = tree(&[]);
+        let count = entries.len();
+        for (at, parts) in entries.into_iter().enumerate() {
+            original.push(entry(&line(parts, at), at));
+        }
+        let leaf = format!("e{}", leaf % count);
+        let copy = crate::copy_branch(&original, Some(&leaf), NewSession::new("/w", 0)).unwrap();
+        original.set_leaf(Some(&leaf)).unwrap();
+        let (there, here) = (Context::new(&original), Context::new(&copy));
+        let texts = |context: &Context| context.messages.iter().map(|m| m.text().to_owned()).collect::<Vec<_>>();
+        prop_assert_eq!(texts(&here), texts(&there));
+        prop_assert_eq!(&here.sources, &there.sources);
+        prop_assert_eq!((here.thinking_level(), here.model()), (there.thinking_level(), there.model()));
     }
 }
