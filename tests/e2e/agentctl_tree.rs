@@ -119,7 +119,7 @@ fn forks_are_made_with_a_daemon_and_without_one() {
         assert_says(&said.stderr, &["nothing to copy"]);
         let said = ctl::run(&home, &["fork", &id, "nope"]);
         assert_eq!(said.code, 1);
-        assert_says(&said.stderr, &["Invalid entry ID for forking", "get_fork_messages"]);
+        assert_says(&said.stderr, &["nope is the id of no prompt", "agentctl tree"]);
         assert_eq!(home.session_files().len(), files);
         service.get_or_insert_with(|| Service::start(&home, &[]));
     }

@@ -315,14 +315,49 @@ fn of_two_that_take_the_place_the_last_one_gets_it_and_an_idle_session_just_runs
 }
 
 #[test]
+fn a_repetition_stops_nothing() {
+    let gate = Gate::new();
+    let replies = [
+        Reply::stream(sse::text("half")).hang(),
+        Reply::stream(sse::text("Who")).gate(&gate).then(sse::answer("le.")),
+    ];
+    let server = MockServer::start(replies);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.done(json!({"type": "prompt", "message": "first"}));
+    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "half");
+    let command = json!({"type": "abort_and_prompt", "message": "instead", "requestKey": "k"});
+    assert_eq!(daemon.done(command.clone())["disposition"], "started");
+    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "Who");
+    assert_eq!(daemon.done(command)["disposition"], "started");
+    gate.open();
+    let settled = daemon.settled();
+    assert_eq!(settled.last().unwrap()["aborted"], json!(false));
+    assert_eq!(daemon.context().last().unwrap(), "assistant: Whole.");
+}
+
+#[test]
+fn what_steering_stopped_is_not_on_the_receipt_of_a_later_abort() {
+    let call = sse::calls(&[("call_1", "bash", json!({"command": "echo begun; sleep 1000"}))]);
+    let server = MockServer::start([Reply::stream(call), Reply::stream(sse::text("Heard")).hang()]);
+    let home = Home::with_model(&server);
+    home.settings(&json!({"interruptMode": "immediate"}));
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.done(json!({"type": "prompt", "message": "go"}));
+    daemon.until("output", |line| line["partialResult"]["content"][0]["text"] == "begun\n");
+    daemon.done(json!({"type": "steer", "message": "listen"}));
+    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "Heard");
+    let receipt = daemon.done(json!({"type": "abort", "scope": "tools"}));
+    assert_eq!(receipt, json!({"ended": [], "survives": [{"kind": "turn"}]}));
+}
+
+#[test]
 fn steering_interrupts_tools_or_waits_for_them() {
     for (mode, interrupted) in [("immediate", true), ("wait", false)] {
-        let gate = Gate::new();
         let command = if interrupted { "echo begun; sleep 1000" } else { "echo begun; cat fifo" };
         let call = sse::calls(&[("call_1", "bash", json!({"command": command}))]);
         let server = MockServer::start([Reply::stream(call), Reply::stream(sse::answer("Heard."))]);
         let home = Home::with_model(&server);
-        drop(gate);
         let mut daemon = Daemon::start(&home, &[]);
         daemon.done(json!({"type": "set_interrupt_mode", "mode": mode}));
         let state = daemon.done(json!({"type": "get_state"}));

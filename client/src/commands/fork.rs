@@ -83,11 +83,25 @@ fn alone(session: &SessionInfo, entry: Option<&str>) -> Result<Made, Fault> {
 /// Forks the current session of the connection, which goes on with the fork.
 async fn here(client: &Client, entry: Option<&str>) -> Result<Made, CallError> {
     let text = match entry {
-        Some(entry) => Some(client.call::<Fork>(&ForkParams { entry_id: entry.to_owned() }).await?.text),
+        Some(entry) => {
+            let forked = client.call::<Fork>(&ForkParams { entry_id: entry.to_owned() }).await;
+            Some(forked.map_err(|error| in_our_words(error, entry))?.text)
+        }
         None => {
             client.call::<CloneSession>(&NoParams {}).await?;
             None
         }
     };
     Ok(Made { state: client.call::<GetState>(&NoParams {}).await?, text })
+}
+
+/// What the wire says of an entry that is no prompt, for someone who has a command line.
+fn in_our_words(error: CallError, entry: &str) -> CallError {
+    match error {
+        CallError::Refused { error, .. } if error == "Invalid entry ID for forking" => CallError::Refused {
+            error: format!("{} is the id of no prompt in this session.", one_line(entry)),
+            hint: Some("`agentctl tree ID` shows its prompts (user) with their ids.".into()),
+        },
+        error => error,
+    }
 }
