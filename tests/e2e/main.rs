@@ -23,6 +23,8 @@ mod doctor;
 mod failures;
 mod golden;
 mod handover;
+mod hostile_clients;
+mod many_clients;
 mod models;
 mod persistence;
 mod processes;

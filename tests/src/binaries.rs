@@ -35,8 +35,10 @@ fn folder() -> &'static Path {
 /// Builds both programs into the target folder and profile that this test runs from.
 fn build() -> PathBuf {
     let test = env::current_exe().expect("the path of this test");
-    // <target>/<profile>/deps/<test>
-    let folder = test.ancestors().nth(2).expect("a test runs from a target folder").to_owned();
+    // <target>/<profile>/deps/<test>, or <target>/<profile>/<benchmark>
+    let folder = test.parent().expect("a program has a folder");
+    let folder = if folder.ends_with("deps") { folder.parent() } else { Some(folder) };
+    let folder = folder.expect("a test runs from a target folder").to_owned();
     let target = folder.parent().expect("a profile has a target folder above it");
     let profile = match folder.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",

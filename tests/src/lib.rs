@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
 pub mod binaries;
+pub mod conversation;
 pub mod ctl;
 pub mod daemon;
 pub mod gate;
@@ -19,10 +20,12 @@ pub mod socket;
 pub mod sse;
 pub mod terminal;
 pub mod transcript;
+pub mod usage;
 pub mod wires;
 
 use std::time::Duration;
 
+pub use conversation::Conversation;
 pub use ctl::Ctl;
 pub use daemon::Daemon;
 pub use gate::Gate;

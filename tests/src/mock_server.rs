@@ -47,6 +47,30 @@ enum Step {
     Hang,
     /// Closes the connection in the middle of the body.
     Cut,
+    /// Bytes of the body that are made when it is their turn.
+    Live(Arc<Live>),
+}
+
+/// Makes pieces of a body, and sends each as it is made.
+type Live = dyn Fn(&mut Pieces<'_>) -> io::Result<()> + Send + Sync;
+
+/// The connection of a reply whose pieces are made while it is sent.
+pub struct Pieces<'a>(&'a mut TcpStream);
+
+impl Pieces<'_> {
+    /// Sends a piece of the body at once. An empty one is none.
+    ///
+    /// # Errors
+    /// When the client is gone.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+        chunk.extend_from_slice(bytes);
+        chunk.extend_from_slice(b"\r\n");
+        self.0.write_all(&chunk)
+    }
 }
 
 /// What the server does with one request.
@@ -111,6 +135,13 @@ impl Reply {
     #[must_use]
     pub fn then(mut self, body: impl AsRef<[u8]>) -> Self {
         self.steps.push(Step::Bytes(body.as_ref().to_owned()));
+        self
+    }
+
+    /// More of the body, made piece by piece when it is its turn.
+    #[must_use]
+    pub fn live(mut self, make: impl Fn(&mut Pieces<'_>) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        self.steps.push(Step::Live(Arc::new(make)));
         self
     }
 
@@ -241,6 +272,8 @@ impl MockServer {
 
 /// Serves one connection until the client leaves.
 fn serve(connection: TcpStream, shared: &Shared) {
+    // Pieces go out when they are written, not when the one before has arrived.
+    let _ = connection.set_nodelay(true);
     let mut reader = BufReader::new(connection);
     while let Ok(Some(request)) = read_request(&mut reader) {
         let reply = shared.change(|state| {
@@ -282,13 +315,8 @@ fn answer(connection: &mut BufReader<TcpStream>, reply: &Reply) -> io::Result<Ou
     }
     for step in &reply.steps {
         match step {
-            Step::Bytes(bytes) if bytes.is_empty() => {}
-            Step::Bytes(bytes) => {
-                let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
-                chunk.extend_from_slice(bytes);
-                chunk.extend_from_slice(b"\r\n");
-                connection.get_mut().write_all(&chunk)?;
-            }
+            Step::Bytes(bytes) => Pieces(connection.get_mut()).send(bytes)?,
+            Step::Live(make) => make(&mut Pieces(connection.get_mut()))?,
             Step::Gate(gate) => gate.pass(),
             Step::Hang => {
                 // A client that waits for an answer sends nothing: whatever ends the wait is the end of the connection.

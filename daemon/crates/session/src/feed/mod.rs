@@ -2,6 +2,8 @@
 
 mod reader;
 #[cfg(test)]
+mod schedules;
+#[cfg(test)]
 mod tests;
 
 use std::{

@@ -1,0 +1,234 @@
+//! Clients that come in the middle, fall behind or die, on one session that goes on.
+
+use agentd_e2e::{Ctl, Gate, Home, MockServer, Reply, Service, SocketClient, sse, usage};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{records, text};
+
+/// Deltas before the gate and after it. Each becomes an event of about [`EVENT_BYTES`].
+const DELTAS: usize = 60_000;
+
+/// What an event of one letter takes on the wire, at least.
+const EVENT_BYTES: u64 = 150;
+
+/// How much the daemon may grow while it hands on a stream that is several times as large: what may wait for each client,
+/// twice, the transcript, and code that was not needed before.
+const MAY_GROW: u64 = 16 << 20;
+
+/// A client, and the transcript as far as it can tell from what it was sent.
+struct View {
+    client: SocketClient,
+    session: String,
+    epoch: Value,
+    /// The last event.
+    seq: u64,
+    /// The messages that are finished.
+    messages: Vec<Value>,
+    /// What the deltas of an unfinished answer add up to.
+    streamed: String,
+}
+
+impl View {
+    /// Attaches, and knows what a client knows that looks at the transcript first.
+    fn attach(service: &Service, session: &str, since: Option<(&Value, u64)>) -> (Self, Value) {
+        let mut client = service.client();
+        client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
+        Self::of(client, session, since)
+    }
+
+    fn of(mut client: SocketClient, session: &str, since: Option<(&Value, u64)>) -> (Self, Value) {
+        let since = since.map(|(epoch, seq)| json!({"epoch": epoch, "seq": seq}));
+        let attached = client.done(json!({"type": "attach_session", "sessionId": session, "since": since}));
+        let seq = attached["seq"].as_u64().expect("a number");
+        let messages = client.done(json!({"type": "get_messages"}))["messages"].clone();
+        let view = Self {
+            client,
+            session: session.to_owned(),
+            epoch: attached["epoch"].clone(),
+            seq,
+            messages: messages.as_array().expect("a list").clone(),
+            streamed: text(&attached["inFlight"]["message"]),
+        };
+        (view, attached)
+    }
+
+    /// Takes the next event, which must be the next in number; `None` when it is cut off instead.
+    fn step(&mut self) -> Option<Value> {
+        let event = self.client.line();
+        if event["type"] == "lagged" {
+            assert_eq!(event, json!({"type": "lagged", "sessionId": self.session, "fromSeq": self.seq + 1}));
+            return None;
+        }
+        if event["type"] != "response" {
+            self.seq += 1;
+            assert_eq!(
+                (&event["sessionId"], &event["seq"]),
+                (&json!(self.session), &json!(self.seq)),
+                "{event}"
+            );
+        }
+        let delta = &event["assistantMessageEvent"];
+        if delta["type"] == "text_delta" {
+            self.streamed.push_str(delta["delta"].as_str().expect("a text"));
+        }
+        if event["type"] == "message_end" {
+            // What was streamed is what the message says.
+            if event["message"]["role"] == "assistant" {
+                assert_eq!(std::mem::take(&mut self.streamed), text(&event["message"]));
+            }
+            self.messages.push(event["message"].clone());
+        }
+        Some(event)
+    }
+
+    /// Takes events until as much of the answer is there.
+    fn until_streamed(&mut self, length: usize) {
+        while self.streamed.len() < length {
+            self.step().expect("a client that keeps up is not cut off");
+        }
+    }
+
+    fn until_settled(&mut self) {
+        while self.step().expect("a client that keeps up is not cut off")["type"] != "agent_settled" {}
+    }
+
+    /// Takes what it still can, up to the place where it was cut off.
+    fn until_lagged(&mut self) {
+        while self.step().is_some() {}
+    }
+}
+
+fn deltas(letter: &str) -> String {
+    sse::text(letter).repeat(DELTAS)
+}
+
+#[test]
+fn whoever_stays_or_comes_back_has_the_whole_transcript() {
+    let (first, second) = (Gate::new(), Gate::new());
+    let server = MockServer::start([Reply::stream(sse::text("a"))
+        .gate(&first)
+        .then(deltas("b"))
+        .gate(&second)
+        .then(deltas("c"))
+        .then(sse::end("stop", (1, 0, 1)))]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut host = service.client();
+    let opened = host.done(json!({"type": "open_session", "cwd": home.project(), "attach": false}));
+    let session = opened["sessionId"].as_str().expect("an id").to_owned();
+
+    let (mut steady, _) = View::attach(&service, &session, None);
+    let (mut slow, _) = View::attach(&service, &session, None);
+    let (mut slower, _) = View::attach(&service, &session, None);
+    steady.client.send(&json!({"type": "prompt", "message": "Go."}));
+    steady.until_streamed(1);
+    // In the middle of the message: one that stays, and a program that will be killed.
+    let (mut late, attached) = View::attach(&service, &session, None);
+    assert_eq!(text(&attached["inFlight"]["message"]), "a", "{attached}");
+    let mut program = Ctl::start(&home, &["attach", "--observe", &session]);
+    program.wait_for_stdout("a");
+    let before = usage::of(service.id());
+
+    first.open();
+    program.wait_for_stdout("bbb");
+    program.signal(Signal::KILL);
+    assert_eq!(program.finish().code, 128 + 9);
+    // Both read on while the two slow ones do not. What they got is far more than could wait for anyone.
+    let reading = std::thread::spawn(move || {
+        late.until_streamed(1 + DELTAS);
+        late
+    });
+    steady.until_streamed(1 + DELTAS);
+    let late = reading.join().expect("the late one reads");
+    second.wait_until_reached();
+
+    // They were cut off. One comes back by number, the other one takes the connection for a new beginning.
+    slow.until_lagged();
+    assert!(slow.seq < steady.seq / 2, "{} of {}", slow.seq, steady.seq);
+    slower.until_lagged();
+    let (slow, again) = View::of(slow.client, &session, Some((&slow.epoch, slow.seq)));
+    assert_eq!((&again["replayed"], slow.seq), (&json!(false), steady.seq), "so much is not kept");
+    let (slower, again) = View::of(slower.client, &session, None);
+    assert_eq!(text(&again["inFlight"]["message"]), steady.streamed);
+    // One that was away for a moment misses nothing and gets nothing twice.
+    let away = steady.seq - 100;
+    let (mut back, again) = View::attach(&service, &session, Some((&steady.epoch, away)));
+    assert_eq!((&again["replayed"], &again["seq"]), (&json!(true), &json!(away)));
+    back.streamed = steady.streamed[..steady.streamed.len() - 100].to_owned();
+
+    second.open();
+    let reading: Vec<_> = [slow, slower, late, back]
+        .into_iter()
+        .map(|mut view| {
+            std::thread::spawn(move || {
+                view.until_settled();
+                view
+            })
+        })
+        .collect();
+    steady.until_settled();
+    let after = usage::of(service.id());
+
+    let stored: Vec<Value> = records(&home.session_files()[0])
+        .into_iter()
+        .filter(|record| record["type"] == "message")
+        .map(|record| record["message"].clone())
+        .collect();
+    assert_eq!(text(stored.last().expect("an answer")).len(), 1 + 2 * DELTAS);
+    let shown =
+        |view: &View| view.messages.iter().filter(|message| message["role"] != "system").cloned().collect();
+    let expected: Vec<Value> = stored.into_iter().filter(|message| message["role"] != "system").collect();
+    assert_eq!(shown(&steady), expected);
+    for view in reading {
+        let view = view.join().expect("each of them reads to the end");
+        assert_eq!((shown(&view), view.seq), (expected.clone(), steady.seq));
+    }
+    // Two took all of it, and three a good part.
+    let stream = 2 * steady.seq * EVENT_BYTES;
+    assert!(stream > 2 * MAY_GROW, "{stream} bytes prove nothing");
+    let grown = after.peak.saturating_sub(before.resident);
+    assert!(grown < MAY_GROW, "the daemon grew by {grown} bytes: {before:?} {after:?}");
+}
+
+#[test]
+fn a_client_that_is_alone_is_waited_for() {
+    let server = MockServer::start([Reply::stream(deltas("b")).then(sse::end("stop", (1, 0, 1)))]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut host = service.client();
+    let opened = host.done(json!({"type": "open_session", "cwd": home.project(), "attach": false}));
+    let (mut alone, _) = View::attach(&service, opened["sessionId"].as_str().expect("an id"), None);
+    alone.client.send(&json!({"type": "prompt", "message": "Go."}));
+    // It takes its time with each piece, and all of them are there in the end.
+    alone.client.wait_until_readable();
+    alone.until_settled();
+    assert_eq!(text(alone.messages.last().expect("an answer")).len(), DELTAS);
+}
+
+#[test]
+fn a_plain_client_that_falls_behind_is_told_and_left() {
+    let (first, second) = (Gate::new(), Gate::new());
+    let server = MockServer::start([Reply::stream(sse::text("a"))
+        .gate(&first)
+        .then(deltas("b"))
+        .gate(&second)
+        .then(sse::end("stop", (1, 0, 1)))]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut plain = service.client();
+    let opened = plain.done(json!({"type": "open_session", "cwd": home.project()}));
+    let (mut steady, _) = View::attach(&service, opened["sessionId"].as_str().expect("an id"), None);
+    steady.client.send(&json!({"type": "prompt", "message": "Go."}));
+    first.open();
+    steady.until_streamed(1 + DELTAS);
+    let said = plain.closed();
+    let last = said.last().expect("a last word");
+    assert_eq!(
+        (&last["type"], &last["success"], &last["code"]),
+        (&json!("response"), &json!(false), &json!("aborted"))
+    );
+    assert!(said.iter().all(|line| line.get("seq").is_none()), "a plain client knows no numbers");
+    second.open();
+    steady.until_settled();
+}

@@ -1,0 +1,61 @@
+//! Figures: rows to read, and a line of JSON for programs.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use serde_json::{Map, Value, json};
+
+/// The figures of a scenario.
+pub(crate) struct Report {
+    scenario: &'static str,
+    figures: Map<String, Value>,
+}
+
+impl Report {
+    pub(crate) fn begin(scenario: &'static str, about: &str) -> Self {
+        say(&format!("{scenario}: {about}"));
+        Self { scenario, figures: Map::new() }
+    }
+
+    /// A figure, rounded to what can be told apart.
+    pub(crate) fn figure(&mut self, name: &str, value: f64, unit: &str) {
+        let value = (value * 1000.0).round() / 1000.0;
+        say(&format!("  {name:<48} {value:>12} {unit}"));
+        self.figures.insert(format!("{name} ({unit})"), json!(value));
+    }
+
+    pub(crate) fn bytes(&mut self, name: &str, bytes: u64) {
+        self.figure(name, exact(bytes) / 1024.0, "KiB");
+    }
+
+    pub(crate) fn time(&mut self, name: &str, time: Duration) {
+        self.figure(name, time.as_secs_f64() * 1000.0, "ms");
+    }
+
+    /// Median and a high percentile of times.
+    pub(crate) fn times(&mut self, name: &str, times: &mut [Duration], percentile: usize) {
+        times.sort_unstable();
+        let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+        let micros = |time: Duration| time.as_secs_f64() * 1e6;
+        self.figure(&format!("{name}, median of {}", times.len()), micros(at(50)), "µs");
+        self.figure(&format!("{name}, p{percentile}"), micros(at(percentile)), "µs");
+    }
+
+    pub(crate) fn end(self) {
+        say(&json!({"scenario": self.scenario, "figures": self.figures}).to_string());
+    }
+}
+
+/// A count as a number to divide.
+#[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^53")]
+pub(crate) fn exact(count: u64) -> f64 {
+    count as f64
+}
+
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    // Nobody reads any more: the next line ends the program's use, not this one.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
