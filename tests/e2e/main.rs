@@ -40,6 +40,7 @@ mod schemas;
 mod sessions;
 mod shared;
 mod shutdown;
+mod socket_file;
 mod state;
 mod support;
 mod terminal;

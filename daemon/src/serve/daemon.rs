@@ -22,6 +22,7 @@ use crate::{
     connection::{self, Connection, Origin},
     hub::{Ending, Registry, ShutdownSwitch},
     transport::{
+        keeper::Keeper,
         listener::Listener,
         place::{Place, PlaceError},
         socket,
@@ -59,14 +60,14 @@ pub fn daemon(mut options: ServeOptions) -> ExitCode {
         Some(listener) => Ok((None, listener)),
         None => Place::take(&options.socket).map(|(place, listener)| (Some(place), listener)),
     };
-    let (place, listener) = match taken {
+    let (mut place, listener) = match taken {
         Ok(taken) => taken,
         Err(error) => {
             let code = if matches!(error, PlaceError::Running { .. }) { ALREADY_RUNNING } else { FAILED };
             return fail(&format!("Error: {error}"), code);
         }
     };
-    let code = run(serve(options, listener));
+    let code = run(serve(options, &mut place, listener));
     // Only now can another daemon be here.
     drop(place);
     code
@@ -82,13 +83,18 @@ fn leave() {
     }
 }
 
-async fn serve(options: ServeOptions, listener: UnixListener) -> Result<ExitCode, String> {
+async fn serve(
+    options: ServeOptions,
+    place: &mut Option<Place>,
+    listener: UnixListener,
+) -> Result<ExitCode, String> {
     let failed = |what: &'static str| move |error: io::Error| format!("Error: cannot {what}: {error}");
     let mut signals = Signals::of_a_daemon().map_err(failed("watch signals"))?;
     let path = listener.local_addr().ok().and_then(|address| Some(address.as_pathname()?.to_owned()));
-    let listener = Listener::new(listener).map_err(failed("listen"))?;
     let base = &options.base;
     let limits = DaemonLimits::load(&base.environment, base.compat, &base.cwd);
+    let mut listener = Listener::new(listener).map_err(failed("listen"))?;
+    let mut keeper = Keeper::watch(place.as_ref());
     let daemon = Daemon {
         registry: Registry::new(limits.session, compose::services),
         limits,
@@ -99,12 +105,22 @@ async fn serve(options: ServeOptions, listener: UnixListener) -> Result<ExitCode
     };
     daemon.tell_ready();
     let mut clients = JoinSet::new();
+    let drain = Ending { mode: EndMode::Drain, deadline: limits.shutdown_deadline };
+    let mut lost = None;
     let ending = loop {
         tokio::select! {
             stream = listener.accept(), if clients.len() < limits.max_clients => daemon.begin(stream, &mut clients),
             Some(left) = clients.join_next() => note(left),
             ending = daemon.shutdown.wished() => break ending,
-            _ = signals.next() => break Ending { mode: EndMode::Drain, deadline: limits.shutdown_deadline },
+            _ = signals.next() => break drain,
+            () = keeper.lost(place.as_ref()) => match put_back(&mut keeper, place).await {
+                Ok(Some(new)) => listener = new,
+                Ok(None) => {}
+                Err(why) => {
+                    lost = Some(why);
+                    break drain;
+                }
+            },
         }
     };
     drop(listener);
@@ -112,10 +128,23 @@ async fn serve(options: ServeOptions, listener: UnixListener) -> Result<ExitCode
     daemon.shutdown.put(ending);
     tell_manager(&[NotifyState::Stopping]);
     tokio::select! {
-        () = daemon.end(ending, clients) => Ok(ExitCode::SUCCESS),
+        () = daemon.end(ending, clients) => lost.map_or(Ok(ExitCode::SUCCESS), Err),
         // A second one means now.
         code = signals.next() => Ok(ExitCode::from(code)),
     }
+}
+
+/// Puts a socket back that someone removed: clients who are here go on, and others find us again.
+///
+/// # Errors
+/// When there is no way back. Nobody could find us then, so there is nothing left but to end.
+async fn put_back(keeper: &mut Keeper, place: &mut Option<Place>) -> Result<Option<Listener>, String> {
+    let lost = |error: &dyn std::fmt::Display| {
+        format!("Error: the socket was taken away while agentd ran, and cannot be put back: {error}")
+    };
+    let listener = keeper.put_back(place).await.map_err(|error| lost(&error))?;
+    tracing::warn!("someone removed the socket or its lock; it is back");
+    listener.map(Listener::new).transpose().map_err(|error| lost(&error))
 }
 
 /// What clients share.

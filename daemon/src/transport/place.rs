@@ -4,7 +4,7 @@
 //! system unlocks it however the daemon ends. Whoever has it may clear away a socket that nobody listens on.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError},
     io::{self, ErrorKind, Read, Write},
     os::unix::{
         fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
@@ -86,7 +86,7 @@ pub struct Place {
     /// Device and number of our socket: another one of that name is not ours to remove.
     identity: (u64, u64),
     /// Unlocked when it is closed. The file stays: removing it would let two daemons in.
-    _lock: File,
+    lock: File,
 }
 
 impl Place {
@@ -100,24 +100,65 @@ impl Place {
         }
         prepare_folder(path.parent().unwrap_or(Path::new("/")))?;
         let lock = lock(path)?;
-        clear(path)?;
-        let listener = UnixListener::bind(path).map_err(failed("listen on", path))?;
-        let about = fs::symlink_metadata(path).map_err(failed("look at", path))?;
-        let place = Self { path: path.to_owned(), identity: (about.dev(), about.ino()), _lock: lock };
-        // Nobody else could enter the folder meanwhile.
-        fs::set_permissions(path, Permissions::from_mode(FILE_MODE))
-            .map_err(failed("set the mode of", path))?;
-        Ok((place, listener))
+        let (listener, identity) = bind(path)?;
+        Ok((Self { path: path.to_owned(), identity, lock }, listener))
+    }
+
+    /// Where the socket is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder of the socket.
+    pub(super) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Whether clients find our socket there, and other daemons our lock.
+    pub(super) fn is_there(&self) -> bool {
+        self.has_socket() && self.has_lock()
+    }
+
+    /// Puts back what is gone of folder, lock and socket. Blocks. Gives the new listener when the socket was gone.
+    ///
+    /// # Errors
+    /// As of [`Place::take`]: the place is someone else's by now, or cannot be used.
+    pub(super) fn put_back(&mut self) -> Result<Option<UnixListener>, PlaceError> {
+        prepare_folder(self.folder())?;
+        if !self.has_lock() {
+            self.lock = lock(&self.path)?;
+        }
+        if self.has_socket() {
+            return Ok(None);
+        }
+        let (listener, identity) = bind(&self.path)?;
+        self.identity = identity;
+        Ok(Some(listener))
+    }
+
+    fn has_socket(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|now| identity(&now) == self.identity)
+    }
+
+    fn has_lock(&self) -> bool {
+        let named = fs::symlink_metadata(lock_name(&self.path));
+        matches!((named, self.lock.metadata()), (Ok(named), Ok(ours)) if identity(&named) == identity(&ours))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let ours = fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity);
-        if ours && let Err(error) = fs::remove_file(&self.path) {
+        if self.has_socket()
+            && let Err(error) = fs::remove_file(&self.path)
+        {
             tracing::warn!(%error, path = %self.path.display(), "cannot remove the socket");
         }
     }
+}
+
+/// Device and number.
+fn identity(about: &Metadata) -> (u64, u64) {
+    (about.dev(), about.ino())
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PlaceError {
@@ -151,9 +192,7 @@ fn prepare_folder(folder: &Path) -> Result<(), PlaceError> {
 
 /// Becomes the one daemon of this socket, and notes who that is.
 fn lock(path: &Path) -> Result<File, PlaceError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let name = PathBuf::from(name);
+    let name = lock_name(path);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
     let mut file = options.open(&name).map_err(failed("open the lock file", &name))?;
@@ -170,11 +209,27 @@ fn lock(path: &Path) -> Result<File, PlaceError> {
     Ok(file)
 }
 
+fn lock_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
 /// Who has the lock; `None` while the holder has not said so yet.
 fn read_pid(file: &File) -> Option<u32> {
     let mut text = String::new();
     file.take(MAX_PID_BYTES).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
+}
+
+/// Listens there, in the place of a socket that nobody listens on. Gives the new socket's identity too.
+fn bind(path: &Path) -> Result<(UnixListener, (u64, u64)), PlaceError> {
+    clear(path)?;
+    let listener = UnixListener::bind(path).map_err(failed("listen on", path))?;
+    let about = fs::symlink_metadata(path).map_err(failed("look at", path))?;
+    // Nobody else could enter the folder meanwhile.
+    fs::set_permissions(path, Permissions::from_mode(FILE_MODE)).map_err(failed("set the mode of", path))?;
+    Ok((listener, identity(&about)))
 }
 
 /// Removes a socket that nobody listens on.
