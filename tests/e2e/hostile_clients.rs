@@ -10,7 +10,7 @@ use std::{
 };
 
 use agentd_e2e::{DEADLINE, Gate, Home, MockServer, Reply, Service, SocketClient, sse, usage};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{answers, complaint, text};
 

@@ -70,13 +70,15 @@ fn a_daemon_whose_place_was_taken_finishes_its_work_and_ends() {
     client.send(&json!({"type": "prompt", "message": "Go."}));
     client.event("message_update");
     // The new one has its name at once: there is no moment without a socket.
+    let mut asking = service.client();
+    asking.done(json!({"type": "daemon_status"}));
     let other = home.root().join("other.sock");
     let theirs = UnixListener::bind(&other).unwrap();
     fs::rename(&other, service.socket()).unwrap();
     // The daemon has seen it when it takes no new work.
     let end = Instant::now() + DEADLINE;
     loop {
-        let answer = client.call(json!({"type": "open_session"}));
+        let answer = asking.call(json!({"type": "open_session", "cwd": home.project(), "attach": false}));
         if answer["code"] == "shutting_down" {
             break;
         }

@@ -114,7 +114,11 @@ async fn serve(
             ending = daemon.shutdown.wished() => break ending,
             _ = signals.next() => break drain,
             () = keeper.lost(place.as_ref()) => match put_back(&mut keeper, place).await {
-                Ok(Some(new)) => listener = new,
+                Ok(Some(new)) => {
+                    for stream in std::mem::replace(&mut listener, new).last() {
+                        daemon.begin(stream, &mut clients);
+                    }
+                }
                 Ok(None) => {}
                 Err(why) => {
                     lost = Some(why);

@@ -39,13 +39,67 @@ impl Listener {
                     continue;
                 }
             };
-            match stream.peer_cred() {
-                Ok(peer) if peer.uid() == self.user => return stream,
-                Ok(peer) => {
-                    tracing::warn!(uid = peer.uid(), pid = peer.pid(), "refused a client of another user");
-                }
-                Err(error) => tracing::warn!(%error, "refused a client that the system does not name"),
+            if is_of(&stream, self.user) {
+                return stream;
             }
         }
+    }
+
+    /// Takes in whoever has connected and waits, and listens no more: a listener that is just dropped hangs up on them.
+    #[must_use]
+    pub fn last(self) -> Vec<UnixStream> {
+        let Self { inner, user } = self;
+        let mut waiting = Vec::new();
+        let taken = inner.into_std().and_then(|listener| {
+            loop {
+                match listener.accept() {
+                    Ok((stream, _)) => {
+                        stream.set_nonblocking(true)?;
+                        waiting.push(UnixStream::from_std(stream)?);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        });
+        if let Err(error) = taken {
+            tracing::error!(%error, "cannot take in a client");
+        }
+        waiting.retain(|stream| is_of(stream, user));
+        waiting
+    }
+}
+
+/// Whether a client is of that user; says so when it is not.
+fn is_of(stream: &UnixStream, user: u32) -> bool {
+    match stream.peer_cred() {
+        Ok(peer) if peer.uid() == user => return true,
+        Ok(peer) => tracing::warn!(uid = peer.uid(), pid = peer.pid(), "refused a client of another user"),
+        Err(error) => tracing::warn!(%error, "refused a client that the system does not name"),
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_waits_when_listening_ends_is_taken_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        let listener = Listener::new(net::UnixListener::bind(&path).unwrap()).unwrap();
+        // Nothing has told the runtime of these yet.
+        let clients = [(); 3].map(|()| net::UnixStream::connect(&path).unwrap());
+        let waiting = listener.last();
+        assert_eq!(waiting.len(), clients.len());
+        for (mut taken, mut client) in waiting.into_iter().zip(clients) {
+            io::Write::write_all(&mut client, b"x").unwrap();
+            assert_eq!(taken.read_u8().await.unwrap(), b'x');
+        }
+        assert_eq!(net::UnixStream::connect(&path).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use agentd_e2e::{DEADLINE, Home, MockServer, Reply, Service, SocketClient, sse, usage};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     Scale,
@@ -65,9 +65,7 @@ fn wait_for_rest(client: &mut SocketClient, count: usize) {
     let end = Instant::now() + IDLE + DEADLINE;
     loop {
         let status = client.done(json!({"type": "daemon_status"}));
-        if status["restingSessions"].as_u64() >= Some(count as u64)
-            && status["liveSessions"] == Value::from(0)
-        {
+        if status["restingSessions"].as_u64() >= Some(count as u64) && status["liveSessions"] == 0 {
             return;
         }
         assert!(Instant::now() < end, "sessions are not unloaded: {status}");
