@@ -27,6 +27,11 @@ use crate::event_log::Item;
 /// Bytes that may wait for a listener: two events.
 const CAPACITY: usize = 4;
 
+/// How long too much may wait for one listener while there are others.
+const GRACE: Duration = Duration::from_secs(1);
+
+const LIMITS: FeedLimits = FeedLimits { outbox_bytes: CAPACITY, replay_bytes: CAPACITY, grace: GRACE };
+
 /// Every event is this, and counts two bytes.
 const EVENT: &[u8] = b"e";
 const EVENT_BYTES: usize = 2;
@@ -81,7 +86,7 @@ struct World {
 impl World {
     fn new() -> Rc<Self> {
         Rc::new(Self {
-            feed: Feed::with_grace(0, CAPACITY, CAPACITY, GRACE),
+            feed: Feed::new(LIMITS),
             views: RefCell::default(),
             waits: RefCell::default(),
             running: Cell::new(0),
