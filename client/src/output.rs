@@ -19,6 +19,15 @@ pub(crate) enum Chunk {
     Err(Vec<u8>),
 }
 
+impl Chunk {
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Out(bytes) | Self::Err(bytes) => bytes.len(),
+        }
+    }
+}
+
 /// The sending side. Chunks are written in the order in which they are sent, across both streams.
 pub(crate) struct Output {
     chunks: mpsc::Sender<Chunk>,

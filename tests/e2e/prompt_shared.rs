@@ -170,3 +170,31 @@ fn a_session_that_is_closed_under_it_is_reported() {
     assert_eq!(done.code, 1, "{done:?}");
     assert!(done.stderr.contains("closed the session") || done.stderr.contains("Error: "), "{done:?}");
 }
+
+#[test]
+fn a_stdout_that_is_read_late_loses_nothing_beside_other_clients() {
+    let text = "All of it arrives. ".repeat(100_000) + "End.";
+    let gate = Gate::new();
+    let server =
+        MockServer::start([Reply::stream(sse::text("Begin: ")).gate(&gate).then(sse::answer(&text))]);
+    let home = Home::with_model(&server);
+    home.settings(&json!({"daemon": {"outboxBytes": 10_000, "lagGraceMs": 1}}));
+    let service = Service::start(&home, &[]);
+    let mut watcher = service.client();
+    watcher.done(json!({"type": "watch_sessions"}));
+    let mut command = ctl::command(&home, &["prompt", "Hi"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let id = watcher.event("session_opened")["session"]["id"].clone();
+    let mut other = service.client();
+    other.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
+    other.done(json!({"type": "attach_session", "sessionId": id}));
+    gate.open();
+    // Nobody has read stdout so far, and the session has not waited for that.
+    other.event("agent_settled");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let (stdout, expected) = (String::from_utf8(output.stdout).unwrap(), format!("Begin: {text}\n"));
+    // Without showing them: they are long.
+    assert!(stdout == expected, "{} bytes of {}", stdout.len(), expected.len());
+}

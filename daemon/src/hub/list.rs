@@ -11,7 +11,9 @@ use agentd_protocol::{
     daemon::{ListSessionsParams, SessionInfo, SessionList},
     error::{ErrorCode, Failure},
 };
-use agentd_store::{Header, ListText, SessionDir, SessionSummary, iso_timestamp, list, read_header};
+use agentd_store::{
+    Header, ListText, SessionDir, SessionSummary, iso_timestamp, list, read_header, summarize,
+};
 
 use super::{Known, Registry};
 
@@ -46,7 +48,20 @@ pub fn sessions(
     let text = if search.is_some() { ListText::All } else { ListText::First };
     let known = registry.known();
     let mut found = Vec::new();
-    for folder in folders(agent_dir)? {
+    // Of those in memory the files are known; for all others every folder is looked through.
+    let folders = if params.live == Some(true) { Vec::new() } else { folders(agent_dir)? };
+    for file in known
+        .iter()
+        .filter(|_| params.live == Some(true))
+        .filter_map(|known| known.loaded()?.file().map(Path::to_owned))
+    {
+        // One that is not there yet is listed below.
+        if let Ok(Some(summary)) = summarize(&file, text) {
+            let by_id = known.iter().find(|known| **known.id() == *summary.id);
+            found.push((summary.modified_ms, info(summary, by_id, search.as_deref())));
+        }
+    }
+    for folder in folders {
         let dir = SessionDir { path: folder, is_shared: false };
         for summary in list(&dir, None, text).map_err(unreadable(agent_dir))? {
             let by_id = known.iter().find(|known| **known.id() == *summary.id);

@@ -29,6 +29,10 @@ const DEMO: &str = "demo";
 /// How long a run may take to stop after SIGTERM or SIGHUP.
 const ABORT_PATIENCE: Duration = Duration::from_secs(3);
 
+/// How much waits for a slow stdout in a session that others may follow too: it does not wait for us, and what we do not take
+/// in time we lose.
+const AHEAD_BYTES: usize = 64 << 20;
+
 /// What a conversation needs of the outside.
 pub(crate) struct Conversation {
     pub(crate) signals: Signals,
@@ -138,19 +142,20 @@ impl Conversation {
         let patience = tokio::time::sleep(Duration::MAX);
         tokio::pin!(accepted, abort, patience);
         let mut view = View::new(request.json);
-        let mut unwritten = VecDeque::new();
+        let mut unwritten =
+            Unwritten { ahead: if followed.is_some() { AHEAD_BYTES } else { 1 }, ..Unwritten::default() };
         let (mut waiting, mut aborted, mut stopped) = (true, false, None);
         let mut lagged = false;
         loop {
             if std::mem::take(&mut lagged) {
                 match self.resume(client, followed.as_deref_mut(), &mut view).await {
-                    Ok(notice) => unwritten.extend(notice),
+                    Ok(notice) => unwritten.add(notice),
                     Err(end) => return end,
                 }
             }
             // The answer to `abort` comes after the last event, and the events before it are in the channel by then.
             let over = view.settled || (aborted && incoming.events.is_empty());
-            if over && unwritten.is_empty() {
+            if over && unwritten.chunks.is_empty() {
                 return view.end(stopped);
             }
             tokio::select! {
@@ -175,15 +180,15 @@ impl Conversation {
                     Ok(()) => aborted = true,
                     Err(error) => return error.into(),
                 },
-                permit = self.chunks.reserve(), if !unwritten.is_empty() => match (permit, unwritten.pop_front()) {
+                permit = self.chunks.reserve(), if !unwritten.chunks.is_empty() => match (permit, unwritten.next()) {
                     (Ok(permit), Some(chunk)) => permit.send(chunk),
                     // The writer has ended, and `broken` says why.
-                    _ => unwritten.clear(),
+                    _ => unwritten.chunks.clear(),
                 },
-                event = incoming.events.recv(), if unwritten.is_empty() => match event {
+                event = incoming.events.recv(), if unwritten.bytes < unwritten.ahead => match event {
                     None => return End::DaemonDied,
                     Some(line) => match followed.as_mut().map_or(Seen::Event(line.clone()), |it| it.take(line)) {
-                        Seen::Event(line) => unwritten.extend(view.event(line)),
+                        Seen::Event(line) => unwritten.add(view.event(line)),
                         Seen::Lagged => lagged = true,
                         Seen::Closed => return closed(),
                         Seen::Other => {}
@@ -216,6 +221,30 @@ impl Conversation {
                 Ok(Some(Chunk::Err(text.into_bytes())))
             }
         }
+    }
+}
+
+/// What stdout has not taken yet.
+#[derive(Default)]
+struct Unwritten {
+    chunks: VecDeque<Chunk>,
+    bytes: usize,
+    /// How many bytes may wait before no more events are taken.
+    ahead: usize,
+}
+
+impl Unwritten {
+    fn add(&mut self, chunks: impl IntoIterator<Item = Chunk>) {
+        for chunk in chunks {
+            self.bytes += chunk.len();
+            self.chunks.push_back(chunk);
+        }
+    }
+
+    fn next(&mut self) -> Option<Chunk> {
+        let chunk = self.chunks.pop_front()?;
+        self.bytes -= chunk.len();
+        Some(chunk)
     }
 }
 
