@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use agentd_agent::Tool;
 use agentd_auth::CommandCache;
+use agentd_config::models::SharedModels;
 use agentd_process::{GuardCommand, Launcher};
-use agentd_session::{Services, ToolContext};
+use agentd_session::{Pool, Services, ToolContext};
 use agentd_tools::{BashOptions, BashTool, EditTool, FileQueue, ReadTool, WriteTool};
 use tokio_util::task::TaskTracker;
 
@@ -21,6 +22,8 @@ pub fn services(Foundation { epoch, limits, watch }: Foundation) -> Arc<Services
         providers: agentd_ai::Registry::builtin(),
         launcher: Launcher::new(GuardCommand::this_program()),
         tasks: TaskTracker::new(),
+        models: SharedModels::default(),
+        child_environments: Pool::default(),
         key_commands: CommandCache::default(),
         tools: Box::new(tools),
     })

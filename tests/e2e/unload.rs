@@ -22,11 +22,15 @@ fn impatient(server: &MockServer) -> (Home, Service) {
     (home, service)
 }
 
-/// Waits until the watcher is told that the session is not in memory.
+/// Waits until the session is not in memory: looks, and looks again whenever the watcher is told of a change.
 fn gone(watcher: &mut SocketClient, id: &str) {
-    watcher.until("a session that left memory", |line| {
-        line["type"] == "session_changed" && line["session"]["id"] == id && line["session"]["live"] == false
-    });
+    loop {
+        let resting = watcher.done(json!({"type": "list_sessions", "live": false}));
+        if resting["sessions"].as_array().unwrap().iter().any(|session| session["id"] == id) {
+            return;
+        }
+        watcher.event("session_changed");
+    }
 }
 
 fn watcher(service: &Service) -> SocketClient {

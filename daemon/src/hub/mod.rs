@@ -1,7 +1,6 @@
 //! What the connections of a daemon share: its sessions, and its end.
 
 mod board;
-mod environments;
 mod known;
 pub mod list;
 mod registry;

@@ -11,18 +11,18 @@ use std::{
 };
 
 use agentd_auth::CommandCache;
+use agentd_config::Environment;
 use agentd_protocol::{
     daemon::EndMode,
     error::{ErrorCode, Failure},
 };
 use agentd_session::{
-    Copied, Limits, OpenError, Opened, Services, SessionHandle, SessionOptions, Target, Watch, locate,
+    Copied, Limits, OpenError, Opened, Pool, Services, SessionHandle, SessionOptions, Target, Watch, locate,
 };
 use futures::future::join_all;
 
 use super::{
     Board, ConnectionCount, Traffic,
-    environments::Environments,
     known::{Awake, Known, State},
 };
 
@@ -33,7 +33,7 @@ pub struct Registry {
     /// Held while it is found out whether a session is known, and until it is: two clients that open the same file at the
     /// same time get the same session.
     opening: tokio::sync::Mutex<()>,
-    environments: Environments,
+    environments: Pool<Environment>,
     board: Arc<Board>,
     loaded: AtomicU64,
     unloaded: AtomicU64,
@@ -71,7 +71,7 @@ impl Registry {
                 services: services(foundation),
                 known: Mutex::default(),
                 opening: tokio::sync::Mutex::new(()),
-                environments: Environments::default(),
+                environments: Pool::default(),
                 board,
                 loaded: AtomicU64::new(0),
                 unloaded: AtomicU64::new(0),

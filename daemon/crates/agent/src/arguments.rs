@@ -4,7 +4,7 @@ mod coerce;
 mod fit;
 mod report;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use jsonschema::Validator;
 use serde_json::{Map, Value};
@@ -14,28 +14,39 @@ use serde_json::{Map, Value};
 /// Schemas come from the tools of this program and from others that it is connected to. One that does not compile (or
 /// that refers to documents elsewhere, which are never fetched) accepts anything: the tool itself then has to cope.
 #[derive(Clone)]
-pub struct ArgumentSchema {
-    schema: Arc<Value>,
-    validator: Arc<OnceLock<Option<Validator>>>,
+pub struct ArgumentSchema(Arc<Compiled>);
+
+struct Compiled {
+    schema: Value,
+    validator: OnceLock<Option<Validator>>,
 }
 
 impl ArgumentSchema {
-    /// Takes `schema`, a JSON Schema of draft 2020-12 unless its `$schema` says otherwise.
+    /// Takes `schema`, a JSON Schema of draft 2020-12 unless its `$schema` says otherwise. One that is in use elsewhere in
+    /// the process, in another session, is shared with its compiled form.
     #[must_use]
     pub fn new(schema: &Value) -> Self {
-        Self { schema: Arc::new(schema.clone()), validator: Arc::default() }
+        static IN_USE: Mutex<Vec<Weak<Compiled>>> = Mutex::new(Vec::new());
+        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        in_use.retain(|known| known.strong_count() > 0);
+        let same = in_use.iter().filter_map(Weak::upgrade).find(|known| known.schema == *schema);
+        Self(same.unwrap_or_else(|| {
+            let new = Arc::new(Compiled { schema: schema.clone(), validator: OnceLock::new() });
+            in_use.push(Arc::downgrade(&new));
+            new
+        }))
     }
 
     fn validator(&self) -> Option<&Validator> {
         let compile = || {
-            let compiled = jsonschema::options().build(&self.schema);
+            let compiled = jsonschema::options().build(&self.0.schema);
             compiled
                 .inspect_err(|error| {
                     tracing::warn!(%error, "a tool's argument schema does not compile; its arguments are not checked");
                 })
                 .ok()
         };
-        self.validator.get_or_init(compile).as_ref()
+        self.0.validator.get_or_init(compile).as_ref()
     }
 
     /// Checks `arguments`, and gives them back as the tool wants them.
@@ -54,7 +65,7 @@ impl ArgumentSchema {
             return Ok(received);
         }
         let mut mended = received.clone();
-        coerce::coerce(&self.schema, &mut mended);
+        coerce::coerce(&self.0.schema, &mut mended);
         if validator.is_valid(&mended) {
             return Ok(mended);
         }

@@ -100,8 +100,7 @@ impl Actor {
         let mut last_work = Instant::now();
         let idle = sleep(idle_after.unwrap_or_default());
         tokio::pin!(idle);
-        let mut taken_steps = Vec::with_capacity(STEPS_AT_ONCE);
-        let mut taken_commands = Vec::with_capacity(COMMANDS_AT_ONCE);
+        let (mut taken_steps, mut taken_commands) = (Vec::new(), Vec::new());
         loop {
             self.wait_for_room(&closing).await;
             // Unbiased: neither a flood of commands nor a fast model keeps the other waiting. An abort needs no
@@ -132,8 +131,9 @@ impl Actor {
                 // Answers can be long: each waits until the ones before it are taken.
                 self.wait_for_room(&closing).await;
                 match message {
-                    Message::Command(command, reply) => {
-                        self.on_command(*command, reply).await;
+                    Message::Command(asked) => {
+                        let (command, reply) = *asked;
+                        self.on_command(command, reply).await;
                         self.show_summary();
                     }
                     Message::Attach { since_seq, joined } => self.attach(since_seq, joined),
@@ -156,6 +156,10 @@ impl Actor {
                 }
             }
             self.on_steps(&mut taken_steps).await;
+            if !self.run.is_active() {
+                // A session that waits for its user keeps no room for work.
+                taken_steps = Vec::new();
+            }
         }
         self.close(&mut steps).await;
         Ended::Closed

@@ -41,7 +41,7 @@ pub struct SessionHandle {
 /// What the inbox takes.
 pub(crate) enum Message {
     /// A command of a client.
-    Command(Box<Command>, Reply),
+    Command(Box<(Command, Reply)>),
     /// Adds a listener: after that event if what followed it is still there, else from now on.
     Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
     /// Answers when the session is idle.
@@ -101,7 +101,7 @@ impl SessionHandle {
         }
         // Answers are never dropped: a client that takes none of them must not ask for more without end.
         self.feed.reply_room(reply.reader).await;
-        self.inbox.send(Message::Command(Box::new(command), reply)).await.is_ok()
+        self.inbox.send(Message::Command(Box::new((command, reply)))).await.is_ok()
     }
 
     /// Joins the session: what it is at one point of its events, and a reader of all events from there. With `since_seq`,

@@ -12,7 +12,7 @@ use agentd_ai::{CacheRetention, Credentials, HttpRetries, Provider, Registry, Th
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
     AgentDir, Environment, ProjectFolders,
-    models::{ModelRegistry, Offer},
+    models::{ModelRegistry, Offer, SharedModels},
     settings::{SettingChange, save},
 };
 use agentd_process::{Launcher, ProcessGroup, ShellError, resolve_shell};
@@ -24,7 +24,7 @@ use agentd_protocol::{
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
-use crate::{feed::FeedLimits, run::RetryPolicy, watch::Watch};
+use crate::{feed::FeedLimits, pool::Pool, run::RetryPolicy, watch::Watch};
 
 /// What all sessions of a daemon share.
 pub struct Services {
@@ -34,6 +34,10 @@ pub struct Services {
     pub launcher: Launcher,
     /// Owns the sessions' tasks.
     pub tasks: TaskTracker,
+    /// The models, for as long as models.json stays as it is.
+    pub models: SharedModels,
+    /// The environments of child processes.
+    pub child_environments: Pool<ChildEnvironment>,
     /// Outputs of commands that print keys, kept for the daemon's life.
     pub key_commands: agentd_auth::CommandCache,
     /// Names the daemon's life.
@@ -55,6 +59,9 @@ pub struct Limits {
     pub idle_after: Option<Duration>,
 }
 
+/// A complete environment of child processes.
+pub type ChildEnvironment = Arc<[(OsString, OsString)]>;
+
 /// What the tools of one session are made with.
 pub struct ToolContext {
     /// The session's processes.
@@ -64,7 +71,7 @@ pub struct ToolContext {
     /// The setting `shellCommandPrefix`.
     pub shell_command_prefix: Option<String>,
     /// The complete environment of child processes.
-    pub environment: Vec<(OsString, OsString)>,
+    pub environment: ChildEnvironment,
     /// Where long outputs go.
     pub temp_dir: PathBuf,
     /// What `~` means; the root folder where the session's environment does not say.
@@ -79,7 +86,7 @@ pub(crate) struct Shared {
     pub(crate) cwd: PathBuf,
     pub(crate) agent_dir: AgentDir,
     pub(crate) environment: Environment,
-    pub(crate) child_environment: Vec<(OsString, OsString)>,
+    pub(crate) child_environment: ChildEnvironment,
     pub(crate) temp_dir: PathBuf,
     pub(crate) processes: ProcessGroup,
     pub(crate) tools: Arc<ToolSet>,
@@ -225,7 +232,7 @@ pub(crate) fn child_environment(
     environment: &Environment,
     agent_dir: &Path,
     compat: bool,
-) -> Vec<(OsString, OsString)> {
+) -> ChildEnvironment {
     const STALE: [&str; 5] =
         ["PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL"];
     let mut path = agent_dir.join("bin").into_os_string();

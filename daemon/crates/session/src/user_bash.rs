@@ -169,7 +169,7 @@ async fn run(
         shell: shared.shell.find(&shared.child_environment).await?,
         command: shared.shell.prefixed(command),
         cwd: shared.cwd.clone(),
-        env: shared.child_environment.clone(),
+        env: shared.child_environment.to_vec(),
         timeout: None,
         cancel,
     };

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
@@ -15,7 +16,6 @@ use crate::{arguments, atomic, blocking, errno, file_queue::FileQueue, home::Hom
 
 /// Creates files and replaces whole ones.
 pub struct WriteTool {
-    spec: ToolSpec,
     queue: FileQueue,
     home: Home,
 }
@@ -24,7 +24,7 @@ impl WriteTool {
     /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
     #[must_use]
     pub fn new(queue: FileQueue) -> Self {
-        Self { spec: spec(), queue, home: Home::default() }
+        Self { queue, home: Home::default() }
     }
 
     /// Sets the session's home directory: what `~` means in paths.
@@ -34,6 +34,9 @@ impl WriteTool {
         self
     }
 }
+
+/// What models are told; the same in all sessions.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
 
 fn spec() -> ToolSpec {
     ToolSpec {
@@ -60,7 +63,7 @@ struct Arguments {
 
 impl Tool for WriteTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &SPEC
     }
 
     fn snippet(&self) -> Option<&str> {

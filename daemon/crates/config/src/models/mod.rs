@@ -13,6 +13,7 @@ mod provider_config;
 mod reference;
 mod registry;
 mod scope;
+mod shared;
 mod similar;
 mod startup;
 
@@ -24,6 +25,7 @@ pub use provider_config::ProviderConfig;
 pub use reference::{ReferenceError, Resolved, resolve_reference};
 pub use registry::ModelRegistry;
 pub use scope::{Scope, ScopedModel, resolve_scope};
+pub use shared::SharedModels;
 pub use startup::{RestoredChoice, Startup, StartupRequest, choose_startup, level_after_switch};
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ fn prepare_from(
     warnings.extend(session.report.warning());
     let cwd = working_directory(&session, options)?;
 
-    let models = Arc::new(ModelRegistry::load(&agent_dir.models_file()));
+    let models = services.models.load(&agent_dir.models_file());
     warnings.extend(models.load_error().map(str::to_owned));
     let auth = Auth::load(AuthSources {
         agent_dir: agent_dir.clone(),
@@ -127,7 +127,11 @@ fn prepare_from(
     let parent = session.tree.info().parent_session.as_deref().map(Path::new);
     let parent_id = parent.and_then(|path| read_header(path).ok().flatten()).map(|it| it.id().to_owned());
     let processes = services.launcher.group();
-    let child_environment = child_environment(&options.environment, agent_dir.path(), options.compat);
+    let child_environment = services.child_environments.share(child_environment(
+        &options.environment,
+        agent_dir.path(),
+        options.compat,
+    ));
     let temp_dir = temp_dir(&options.environment);
     let shell = Shell {
         path: settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment)),
@@ -137,7 +141,7 @@ fn prepare_from(
         processes: processes.clone(),
         shell_path: shell.path.clone(),
         shell_command_prefix: shell.prefix.clone(),
-        environment: child_environment.clone(),
+        environment: Arc::clone(&child_environment),
         temp_dir: temp_dir.clone(),
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
     });

@@ -20,7 +20,7 @@ use agentd_protocol::{
     tool::{ToolResult, ToolSpec},
 };
 use agentd_session::{
-    Attached, FeedReader, Item, Limits, Reply, Services, SessionHandle, SessionOptions, Target,
+    Attached, FeedReader, Item, Limits, Pool, Reply, Services, SessionHandle, SessionOptions, Target,
     ToolSelection, Watch, open,
 };
 use serde_json::{Value, json};
@@ -225,6 +225,8 @@ fn services(model: Stepped, orders: Arc<Orders>, watch: Arc<News>) -> Arc<Servic
         providers: Registry::default().with("stepped", Arc::new(model)),
         launcher: Launcher::new(GuardCommand { program: guard.into(), args: Vec::new() }),
         tasks: TaskTracker::new(),
+        models: agentd_config::models::SharedModels::default(),
+        child_environments: Pool::default(),
         key_commands: agentd_auth::CommandCache::default(),
         epoch: "epoch".into(),
         limits: Limits::default(),

@@ -1,6 +1,11 @@
 //! What the model is told about `bash`, and how a call of it starts.
 
-use std::{ffi::OsString, path::PathBuf, sync::LazyLock, time::Duration};
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_process::{ProcessGroup, ShellCommand, resolve_shell};
@@ -26,7 +31,7 @@ pub struct BashOptions {
     /// The setting `shellCommandPrefix`: a line that comes before every command.
     pub command_prefix: Option<String>,
     /// The complete environment of the session's processes; each call adds its own variables.
-    pub env: Vec<(OsString, OsString)>,
+    pub env: Arc<[(OsString, OsString)]>,
     /// Where output that is too long to show is kept.
     pub temp_dir: PathBuf,
 }
@@ -79,7 +84,7 @@ impl BashTool {
             Some(prefix) => format!("{prefix}\n{}", arguments.command),
             None => arguments.command,
         };
-        let mut env = env.clone();
+        let mut env = env.to_vec();
         env.extend(session_env.into_iter().map(|(name, value)| (name.into(), value.into())));
         let shell =
             resolve_shell(shell_path.as_deref(), &env).await.map_err(|error| ToolError(error.to_string()))?;

@@ -1,6 +1,9 @@
 //! What the model sees of `edit`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
@@ -21,7 +24,6 @@ use crate::{arguments, atomic, blocking, file_queue::FileQueue, home::Home};
 
 /// Replaces parts of a file.
 pub struct EditTool {
-    spec: ToolSpec,
     queue: FileQueue,
     home: Home,
 }
@@ -30,7 +32,7 @@ impl EditTool {
     /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
     #[must_use]
     pub fn new(queue: FileQueue) -> Self {
-        Self { spec: spec(), queue, home: Home::default() }
+        Self { queue, home: Home::default() }
     }
 
     /// Sets the session's home directory: what `~` means in paths.
@@ -40,6 +42,9 @@ impl EditTool {
         self
     }
 }
+
+/// What models are told; the same in all sessions.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
 
 fn spec() -> ToolSpec {
     ToolSpec {
@@ -89,7 +94,7 @@ struct Replacement {
 
 impl Tool for EditTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &SPEC
     }
 
     fn snippet(&self) -> Option<&str> {

@@ -1,6 +1,9 @@
 //! What the model sees of `read`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec, TruncatedBy, Truncation};
@@ -20,7 +23,6 @@ use crate::{
 
 /// Reads text files, a part at a time where they are long.
 pub struct ReadTool {
-    spec: ToolSpec,
     home: Home,
 }
 
@@ -28,7 +30,7 @@ impl ReadTool {
     /// The tool, with the home directory of the process for `~`.
     #[must_use]
     pub fn new() -> Self {
-        Self { spec: spec(), home: Home::default() }
+        Self { home: Home::default() }
     }
 
     /// Sets the session's home directory: what `~` means in paths.
@@ -44,6 +46,9 @@ impl Default for ReadTool {
         Self::new()
     }
 }
+
+/// What models are told; the same in all sessions.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
 
 fn spec() -> ToolSpec {
     ToolSpec {
@@ -74,7 +79,7 @@ struct Arguments {
 
 impl Tool for ReadTool {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &SPEC
     }
 
     fn snippet(&self) -> Option<&str> {

@@ -40,7 +40,7 @@ impl Bench {
             group: group.clone(),
             shell_path: None,
             command_prefix: None,
-            env: vec![path, ("FROM_SESSION".into(), "base".into())],
+            env: [path, ("FROM_SESSION".into(), "base".into())].into(),
             temp_dir: dir.path().into(),
         };
         change(&mut options);
