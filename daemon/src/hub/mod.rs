@@ -1,6 +1,7 @@
 //! What the connections of a daemon share: its sessions, and its end.
 
 mod board;
+mod give_back;
 mod known;
 pub mod list;
 mod registry;

@@ -23,6 +23,7 @@ use futures::future::join_all;
 
 use super::{
     Board, ConnectionCount, Traffic,
+    give_back::GiveBack,
     known::{Awake, Known, State},
 };
 
@@ -35,6 +36,7 @@ pub struct Registry {
     opening: tokio::sync::Mutex<()>,
     environments: Pool<Environment>,
     board: Arc<Board>,
+    give_back: GiveBack,
     loaded: AtomicU64,
     unloaded: AtomicU64,
     started: Instant,
@@ -73,6 +75,7 @@ impl Registry {
                 opening: tokio::sync::Mutex::new(()),
                 environments: Pool::default(),
                 board,
+                give_back: GiveBack::default(),
                 loaded: AtomicU64::new(0),
                 unloaded: AtomicU64::new(0),
                 started: Instant::now(),
@@ -248,6 +251,7 @@ impl Registry {
         *known.state() = State::Resting(Box::new((rested, handle.summary())));
         known.feed().forget();
         self.unloaded.fetch_add(1, Ordering::Relaxed);
+        self.give_back.soon();
         self.board.changed_at(known.id());
     }
 

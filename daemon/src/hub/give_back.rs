@@ -1,0 +1,51 @@
+//! Memory that is free goes back to the system when sessions have left it. The C library alone keeps it: between the pieces
+//! that are still in use, for as long as the process lives.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+/// Sessions that leave together are cleaned up after together.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// Sees to it that memory is given back, once for many sessions.
+#[derive(Debug, Clone, Default)]
+pub(super) struct GiveBack {
+    is_due: Arc<AtomicBool>,
+}
+
+impl GiveBack {
+    /// Gives memory back in a second.
+    pub(super) fn soon(&self) {
+        if self.is_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let is_due = Arc::clone(&self.is_due);
+        // Nobody waits for it: at the end of the process the system gets everything.
+        tokio::spawn(async move {
+            tokio::time::sleep(TOGETHER).await;
+            is_due.store(false, Ordering::Release);
+            if let Err(error) = tokio::task::spawn_blocking(give_back).await {
+                tracing::error!(%error, "memory could not be given back");
+            }
+        });
+    }
+}
+
+/// Takes some milliseconds where there is much to look through.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "there is no safe way to ask the C library for this")]
+fn give_back() {
+    // SAFETY: it may be called at any time and from any thread, and touches only what is free.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Other allocators do it by themselves.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back() {}
