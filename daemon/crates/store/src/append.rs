@@ -168,8 +168,9 @@ impl SessionWriter {
             State::Deferred { .. } => self.create(),
             State::Open(open) => open.write(&self.buffer, &self.with),
         };
-        // One huge tool result must not stay for the rest of the session.
-        self.buffer.shrink_to(64 << 10);
+        // One huge tool result must not stay for the rest of the session, nor a page of every idle one.
+        self.buffer.clear();
+        self.buffer.shrink_to(2 << 10);
         result
     }
 
