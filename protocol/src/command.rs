@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{params::*, tree::*};
 
 use crate::{
+    compaction::CompactionResult,
     credentials::{AuthStatus, AuthStatusParams, Login, LoginParams, Logout, LogoutParams},
     daemon::{
         AttachSessionParams, AttachedSession, CloseSessionParams, DaemonStatus, Hello, HelloParams,
@@ -126,6 +127,7 @@ impl Command {
                 | Self::Steer(_)
                 | Self::FollowUp(_)
                 | Self::AbortAndPrompt(_)
+                | Self::Compact(_)
                 | Self::Bash(_)
                 | Self::NewSession(_)
                 | Self::SwitchSession(_)
@@ -240,6 +242,10 @@ commands! {
     SetAutoRetry = "set_auto_retry": SwitchParams => NoData,
     /// Gives up the retry whose pause is under way; the run ends with the error.
     AbortRetry = "abort_retry": NoParams => NoData,
+    /// Replaces the older part of the context by a summary. A run that is active is aborted first.
+    Compact = "compact": CompactParams => CompactionResult,
+    /// Switches compaction by itself on or off, and saves the choice in the global settings.
+    SetAutoCompaction = "set_auto_compaction": SwitchParams => NoData,
     /// Runs a shell command of the user's and records it in the session.
     Bash = "bash": BashParams => BashOutput,
     /// Kills all running `bash` commands.

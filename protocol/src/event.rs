@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Json,
+    compaction::{CompactionReason, CompactionResult},
     daemon::{Lagged, SessionChanged, SessionClosed, SessionOpened},
     entry::SessionEntry,
     message::{AssistantMessage, Message, StopReason, ToolCall, Usage},
@@ -106,6 +107,16 @@ events! {
     AutoRetryStart = "auto_retry_start",
     /// The retries came to an end, well or not.
     AutoRetryEnd = "auto_retry_end",
+    /// The older part of the context is being summarised.
+    CompactionStart = "compaction_start",
+    /// A compaction came to its end, well or not.
+    CompactionEnd = "compaction_end",
+    /// A summary failed for a reason that may pass, and is asked for again after a pause.
+    SummarizationRetryScheduled = "summarization_retry_scheduled",
+    /// The pause is over, and the summary is asked for again.
+    SummarizationRetryAttemptStart = "summarization_retry_attempt_start",
+    /// The retries of a summary came to an end, well or not.
+    SummarizationRetryFinished = "summarization_retry_finished",
     /// An entry other than a message was written.
     EntryAppended = "entry_appended",
     /// The session's name changed.
@@ -379,6 +390,67 @@ pub struct AutoRetryEnd {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_error: Option<String>,
 }
+
+/// The older part of the context is being summarised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CompactionStart {
+    /// Why.
+    pub reason: CompactionReason,
+}
+
+/// A compaction came to its end: with `result`, `aborted`, or `errorMessage`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionEnd {
+    /// Why there was one.
+    pub reason: CompactionReason,
+    /// What it did; its entry is on disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<CompactionResult>,
+    /// Whether someone stopped it. Nothing has changed then.
+    pub aborted: bool,
+    /// Whether the answer that the context was too long for is asked for again.
+    pub will_retry: bool,
+    /// Why it failed. Nothing has changed then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+}
+
+/// A summary is asked for again after a pause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SummarizationRetryScheduled {
+    /// Which retry this is, counted from 1.
+    pub attempt: u32,
+    /// How many there are at most.
+    pub max_attempts: u32,
+    /// The pause in milliseconds.
+    pub delay_ms: u64,
+    /// Why there is no summary yet.
+    pub error_message: String,
+}
+
+/// A summary is asked for again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "source", rename_all = "camelCase")]
+pub enum SummarizationRetryAttemptStart {
+    /// For a compaction.
+    Compaction {
+        /// Why there is one.
+        reason: CompactionReason,
+    },
+    /// For a branch that the conversation leaves.
+    BranchSummary,
+}
+
+/// The retries of a summary came to an end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SummarizationRetryFinished {}
 
 /// An entry other than a message was written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

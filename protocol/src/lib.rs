@@ -9,6 +9,7 @@
 //! event exists in one place.
 
 pub mod command;
+pub mod compaction;
 pub mod credentials;
 pub mod daemon;
 pub mod doctor;

@@ -62,6 +62,9 @@ pub struct Settings {
     /// Compaction of long contexts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionSettings>,
+    /// Summaries of branches that the conversation leaves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_summary: Option<BranchSummarySettings>,
     /// What happens when a request fails for a reason that passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetrySettings>,
@@ -141,6 +144,47 @@ pub struct CompactionSettings {
     /// Whether long contexts are compacted by themselves; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+    /// Tokens of the context window that are kept free: a context that leaves less is compacted. Default 16384, and at most
+    /// half of the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve_tokens: Option<u64>,
+    /// Tokens at the end of the context, about, that a compaction leaves as they are. Default 20000, and at most half of
+    /// what is not kept free.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_recent_tokens: Option<u64>,
+    /// Other values for single models, by `provider/model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_overrides: Option<BTreeMap<String, CompactionOverride>>,
+}
+
+/// Settings of compaction for one model; what is not there is as for the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct CompactionOverride {
+    /// In the place of `compaction.enabled`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// In the place of `compaction.reserveTokens`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve_tokens: Option<u64>,
+    /// In the place of `compaction.keepRecentTokens`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_recent_tokens: Option<u64>,
+}
+
+/// Settings of summaries of branches that the conversation leaves.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct BranchSummarySettings {
+    /// Tokens of the context window that are kept free when a branch is summarised: what is older than fits is left out.
+    /// Default 16384, and at most half of the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve_tokens: Option<u64>,
+    /// Whether clients that ask before a summary is made do not ask; default false. The daemon itself never asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_prompt: Option<bool>,
 }
 
 /// Settings of retries: a failed answer is left out of the context, and the model is asked again.

@@ -63,3 +63,56 @@ pub struct Cost {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_from_provider: Option<bool>,
 }
+
+impl Usage {
+    /// Adds what another answer cost.
+    pub fn add(&mut self, other: &Self) {
+        let some = |one: Option<u64>, two: Option<u64>| match (one, two) {
+            (None, None) => None,
+            (one, two) => Some(one.unwrap_or(0) + two.unwrap_or(0)),
+        };
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.cache_write1h = some(self.cache_write1h, other.cache_write1h);
+        self.reasoning = some(self.reasoning, other.reasoning);
+        self.total_tokens += other.total_tokens;
+        self.cost.add(&other.cost);
+    }
+}
+
+impl Cost {
+    fn add(&mut self, other: &Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.total += other.total;
+        // A sum is what a provider reported only if all of it is.
+        self.total_from_provider =
+            self.total_from_provider.zip(other.total_from_provider).map(|(one, two)| one && two);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_part_is_added() {
+        let usage = |parts| serde_json::from_value::<Usage>(parts).unwrap();
+        let mut sum =
+            usage(json!({"input": 1, "output": 2, "cacheRead": 3, "cacheWrite": 4, "totalTokens": 10,
+            "cost": {"input": 0.5, "output": 0.25, "cacheRead": 1, "cacheWrite": 2, "total": 3.75}}));
+        sum.add(&usage(json!({"input": 10, "reasoning": 5, "totalTokens": 10, "cost": {"total": 1}})));
+        assert_eq!(
+            sum,
+            usage(json!({"input": 11, "output": 2, "cacheRead": 3, "cacheWrite": 4, "reasoning": 5,
+                "totalTokens": 20,
+                "cost": {"input": 0.5, "output": 0.25, "cacheRead": 1, "cacheWrite": 2, "total": 4.75}}))
+        );
+    }
+}

@@ -71,6 +71,8 @@ pub enum WorkKind {
     Bash,
     /// What a finished command left running.
     Background,
+    /// A compaction that the command `compact` began.
+    Compaction,
 }
 
 /// The fields of `prompt`.
@@ -333,6 +335,16 @@ pub struct InterruptModeParams {
 pub struct SwitchParams {
     /// On or off.
     pub enabled: bool,
+}
+
+/// The fields of `compact`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CompactParams {
+    /// What the summary should look at above all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_instructions: Option<String>,
 }
 
 /// The fields of `bash`.

@@ -155,6 +155,7 @@ fn row(process: &ProcessInfo, branch: String, now: Timestamp) -> Row {
         WorkKind::Tool => "tool",
         WorkKind::Bash => "bash",
         WorkKind::Background => "background",
+        WorkKind::Compaction => "compaction",
     };
     Row {
         cells: [

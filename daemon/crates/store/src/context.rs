@@ -25,6 +25,26 @@ pub struct Context {
     model: Option<ModelRef>,
     /// The leaf that this is the context of.
     leaf: Option<u32>,
+    /// How often it was made anew since the session was opened.
+    remakes: u64,
+}
+
+/// An entry that counts in a context, with the messages that it contributes.
+#[derive(Debug, Clone, Copy)]
+pub struct Contribution<'a> {
+    /// The entry.
+    pub entry: &'a Entry,
+    /// Its messages, edits applied; none for entries that hold no message, and for those that an edit leaves out.
+    pub messages: &'a [Json<Message>],
+}
+
+impl Contribution<'_> {
+    /// Whether the entry holds a message that an edit leaves out of the context.
+    #[must_use]
+    pub fn is_omitted(&self) -> bool {
+        let holds_message = self.entry.message().is_some() || self.entry.kind() == EntryKind::CustomMessage;
+        holds_message && self.messages.is_empty()
+    }
 }
 
 /// A model by its names.
@@ -72,13 +92,13 @@ impl Context {
             // What changes messages that are there already, and paths that do not come by here.
             let rewrites = matches!(tree.entry(at).kind(), EntryKind::Compaction | EntryKind::ContextEdit);
             if rewrites || (tree.parent(at).is_none() && self.leaf.is_some()) {
-                *self = Self::new(tree);
+                *self = Self { remakes: self.remakes + 1, ..Self::new(tree) };
                 return;
             }
             added.push(at);
         }
         if tree.leaf_index().is_none() {
-            *self = Self::default();
+            *self = Self { remakes: self.remakes + 1, ..Self::default() };
             return;
         }
         for at in added.into_iter().rev() {
@@ -98,6 +118,29 @@ impl Context {
     #[must_use]
     pub fn sources(&self) -> &[Arc<str>] {
         &self.sources
+    }
+
+    /// The entries that count, in the order of the context: with a compaction on the path, it comes first, then what it
+    /// kept. Costs as much as the path is long. `tree` is the one that this is the context of.
+    #[must_use]
+    pub fn contributions<'a>(&'a self, tree: &'a SessionTree) -> Vec<Contribution<'a>> {
+        let path = tree.path(self.leaf);
+        let mut at = 0;
+        let contribution = |place: u32| {
+            let entry = tree.entry(place);
+            let from = at;
+            while self.sources.get(at).is_some_and(|source| **source == *entry.id()) {
+                at += 1;
+            }
+            Contribution { entry, messages: &self.messages[from..at] }
+        };
+        select(tree, &path).into_iter().map(contribution).collect()
+    }
+
+    /// Changes whenever messages that were there before may have changed: as long as it is the same, the context has only
+    /// grown at its end.
+    pub(crate) fn remakes(&self) -> u64 {
+        self.remakes
     }
 
     /// The thinking level that was last chosen; `None` when none ever was, which means `off`.

@@ -20,10 +20,7 @@ pub fn estimate_tokens(message: &Message) -> u64 {
 
 fn chars(message: &Message) -> u64 {
     match message {
-        Message::System(system) => {
-            let sections: u64 = system.sections.iter().flatten().map(|(_, text)| section(text)).sum();
-            content(&system.content) + sections + tools(system)
-        }
+        Message::System(system) => system_chars(system),
         Message::User(user) => content(&user.content),
         Message::Assistant(answer) => answer.content.iter().map(block).sum(),
         Message::ToolResult(result) => result.content.iter().map(block).sum(),
@@ -32,6 +29,11 @@ fn chars(message: &Message) -> u64 {
         Message::BranchSummary(summary) => units(&summary.summary),
         Message::CompactionSummary(summary) => units(&summary.summary),
     }
+}
+
+fn system_chars(system: &SystemMessage) -> u64 {
+    let sections: u64 = system.sections.iter().flatten().map(|(_, text)| section(text)).sum();
+    content(&system.content) + sections + tools(system)
 }
 
 fn content(content: &MessageContent) -> u64 {
@@ -117,7 +119,7 @@ fn tokens(tree: &SessionTree, context: &Context) -> Option<u64> {
 }
 
 /// What an answer says that the context was; `None` for one that failed or says nothing.
-fn reported(message: &Json<Message>) -> Option<u64> {
+pub(crate) fn reported(message: &Json<Message>) -> Option<u64> {
     let Some(Message::Assistant(answer)) = message.get() else { return None };
     let ended = !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted);
     Some(total(&answer.usage)).filter(|tokens| ended && *tokens > 0)
@@ -129,15 +131,38 @@ fn estimate_all(messages: &[Json<Message>]) -> u64 {
 
 /// The estimate with all system messages taken together: of what they set one after the other, the last counts.
 fn estimate_collapsed(messages: &[Json<Message>]) -> u64 {
-    let mut system = SystemMessage::default();
-    let mut texts = Vec::new();
-    let mut others = 0;
-    for message in messages.iter().filter_map(Json::get) {
-        let Message::System(next) = message else {
-            others += estimate_tokens(message);
-            continue;
-        };
-        texts.push(next.content.text());
+    let mut sum = CollapsedSum::default();
+    messages.iter().for_each(|message| sum.add(message));
+    sum.tokens()
+}
+
+/// The estimated tokens of messages that come one after the other, all system messages among them taken together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CollapsedSum {
+    others: u64,
+    texts: Vec<String>,
+    system: Option<SystemMessage>,
+    system_tokens: u64,
+}
+
+impl CollapsedSum {
+    /// Adds the next message.
+    pub(crate) fn add(&mut self, message: &Json<Message>) {
+        match message.get() {
+            Some(Message::System(next)) => self.collapse(next),
+            Some(message) => self.others += estimate_tokens(message),
+            None => {}
+        }
+    }
+
+    /// The sum.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.others + self.system_tokens
+    }
+
+    fn collapse(&mut self, next: &SystemMessage) {
+        let system = self.system.get_or_insert_default();
+        self.texts.extend(Some(next.content.text()).filter(|text| !text.is_empty()));
         let sections = system.sections.get_or_insert_default();
         for (name, text) in next.sections.iter().flatten() {
             sections.insert(name.clone(), text.clone());
@@ -148,13 +173,9 @@ fn estimate_collapsed(messages: &[Json<Message>]) -> u64 {
         let names: std::collections::HashSet<&String> = gone.chain(replaced).collect();
         tools.retain(|tool| !names.contains(&tool.name));
         tools.extend(next.tools_added.iter().flatten().cloned());
+        system.content = MessageContent::Text(self.texts.join("\n\n"));
+        self.system_tokens = system_chars(system).div_ceil(4);
     }
-    if texts.is_empty() {
-        return others;
-    }
-    texts.retain(|text| !text.is_empty());
-    system.content = MessageContent::Text(texts.join("\n\n"));
-    others + estimate_tokens(&Message::System(system))
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ mod landing;
 mod list;
 mod load;
 mod lock;
+mod meter;
 mod migrate;
 mod new_entry;
 mod object;
@@ -54,7 +55,7 @@ mod tree;
 mod tree_json;
 
 pub use append::{Durability, SessionWriter};
-pub use context::{Context, ModelRef};
+pub use context::{Context, Contribution, ModelRef};
 pub use edit::{EditTargetError, check_edit_target};
 pub use entry::{Entry, EntryKind, Role};
 pub use error::StoreError;
@@ -68,6 +69,7 @@ pub use list::{
 };
 pub use load::LoadReport;
 pub use lock::Holder;
+pub use meter::ContextMeter;
 pub use new_entry::NewEntry;
 pub use paths::{SessionDir, create_dirs, cwd_dir_name, session_file_name};
 pub use stats::{StatsCounter, Totals};
