@@ -16,6 +16,7 @@ mod bash;
 mod canary;
 mod captures;
 mod clients;
+mod compaction;
 mod crash;
 mod credentials;
 mod daemon;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use agentd_protocol::event::{
-    AssistantMessageEvent, AutoRetryStart, Event, ToolExecutionEnd, ToolExecutionStart,
+    AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, ToolExecutionEnd, ToolExecutionStart,
 };
 
 use super::{
@@ -116,6 +116,10 @@ impl TextRenderer {
                 self.notice(line)
             }
             Event::AutoRetryStart(retry) => self.retried(retry),
+            Event::CompactionEnd(end) => {
+                let line = self.style.dim(&compacted(end));
+                self.notice(format!("{line}\n"))
+            }
             _ => Vec::new(),
         }
     }
@@ -160,9 +164,38 @@ impl TextRenderer {
     }
 }
 
+/// What became of the context.
+fn compacted(end: &CompactionEnd) -> String {
+    match (&end.result, &end.error_message) {
+        (Some(result), _) => format!(
+            "The conversation was compacted: about {} tokens became {}.{}",
+            result.tokens_before,
+            result.estimated_tokens_after,
+            if end.will_retry { " Asking again." } else { "" }
+        ),
+        (None, Some(error)) => one_line(error),
+        (None, None) => "The compaction was stopped.".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_compaction_is_one_line() {
+        let end = |rest: &str| {
+            let line = format!(r#"{{"type":"compaction_end","reason":"overflow",{rest}}}"#);
+            render(Style::default(), &[&delta("a"), &line])
+        };
+        let done = r#""result":{"summary":"S\n","firstKeptEntryId":"a","tokensBefore":900,"estimatedTokensAfter":50},"aborted":false,"willRetry":true"#;
+        let (out, err) = end(done);
+        assert_eq!(out, "a\n");
+        assert_eq!(err, "The conversation was compacted: about 900 tokens became 50. Asking again.\n");
+        assert_eq!(end(r#""aborted":true,"willRetry":false"#).1, "The compaction was stopped.\n");
+        let failed = r#""aborted":false,"willRetry":false,"errorMessage":"Auto-compaction failed: x\ny""#;
+        assert!(end(failed).1.starts_with("Auto-compaction failed: x"));
+    }
 
     fn render(style: Style, lines: &[&str]) -> (String, String) {
         let mut renderer = TextRenderer::new(style);

@@ -37,6 +37,14 @@ pub trait Host: Send {
     /// Fails when the session is gone.
     fn deliver(&mut self, ticket: Ticket) -> impl Future<Output = Result<bool, HostError>> + Send;
 
+    /// A turn has ended and another one follows: the time to make room in the context.
+    ///
+    /// # Errors
+    /// Fails when the session is gone, or its file cannot be written.
+    fn between_turns(&mut self) -> impl Future<Output = Result<(), HostError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// Puts together the next model call from the context as it stands now.
     ///
     /// # Errors

@@ -85,6 +85,7 @@ impl<H: Host> Run<'_, H> {
             let mut after = After::Tools;
             while after == After::Tools || !pending.is_empty() {
                 if !first {
+                    self.host.between_turns().await?;
                     if pending.is_empty() {
                         pending = self.next_queued(QueueKind::Steering).await?;
                     }

@@ -8,6 +8,7 @@ mod convert;
 mod pairing;
 mod turn;
 
+pub use convert::prompt_text;
 pub(crate) use turn::{AssistantPart, Part, ToolAnswer, Turn};
 
 use std::borrow::Cow;

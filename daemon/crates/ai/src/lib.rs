@@ -20,6 +20,7 @@ pub use accumulate::Accumulator;
 pub use agentd_protocol::secret::Secret;
 pub use cost::cost;
 pub use delta::{BlockKind, BlockSeal, Delta};
+pub use handoff::prompt_text;
 pub use provider::{DeltaStream, Provider};
 pub use registry::Registry;
 pub use request::{CacheRetention, Credentials, HttpRetries, Request, ThinkingBudgets};

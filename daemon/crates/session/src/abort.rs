@@ -1,13 +1,14 @@
 //! `abort`: what it stops, when it is answered, and what the answer says.
 
 use agentd_agent::StoppedCall;
-use agentd_protocol::command::{AbortParams, AbortReceipt, AbortScope, Work, WorkKind};
+use agentd_protocol::command::{AbortParams, AbortReceipt, AbortScope, CompactParams, Work, WorkKind};
 use futures::future::join_all;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::{
     actor::{Actor, BACKGROUND_GRACE},
+    compaction::{CompactionError, WORK},
     reply::Reply,
     step::Step,
 };
@@ -18,6 +19,8 @@ pub(crate) enum Aborting {
     Plain(Reply),
     /// A client that wants to know what was stopped.
     Receipt(Reply),
+    /// A compaction that begins when the run has ended.
+    Compact(CompactParams, Reply),
     /// The abort of everything, of which the run is a part: gets what the run leaves behind.
     Part(oneshot::Sender<Vec<Work>>),
 }
@@ -33,9 +36,16 @@ impl Actor {
         }
     }
 
+    /// Stops the run, or the compaction: they never work at the same time. A compaction that waits for the run's end does
+    /// not begin.
     fn abort_run(&mut self, aborting: Aborting) {
-        if let Some(aborting) = self.run.abort(aborting) {
-            self.answer_abort(aborting, Vec::new());
+        for reply in self.run.give_up_compactions() {
+            reply.fail(&self.feed, CompactionError::Cancelled.into());
+        }
+        let aborting = self.run.abort(aborting);
+        if let Some(aborting) = aborting.and_then(|aborting| self.compacting.abort(aborting)) {
+            let ended = self.compacting.just_stopped();
+            self.answer_abort(aborting, ended);
         }
     }
 
@@ -107,8 +117,9 @@ impl Actor {
         }
     }
 
-    fn answer_abort(&self, aborting: Aborting, ended: Vec<Work>) {
+    pub(crate) fn answer_abort(&mut self, aborting: Aborting, ended: Vec<Work>) {
         match aborting {
+            Aborting::Compact(params, reply) => self.start_compaction(params, reply),
             Aborting::Plain(reply) => reply.done(&self.feed),
             Aborting::Receipt(reply) => self.answer_receipt(reply, ended),
             Aborting::Part(part) => {
@@ -121,7 +132,14 @@ impl Actor {
     /// Answers with what ended and what is at work now.
     pub(crate) fn answer_receipt(&self, reply: Reply, ended: Vec<Work>) {
         let turn = self.run.is_active().then_some(Work { kind: WorkKind::Turn, id: None, name: None });
-        let survives = turn.into_iter().chain(self.user_bash.works()).chain(self.background()).collect();
+        let compaction = self.compacting.is_manual();
+        let compaction = compaction.then_some(WORK);
+        let survives = turn
+            .into_iter()
+            .chain(compaction)
+            .chain(self.user_bash.works())
+            .chain(self.background())
+            .collect();
         reply.data(&self.feed, AbortReceipt { ended, survives });
     }
 

@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     attach::Joining,
     choice::Chooser,
+    compaction::Compacting,
     feed::Feed,
     handle::{AbortSwitch, Message},
     journal::Journal,
@@ -36,7 +37,7 @@ use crate::{
     run::{Prompt, Way},
     run_slot::{Finished, RunSlot},
     shared::Shared,
-    step::{STEPS_AT_ONCE, Snapshot, Step},
+    step::{Failed, Fullness, STEPS_AT_ONCE, Snapshot, Step},
     summary::SummaryBoard,
     user_bash::UserBash,
 };
@@ -56,6 +57,7 @@ pub(crate) struct Actor {
     pub(crate) queues: SessionQueues,
     pub(crate) chooser: Chooser,
     pub(crate) run: RunSlot,
+    pub(crate) compacting: Compacting,
     pub(crate) user_bash: UserBash,
     pub(crate) abort: AbortSwitch,
     pub(crate) steps: mpsc::Sender<Step>,
@@ -225,10 +227,34 @@ impl Actor {
                 self.run.end();
                 self.feed.publish([line]);
             }
-            Step::OmitFailed { omitted } => {
-                let result = self.omit_failed().await;
+            Step::OmitFailed { which, omitted } => {
+                let result = self.omit_failed(which).await;
                 let _ = omitted.send(result);
             }
+            Step::Fullness { reply } => {
+                let fullness = Fullness {
+                    tokens: self.journal.tokens(),
+                    last: self.journal.last_answer().cloned(),
+                    compacted_at: self.journal.compacted_at(),
+                    choice: self.chooser.current(),
+                };
+                let _ = reply.send(fullness);
+            }
+            Step::PlanCompaction { request, reply } => {
+                let _ = reply.send(self.journal.plan_compaction(request));
+            }
+            Step::CompactionStarted(line) => {
+                self.compacting.in_run = true;
+                self.feed.publish([line]);
+            }
+            Step::CompactionEnded(line) => {
+                self.compacting.in_run = false;
+                self.feed.publish([line]);
+            }
+            Step::StoreCompaction { entry, stored } => {
+                let _ = stored.send(self.journal.append_compaction(&entry).await);
+            }
+            Step::Compacted(result) => self.on_compacted(*result),
             Step::Pause(pause) => self.run.set_pause(pause),
             Step::InFlight(in_flight) => self.attach_joining(Some(in_flight)),
             Step::ToolsStopped(calls) => self.on_tools_stopped(calls),
@@ -255,8 +281,8 @@ impl Actor {
     }
 
     /// Leaves the failed answer at the end of the context out of it; then says so.
-    async fn omit_failed(&mut self) -> Result<(), HostError> {
-        let omitted = self.journal.omit_failed().await;
+    async fn omit_failed(&mut self, which: Failed) -> Result<(), HostError> {
+        let omitted = self.journal.omit_failed(which).await;
         for entry in omitted.map_err(|error| HostError::NotStored(error.to_string()))? {
             self.publish(&EntryAppended { entry }.into());
         }
@@ -282,6 +308,7 @@ impl Actor {
     pub(crate) fn start_run(&mut self, prompt: Prompt, asked: Asked) {
         self.stopped_tools.clear();
         self.tools_interrupted = false;
+        self.compacting.forget_stopped();
         let (cancel, asked) = self.run.start(asked);
         self.abort.arm(cancel.clone());
         let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
@@ -332,6 +359,8 @@ impl Actor {
 
     /// Answers who waited for the end of a run, and starts what waited for it.
     fn after_run(&mut self, finished: Finished) {
+        // A run that broke down says nothing of its end.
+        self.compacting.in_run = false;
         self.answer_aborts(finished.aborting, finished.stopping, finished.aborted);
         for (params, asked) in finished.waiting {
             self.take_prompt(params, asked);
@@ -353,6 +382,7 @@ impl Actor {
     async fn close(&mut self, steps: &mut mpsc::Receiver<Step>) {
         self.closing = true;
         self.run.cancel();
+        self.compacting.cancel();
         self.user_bash.abort_all();
         // Tasks end only once their last steps are taken.
         while !self.tasks.is_empty() {
@@ -380,6 +410,6 @@ impl Actor {
 
     /// Whether nothing works for the session.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.run.is_active() && !self.user_bash.is_active()
+        !self.run.is_active() && !self.compacting.is_active() && !self.user_bash.is_active()
     }
 }

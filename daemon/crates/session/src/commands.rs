@@ -60,6 +60,8 @@ impl Actor {
                 self.run.abort_retry();
                 reply.done(&self.feed);
             }
+            Command::Compact(params) => self.compact(params, reply),
+            Command::SetAutoCompaction(params) => self.set_auto_compaction(params.enabled, reply).await,
             Command::Bash(params) => self.bash(params, reply),
             Command::AbortBash(_) => self.abort_bash(reply),
             Command::SetSessionName(params) => self.set_name(&params, reply).await,
@@ -97,8 +99,14 @@ impl Actor {
         if self.closing {
             return self.refuse(asked, shutting_down());
         }
-        // A message for the running work need not wait for its end, which a retry puts off.
-        let queues = self.run.is_pausing() && params.streaming_behavior.is_some();
+        if self.compacting.is_manual() {
+            let text = "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry.";
+            let hint = "steer and follow_up are taken, for the next run.";
+            return self.refuse(asked, Failure::new(ErrorCode::Busy, text).hint(hint));
+        }
+        // A message for the running work need not wait for its end, which a retry or a compaction puts off.
+        let is_held = self.run.is_pausing() || self.compacting.is_active();
+        let queues = is_held && params.streaming_behavior.is_some();
         if self.run.is_ending() && !queues {
             if let Some((params, asked)) = self.run.wait(params, asked) {
                 self.start_run(prompt(params), asked);
@@ -156,14 +164,14 @@ impl Actor {
             model: (*choice.model).clone(),
             thinking_level: choice.level,
             is_streaming: self.run.is_active(),
-            is_compacting: false,
+            is_compacting: self.compacting.is_active(),
             steering_mode,
             follow_up_mode,
             interrupt_mode: self.interrupt_mode,
             session_file: self.journal.file().map(|path| path.display().to_string()),
             session_id: self.shared.session_id.clone(),
             session_name: self.journal.name(),
-            auto_compaction_enabled: self.shared.auto_compaction,
+            auto_compaction_enabled: self.shared.auto_compaction.load(Ordering::Relaxed),
             message_count: self.journal.messages().len() as u64,
             pending_message_count: self.queues.len() as u64,
         }

@@ -12,17 +12,19 @@ use agentd_protocol::{
     command::{Entries, LastText},
     entry::{EntryBody, SessionEntry},
     error::{ErrorCode, Failure},
-    message::{Message, StopReason},
+    message::Message,
     session::SessionStats,
 };
 use agentd_store::{
-    Context, Entry, ModelRef, NewEntry, OpenSession, SessionTree, SessionWriter, StatsCounter, StoreError,
-    UnknownEntry,
+    Context, ContextMeter, Entry, EntryKind, ModelRef, NewEntry, OpenSession, SessionTree, SessionWriter,
+    StatsCounter, StoreError, UnknownEntry, estimate_tokens,
 };
 
 use crate::{
     clock::now_ms,
+    compaction::{CompactionError, Plan, PlanRequest, plan},
     requests::{DISPOSITION_FIELD, KEY_FIELD, Record, RequestKey},
+    step::Failed,
 };
 
 /// The transcript of a live session.
@@ -30,6 +32,7 @@ pub(crate) struct Journal {
     tree: SessionTree,
     context: Context,
     stats: StatsCounter,
+    meter: ContextMeter,
     /// Only ever locked on the blocking thread of the one append that is under way.
     writer: Arc<Mutex<SessionWriter>>,
     file: Option<PathBuf>,
@@ -43,6 +46,7 @@ impl Journal {
             context: Context::new(&tree),
             tree,
             stats: StatsCounter::default(),
+            meter: ContextMeter::default(),
             writer: Arc::new(Mutex::new(writer)),
             file,
         }
@@ -113,6 +117,47 @@ impl Journal {
         self.stats.stats(&self.tree, &self.context, self.file.as_deref(), window)
     }
 
+    /// The tokens of the context, as far as one can tell; asking again costs what was added since.
+    pub(crate) fn tokens(&mut self) -> u64 {
+        self.meter.tokens(&self.tree, &self.context)
+    }
+
+    /// The last answer in the context.
+    pub(crate) fn last_answer(&self) -> Option<&Json<Message>> {
+        self.messages().iter().rev().find(|message| matches!(message.get(), Some(Message::Assistant(_))))
+    }
+
+    /// When the context was last compacted: Unix time in milliseconds.
+    pub(crate) fn compacted_at(&self) -> Option<i64> {
+        // A compaction contributes a summary in any case, and in the first place.
+        let first = self.tree.get(self.context.sources().first()?)?;
+        first.timestamp_ms().filter(|_| first.kind() == EntryKind::Compaction)
+    }
+
+    /// What there is to be compacted.
+    pub(crate) fn plan_compaction(&mut self, request: PlanRequest) -> Result<Plan, CompactionError> {
+        let left_out = match request.recovery {
+            Some(_) => self.failed_at_the_end(Failed::OrCutShort),
+            None => Vec::new(),
+        };
+        let tokens = self.tokens();
+        plan(&self.tree, &self.context, tokens, request.keep_recent, &left_out)
+    }
+
+    /// Adds a compaction. The estimated tokens of the context from there on.
+    pub(crate) async fn append_compaction(&mut self, body: &EntryBody) -> Result<u64, CompactionError> {
+        if let EntryBody::Compaction { first_kept_entry_id, .. } = body
+            && !self.tree.branch().iter().any(|entry| entry.id() == first_kept_entry_id)
+        {
+            return Err(CompactionError::Moved);
+        }
+        let entry =
+            NewEntry::from_body(body).map_err(|error| CompactionError::NotStored(error.to_string()))?;
+        let added = self.add(entry, false).await;
+        added.map_err(|error| CompactionError::NotStored(error.to_string()))?;
+        Ok(self.messages().iter().filter_map(Json::get).map(estimate_tokens).sum())
+    }
+
     /// Adds a message that is told of afterwards. A run's first message, of whatever role, already makes the file, so that
     /// nobody is told of a message that is not on disk. `record` is what the entry says of the command that the message
     /// came by.
@@ -151,23 +196,30 @@ impl Journal {
         self.add(NewEntry::session_info(name), false).await.map_err(|error| store_failure(&error))
     }
 
-    /// Leaves the failed answer at the end of the context, and results that belong to it, out of the context. The
-    /// entries that say so.
-    pub(crate) async fn omit_failed(&mut self) -> Result<Vec<Json<SessionEntry>>, StoreError> {
-        let mut targets = Vec::new();
+    /// The entries of the failed answer at the end of the context, and of results that belong to it.
+    fn failed_at_the_end(&self, which: Failed) -> Vec<String> {
+        let mut failed = Vec::new();
         for (message, source) in self.messages().iter().zip(self.context.sources()).rev() {
             match message.get() {
-                Some(Message::ToolResult(_)) => targets.push(source.to_string()),
-                Some(Message::Assistant(answer)) if answer.stop_reason == StopReason::Error => {
-                    targets.push(source.to_string());
-                    break;
+                Some(Message::ToolResult(_)) => failed.push(source.to_string()),
+                Some(Message::Assistant(answer)) if which.is(answer.stop_reason) => {
+                    failed.push(source.to_string());
+                    failed.reverse();
+                    return failed;
                 }
-                // No failed answer is at the end.
-                _ => return Ok(Vec::new()),
+                _ => break,
             }
         }
+        // No failed answer is at the end.
+        Vec::new()
+    }
+
+    /// Leaves the failed answer at the end of the context, and results that belong to it, out of the context. The
+    /// entries that say so.
+    pub(crate) async fn omit_failed(&mut self, which: Failed) -> Result<Vec<Json<SessionEntry>>, StoreError> {
+        let targets = self.failed_at_the_end(which);
         let mut entries = Vec::with_capacity(targets.len());
-        for target_id in targets.into_iter().rev() {
+        for target_id in targets {
             let edit = EntryBody::ContextEdit { target_id, replacement: None };
             self.add(NewEntry::from_body(&edit)?, false).await?;
             if let Some(entry) = self.tree.leaf() {

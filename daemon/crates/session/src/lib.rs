@@ -9,6 +9,7 @@ mod attach;
 mod choice;
 mod clock;
 mod commands;
+mod compaction;
 mod copy;
 mod event_log;
 mod feed;

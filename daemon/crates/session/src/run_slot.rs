@@ -168,6 +168,23 @@ impl RunSlot {
         }
     }
 
+    /// Takes the compactions that wait for the end of the run.
+    pub(crate) fn give_up_compactions(&mut self) -> Vec<Reply> {
+        let waiting = self.0.as_mut().map(|run| &mut run.aborting);
+        let mut replies = Vec::new();
+        if let Some(waiting) = waiting {
+            let (compactions, others) = std::mem::take(waiting)
+                .into_iter()
+                .partition::<Vec<_>, _>(|asker| matches!(asker, Aborting::Compact(..)));
+            *waiting = others;
+            replies.extend(compactions.into_iter().filter_map(|asker| match asker {
+                Aborting::Compact(_, reply) => Some(reply),
+                _ => None,
+            }));
+        }
+        replies
+    }
+
     /// Keeps the asker until the calls that were stopped have ended; gives it back when there is no run.
     pub(crate) fn await_tools(&mut self, reply: Reply) -> Option<Reply> {
         match &mut self.0 {

@@ -100,7 +100,8 @@ pub(crate) struct Shared {
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) block_images: bool,
     pub(crate) cache_retention: CacheRetention,
-    pub(crate) auto_compaction: bool,
+    /// Whether contexts are compacted unasked; a command changes it.
+    pub(crate) auto_compaction: AtomicBool,
     pub(crate) retry: RetryPolicy,
     /// Whether there are retries; a command changes it.
     pub(crate) auto_retry: AtomicBool,

@@ -4,12 +4,25 @@ use agentd_agent::{
     HostError, StoppedCall,
     queue::{QueueKind, Queued, Ticket},
 };
-use agentd_protocol::{Json, command::Work, daemon::InFlight, error::Failure, message::Message};
+use agentd_protocol::{
+    Json,
+    command::Work,
+    compaction::CompactionResult,
+    daemon::InFlight,
+    entry::EntryBody,
+    error::Failure,
+    message::{Message, StopReason},
+};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::{choice::Choice, reply::Reply, user_bash::BashEnd};
+use crate::{
+    choice::Choice,
+    compaction::{CompactionError, Plan, PlanRequest},
+    reply::Reply,
+    user_bash::BashEnd,
+};
 
 /// How many steps wait for the actor. Small: it is what ties the speed of a model's stream to the speed of the listeners.
 pub(crate) const STEPS: usize = 64;
@@ -38,9 +51,21 @@ pub(crate) enum Step {
     /// The last event of a run.
     Ended(Bytes),
     /// The failed answer at the end of the context is to be left out of it.
-    OmitFailed { omitted: oneshot::Sender<Result<(), HostError>> },
+    OmitFailed { which: Failed, omitted: oneshot::Sender<Result<(), HostError>> },
     /// A pause before a retry began, which the token ends, or is over.
     Pause(Option<CancellationToken>),
+    /// How full the context is, and what was answered last.
+    Fullness { reply: oneshot::Sender<Fullness> },
+    /// What is there to be compacted?
+    PlanCompaction { request: PlanRequest, reply: oneshot::Sender<Result<Plan, CompactionError>> },
+    /// A compaction of the run begins; the event that says so.
+    CompactionStarted(Bytes),
+    /// A compaction of the run is over; the event that says so.
+    CompactionEnded(Bytes),
+    /// A compaction to store. Answered with the estimated tokens of the context from there on.
+    StoreCompaction { entry: Box<EntryBody>, stored: oneshot::Sender<Result<u64, CompactionError>> },
+    /// The compaction of a command ended.
+    Compacted(Box<Result<CompactionResult, CompactionError>>),
     /// What is in flight, for those who join: exactly what the steps before it add up to.
     InFlight(InFlight),
     /// The calls of an answer were stopped; these of them ran.
@@ -53,6 +78,33 @@ pub(crate) enum Step {
     BashOutput { event: Bytes },
     /// A command of the user's ended.
     BashEnded(Box<BashEnd>),
+}
+
+/// Which answer at the end of the context failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// One that ended with an error.
+    WithError,
+    /// One that ended with an error or was cut off.
+    OrCutShort,
+}
+
+impl Failed {
+    /// Whether an answer that ended so is one.
+    pub(crate) fn is(self, stop_reason: StopReason) -> bool {
+        stop_reason == StopReason::Error || (self == Self::OrCutShort && stop_reason == StopReason::Length)
+    }
+}
+
+/// How full the context is.
+pub(crate) struct Fullness {
+    /// Its tokens.
+    pub(crate) tokens: u64,
+    /// The last answer in it.
+    pub(crate) last: Option<Json<Message>>,
+    /// When it was last compacted: Unix time in milliseconds.
+    pub(crate) compacted_at: Option<i64>,
+    pub(crate) choice: Choice,
 }
 
 /// What a model call is made from.

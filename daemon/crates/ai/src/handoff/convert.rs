@@ -51,6 +51,18 @@ pub(super) fn prompt<'a>(message: &'a Message, hidden_image: Option<&'static str
     (!parts.is_empty()).then_some(parts)
 }
 
+/// What a model reads of a message that it gets as a prompt, images left out: of the user's messages, of commands that the
+/// user ran, of summaries. `None` for all other messages, and where nothing is to be read.
+#[must_use]
+pub fn prompt_text(message: &Message) -> Option<String> {
+    let parts = prompt(message, Some(""))?;
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) if !text.is_empty() => Some(&**text),
+        _ => None,
+    });
+    Some(texts.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
+}
+
 fn text(text: String) -> Vec<Part<'static>> {
     vec![Part::Text(Cow::Owned(text))]
 }

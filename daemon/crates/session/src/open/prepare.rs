@@ -180,7 +180,7 @@ fn prepare_from(
         auto_retry: settings.retry.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
         http_retries: http_retries(&settings),
         thinking_budgets: thinking_budgets(&settings),
-        auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true),
+        auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
         cwd,
         settings,
     };

@@ -13,7 +13,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{host::RunHost, prepare};
-use crate::{handle::AbortSwitch, shared::Shared, step::Step};
+use crate::{
+    handle::AbortSwitch,
+    shared::Shared,
+    step::{Failed, Step},
+};
 
 /// What a run begins with.
 #[derive(Debug)]
@@ -51,20 +55,30 @@ pub(crate) async fn drive(shared: Arc<Shared>, prompt: Prompt, way: Way) {
 /// What the run begins with, once the prompt has passed its checks. They may wait for a command that prints a key.
 async fn prepared(host: &mut RunHost, prompt: Prompt, cancel: &CancellationToken) -> Result<Start, Failure> {
     let gone = |error: HostError| Failure::new(ErrorCode::Internal, error.to_string());
-    let snapshot = host.snapshot().await.map_err(gone)?;
     let shared = Arc::clone(&host.shared);
-    let checks = async {
-        tokio::select! {
-            prepared = prepare::prepare(&shared, snapshot, prompt) => prepared,
-            () = cancel.cancelled() => {
-                Err(Failure::new(ErrorCode::Aborted, "The prompt was aborted before its run began."))
-            }
-        }
-    };
-    answering(host, checks, nothing).await.map_err(gone)?
+    let model = host.fullness().await.map_err(gone)?.choice.model;
+    let check = unless(cancel, shared.check_model(&model));
+    answering(host, check, nothing).await.map_err(gone)??;
+    host.compact_before_prompt().await.map_err(gone)?;
+    let snapshot = host.snapshot().await.map_err(gone)?;
+    let preparation = unless(cancel, prepare::prepare(&shared, snapshot, prompt));
+    answering(host, preparation, nothing).await.map_err(gone)?
 }
 
-/// Runs, and runs again while an answer is to be asked for again or messages are queued. An aborted run leaves them for
+/// Does a part of the checks of a prompt, unless that is aborted.
+async fn unless<T>(
+    cancel: &CancellationToken,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        done = work => done,
+        () = cancel.cancelled() => {
+            Err(Failure::new(ErrorCode::Aborted, "The prompt was aborted before its run began."))
+        }
+    }
+}
+
+/// Runs, and runs again while an answer is to be asked for again, be it after a compaction, or messages are queued. An aborted run leaves them for
 /// the next prompt.
 async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken) {
     loop {
@@ -82,12 +96,23 @@ async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken
                 Err(error) => return host.report_end(error).await,
             }
         } else {
-            let error = ended.last.and_then(|answer| answer.error_message);
+            let error = ended.last.as_ref().and_then(|answer| answer.error_message.as_deref());
             let error = error.filter(|_| !cancel.is_cancelled());
-            host.end_retries(error.as_deref().unwrap_or("Retry cancelled")).await;
+            host.end_retries(error.unwrap_or("Retry cancelled")).await;
         }
         if cancel.is_cancelled() {
             return;
+        }
+        if let Some(answer) = &ended.last {
+            match host.compact_after_run(answer).await {
+                Ok(true) => {
+                    start = Start::default();
+                    continue;
+                }
+                Ok(false) if cancel.is_cancelled() => return,
+                Ok(false) => {}
+                Err(error) => return host.report_end(error).await,
+            }
         }
         let mut queued = host.next_queued(QueueKind::Steering).await.unwrap_or_default();
         if queued.is_empty() {
@@ -115,7 +140,7 @@ impl RunHost {
             error_message: planned.error,
         };
         self.tell(&start.into()).await;
-        let omitted = self.omit_failed().await;
+        let omitted = self.omit_failed(Failed::WithError).await;
         let waited = match omitted {
             Ok(()) => {
                 let wait = async {

@@ -18,9 +18,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    compaction::{RecoveryGuard, Worker},
     reply::encode,
     shared::Shared,
-    step::{Snapshot, Step},
+    step::{Failed, Fullness, Snapshot, Step},
 };
 
 use super::{drive::Way, retry::Retries};
@@ -30,6 +31,7 @@ pub(crate) struct RunHost {
     pub(super) shared: Arc<Shared>,
     way: Way,
     pub(super) retries: Retries,
+    pub(super) guard: RecoveryGuard,
 }
 
 /// Whether an answer came about.
@@ -39,7 +41,7 @@ fn is_answer(answer: &AssistantMessage) -> bool {
 
 impl RunHost {
     pub(super) fn new(shared: Arc<Shared>, way: Way) -> Self {
-        Self { shared, way, retries: Retries::default() }
+        Self { shared, way, retries: Retries::default(), guard: RecoveryGuard::default() }
     }
 
     /// Sends a step that needs no answer. A session that is gone needs none either.
@@ -48,7 +50,7 @@ impl RunHost {
     }
 
     /// Sends a step and waits for its answer.
-    async fn ask<T>(&self, step: impl FnOnce(oneshot::Sender<T>) -> Step) -> Result<T, HostError> {
+    pub(super) async fn ask<T>(&self, step: impl FnOnce(oneshot::Sender<T>) -> Step) -> Result<T, HostError> {
         let (reply, answer) = oneshot::channel();
         self.way.steps.send(step(reply)).await.map_err(|_| HostError::Gone)?;
         answer.await.map_err(|_| HostError::Gone)
@@ -71,14 +73,36 @@ impl RunHost {
     }
 
     /// Leaves the failed answer at the end of the context out of it.
-    pub(super) async fn omit_failed(&self) -> Result<(), HostError> {
-        self.ask(|omitted| Step::OmitFailed { omitted }).await?
+    pub(super) async fn omit_failed(&self, which: Failed) -> Result<(), HostError> {
+        self.ask(|omitted| Step::OmitFailed { which, omitted }).await?
+    }
+
+    /// How full the context is.
+    pub(super) async fn fullness(&self) -> Result<Fullness, HostError> {
+        self.ask(|reply| Step::Fullness { reply }).await
+    }
+
+    /// What does compactions for the run, and stops with it.
+    pub(super) fn worker(&self) -> Worker {
+        let (shared, steps) = (Arc::clone(&self.shared), self.way.steps.clone());
+        Worker { shared, steps, cancel: self.way.cancel.clone() }
+    }
+
+    /// Whether the run is to stop.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.way.cancel.is_cancelled()
     }
 
     /// Publishes an event that tells of nothing to be stored.
     pub(super) async fn tell(&self, event: &Event) {
         match encode(event) {
             Ok(line) if matches!(event, Event::AgentEnd(_)) => self.send(Step::Ended(line)).await,
+            Ok(line) if matches!(event, Event::CompactionStart(_)) => {
+                self.send(Step::CompactionStarted(line)).await;
+            }
+            Ok(line) if matches!(event, Event::CompactionEnd(_)) => {
+                self.send(Step::CompactionEnded(line)).await;
+            }
             Ok(line) => self.send(Step::Publish(line)).await,
             Err(error) => tracing::error!(%error, "cannot write an event"),
         }
@@ -92,6 +116,7 @@ impl Host for RunHost {
             Event::MessageEnd(end) => {
                 let answered =
                     matches!(end.message.get(), Some(Message::Assistant(answer)) if is_answer(answer));
+                end.message.get().inspect(|message| self.guard.see(message));
                 self.ask(|stored| Step::Store { message: end.message, event: line, stored }).await??;
                 if answered && let Some(attempt) = self.retries.end() {
                     self.tell(&AutoRetryEnd { success: true, attempt, final_error: None }.into()).await;
@@ -119,6 +144,10 @@ impl Host for RunHost {
 
     async fn deliver(&mut self, ticket: Ticket) -> Result<bool, HostError> {
         self.ask(|reply| Step::Deliver { ticket, reply }).await
+    }
+
+    async fn between_turns(&mut self) -> Result<(), HostError> {
+        self.compact_between_turns().await
     }
 
     async fn setup(&mut self) -> Result<Setup, SetupError> {
@@ -167,7 +196,7 @@ impl Host for RunHost {
 
     async fn will_retry(&mut self, answer: &AssistantMessage, failure: Option<&Failure>) -> bool {
         let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
-        let window = self.snapshot().await.map_or(0, |snapshot| snapshot.choice.model.context_window);
+        let window = self.fullness().await.map_or(0, |fullness| fullness.choice.model.context_window);
         !self.way.cancel.is_cancelled() && self.retries.plan(policy, answer, failure, window)
     }
 

@@ -3,10 +3,11 @@
 //! The run drives, the actor publishes and persists: a run is a task that asks models and tools and sends what happens
 //! to the actor as steps. It goes no further than the actor lets it, which is no further than the slowest listener.
 
+mod compact;
 mod drive;
 mod host;
 mod prepare;
 mod retry;
 
 pub(crate) use drive::{Prompt, Way, drive};
-pub(crate) use retry::RetryPolicy;
+pub(crate) use retry::{Retries, RetryPolicy};

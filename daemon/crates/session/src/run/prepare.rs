@@ -19,18 +19,17 @@ use crate::{
     system_prompt::{self, PromptParts},
 };
 
-/// Checks model and key, and puts together what the run begins with: a system message where the prompt or the tools are
+/// Puts together what the run begins with: a system message where the prompt or the tools are
 /// not what the transcript says, then the prompt.
 ///
 /// # Errors
-/// The failure that answers the prompt: no model, no key, an instruction file that cannot be read.
+/// The failure that answers the prompt: an instruction file that cannot be read.
 pub(super) async fn prepare(
     shared: &Arc<Shared>,
     snapshot: Snapshot,
     prompt: Prompt,
 ) -> Result<Start, Failure> {
     let internal = |error: String| Failure::new(ErrorCode::Internal, error);
-    shared.check_model(&snapshot.choice.model).await?;
     let system = {
         let shared = Arc::clone(shared);
         tokio::task::spawn_blocking(move || system_message(&shared, &snapshot.messages))

@@ -1,0 +1,28 @@
+//! Compaction: the older part of a context gives way to a summary, so that the conversation can go on.
+//!
+//! Pure: [`policy`] says when a context is too full and [`trigger`] what an answer means for it; [`cut`] finds where the
+//! kept part begins, [`plan`] what is to be summarised, [`conversation`] and [`files`] turn that into text. Driving:
+//! [`summarise`] asks the model, [`work`] does a whole compaction, [`manual`] the command, [`branch`] summaries of
+//! branches that the conversation leaves. When a run compacts by itself is in [`crate::run`].
+
+#[expect(dead_code, reason = "navigate_tree is its only user")]
+pub(crate) mod branch;
+mod conversation;
+mod cut;
+mod error;
+mod files;
+mod manual;
+mod plan;
+mod policy;
+mod summarise;
+#[cfg(test)]
+mod testing;
+mod trigger;
+mod work;
+
+pub(crate) use error::CompactionError;
+pub(crate) use manual::{Compacting, WORK, end};
+pub(crate) use plan::{Plan, PlanRequest, plan};
+pub(crate) use policy::CompactionPolicy;
+pub(crate) use trigger::{LastAnswer, Recovery, RecoveryGuard, Trigger};
+pub(crate) use work::{Order, Worker};

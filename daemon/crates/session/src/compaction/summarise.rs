@@ -1,0 +1,202 @@
+//! Asks a model for a summary, again and again where the failure may pass.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use agentd_ai::{
+    Accumulator, CacheRetention, Delta, Request,
+    failure::{Failure, FailureKind},
+};
+use agentd_protocol::{
+    Json,
+    event::{Event, SummarizationRetryAttemptStart, SummarizationRetryFinished, SummarizationRetryScheduled},
+    message::{AssistantMessage, Message, MessageContent, StopReason, SystemMessage, Usage, UserMessage},
+    model::ThinkingLevel,
+};
+use futures::StreamExt;
+use tokio_util::sync::CancellationToken;
+
+use super::{CompactionError, Worker};
+use crate::{choice::Choice, clock::now_ms, run::Retries};
+
+const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
+
+/// What is summarised, in the words of the errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    History,
+    TurnPrefix,
+    Branch,
+}
+
+impl Subject {
+    fn name(self) -> &'static str {
+        match self {
+            Self::History => "Summarization",
+            Self::TurnPrefix => "Turn prefix summarization",
+            Self::Branch => "Branch summarization",
+        }
+    }
+
+    fn failed(self, why: &str) -> CompactionError {
+        CompactionError::NoSummary(format!("{} failed: {why}", self.name()))
+    }
+}
+
+/// A summary, and what it cost.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Summary {
+    pub(super) text: String,
+    pub(super) usage: Usage,
+}
+
+impl Worker {
+    /// Asks for one summary. `source` is what the events of retries say of it.
+    ///
+    /// # Errors
+    /// [`CompactionError::NoSummary`], [`CompactionError::NoModel`], [`CompactionError::Cancelled`].
+    pub(super) async fn summarise(
+        &self,
+        choice: &Choice,
+        subject: Subject,
+        source: &SummarizationRetryAttemptStart,
+        prompt: String,
+    ) -> Result<Summary, CompactionError> {
+        let messages = messages(prompt)?;
+        let mut retries = Retries::default();
+        let result = loop {
+            let (answer, failure) = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => break Err(CompactionError::Cancelled),
+                answered = self.answer(choice, messages.clone()) => match answered {
+                    Ok(answered) => answered,
+                    Err(error) => break Err(error),
+                },
+            };
+            let error = match summary(&answer, subject) {
+                Ok(summary) => break Ok(summary),
+                Err(error) => error,
+            };
+            let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
+            let planned = if retries.plan(policy, &answer, failure.as_ref(), choice.model.context_window) {
+                retries.begin()
+            } else {
+                None
+            };
+            let Some(planned) = planned else { break Err(error) };
+            let scheduled = SummarizationRetryScheduled {
+                attempt: planned.attempt,
+                max_attempts: self.shared.retry.max_attempts,
+                delay_ms: u64::try_from(planned.delay.as_millis()).unwrap_or(u64::MAX),
+                error_message: planned.error,
+            };
+            self.tell(&scheduled.into()).await;
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => break Err(CompactionError::Cancelled),
+                () = tokio::time::sleep(planned.delay) => {}
+            }
+            self.tell(&Event::from(source.clone())).await;
+        };
+        if retries.end().is_some() {
+            self.tell(&SummarizationRetryFinished {}.into()).await;
+        }
+        result
+    }
+
+    /// One answer, whole.
+    async fn answer(
+        &self,
+        choice: &Choice,
+        messages: Vec<Json<Message>>,
+    ) -> Result<(AssistantMessage, Option<Failure>), CompactionError> {
+        let shared = &self.shared;
+        let provider = shared.provider(&choice.model.api).map_err(CompactionError::NoModel)?;
+        let (credentials, model) =
+            shared.credentials(&choice.model).await.map_err(CompactionError::NoModel)?;
+        let request = Request {
+            thinking_level: if model.reasoning { choice.level } else { ThinkingLevel::Off },
+            // Not the session's own: what a provider keeps under that is for the conversation.
+            session_id: agentd_store::new_session_id(),
+            credentials,
+            idle_timeout: shared.idle_timeout,
+            cache_retention: CacheRetention::None,
+            thinking_budgets: shared.thinking_budgets,
+            retries: shared.http_retries,
+            ..Request::new(Arc::clone(&model), messages)
+        };
+        let mut accumulator = Accumulator::new(model, now_ms());
+        // Whoever cancels drops the stream, which closes the connection.
+        let mut deltas = provider.stream(request, CancellationToken::new());
+        while !accumulator.is_finished() {
+            let ended = || {
+                let text = "The provider's stream ended without saying why";
+                let failure = Failure::new(FailureKind::Retryable, text);
+                Delta::Failed { failure, raw_stop_reason: None }
+            };
+            accumulator.fold(deltas.next().await.unwrap_or_else(ended));
+        }
+        let failure = accumulator.failure().cloned();
+        Ok((accumulator.into_message(), failure))
+    }
+}
+
+/// The question as a transcript.
+fn messages(prompt: String) -> Result<Vec<Json<Message>>, CompactionError> {
+    let timestamp = now_ms();
+    let content = MessageContent::Text(SYSTEM_PROMPT.trim_end().to_owned());
+    let system = Message::System(SystemMessage { content, timestamp, ..SystemMessage::default() });
+    let user = Message::User(UserMessage { content: MessageContent::Text(prompt), timestamp });
+    let json = |message| Json::new(message).map_err(|error| CompactionError::Broken(error.to_string()));
+    [system, user].into_iter().map(json).collect()
+}
+
+/// The summary of an answer, if it is one.
+fn summary(answer: &AssistantMessage, subject: Subject) -> Result<Summary, CompactionError> {
+    if answer.tool_calls().next().is_some() || answer.stop_reason == StopReason::ToolUse {
+        let text = format!("{} attempted to call a tool", subject.name());
+        return Err(CompactionError::NoSummary(text));
+    }
+    match answer.stop_reason {
+        StopReason::Stop => {}
+        StopReason::Length => {
+            return Err(subject.failed("generation hit the token cap and the summary is incomplete"));
+        }
+        _ => return Err(subject.failed(answer.error_message.as_deref().unwrap_or("no answer came"))),
+    }
+    let text = answer.text().trim().to_owned();
+    if text.is_empty() {
+        return Err(subject.failed("the model answered with nothing"));
+    }
+    Ok(Summary { text, usage: answer.usage.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::message::ContentBlock;
+
+    use super::*;
+
+    fn check(stop_reason: StopReason, text: &str, error: Option<&str>, expected: Result<&str, &str>) {
+        let answer = AssistantMessage {
+            stop_reason,
+            content: vec![ContentBlock::text(text)],
+            error_message: error.map(str::to_owned),
+            ..AssistantMessage::pending("a", "p", "m", 0)
+        };
+        let found = summary(&answer, Subject::TurnPrefix);
+        let found = found.map(|summary| summary.text).map_err(|error| error.to_string());
+        assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn only_a_whole_answer_is_a_summary() {
+        check(StopReason::Stop, " S.\n", None, Ok("S."));
+        let empty = "Turn prefix summarization failed: the model answered with nothing";
+        check(StopReason::Stop, " ", None, Err(empty));
+        let cut =
+            "Turn prefix summarization failed: generation hit the token cap and the summary is incomplete";
+        check(StopReason::Length, "S.", None, Err(cut));
+        check(StopReason::ToolUse, "S.", None, Err("Turn prefix summarization attempted to call a tool"));
+        check(StopReason::Error, "S.", Some("500: no"), Err("Turn prefix summarization failed: 500: no"));
+    }
+}

@@ -1,0 +1,213 @@
+//! What an answer means for the context that it was made from: whether that is to be compacted, and why. Pure.
+
+use agentd_ai::failure::{FailureKind, of_answer};
+use agentd_protocol::{
+    message::{AssistantMessage, Message, StopReason},
+    model::Model,
+};
+
+use super::CompactionPolicy;
+
+/// Why a context is to be compacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    /// It is too full.
+    Threshold,
+    /// The answer is there, but the window is full beyond what the model takes.
+    OverflowAnswered,
+    /// There is no answer, or no whole one.
+    Overflow(Recovery),
+}
+
+/// What an answer suffered from that a shorter context may heal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    /// The context was too long for the model.
+    TooLong,
+    /// The answer was cut off before it was as long as the model's answers may be.
+    CutShort,
+}
+
+impl Recovery {
+    /// What is said when the answer suffers from it again (the texts are the reference's).
+    pub(crate) fn failed_again(self) -> &'static str {
+        match self {
+            Self::TooLong => {
+                "Context overflow recovery failed after one compact-and-retry attempt. Try reducing context or \
+                 switching to a larger-context model."
+            }
+            Self::CutShort => "Truncated response recovery failed after one compact-and-retry attempt.",
+        }
+    }
+}
+
+/// The last answer of a context, and what there is to know about both.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LastAnswer<'a> {
+    pub(crate) answer: &'a AssistantMessage,
+    /// The model that is asked next.
+    pub(crate) model: &'a Model,
+    /// When the context was last compacted: Unix time in milliseconds.
+    pub(crate) compacted_at: Option<i64>,
+    /// The tokens of the context.
+    pub(crate) tokens: u64,
+    pub(crate) policy: CompactionPolicy,
+}
+
+impl LastAnswer<'_> {
+    /// Whether, and why, the context is to be compacted.
+    pub(crate) fn trigger(&self) -> Option<Trigger> {
+        let overflow = self.overflow().filter(|_| self.is_of_model() && self.counts());
+        overflow.or_else(|| self.is_too_full().then_some(Trigger::Threshold))
+    }
+
+    /// Whether the context is too full, whatever became of the answer.
+    pub(crate) fn is_too_full(&self) -> bool {
+        self.counts() && self.policy.is_too_full(self.tokens)
+    }
+
+    /// Whether the answer can be a reason: one that is older than the last compaction cannot, which was made because of it.
+    fn counts(&self) -> bool {
+        self.policy.enabled && self.compacted_at.is_none_or(|time| self.answer.timestamp > time)
+    }
+
+    fn overflow(&self) -> Option<Trigger> {
+        let is_stop = self.answer.stop_reason == StopReason::Stop;
+        match of_answer(self.answer, self.model.context_window) {
+            Some(FailureKind::ContextOverflow) if is_stop => Some(Trigger::OverflowAnswered),
+            Some(FailureKind::ContextOverflow) => Some(Trigger::Overflow(Recovery::TooLong)),
+            _ => {
+                let is_cut = self.answer.stop_reason == StopReason::Length
+                    && self.answer.usage.output < self.model.max_tokens;
+                is_cut.then_some(Trigger::Overflow(Recovery::CutShort))
+            }
+        }
+    }
+
+    /// Whether the answer is of the model that is asked next: another one may well take what the former did not.
+    fn is_of_model(&self) -> bool {
+        self.answer.provider == self.model.provider && self.answer.model == self.model.id
+    }
+}
+
+/// Lets one recovery pass for each message of the user, so that a context that cannot be helped does not make a circle.
+#[derive(Debug, Default)]
+pub(crate) struct RecoveryGuard {
+    used: bool,
+}
+
+impl RecoveryGuard {
+    /// Takes the one recovery; false when it was taken before.
+    pub(crate) fn take(&mut self) -> bool {
+        !std::mem::replace(&mut self.used, true)
+    }
+
+    /// Sees a message of the conversation.
+    pub(crate) fn see(&mut self, message: &Message) {
+        match message {
+            Message::User(_) => self.used = false,
+            Message::Assistant(answer)
+                if !matches!(answer.stop_reason, StopReason::Error | StopReason::Length) =>
+            {
+                self.used = false;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::message::{Usage, UserMessage};
+
+    use super::*;
+
+    fn model() -> Model {
+        Model {
+            provider: "p".into(),
+            id: "m".into(),
+            context_window: 1000,
+            max_tokens: 100,
+            ..Model::placeholder()
+        }
+    }
+
+    fn answer(stop_reason: StopReason, error: &str, input: u64, output: u64) -> AssistantMessage {
+        AssistantMessage {
+            stop_reason,
+            error_message: Some(error.to_owned()).filter(|error| !error.is_empty()),
+            usage: Usage { input, output, ..Usage::default() },
+            ..AssistantMessage::pending("a", "p", "m", 5)
+        }
+    }
+
+    fn policy() -> CompactionPolicy {
+        CompactionPolicy { enabled: true, window: 1000, reserve: 200, keep_recent: 100 }
+    }
+
+    fn look<'a>(answer: &'a AssistantMessage, model: &'a Model, tokens: u64) -> LastAnswer<'a> {
+        LastAnswer { answer, model, compacted_at: None, tokens, policy: policy() }
+    }
+
+    fn check(answer: &AssistantMessage, tokens: u64, expected: Option<Trigger>) {
+        assert_eq!(look(answer, &model(), tokens).trigger(), expected, "{answer:?} {tokens}");
+    }
+
+    #[test]
+    fn a_full_context_is_compacted() {
+        let good = answer(StopReason::Stop, "", 10, 1);
+        check(&good, 800, None);
+        check(&good, 801, Some(Trigger::Threshold));
+        check(&answer(StopReason::Aborted, "stopped", 0, 0), 801, Some(Trigger::Threshold));
+        check(&answer(StopReason::Error, "500: odd", 0, 0), 801, Some(Trigger::Threshold));
+    }
+
+    #[test]
+    fn an_overflow_is_told_by_error_and_usage() {
+        let too_long = Some(Trigger::Overflow(Recovery::TooLong));
+        check(&answer(StopReason::Error, "400: prompt is too long: 9 tokens", 0, 0), 1, too_long);
+        check(&answer(StopReason::Error, "429: rate limit", 0, 0), 1, None);
+        check(&answer(StopReason::Stop, "", 1000, 1), 700, None);
+        check(&answer(StopReason::Stop, "", 1001, 1), 700, Some(Trigger::OverflowAnswered));
+        check(&answer(StopReason::Length, "", 990, 0), 700, too_long);
+        let cut = Some(Trigger::Overflow(Recovery::CutShort));
+        check(&answer(StopReason::Length, "", 989, 0), 700, cut);
+        check(&answer(StopReason::Length, "", 10, 99), 700, cut);
+        check(&answer(StopReason::Length, "", 10, 100), 700, None);
+    }
+
+    #[test]
+    fn another_model_may_take_what_the_former_did_not() {
+        let failed = answer(StopReason::Error, "400: prompt is too long", 0, 0);
+        let other = Model { id: "other".into(), ..model() };
+        assert_eq!(look(&failed, &other, 700).trigger(), None);
+        assert_eq!(look(&failed, &other, 801).trigger(), Some(Trigger::Threshold));
+    }
+
+    #[test]
+    fn what_a_compaction_healed_and_what_is_switched_off_does_not_count() {
+        let (failed, model) = (answer(StopReason::Error, "400: prompt is too long", 0, 0), model());
+        let at = |compacted_at| LastAnswer { compacted_at, ..look(&failed, &model, 900) }.trigger();
+        assert_eq!((at(Some(5)), at(Some(6))), (None, None));
+        assert!(at(Some(4)).is_some());
+        let off = CompactionPolicy { enabled: false, ..policy() };
+        assert_eq!(LastAnswer { policy: off, ..look(&failed, &model, 900) }.trigger(), None);
+    }
+
+    #[test]
+    fn one_recovery_for_each_message_of_the_user() {
+        let mut guard = RecoveryGuard::default();
+        assert!(guard.take() && !guard.take());
+        for stop in [StopReason::Error, StopReason::Length] {
+            guard.see(&Message::Assistant(answer(stop, "", 0, 0)));
+            assert!(!guard.take(), "{stop:?}");
+        }
+        for message in [
+            Message::Assistant(answer(StopReason::ToolUse, "", 0, 0)),
+            Message::User(UserMessage { content: Default::default(), timestamp: 0 }),
+        ] {
+            guard.see(&message);
+            assert!(guard.take() && !guard.take());
+        }
+    }
+}

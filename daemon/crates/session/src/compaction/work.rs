@@ -1,0 +1,228 @@
+//! A whole compaction: from the plan to the entry on disk.
+
+use std::sync::Arc;
+
+use agentd_protocol::{
+    Json,
+    compaction::{CompactionReason, CompactionResult, SummaryDetails},
+    entry::EntryBody,
+    event::{Event, SummarizationRetryAttemptStart},
+    message::{Message, Usage},
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    CompactionError, Plan, PlanRequest, conversation,
+    files::{FileOperations, with_lists},
+    plan::system_value,
+    summarise::Subject,
+};
+use crate::{choice::Choice, reply::encode, shared::Shared, step::Step};
+
+const FIRST: &str = include_str!("prompts/first.md");
+const UPDATE: &str = include_str!("prompts/update.md");
+const TURN_PREFIX: &str = include_str!("prompts/turn_prefix.md");
+
+/// Works beside the actor, which it reaches by steps.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) steps: mpsc::Sender<Step>,
+    /// Stops the work as long as its result is not stored.
+    pub(crate) cancel: CancellationToken,
+}
+
+/// What a compaction is to be like.
+pub(crate) struct Order {
+    pub(crate) reason: CompactionReason,
+    pub(crate) plan: Plan,
+    pub(crate) choice: Choice,
+    /// What the summary should look at above all.
+    pub(crate) focus: Option<String>,
+}
+
+/// A summary with its lists of files.
+pub(super) struct Written {
+    pub(super) text: String,
+    pub(super) details: SummaryDetails,
+    pub(super) usage: Usage,
+}
+
+impl Worker {
+    /// What is to be summarised.
+    ///
+    /// # Errors
+    /// [`CompactionError::AlreadyCompacted`], [`CompactionError::NothingToCompact`].
+    pub(crate) async fn plan(&self, request: PlanRequest) -> Result<Plan, CompactionError> {
+        self.ask(|reply| Step::PlanCompaction { request, reply }).await?
+    }
+
+    /// Summarises, and puts the compaction on disk and into the context.
+    ///
+    /// # Errors
+    /// [`CompactionError`]; nothing has changed then.
+    pub(crate) async fn carry_out(&self, order: Order) -> Result<CompactionResult, CompactionError> {
+        let Order { reason, mut plan, choice, focus } = order;
+        let (first_kept_entry_id, tokens_before) = (std::mem::take(&mut plan.first_kept), plan.tokens_before);
+        let system_message = plan.system.take().map(system_value).transpose()?;
+        let Written { text, details, usage } = self.write(reason, plan, &choice, focus.as_deref()).await?;
+        if self.cancel.is_cancelled() {
+            return Err(CompactionError::Cancelled);
+        }
+        let value =
+            serde_json::to_value(&details).map_err(|error| CompactionError::Broken(error.to_string()))?;
+        let entry = Box::new(EntryBody::Compaction {
+            summary: text.clone(),
+            first_kept_entry_id: first_kept_entry_id.clone(),
+            tokens_before,
+            details: Some(value),
+            usage: Some(usage.clone()),
+            from_hook: Some(false),
+            system_message,
+        });
+        let estimated_tokens_after = self.ask(|stored| Step::StoreCompaction { entry, stored }).await??;
+        Ok(CompactionResult {
+            summary: text,
+            first_kept_entry_id,
+            tokens_before,
+            estimated_tokens_after,
+            usage: Some(usage),
+            details,
+        })
+    }
+
+    /// Asks for the summaries, one after the other, and puts them together.
+    async fn write(
+        &self,
+        reason: CompactionReason,
+        plan: Plan,
+        choice: &Choice,
+        focus: Option<&str>,
+    ) -> Result<Written, CompactionError> {
+        let Plan { history, turn_prefix, previous, files, .. } = plan;
+        let source = SummarizationRetryAttemptStart::Compaction { reason };
+        let (history, mut files) = read(history, files).await?;
+        let (prefix, more) = read(turn_prefix, files).await?;
+        files = more;
+        let mut usage = Usage::default();
+        let mut text = if history.is_empty() && !prefix.is_empty() {
+            previous.unwrap_or_else(|| "No prior history.".to_owned())
+        } else {
+            let prompt = history_prompt(&history, previous.as_deref(), focus);
+            let summary = self.summarise(choice, Subject::History, &source, prompt).await?;
+            usage.add(&summary.usage);
+            summary.text
+        };
+        if !prefix.is_empty() {
+            let prompt = turn_prefix_prompt(&prefix, focus);
+            let summary = self.summarise(choice, Subject::TurnPrefix, &source, prompt).await?;
+            usage.add(&summary.usage);
+            text.push_str("\n\n---\n\n**Turn Context (split turn):**\n\n");
+            text.push_str(&summary.text);
+        }
+        let details = files.details();
+        Ok(Written { text: with_lists(text, &details), details, usage })
+    }
+
+    /// Publishes an event. A session that is gone needs none.
+    pub(crate) async fn tell(&self, event: &Event) {
+        match encode(event) {
+            Ok(line) => {
+                let _ = self.steps.send(Step::Publish(line)).await;
+            }
+            Err(error) => tracing::error!(%error, "cannot write an event"),
+        }
+    }
+
+    /// Sends a step and waits for its answer.
+    async fn ask<T>(&self, step: impl FnOnce(oneshot::Sender<T>) -> Step) -> Result<T, CompactionError> {
+        // Without the session nobody will look at the result.
+        let gone = || CompactionError::Broken("the session was closed".to_owned());
+        let (reply, answer) = oneshot::channel();
+        self.steps.send(step(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())
+    }
+}
+
+/// The messages as text, and the files that they worked with added to `files`. Long conversations take a while, so this is
+/// done on a blocking thread.
+pub(super) async fn read(
+    messages: Vec<Json<Message>>,
+    mut files: FileOperations,
+) -> Result<(String, FileOperations), CompactionError> {
+    let read = tokio::task::spawn_blocking(move || {
+        messages.iter().for_each(|message| files.add(message));
+        (conversation::text(&messages), files)
+    });
+    read.await.map_err(|error| CompactionError::Broken(error.to_string()))
+}
+
+fn history_prompt(conversation: &str, previous: Option<&str>, focus: Option<&str>) -> String {
+    let instructions = if previous.is_some() { UPDATE } else { FIRST };
+    conversation_prompt(conversation, previous, instructions, focus)
+}
+
+/// A conversation, and what to do with it.
+pub(super) fn conversation_prompt(
+    conversation: &str,
+    previous: Option<&str>,
+    instructions: &str,
+    focus: Option<&str>,
+) -> String {
+    let mut prompt = format!("<conversation>\n{conversation}\n</conversation>\n\n");
+    if let Some(previous) = previous {
+        prompt.push_str(&format!("<previous-summary>\n{previous}\n</previous-summary>\n\n"));
+    }
+    prompt.push_str(instructions.trim_end());
+    with_focus(prompt, focus)
+}
+
+fn turn_prefix_prompt(conversation: &str, focus: Option<&str>) -> String {
+    let prompt = format!("# Conversation\n\n{conversation}\n\n# Instructions\n\n{}", TURN_PREFIX.trim_end());
+    with_focus(prompt, focus)
+}
+
+fn with_focus(mut prompt: String, focus: Option<&str>) -> String {
+    if let Some(focus) = focus.map(str::trim).filter(|focus| !focus.is_empty()) {
+        prompt.push_str(&format!("\n\nAdditional focus: {focus}"));
+    }
+    prompt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_hold_what_the_format_says() {
+        let first = history_prompt("[User]: Hi", None, Some(" tests "));
+        assert!(first.starts_with("<conversation>\n[User]: Hi\n</conversation>\n\nSummarise"), "{first}");
+        assert!(first.ends_with("\n\nAdditional focus: tests"), "{first}");
+        let update = history_prompt("[User]: Hi", Some("Before."), Some(" "));
+        let middle =
+            "</conversation>\n\n<previous-summary>\nBefore.\n</previous-summary>\n\nThe conversation";
+        assert!(update.contains(middle) && !update.contains("Additional focus"), "{update}");
+        let prefix = turn_prefix_prompt("[User]: Hi", None);
+        assert!(prefix.starts_with("# Conversation\n\n[User]: Hi\n\n# Instructions\n\n"), "{prefix}");
+    }
+
+    #[test]
+    fn headings_come_in_their_order() {
+        let all = [
+            "## Goal",
+            "## Constraints & Preferences",
+            "## Progress",
+            "### Done",
+            "### In Progress",
+            "### Blocked",
+            "## Key Decisions",
+            "## Next Steps",
+            "## Critical Context",
+        ];
+        let turn = ["## Original Request", "## Progress So Far", "## Context Needed to Continue"];
+        for (prompt, headings) in [(FIRST, &all[..]), (UPDATE, &all), (TURN_PREFIX, &turn)] {
+            let found: Vec<&str> = prompt.lines().filter(|line| line.starts_with('#')).collect();
+            assert_eq!(found, headings);
+        }
+    }
+}

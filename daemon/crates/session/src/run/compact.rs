@@ -1,0 +1,142 @@
+//! When a run compacts by itself: before a prompt, between turns, after an answer. What it does then is in
+//! [`crate::compaction`].
+
+use std::sync::atomic::Ordering;
+
+use agentd_agent::{HostError, answering, nothing};
+use agentd_protocol::{
+    compaction::CompactionReason,
+    event::{CompactionEnd, CompactionStart},
+    message::{AssistantMessage, Message, StopReason},
+};
+
+use super::host::RunHost;
+use crate::{
+    compaction::{CompactionPolicy, LastAnswer, Order, PlanRequest, Recovery, Trigger, end},
+    step::{Failed, Fullness},
+};
+
+impl RunHost {
+    /// Makes room for a prompt, where the last answer says that there is little: an aborted one too, for nothing was done
+    /// after it.
+    pub(super) async fn compact_before_prompt(&mut self) -> Result<(), HostError> {
+        let fullness = self.fullness().await?;
+        let Some(Message::Assistant(answer)) = fullness.last.as_ref().and_then(|last| last.get()) else {
+            return Ok(());
+        };
+        match self.trigger(answer, &fullness) {
+            Some(Trigger::Overflow(Recovery::TooLong)) => {
+                let recovery = Some(Recovery::TooLong);
+                self.compact(CompactionReason::Overflow, recovery, Then::Nothing, &fullness).await
+            }
+            Some(Trigger::OverflowAnswered) => {
+                self.compact(CompactionReason::Overflow, None, Then::Nothing, &fullness).await
+            }
+            Some(Trigger::Threshold) => {
+                self.compact(CompactionReason::Threshold, None, Then::Nothing, &fullness).await
+            }
+            // The prompt is what goes on with it.
+            Some(Trigger::Overflow(Recovery::CutShort)) | None => Ok(false),
+        }
+        .map(drop)
+    }
+
+    /// Makes room for the next turn.
+    pub(super) async fn compact_between_turns(&mut self) -> Result<(), HostError> {
+        if self.is_cancelled() {
+            return Ok(());
+        }
+        let fullness = self.fullness().await?;
+        let Some(Message::Assistant(answer)) = fullness.last.as_ref().and_then(|last| last.get()) else {
+            return Ok(());
+        };
+        // The run goes on anyway: an answer that was cut off is no reason here.
+        if self.look(answer, &fullness).is_too_full() {
+            self.compact(CompactionReason::Threshold, None, Then::Nothing, &fullness).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes room after the last answer of a run; true when that answer is to be asked for again.
+    pub(super) async fn compact_after_run(&mut self, answer: &AssistantMessage) -> Result<bool, HostError> {
+        if answer.stop_reason == StopReason::Aborted {
+            return Ok(false);
+        }
+        let fullness = self.fullness().await?;
+        match self.trigger(answer, &fullness) {
+            None => Ok(false),
+            Some(Trigger::Threshold) => {
+                self.compact(CompactionReason::Threshold, None, Then::Nothing, &fullness).await
+            }
+            Some(Trigger::OverflowAnswered) => {
+                self.compact(CompactionReason::Overflow, None, Then::Nothing, &fullness).await
+            }
+            Some(Trigger::Overflow(recovery)) if self.guard.take() => {
+                self.compact(CompactionReason::Overflow, Some(recovery), Then::AskAgain, &fullness).await
+            }
+            Some(Trigger::Overflow(recovery)) => {
+                let failed = CompactionEnd {
+                    reason: CompactionReason::Overflow,
+                    result: None,
+                    aborted: false,
+                    will_retry: false,
+                    error_message: Some(recovery.failed_again().to_owned()),
+                };
+                self.tell(&failed.into()).await;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Compacts, unless there is nothing to compact, which nobody is told. True when an answer is to be asked for again.
+    async fn compact(
+        &mut self,
+        reason: CompactionReason,
+        recovery: Option<Recovery>,
+        then: Then,
+        fullness: &Fullness,
+    ) -> Result<bool, HostError> {
+        let worker = self.worker();
+        let choice = fullness.choice.clone();
+        let keep_recent = self.policy(fullness).keep_recent;
+        // An error here says that there is nothing to do.
+        let Ok(plan) = worker.plan(PlanRequest { keep_recent, recovery }).await else { return Ok(false) };
+        if recovery.is_some() {
+            self.omit_failed(Failed::OrCutShort).await?;
+        }
+        self.tell(&CompactionStart { reason }.into()).await;
+        let order = Order { reason, plan, choice, focus: None };
+        let result = answering(self, worker.carry_out(order), nothing).await?;
+        let asks_again = then == Then::AskAgain && result.is_ok();
+        self.tell(&end(reason, &result, asks_again)).await;
+        Ok(asks_again)
+    }
+
+    fn trigger(&self, answer: &AssistantMessage, fullness: &Fullness) -> Option<Trigger> {
+        self.look(answer, fullness).trigger()
+    }
+
+    fn look<'a>(&self, answer: &'a AssistantMessage, fullness: &'a Fullness) -> LastAnswer<'a> {
+        LastAnswer {
+            answer,
+            model: &fullness.choice.model,
+            compacted_at: fullness.compacted_at,
+            tokens: fullness.tokens,
+            policy: self.policy(fullness),
+        }
+    }
+
+    fn policy(&self, fullness: &Fullness) -> CompactionPolicy {
+        let switch = self.shared.auto_compaction.load(Ordering::Relaxed);
+        CompactionPolicy::of(&self.shared.settings, switch, &fullness.choice.model)
+    }
+}
+
+/// What follows a compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// Whatever would have followed without it.
+    Nothing,
+    /// The answer that failed is asked for again.
+    AskAgain,
+}
