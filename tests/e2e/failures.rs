@@ -46,7 +46,8 @@ fn ask_with(args: &[&str], wire: Wire, retry: &Value, replies: impl IntoIterator
     let server = MockServer::start(replies);
     let home = Home::new();
     home.configure(&json!({"providers": {wire.model(): wire.provider(&server)}}));
-    home.settings(&json!({ "retry": retry }));
+    // Recovery from a context that is too long is another matter.
+    home.settings(&json!({"retry": retry, "compaction": {"enabled": false}}));
     let done = ctl::run(&home, args);
     let requests = server.requests();
     let sent = requests.first().expect("at least one request");

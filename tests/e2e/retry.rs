@@ -135,6 +135,8 @@ fn what_does_not_pass_is_not_tried_again() {
     for (status, body) in lasting {
         let server = MockServer::always(error(status, body));
         let home = home(&server);
+        // Recovery from a context that is too long is another matter.
+        home.settings(&json!({"compaction": {"enabled": false}, "retry": {"baseDelayMs": 1}}));
         let events = Daemon::start(&home, &[]).prompt("Hello?");
         assert!(of_kind(&events, "auto_retry_start").is_empty(), "{status} {body}");
         assert_eq!(server.requests().len(), 1, "{status} {body}");
