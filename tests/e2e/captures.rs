@@ -175,7 +175,10 @@ fn refusals_over_each_wire() {
         let wire = if name.contains("-messages-") { Wire::Messages } else { Wire::Responses };
         let server = MockServer::always(Reply::status(status, "application/json", capture(name)));
         let home = Home::new();
-        home.settings(&json!({"retry": {"maxRetries": 1, "baseDelayMs": 1}}));
+        // Recovery from a context that is too long is another matter.
+        home.settings(
+            &json!({"retry": {"maxRetries": 1, "baseDelayMs": 1}, "compaction": {"enabled": false}}),
+        );
         home.configure(&json!({"providers": {wire.model(): wire.provider(&server)}}));
         let events = Daemon::start(&home, &["--no-session"]).prompt("Go.");
         let error = answers(&events).last().unwrap()["errorMessage"].as_str().unwrap().to_owned();

@@ -1,6 +1,7 @@
 //! Compaction: by command, when the context is too full, when a model did not take it.
 
 mod automatic;
+mod branch;
 mod long;
 mod manual;
 mod recovery;

@@ -256,19 +256,6 @@ fn where_a_session_went_back_to_outlives_its_leaving_memory() {
 }
 
 #[test]
-fn a_summary_is_not_promised() {
-    let server = MockServer::start(answers(&["One."]));
-    let home = Home::with_model(&server);
-    let mut daemon = Daemon::start(&home, &[]);
-    daemon.prompt("first");
-    let before = daemon.done(json!({"type": "get_tree"}))["leafId"].clone();
-    let entry = daemon.fork_messages()[0].0.clone();
-    let refused = daemon.refused(json!({"type": "navigate_tree", "entryId": entry, "summarize": true}));
-    assert_eq!(refused["code"], "unsupported", "{refused}");
-    assert_eq!(daemon.done(json!({"type": "get_tree"}))["leafId"], before);
-}
-
-#[test]
 fn a_prompt_takes_the_place_of_the_run() {
     let replies = [Reply::stream(sse::text("half")).hang(), Reply::stream(sse::answer("Whole."))];
     both(&replies, &[], |_, server, client| {

@@ -39,13 +39,18 @@ impl Actor {
     /// Stops the run, or the compaction: they never work at the same time. A compaction that waits for the run's end does
     /// not begin.
     fn abort_run(&mut self, aborting: Aborting) {
-        for reply in self.run.give_up_compactions() {
-            reply.fail(&self.feed, CompactionError::Cancelled.into());
-        }
+        self.give_up_compactions();
         let aborting = self.run.abort(aborting);
         if let Some(aborting) = aborting.and_then(|aborting| self.compacting.abort(aborting)) {
             let ended = self.compacting.just_stopped();
             self.answer_abort(aborting, ended);
+        }
+    }
+
+    /// Refuses the compactions that wait for the end of the run.
+    pub(crate) fn give_up_compactions(&mut self) {
+        for reply in self.run.give_up_compactions() {
+            reply.fail(&self.feed, CompactionError::Cancelled.into());
         }
     }
 
@@ -132,7 +137,7 @@ impl Actor {
     /// Answers with what ended and what is at work now.
     pub(crate) fn answer_receipt(&self, reply: Reply, ended: Vec<Work>) {
         let turn = self.run.is_active().then_some(Work { kind: WorkKind::Turn, id: None, name: None });
-        let compaction = self.compacting.is_manual();
+        let compaction = self.compacting.is_asked_for();
         let compaction = compaction.then_some(WORK);
         let survives = turn
             .into_iter()

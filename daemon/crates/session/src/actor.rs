@@ -255,6 +255,10 @@ impl Actor {
                 let _ = stored.send(self.journal.append_compaction(&entry).await);
             }
             Step::Compacted(result) => self.on_compacted(*result),
+            Step::BranchSummarised(summarised) => {
+                let (landing, result) = *summarised;
+                self.on_branch_summarised(landing, result).await;
+            }
             Step::Pause(pause) => self.run.set_pause(pause),
             Step::InFlight(in_flight) => self.attach_joining(Some(in_flight)),
             Step::ToolsStopped(calls) => self.on_tools_stopped(calls),

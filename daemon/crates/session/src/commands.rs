@@ -42,7 +42,7 @@ impl Actor {
             Command::GetForkMessages(_) | Command::GetBranchMessages(_) => {
                 self.get_fork_messages(reply).await
             }
-            Command::NavigateTree(params) => self.navigate_tree(&params, reply),
+            Command::NavigateTree(params) => self.navigate_tree(params, reply),
             Command::SetLabel(params) => self.set_label(params, reply).await,
             Command::GetLastAssistantText(_) => reply.data(&self.feed, self.journal.last_text()),
             Command::GetSessionStats(_) => self.get_stats(reply),
@@ -89,7 +89,11 @@ impl Actor {
             let text = "Another prompt took the place of this one before its run began.";
             self.refuse(waiting, Failure::new(ErrorCode::Aborted, text));
         }
-        if let Some((params, asked)) = self.run.wait(params, asked) {
+        self.give_up_compactions();
+        let waits = self.run.wait(params, asked);
+        if let Some((params, asked)) =
+            waits.and_then(|(params, asked)| self.compacting.replace(params, asked))
+        {
             self.take_prompt(params, asked);
         }
     }
@@ -99,7 +103,7 @@ impl Actor {
         if self.closing {
             return self.refuse(asked, shutting_down());
         }
-        if self.compacting.is_manual() {
+        if self.compacting.is_asked_for() {
             let text = "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry.";
             let hint = "steer and follow_up are taken, for the next run.";
             return self.refuse(asked, Failure::new(ErrorCode::Busy, text).hint(hint));

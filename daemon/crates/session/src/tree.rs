@@ -36,24 +36,32 @@ impl Actor {
         .await;
     }
 
-    pub(crate) fn navigate_tree(&mut self, params: &NavigateTreeParams, reply: Reply) {
-        let result = self.navigate(params);
-        reply.result(&self.feed, result);
+    pub(crate) fn navigate_tree(&mut self, params: NavigateTreeParams, reply: Reply) {
+        match self.landing(&params) {
+            Ok(landing) if params.summarize == Some(true) => {
+                self.leave_with_summary(landing, params.custom_instructions, reply);
+            }
+            landing => {
+                let result = landing.and_then(|landing| self.land(landing));
+                reply.result(&self.feed, result);
+            }
+        }
+    }
+
+    /// Where a command leads to, if the session can go there now.
+    fn landing(&self, params: &NavigateTreeParams) -> Result<Landing, Failure> {
+        if self.run.is_active() || self.compacting.is_active() {
+            let text = "The session is at work: it cannot go back to another entry meanwhile.";
+            let hint = "Wait for agent_settled or compaction_end, or abort first.";
+            return Err(Failure::new(ErrorCode::Busy, text).hint(hint));
+        }
+        Landing::at(self.journal.tree(), &params.entry_id).map_err(|error| no_entry(error.to_string()))
     }
 
     /// Moves the leaf. Nothing is written: the next entry shows where the session went on.
-    fn navigate(&mut self, params: &NavigateTreeParams) -> Result<Navigated, Failure> {
-        if self.run.is_active() {
-            let text = "The session is at work: it cannot go back to another entry meanwhile.";
-            return Err(Failure::new(ErrorCode::Busy, text).hint("Wait for agent_settled, or abort first."));
-        }
-        if params.summarize == Some(true) {
-            let text = "This version of agentd does not summarize the branch that is left.";
-            return Err(Failure::new(ErrorCode::Unsupported, text).hint("Leave \"summarize\" out."));
-        }
-        let unknown = |error: agentd_store::UnknownEntry| no_entry(error.to_string());
-        let landing = Landing::at(self.journal.tree(), &params.entry_id).map_err(unknown)?;
-        self.journal.set_leaf(landing.leaf.as_deref()).map_err(unknown)?;
+    pub(crate) fn land(&mut self, landing: Landing) -> Result<Navigated, Failure> {
+        let moved = self.journal.set_leaf(landing.leaf.as_deref());
+        moved.map_err(|error| no_entry(error.to_string()))?;
         self.has_moved = true;
         Ok(Navigated {
             cancelled: false,

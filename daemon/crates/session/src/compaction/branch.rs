@@ -11,7 +11,6 @@ use agentd_store::{Entry, EntryKind, SessionTree, estimate_tokens};
 use super::{
     CompactionError, Worker,
     files::{FileOperations, with_lists},
-    policy::branch_budget,
     summarise::Subject,
     work::{conversation_prompt, read},
 };
@@ -25,7 +24,7 @@ const PREAMBLE: &str = "The user explored another branch of this conversation an
 
 /// A branch that is to be summarised.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct BranchPlan {
+pub(super) struct BranchPlan {
     /// The leaf that is left.
     from_id: String,
     messages: Vec<Json<Message>>,
@@ -34,7 +33,7 @@ pub(crate) struct BranchPlan {
 
 /// What a move of the leaf to `target` (`None`: before the first entry) leaves behind: the messages from where the two paths
 /// part to the leaf, the newest up to `budget` tokens. `None` when that is nothing.
-pub(crate) fn plan(tree: &SessionTree, target: Option<&str>, budget: u64) -> Option<BranchPlan> {
+pub(super) fn plan(tree: &SessionTree, target: Option<&str>, budget: u64) -> Option<BranchPlan> {
     let from_id = tree.leaf_id()?.to_owned();
     let stays = target.and_then(|target| tree.branch_to(target).ok()).unwrap_or_default();
     let path = tree.branch();
@@ -61,22 +60,12 @@ pub(crate) fn plan(tree: &SessionTree, target: Option<&str>, budget: u64) -> Opt
     (!messages.is_empty()).then_some(BranchPlan { from_id, messages, files })
 }
 
-/// Plans as [`plan`] does, with the tokens that the model of `worker`'s session leaves.
-pub(crate) fn plan_for(
-    worker: &Worker,
-    tree: &SessionTree,
-    target: Option<&str>,
-    choice: &Choice,
-) -> Option<BranchPlan> {
-    plan(tree, target, branch_budget(&worker.shared.settings, &choice.model))
-}
-
 /// Summarises a branch: the entry to be added after the leaf has moved.
 ///
 /// # Errors
 /// [`CompactionError::NoSummary`], [`CompactionError::NoModel`], [`CompactionError::Cancelled`] when the token of `worker`
 /// fires.
-pub(crate) async fn summarize_branch(
+pub(super) async fn summarize_branch(
     worker: &Worker,
     plan: BranchPlan,
     choice: &Choice,

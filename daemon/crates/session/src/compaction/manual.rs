@@ -3,76 +3,15 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, sync::atomic::Ordering};
 
 use agentd_protocol::{
-    command::{CompactParams, Work, WorkKind},
+    command::CompactParams,
     compaction::{CompactionReason, CompactionResult},
     error::{ErrorCode, Failure},
     event::{CompactionEnd, CompactionStart, Event},
 };
 use futures::FutureExt;
-use tokio_util::sync::CancellationToken;
 
-use super::{CompactionError, CompactionPolicy, Order, PlanRequest, Worker};
-use crate::{abort::Aborting, actor::Actor, choice::Choice, reply::Reply, shared::Shared, step::Step};
-
-/// The place of the session's compaction.
-#[derive(Default)]
-pub(crate) struct Compacting {
-    manual: Option<Manual>,
-    /// Whether the run compacts.
-    pub(crate) in_run: bool,
-    /// Whether one was stopped whose stop nobody was told of yet: the command that did it may still be on its way here.
-    stopped: bool,
-}
-
-struct Manual {
-    cancel: CancellationToken,
-    reply: Reply,
-    aborting: Vec<Aborting>,
-}
-
-/// What an abort says of a compaction.
-pub(crate) const WORK: Work = Work { kind: WorkKind::Compaction, id: None, name: None };
-
-impl Compacting {
-    /// Whether a compaction is at work.
-    pub(crate) fn is_active(&self) -> bool {
-        self.manual.is_some() || self.in_run
-    }
-
-    /// Whether one is at work that a command began.
-    pub(crate) fn is_manual(&self) -> bool {
-        self.manual.is_some()
-    }
-
-    /// Stops the compaction that a command began.
-    pub(crate) fn cancel(&self) {
-        if let Some(manual) = &self.manual {
-            manual.cancel.cancel();
-        }
-    }
-
-    /// What an abort ended that comes now and finds nothing at work.
-    pub(crate) fn just_stopped(&mut self) -> Vec<Work> {
-        if std::mem::take(&mut self.stopped) { vec![WORK] } else { Vec::new() }
-    }
-
-    /// What was stopped before is history.
-    pub(crate) fn forget_stopped(&mut self) {
-        self.stopped = false;
-    }
-
-    /// Stops it and keeps the asker until it has ended; gives the asker back when there is none.
-    pub(crate) fn abort(&mut self, asker: Aborting) -> Option<Aborting> {
-        self.cancel();
-        match &mut self.manual {
-            Some(manual) => {
-                manual.aborting.push(asker);
-                None
-            }
-            None => Some(asker),
-        }
-    }
-}
+use super::{CompactionError, CompactionPolicy, Order, PlanRequest, WORK, Worker, slot::Ending};
+use crate::{abort::Aborting, actor::Actor, choice::Choice, feed::Feed, reply::Reply, step::Step};
 
 impl Actor {
     /// Compacts now, or, while a run is active, when that has been aborted.
@@ -88,16 +27,12 @@ impl Actor {
 
     /// Starts the compaction; its end is answered by [`Actor::on_compacted`].
     pub(crate) fn start_compaction(&mut self, params: CompactParams, reply: Reply) {
-        if self.compacting.is_manual() {
+        if self.compacting.is_asked_for() {
             let failure = Failure::new(ErrorCode::Busy, "A compaction is already in progress.");
             return reply.fail(&self.feed, failure.hint("Wait for its end, or stop it with abort."));
         }
-        self.compacting.forget_stopped();
-        let cancel = CancellationToken::new();
-        self.abort.arm(cancel.clone());
+        let worker = self.begin_summary(reply);
         self.publish(&CompactionStart { reason: CompactionReason::Manual }.into());
-        self.compacting.manual = Some(Manual { cancel: cancel.clone(), reply, aborting: Vec::new() });
-        let worker = Worker { shared: Arc::clone(&self.shared), steps: self.steps.clone(), cancel };
         let choice = self.chooser.current();
         self.tasks.spawn(async move {
             let work = AssertUnwindSafe(manual(&worker, choice, params)).catch_unwind().await;
@@ -112,14 +47,39 @@ impl Actor {
 
     /// The compaction of a command ended: says so, and answers who waited.
     pub(crate) fn on_compacted(&mut self, result: Result<CompactionResult, CompactionError>) {
-        let Some(Manual { reply, aborting, .. }) = self.compacting.manual.take() else { return };
+        let stopped = result == Err(CompactionError::Cancelled);
+        let event = end(CompactionReason::Manual, &result, false);
+        // Idle first: whoever asks once the event is out must be told so.
         self.abort.disarm();
-        let was_stopped = result == Err(CompactionError::Cancelled);
-        self.publish(&end(CompactionReason::Manual, &result, false));
-        reply.result(&self.feed, result.map_err(Failure::from));
-        self.compacting.stopped = was_stopped && aborting.is_empty();
+        let Some(ending) = self.compacting.finish(stopped) else { return };
+        self.publish(&event);
+        self.answer_ending(ending, |reply, feed| reply.result(feed, result.map_err(Failure::from)));
+    }
+
+    /// Takes the place of the summary that a command asks for, which must be free while no run is active; gives what works
+    /// on it.
+    pub(super) fn begin_summary(&mut self, reply: Reply) -> Worker {
+        let cancel = self.compacting.begin(reply);
+        self.abort.arm(cancel.clone());
+        Worker { shared: Arc::clone(&self.shared), steps: self.steps.clone(), cancel }
+    }
+
+    /// Frees that place, and answers everyone.
+    pub(super) fn end_summary(&mut self, stopped: bool, answer: impl FnOnce(Reply, &Feed)) {
+        self.abort.disarm();
+        if let Some(ending) = self.compacting.finish(stopped) {
+            self.answer_ending(ending, answer);
+        }
+    }
+
+    fn answer_ending(&mut self, ending: Ending, answer: impl FnOnce(Reply, &Feed)) {
+        let Ending { reply, aborting, waiting } = ending;
+        answer(reply, &self.feed);
         for aborting in aborting {
             self.answer_abort(aborting, vec![WORK]);
+        }
+        for (params, asked) in waiting {
+            self.take_prompt(params, asked);
         }
         self.tell_idle();
     }
@@ -137,24 +97,25 @@ async fn manual(
     choice: Choice,
     params: CompactParams,
 ) -> Result<CompactionResult, CompactionError> {
-    tokio::select! {
-        biased;
-        () = worker.cancel.cancelled() => return Err(CompactionError::Cancelled),
-        checked = check_model(&worker.shared, &choice) => checked?,
-    }
+    check_model(worker, &choice).await?;
     let policy = CompactionPolicy::of(&worker.shared.settings, true, &choice.model);
     let plan = worker.plan(PlanRequest { keep_recent: policy.keep_recent, recovery: None }).await?;
     let order = Order { reason: CompactionReason::Manual, plan, choice, focus: params.custom_instructions };
     worker.carry_out(order).await
 }
 
-async fn check_model(shared: &Shared, choice: &Choice) -> Result<(), CompactionError> {
+/// Whether there is a model, and a key for it.
+pub(super) async fn check_model(worker: &Worker, choice: &Choice) -> Result<(), CompactionError> {
     if choice.model.is_placeholder() {
         let failure = Failure::new(ErrorCode::NoModel, "No model selected.");
         let hint = "Choose one with set_model; agentctl doctor says what is missing where there is none.";
         return Err(CompactionError::NoModel(failure.hint(hint)));
     }
-    shared.check_model(&choice.model).await.map_err(CompactionError::NoModel)
+    tokio::select! {
+        biased;
+        () = worker.cancel.cancelled() => Err(CompactionError::Cancelled),
+        checked = worker.shared.check_model(&choice.model) => checked.map_err(CompactionError::NoModel),
+    }
 }
 
 /// The event at the end of a compaction.

@@ -2,18 +2,19 @@
 //!
 //! Pure: [`policy`] says when a context is too full and [`trigger`] what an answer means for it; [`cut`] finds where the
 //! kept part begins, [`plan`] what is to be summarised, [`conversation`] and [`files`] turn that into text. Driving:
-//! [`summarise`] asks the model, [`work`] does a whole compaction, [`manual`] the command, [`branch`] summaries of
-//! branches that the conversation leaves. When a run compacts by itself is in [`crate::run`].
+//! [`summarise`] asks the model, [`work`] does a whole compaction, [`manual`] the command, [`branch`] and [`leave`] summaries
+//! of branches that the conversation leaves; [`slot`] is the place that what a command asks for takes. When a run compacts by itself is in [`crate::run`].
 
-#[expect(dead_code, reason = "navigate_tree is its only user")]
-pub(crate) mod branch;
+mod branch;
 mod conversation;
 mod cut;
 mod error;
 mod files;
+mod leave;
 mod manual;
 mod plan;
 mod policy;
+mod slot;
 mod summarise;
 #[cfg(test)]
 mod testing;
@@ -21,8 +22,9 @@ mod trigger;
 mod work;
 
 pub(crate) use error::CompactionError;
-pub(crate) use manual::{Compacting, WORK, end};
+pub(crate) use manual::end;
 pub(crate) use plan::{Plan, PlanRequest, plan};
 pub(crate) use policy::CompactionPolicy;
+pub(crate) use slot::{Compacting, WORK};
 pub(crate) use trigger::{LastAnswer, Recovery, RecoveryGuard, Trigger};
 pub(crate) use work::{Order, Worker};

@@ -1,0 +1,104 @@
+//! At most one summary in the making: whether there is one, how to stop it, and who waits for it.
+
+use agentd_protocol::command::{PromptParams, Work, WorkKind};
+use tokio_util::sync::CancellationToken;
+
+use crate::{abort::Aborting, reply::Reply, requests::Asked};
+
+/// What an abort says of a compaction, or of a summary of a branch.
+pub(crate) const WORK: Work = Work { kind: WorkKind::Compaction, id: None, name: None };
+
+/// The place of the session's compaction.
+#[derive(Default)]
+pub(crate) struct Compacting {
+    asked_for: Option<AskedFor>,
+    /// Whether the run compacts.
+    pub(crate) in_run: bool,
+    /// Whether one was stopped whose stop nobody was told of yet: the command that did it may still be on its way here.
+    stopped: bool,
+}
+
+/// A summary that a command asked for. No run is active meanwhile.
+struct AskedFor {
+    cancel: CancellationToken,
+    ending: Ending,
+}
+
+/// What is left to do when a summary that a command asked for is there, or never will be.
+pub(super) struct Ending {
+    /// Who asked for it.
+    pub(super) reply: Reply,
+    /// Who asked to stop it.
+    pub(super) aborting: Vec<Aborting>,
+    /// Prompts that stopped it to take its place.
+    pub(super) waiting: Vec<(PromptParams, Asked)>,
+}
+
+impl Compacting {
+    /// Whether a summary is in the making.
+    pub(crate) fn is_active(&self) -> bool {
+        self.is_asked_for() || self.in_run
+    }
+
+    /// Whether one is that a command asked for.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.asked_for.is_some()
+    }
+
+    /// Takes the place, which must be free; gives the token that stops the work.
+    pub(super) fn begin(&mut self, reply: Reply) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        self.stopped = false;
+        let ending = Ending { reply, aborting: Vec::new(), waiting: Vec::new() };
+        self.asked_for = Some(AskedFor { cancel: cancel.clone(), ending });
+        cancel
+    }
+
+    /// Frees the place. `stopped`: the work did not come to its end.
+    pub(super) fn finish(&mut self, stopped: bool) -> Option<Ending> {
+        let ending = self.asked_for.take()?.ending;
+        self.stopped = stopped && ending.aborting.is_empty();
+        Some(ending)
+    }
+
+    /// Stops what a command asked for.
+    pub(crate) fn cancel(&self) {
+        if let Some(asked_for) = &self.asked_for {
+            asked_for.cancel.cancel();
+        }
+    }
+
+    /// Stops it and keeps the asker until it has ended; gives the asker back when there is none.
+    pub(crate) fn abort(&mut self, asker: Aborting) -> Option<Aborting> {
+        self.cancel();
+        match &mut self.asked_for {
+            Some(asked_for) => {
+                asked_for.ending.aborting.push(asker);
+                None
+            }
+            None => Some(asker),
+        }
+    }
+
+    /// Stops it and keeps a prompt until it has ended; gives the prompt back when there is none.
+    pub(crate) fn replace(&mut self, params: PromptParams, asked: Asked) -> Option<(PromptParams, Asked)> {
+        self.cancel();
+        match &mut self.asked_for {
+            Some(asked_for) => {
+                asked_for.ending.waiting.push((params, asked));
+                None
+            }
+            None => Some((params, asked)),
+        }
+    }
+
+    /// What an abort ended that comes now and finds nothing at work.
+    pub(crate) fn just_stopped(&mut self) -> Vec<Work> {
+        if std::mem::take(&mut self.stopped) { vec![WORK] } else { Vec::new() }
+    }
+
+    /// What was stopped before is history.
+    pub(crate) fn forget_stopped(&mut self) {
+        self.stopped = false;
+    }
+}
