@@ -226,6 +226,8 @@ fn a_run_is_aborted_first() {
         answer("one!", 10),
         Reply::stream(sse::text("busy")).gate(&gate).hang(),
         Reply::stream(sse::answer("Summary.")).gate_first(&summary),
+        // With what had come of the answer, the last turn is split.
+        Reply::stream(sse::answer("Summary.")),
     ]);
     let home = home(&server);
     let service = Service::start(&home, &[]);
