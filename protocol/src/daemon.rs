@@ -11,6 +11,7 @@ use crate::{
     model::ThinkingLevel,
     session::SessionState,
     tool::ToolResult,
+    ui::ExtensionUiRequest,
 };
 
 /// The version of what [`HelloParams`] opens, counted from 1.
@@ -51,9 +52,18 @@ pub struct ClientCapabilities {
     /// Events carry `sessionId` and `seq`, and several sessions can be attached at once.
     #[serde(default, deserialize_with = "null_as_default")]
     pub sessions: bool,
-    /// The client answers the daemon's questions to the user.
+    /// The client answers questions to the user, those of the daemon itself included.
     #[serde(default, deserialize_with = "null_as_default")]
     pub ui: bool,
+    /// The client wants the form of `message_update` that the reference had before 0.84: each carries the answer so far, and
+    /// messages with `role:"system"` are left out.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_false")]
+    pub cumulative: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What a client may do.
@@ -219,7 +229,7 @@ pub struct AttachedSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<InFlight>,
     /// Questions to the user that nobody has answered yet.
-    pub pending_ui: Vec<serde_json::Value>,
+    pub pending_ui: Vec<ExtensionUiRequest>,
 }
 
 /// What is being produced.

@@ -14,6 +14,7 @@ use crate::{
     message::{AssistantMessage, Message, StopReason, ToolCall, Usage},
     model::ThinkingLevel,
     tool::ToolResult,
+    ui::{ExtensionUiRequest, UiRequestResolved},
 };
 
 macro_rules! events {
@@ -127,6 +128,10 @@ events! {
     BashExecutionUpdate = "bash_execution_update",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
     Ready = "ready",
+    /// Something is shown to the user, or asked of them.
+    ExtensionUiRequest = "extension_ui_request",
+    /// A question to the user is over; only after `hello` with `sessions`.
+    UiRequestResolved = "ui_request_resolved",
     /// A session was opened; only after `watch_sessions`.
     SessionOpened = "session_opened",
     /// Something about a session changed; only after `watch_sessions`.

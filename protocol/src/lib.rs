@@ -33,6 +33,7 @@ mod shown_url;
 pub mod socket_path;
 mod surrogates;
 pub mod tool;
+pub mod ui;
 pub mod usage;
 
 pub use json::Json;

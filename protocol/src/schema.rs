@@ -12,6 +12,7 @@ use crate::{
     event::Event,
     models_file::ModelsFile,
     settings::Settings,
+    ui::UiResponse,
 };
 
 /// A row of the command table.
@@ -36,6 +37,9 @@ pub(crate) fn data_schema<T: JsonSchema + 'static>(generator: &mut SchemaGenerat
 
 /// Commands that answer with `data` only when they are asked to.
 const OPTIONAL_DATA: [&str; 1] = ["abort"];
+
+/// What is said of the one line that clients send and that is no command.
+const UI_RESPONSE: &str = "Answers a question to the user. No command: it has no response.";
 
 fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12().into_generator()
@@ -73,7 +77,10 @@ fn tagged(name: &str, doc: &str, id: bool, body: &Schema) -> Value {
 fn commands() -> Value {
     let mut generator = generator();
     let all = Command::schemas(&mut generator);
-    let variants: Vec<Value> = all.iter().map(|row| tagged(row.name, row.doc, true, &row.params)).collect();
+    let mut variants: Vec<Value> =
+        all.iter().map(|row| tagged(row.name, row.doc, true, &row.params)).collect();
+    let answer = generator.subschema_for::<UiResponse>();
+    variants.push(tagged(UiResponse::TYPE, UI_RESPONSE, false, &answer));
     document(generator, "Commands: what a client sends", json!({"oneOf": variants}))
 }
 
@@ -124,6 +131,7 @@ fn single<T: JsonSchema>(title: &str) -> Value {
 pub fn reference() -> String {
     let mut generator = generator();
     let (commands, events) = (Command::schemas(&mut generator), Event::schemas(&mut generator));
+    let answer = generator.subschema_for::<UiResponse>();
     let _ = generator.subschema_for::<Failure>();
     let definitions = generator.take_definitions(true);
     let mut text = String::from(
@@ -139,6 +147,11 @@ pub fn reference() -> String {
             Some(data) => text.push_str(&format!("\nAnswers with {}.\n", kind(data.as_value()))),
         }
     }
+    text.push_str(&format!(
+        "\n### `{}`\n\n{UI_RESPONSE}\n{}",
+        UiResponse::TYPE,
+        fields(&answer, &definitions)
+    ));
     text.push_str("\n## Events\n");
     for row in events {
         text.push_str(&format!("\n### `{}`\n\n{}\n{}", row.name, row.doc, fields(&row.body, &definitions)));

@@ -107,6 +107,10 @@ pub struct DaemonSettings {
     /// The longest line that a client may send, in bytes; default 67108864 (64 MiB).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_line_bytes: Option<u64>,
+    /// How long a question to the user that sets no limit itself waits while no client is there that could answer, in
+    /// milliseconds; then its default is taken. Default 600000 (10 minutes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ui_timeout_ms: Option<u64>,
     /// How many clients there can be at the same time; default 512.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_clients: Option<u64>,
