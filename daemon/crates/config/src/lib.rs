@@ -29,4 +29,4 @@ pub use paths::{
 };
 pub use private_object::{MemberChange, PrivateObject, PrivateObjectError};
 pub use text_file::{MAX_TEXT_BYTES, TextFileError};
-pub use trust::{Trust, TrustBasis, TrustQuestion, decide_trust};
+pub use trust::{Trust, TrustBasis, TrustQuestion, decide_trust, save_trust, trust_subjects};

@@ -1,11 +1,20 @@
 //! Whether a project's own settings and prompts are used: they come with the code and could have been written by anyone.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use agentd_protocol::settings::ProjectTrust;
 use serde_json::Value;
 
-use crate::{AgentDir, Environment, ProjectFolders, json_file::read_json, paths::canonical};
+use crate::{
+    AgentDir, Environment, MemberChange, PrivateObject, PrivateObjectError, ProjectFolders,
+    json_file::read_json, paths::canonical,
+};
+
+/// How long saving waits for another program that changes `trust.json`.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What in a project folder configures us, and so needs trust.
 const CONFIGURING: [&str; 8] = [
@@ -89,24 +98,45 @@ pub fn decide_trust(question: TrustQuestion<'_>) -> Trust {
     }
 }
 
-fn needs_trust(question: &TrustQuestion<'_>) -> bool {
-    CONFIGURING.into_iter().any(|name| question.folders.find(name).is_some()) || has_project_skills(question)
+/// Saves a decision for a directory and everything below it in `trust.json`; decisions for others stay. Blocks on the file
+/// system, and on another program that changes the file.
+///
+/// # Errors
+/// [`PrivateObjectError`]; then the file is unchanged.
+pub fn save_trust(agent_dir: &AgentDir, directory: &Path, trusted: bool) -> Result<(), PrivateObjectError> {
+    let (path, lock) = (agent_dir.trust_file(), agent_dir.run_dir().join("trust.lock"));
+    let object = PrivateObject { path: &path, lock: &lock, patience: PATIENCE };
+    let key = canonical(directory).display().to_string();
+    let change = vec![MemberChange::Set(vec![key], Value::Bool(trusted))];
+    object.edit(|_| Ok::<_, PrivateObjectError>((change, ()))).map(|_| ())
 }
 
-/// Whether the working directory or an ancestor up to the root of its repository has `.agents/skills`.
-fn has_project_skills(question: &TrustQuestion<'_>) -> bool {
+/// What in a project configures us, and so needs trust.
+#[must_use]
+pub fn trust_subjects(cwd: &Path, folders: &ProjectFolders, environment: &Environment) -> Vec<PathBuf> {
+    let found = CONFIGURING.into_iter().filter_map(|name| folders.find(name));
+    found.chain(project_skills(cwd, environment)).collect()
+}
+
+fn needs_trust(question: &TrustQuestion<'_>) -> bool {
+    CONFIGURING.into_iter().any(|name| question.folders.find(name).is_some())
+        || project_skills(question.cwd, question.environment).is_some()
+}
+
+/// `.agents/skills` of the working directory or of an ancestor up to the root of its repository.
+fn project_skills(cwd: &Path, environment: &Environment) -> Option<PathBuf> {
     let skills = |folder: &Path| folder.join(".agents/skills");
-    let own = question.environment.non_empty("HOME").map(|home| canonical(&skills(Path::new(home))));
-    for folder in question.cwd.ancestors() {
+    let own = environment.non_empty("HOME").map(|home| canonical(&skills(Path::new(home))));
+    for folder in cwd.ancestors() {
         let candidate = skills(folder);
         if candidate.exists() && Some(canonical(&candidate)) != own {
-            return true;
+            return Some(candidate);
         }
         if folder.join(".git").exists() {
             break;
         }
     }
-    false
+    None
 }
 
 /// The saved decision for the nearest ancestor of `cwd`, itself included.
@@ -200,6 +230,33 @@ mod tests {
         let flag = Trust { trusted: true, basis: TrustBasis::Flag, warning: None };
         assert_eq!(place.decide(Some(true), ProjectTrust::Never), flag);
         assert!(!place.decide(Some(false), ProjectTrust::Always).trusted);
+    }
+
+    #[test]
+    fn a_saved_decision_decides() {
+        let place = Place::new();
+        place.write("home/code/project/.pi/settings.json", "{}");
+        place.write("home/agent/trust.json", "{\"/elsewhere\": false}");
+        let (agent_dir, project) = (AgentDir::at(place.path("home/agent")), place.path("home/code/project"));
+        for trusted in [true, false] {
+            save_trust(&agent_dir, &project, trusted).unwrap();
+            place.check(ProjectTrust::Ask, trusted, TrustBasis::Saved(project.clone()));
+        }
+        let saved = read_json(&agent_dir.trust_file()).unwrap().unwrap().value;
+        assert_eq!(saved.as_object().unwrap().len(), 2);
+        place.write("home/agent/trust.json", "{");
+        assert!(save_trust(&agent_dir, &project, true).unwrap_err().to_string().contains("trust.json"));
+    }
+
+    #[test]
+    fn what_needs_trust_is_named() {
+        let place = Place::new();
+        place.write("home/code/project/.pi/settings.json", "{}");
+        place.write("home/code/.agents/skills/theirs/SKILL.md", "");
+        let (cwd, agent_dir) = (place.path("home/code/project"), AgentDir::at(place.path("home/agent")));
+        let folders = ProjectFolders::of(&cwd, &agent_dir);
+        let expected = [cwd.join(".pi/settings.json"), place.path("home/code/.agents/skills")];
+        assert_eq!(trust_subjects(&cwd, &folders, &Environment::default()), expected);
     }
 
     #[test]

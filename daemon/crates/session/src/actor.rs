@@ -39,6 +39,8 @@ use crate::{
     shared::Shared,
     step::{Failed, Fullness, STEPS_AT_ONCE, Snapshot, Step},
     summary::SummaryBoard,
+    trust::Trusting,
+    ui::PendingDialogs,
     user_bash::UserBash,
 };
 
@@ -78,6 +80,10 @@ pub(crate) struct Actor {
     pub(crate) requests: Ledger<Reply>,
     /// Whether it went back to another entry and no run has begun there yet.
     pub(crate) has_moved: bool,
+    /// Questions to the user that nobody has answered yet.
+    pub(crate) dialogs: PendingDialogs,
+    /// Whether the project's own settings count, and who was asked.
+    pub(crate) trust: Trusting,
     /// Set once the session takes no new work.
     pub(crate) closing: bool,
 }
@@ -143,6 +149,8 @@ impl Actor {
                         // Whoever asked may have left.
                         let _ = copied.send(self.copy(point));
                     }
+                    Message::UiResponse(answer) => self.on_ui_response(answer.0, answer.1),
+                    Message::AskTrust => self.ask_trust(),
                     Message::WhenIdle(done) => self.when_idle(done),
                     Message::Rest(resting) => match self.rested() {
                         Some(rested) => return Ended::Resting(rested, resting),
@@ -218,7 +226,7 @@ impl Actor {
                 let _ = reply.send(snapshot);
             }
             Step::Accepted => self.on_accepted().await,
-            Step::Refused(failure) => self.on_refused(failure),
+            Step::Refused(failure) => self.on_refused(failure).await,
             Step::Started(line) => {
                 self.run.begin();
                 self.feed.publish([line]);
@@ -263,6 +271,8 @@ impl Actor {
             Step::InFlight(in_flight) => self.attach_joining(Some(in_flight)),
             Step::ToolsStopped(calls) => self.on_tools_stopped(calls),
             Step::AllAborted { reply, ended } => self.answer_receipt(reply, ended),
+            Step::Ui(step) => self.on_ui_step(*step),
+            Step::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
             Step::Settled => self.on_settled().await,
             Step::BashEnded(end) => self.on_bash_end(*end).await,
         }
@@ -337,9 +347,10 @@ impl Actor {
     }
 
     /// The prompt failed its checks: there was no run, and no event says otherwise.
-    fn on_refused(&mut self, failure: Failure) {
+    async fn on_refused(&mut self, failure: Failure) {
         let Some(mut finished) = self.run.finish() else { return };
         self.abort.disarm();
+        self.use_settings().await;
         if let Some(asked) = finished.asked.take() {
             self.refuse(asked, failure);
         }
@@ -352,6 +363,7 @@ impl Actor {
         // Idle first: whoever asks once the event is out must be told so.
         let Some(mut finished) = self.run.finish() else { return };
         self.abort.disarm();
+        self.use_settings().await;
         if let Some(asked) = finished.asked.take() {
             self.refuse(asked, Failure::new(ErrorCode::Internal, "The run broke down before it began"));
         }
@@ -388,6 +400,7 @@ impl Actor {
         self.run.cancel();
         self.compacting.cancel();
         self.user_bash.abort_all();
+        self.give_up_dialogs();
         // Tasks end only once their last steps are taken.
         while !self.tasks.is_empty() {
             tokio::select! {

@@ -4,7 +4,7 @@
 //! asks the run, and the run answers by a step: when that is taken, exactly what the answer describes has been published,
 //! and whoever asked is attached at that moment.
 
-use agentd_protocol::{daemon::InFlight, session::SessionState};
+use agentd_protocol::{daemon::InFlight, session::SessionState, ui::ExtensionUiRequest};
 use tokio::sync::oneshot;
 
 use crate::{actor::Actor, feed::Reader};
@@ -21,6 +21,9 @@ pub struct Attached {
     pub state: SessionState,
     /// What was being produced at `seq`; `None` when nothing was, and where missed events follow.
     pub in_flight: Option<InFlight>,
+    /// Questions to the user that nobody has answered yet: at `seq`, or, where missed events follow, as of now, so that they
+    /// may be among those, too.
+    pub pending_ui: Vec<ExtensionUiRequest>,
 }
 
 /// Who waits to be attached: until the run has said what is in flight, or is over.
@@ -39,9 +42,9 @@ impl Actor {
         if let Some(seq) = since_seq
             && let Some(reader) = self.feed.attach_since(seq)
         {
-            let state = self.state();
+            let (state, pending_ui) = (self.state(), self.pending_ui());
             // Whoever asked may have left; what is sent is dropped then, and with it detached.
-            let _ = joined.send(Attached { reader, seq, replayed: true, state, in_flight: None });
+            let _ = joined.send(Attached { reader, seq, replayed: true, state, in_flight: None, pending_ui });
             return;
         }
         self.joining.0.push(joined);
@@ -63,6 +66,7 @@ impl Actor {
                 replayed: false,
                 state: self.state(),
                 in_flight: in_flight.clone(),
+                pending_ui: self.pending_ui(),
             });
         }
     }

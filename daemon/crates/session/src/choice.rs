@@ -16,17 +16,27 @@ pub(crate) struct Choice {
 /// The choice, and what `cycle_model` goes through.
 pub(crate) struct Chooser {
     current: Choice,
+    /// Whether nothing was chosen since the session was opened.
+    is_at_the_beginning: bool,
     /// Empty: all available models.
     scope: Vec<ScopedModel>,
 }
 
 impl Chooser {
     pub(crate) fn new(current: Choice, scope: Vec<ScopedModel>) -> Self {
-        Self { current, scope }
+        Self { current, is_at_the_beginning: true, scope }
     }
 
     pub(crate) fn current(&self) -> Choice {
         self.current.clone()
+    }
+
+    pub(crate) fn is_at_the_beginning(&self) -> bool {
+        self.is_at_the_beginning
+    }
+
+    pub(crate) fn set_scope(&mut self, scope: Vec<ScopedModel>) {
+        self.scope = scope;
     }
 
     pub(crate) fn scope(&self) -> &[ScopedModel] {
@@ -41,6 +51,7 @@ impl Chooser {
     }
 
     pub(crate) fn set(&mut self, choice: Choice) {
+        self.is_at_the_beginning = false;
         self.current = choice;
     }
 

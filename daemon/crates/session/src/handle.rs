@@ -9,6 +9,7 @@ use agentd_process::ProcessView;
 use agentd_protocol::{
     command::{AbortParams, AbortScope, Command},
     error::{ErrorCode, Failure},
+    ui::UiResponse,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use crate::{
     reply::Reply,
     rest::{Rested, Resting},
     summary::{Shown, Summary},
+    ui::Ui,
 };
 
 /// How many commands wait for a busy session before their senders wait.
@@ -34,6 +36,7 @@ pub struct SessionHandle {
     pub(crate) abort: AbortSwitch,
     pub(crate) summary: Shown,
     pub(crate) processes: ProcessView,
+    pub(crate) ui: Ui,
     /// Fires when the session is to end, whatever its listeners do.
     pub(crate) closing: CancellationToken,
 }
@@ -44,6 +47,10 @@ pub(crate) enum Message {
     Command(Box<(Command, Reply)>),
     /// Adds a listener: after that event if what followed it is still there, else from now on.
     Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
+    /// An answer to a question to the user, and who gave it.
+    UiResponse(Box<(UiResponse, String)>),
+    /// Somebody is there who can be asked whether the project is trusted.
+    AskTrust,
     /// Answers when the session is idle.
     WhenIdle(oneshot::Sender<()>),
     /// Answers with a copy of a branch.
@@ -134,6 +141,26 @@ impl SessionHandle {
     #[must_use]
     pub fn summary(&self) -> Summary {
         self.summary.get()
+    }
+
+    /// Answers a question to the user, in the name of the client `by`. One that this session does not ask, or not any more, is
+    /// ignored.
+    pub async fn answer_ui(&self, response: UiResponse, by: String) {
+        // A session that has ended asks nothing.
+        let _ = self.inbox.send(Message::UiResponse(Box::new((response, by)))).await;
+    }
+
+    /// Asks the user whether the project's own settings and prompts are to be used, where that is open and was not asked before.
+    /// To be called when somebody is there who answers. Does not wait for the answer.
+    pub async fn ask_trust(&self) {
+        // A session that has ended needs no trust.
+        let _ = self.inbox.send(Message::AskTrust).await;
+    }
+
+    /// What reaches the session's user through its clients.
+    #[must_use]
+    pub fn ui(&self) -> &Ui {
+        &self.ui
     }
 
     /// Waits until the session has nothing to do.

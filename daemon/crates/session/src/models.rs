@@ -85,6 +85,17 @@ impl Actor {
         self.change_level(level).await
     }
 
+    /// Goes over to what a session begins with, where it has not begun.
+    pub(crate) async fn begin_with(&mut self, choice: Choice) -> Result<(), Failure> {
+        let current = self.chooser.current();
+        if (&current.model.provider, &current.model.id) != (&choice.model.provider, &choice.model.id) {
+            let (provider, model_id) = (choice.model.provider.clone(), choice.model.id.clone());
+            self.journal.append(&EntryBody::ModelChange { provider, model_id }).await?;
+        }
+        self.chooser.set(Choice { model: choice.model, level: current.level });
+        self.change_level(choice.level).await
+    }
+
     /// Changes the level to what the model has for a wish; `None` stands for a name that is no level.
     async fn use_level(&mut self, wish: Option<ThinkingLevel>) -> Result<(), Failure> {
         let level = self.chooser.current().model.clamp_thinking(wish);

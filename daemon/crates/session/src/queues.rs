@@ -72,6 +72,10 @@ impl SessionQueues {
         (self.queues.steering_mode, self.queues.follow_up_mode)
     }
 
+    pub(crate) fn set_modes(&mut self, (steering, follow_up): (QueueMode, QueueMode)) {
+        (self.queues.steering_mode, self.queues.follow_up_mode) = (steering, follow_up);
+    }
+
     pub(crate) fn set_mode(&mut self, kind: QueueKind, mode: QueueMode) {
         match kind {
             QueueKind::Steering => self.queues.steering_mode = mode,

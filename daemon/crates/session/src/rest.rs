@@ -22,6 +22,8 @@ pub struct Rested {
     pub(crate) moved: Option<RestoredChoice>,
     /// The provider that a key of the options is for.
     pub(crate) key_provider: Option<Box<str>>,
+    /// Whether the user said that the project is trusted for as long as the session is open.
+    pub(crate) trusted: bool,
 }
 
 /// What the next entry of a session follows.
@@ -70,6 +72,7 @@ impl Actor {
             unsaved: self.journal.unsaved().map(Into::into),
             leaf,
             moved,
+            trusted: self.trust.is_given(),
             key_provider: self.shared.key_provider.as_deref().map(Into::into),
         })
     }
@@ -83,6 +86,7 @@ impl Actor {
             && self.queues.len() == 0
             && self.idle_waiters.is_empty()
             && self.joining.is_empty()
+            && self.dialogs.is_empty()
             && self.shared.processes.running() == 0
     }
 }

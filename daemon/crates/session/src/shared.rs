@@ -51,12 +51,20 @@ pub struct Services {
 }
 
 /// What one session may keep, and how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// What its feed keeps.
     pub feed: FeedLimits,
     /// How long it has nothing to do before that is told to [`Watch::idle`]; `None`: it is not.
     pub idle_after: Option<Duration>,
+    /// How long a question to the user that has no limit itself waits while nobody is there to answer: 10 minutes.
+    pub ui_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { feed: FeedLimits::default(), idle_after: None, ui_timeout: Duration::from_secs(600) }
+    }
 }
 
 /// A complete environment of child processes.

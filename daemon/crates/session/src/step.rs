@@ -21,7 +21,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     choice::Choice,
     compaction::{CompactionError, Plan, PlanRequest},
+    open::Reconfigured,
     reply::Reply,
+    ui::UiStep,
     user_bash::BashEnd,
 };
 
@@ -75,6 +77,10 @@ pub(crate) enum Step {
     ToolsStopped(Vec<StoppedCall>),
     /// Everything that worked has ended.
     AllAborted { reply: Reply, ended: Vec<Work> },
+    /// Something is asked of the user, or shown to them.
+    Ui(Box<UiStep>),
+    /// The user trusts the project: its settings, read.
+    Trusted(Box<Reconfigured>),
     /// Nothing more comes of the run.
     Settled,
     /// A command of the user's printed something.

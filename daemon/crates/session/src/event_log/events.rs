@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use super::Audience;
+
 /// A row that was longer gives its memory back once it needs a quarter of it. Shorter ones are not worth the while.
 const SMALL_ROW: usize = 64;
 
@@ -29,6 +31,7 @@ pub(super) struct Events {
 #[derive(Debug)]
 struct Event {
     line: Bytes,
+    audience: Audience,
     /// The bytes of all events before this one.
     start: u64,
     /// How many listeners take this one next.
@@ -56,14 +59,15 @@ impl Events {
     }
 
     /// The event of that number, if it is there.
-    pub(super) fn get(&self, seq: u64) -> Option<&Bytes> {
-        self.index(seq).and_then(|index| self.row.get(index)).map(|event| &event.line)
+    pub(super) fn get(&self, seq: u64) -> Option<(&Bytes, Audience)> {
+        let event = self.index(seq).and_then(|index| self.row.get(index))?;
+        Some((&event.line, event.audience))
     }
 
-    pub(super) fn push(&mut self, line: Bytes) {
+    pub(super) fn push(&mut self, line: Bytes, audience: Audience) {
         let start = self.total;
         self.total += weight(&line);
-        self.row.push_back(Event { line, start, parked: std::mem::take(&mut self.parked_at_end) });
+        self.row.push_back(Event { line, audience, start, parked: std::mem::take(&mut self.parked_at_end) });
         self.trim();
     }
 

@@ -97,9 +97,9 @@ impl Listener {
         }
         match self.standing {
             Standing::Before(seq) => {
-                let line = events.get(seq)?.clone();
+                let (line, audience) = events.get(seq)?;
                 self.standing = Standing::Before(seq + 1);
-                Some(Item::Event { seq, line })
+                Some(Item::Event { seq, audience, line: line.clone() })
             }
             Standing::CutOff(from_seq) => {
                 self.standing = Standing::Aside;

@@ -30,6 +30,18 @@ use self::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderId(pub(crate) u64);
 
+/// Which listeners an event is for. The log hands every event to everyone; who passes it on to a client looks at this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Audience {
+    /// All.
+    #[default]
+    Everyone,
+    /// A question of the daemon: those who said that they answer such, and those who count the events.
+    Asked,
+    /// Those who count the events, and would miss a number.
+    Counting,
+}
+
 /// What a listener takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
@@ -37,6 +49,8 @@ pub enum Item {
     Event {
         /// Counts the session's events from 1, without holes.
         seq: u64,
+        /// Whom it is for.
+        audience: Audience,
         /// The finished line, without LF.
         line: Bytes,
     },
@@ -119,9 +133,14 @@ impl EventLog {
         self.events.last_seq()
     }
 
-    /// Adds an event and gives it its number.
+    /// Adds an event for everyone and gives it its number.
     pub(crate) fn publish(&mut self, line: Bytes) -> u64 {
-        self.events.push(line);
+        self.publish_for(Audience::Everyone, line)
+    }
+
+    /// Adds an event and gives it its number.
+    pub(crate) fn publish_for(&mut self, audience: Audience, line: Bytes) -> u64 {
+        self.events.push(line, audience);
         self.last_seq()
     }
 

@@ -169,7 +169,7 @@ impl Pair {
 
     fn event(&self, seq: u64) -> Item {
         let index = usize::try_from(seq - self.before_first - 1).unwrap();
-        Item::Event { seq, line: self.history[index].clone() }
+        Item::Event { seq, audience: Audience::Everyone, line: self.history[index].clone() }
     }
 
     /// A line like no other, of about that length.

@@ -22,7 +22,7 @@ fn take_all(log: &mut EventLog, reader: ReaderId) -> Vec<String> {
     items
         .iter()
         .map(|item| match item {
-            Item::Event { seq, line } => format!("{seq} {}", String::from_utf8_lossy(line)),
+            Item::Event { seq, line, .. } => format!("{seq} {}", String::from_utf8_lossy(line)),
             Item::Reply { line } => String::from_utf8_lossy(line).into_owned(),
             Item::Lagged { from_seq } => format!("lagged from {from_seq}"),
         })

@@ -21,7 +21,10 @@ use tokio::{
 };
 
 pub use self::reader::Reader;
-use crate::event_log::{EventLog, ReaderId};
+use crate::{
+    event_log::{Audience, EventLog, ReaderId},
+    ui::{Abilities, Presence, Present},
+};
 
 /// How much a feed keeps, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +51,7 @@ struct Shared {
     log: Mutex<EventLog>,
     /// How long too much may wait for one listener while there are others.
     grace: Duration,
+    presence: Presence,
     /// Fires when there is something to take: lines, a cut, the end.
     news: Notify,
     /// Fires when whoever waits for room should look again.
@@ -65,7 +69,8 @@ impl Feed {
     fn starting_after(last_seq: u64, limits: FeedLimits) -> Self {
         let FeedLimits { outbox_bytes, replay_bytes, grace } = limits;
         let log = Mutex::new(EventLog::starting_after(last_seq, outbox_bytes, replay_bytes));
-        Self(Arc::new(Shared { log, grace, news: Notify::new(), relief: Notify::new() }))
+        let presence = Presence::default();
+        Self(Arc::new(Shared { log, grace, presence, news: Notify::new(), relief: Notify::new() }))
     }
 
     /// Lets go of the events that are only kept for listeners that come back; what listeners have yet to take stays.
@@ -87,6 +92,23 @@ impl Feed {
         }
         drop(log);
         self.0.news.notify_waiters();
+    }
+
+    /// Publishes a finished event line that is not for every client.
+    pub fn publish_for(&self, audience: Audience, line: Bytes) {
+        self.lock().publish_for(audience, line);
+        self.0.news.notify_waiters();
+    }
+
+    /// Counts somebody who answers questions to the user, until what it gives is dropped.
+    #[must_use]
+    pub fn enter(&self, abilities: Abilities) -> Present {
+        self.0.presence.enter(abilities)
+    }
+
+    /// Who is there to answer questions. It outlasts the session's stay in memory, as the listeners do.
+    pub(crate) fn presence(&self) -> &Presence {
+        &self.0.presence
     }
 
     /// Answers one listener, after everything that was published so far.

@@ -107,7 +107,10 @@ async fn a_reader_that_comes_back_gets_what_it_missed() {
     assert!(feed.attach_since(6).is_none() && feed.attach_since(10).is_none());
     let reader = feed.attach_since(8).unwrap();
     feed.publish([line("c")]);
-    let expected = [Item::Event { seq: 9, line: line("b") }, Item::Event { seq: 10, line: line("c") }];
+    let expected = [
+        Item::Event { seq: 9, audience: Audience::Everyone, line: line("b") },
+        Item::Event { seq: 10, audience: Audience::Everyone, line: line("c") },
+    ];
     assert_eq!(next_items(&reader).await, expected);
 }
 
@@ -230,7 +233,8 @@ async fn nobody_oversleeps_and_nothing_gets_lost_with_many_readers_at_once() {
     timeout(SOON, writing).await.expect("a writer that is woken");
     for reader in readers {
         let items = timeout(SOON, reader).await.expect("a reader that is woken").unwrap();
-        let expected = (1..=EVENTS).map(|seq| Item::Event { seq, line: line("e") });
+        let expected =
+            (1..=EVENTS).map(|seq| Item::Event { seq, audience: Audience::Everyone, line: line("e") });
         assert!(items.into_iter().eq(expected));
     }
 }

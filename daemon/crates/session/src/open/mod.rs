@@ -10,6 +10,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use error::OpenError;
+pub(crate) use prepare::{Reconfigured, reconfigure};
 pub use target::locate;
 
 use self::prepare::{Prepared, prepare};
@@ -26,6 +27,8 @@ use crate::{
     shared::Services,
     step::STEPS,
     summary::SummaryBoard,
+    trust::Trusting,
+    ui::{PendingDialogs, Ui},
     user_bash::UserBash,
 };
 
@@ -89,11 +92,14 @@ async fn start(
     beginning: Beginning,
     feed: Feed,
 ) -> Result<Opened, OpenError> {
+    let options = Arc::new(options);
+    let was_trusted = matches!(&beginning, Beginning::Rested(rested) if rested.trusted);
     let prepared = {
-        let services = Arc::clone(&services);
+        let (services, options) = (Arc::clone(&services), Arc::clone(&options));
         tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
     };
-    let Prepared { shared, journal, requests, chooser, modes, parent_id, has_moved, warnings } = prepared;
+    let Prepared { shared, trust_is_open, journal, requests, chooser, modes, parent_id, has_moved, warnings } =
+        prepared;
     let interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
     let (inbox, commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);
@@ -107,6 +113,11 @@ async fn start(
         abort: abort.clone(),
         summary: summary.shown(),
         processes: shared.processes.view(),
+        ui: Ui {
+            steps: steps.clone(),
+            presence: feed.presence().clone(),
+            timeout: services.limits.ui_timeout,
+        },
         closing: closing.clone(),
     };
     let actor = Actor {
@@ -129,6 +140,8 @@ async fn start(
         interrupt_mode,
         requests,
         has_moved,
+        dialogs: PendingDialogs::default(),
+        trust: Trusting::new(options, trust_is_open, was_trusted),
         closing: false,
     };
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end

@@ -10,7 +10,7 @@ use agentd_agent::{Tool, ToolSet};
 use agentd_ai::{CacheRetention, HttpRetries, ThinkingBudgets};
 use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
-    AgentDir,
+    AgentDir, ProjectFolders, TrustBasis,
     models::{
         ModelRegistry, Offer, RestoredChoice, Scope, ScopedModel, Startup, StartupRequest, choose_startup,
         resolve_scope,
@@ -19,6 +19,7 @@ use agentd_config::{
     settings::{LoadedSettings, http_idle_timeout, load},
     temp_dir,
 };
+use agentd_process::ProcessGroup;
 use agentd_protocol::{entry::EntryBody, model::ThinkingLevel, session::QueueMode, settings::Settings};
 use agentd_store::{Context, NewEntry, OpenSession, StoreError, read_header};
 
@@ -41,6 +42,8 @@ use crate::{
 /// A session that lacks only its actor.
 pub(super) struct Prepared {
     pub(super) shared: Shared,
+    /// Whether someone would have to be asked if the project's own settings are to count.
+    pub(super) trust_is_open: bool,
     pub(super) journal: Journal,
     pub(super) requests: Ledger<Reply>,
     pub(super) chooser: Chooser,
@@ -86,8 +89,10 @@ fn prepare_from(
     let options = as_it_was.as_ref().unwrap_or(options);
 
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
+    let approve = options.approve.or(rested.and_then(|rested| rested.trusted.then_some(true)));
     let LoadedSettings { settings, folders, trust, mut warnings } =
-        load(&agent_dir, &options.cwd, &options.environment, options.approve);
+        load(&agent_dir, &options.cwd, &options.environment, approve);
+    let trust_is_open = trust.basis == TrustBasis::Unasked && trust.warning.is_none();
     let files = Files { agent_dir: &agent_dir, settings: &settings, epoch: &services.epoch };
     let (mut session, has_past) = match (rested, copied) {
         (Some(rested), _) => (reopen(rested, options, &files)?, true),
@@ -126,7 +131,54 @@ fn prepare_from(
 
     let parent = session.tree.info().parent_session.as_deref().map(Path::new);
     let parent_id = parent.and_then(|path| read_header(path).ok().flatten()).map(|it| it.id().to_owned());
-    let processes = services.launcher.group();
+    let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
+    let lasting = Lasting {
+        services: Arc::clone(services),
+        session_id: session.tree.header().id().to_owned(),
+        session_file: session.writer.path().map(Path::to_owned),
+        agent_dir,
+        processes: services.launcher.group(),
+        models,
+        auth,
+        key_provider,
+        cwd,
+    };
+    let shared = configured(lasting, options, (settings, folders, trust.trusted), &mut warnings);
+    Ok(Prepared {
+        shared,
+        trust_is_open,
+        requests: Ledger::of(&session.tree),
+        journal: Journal::new(session),
+        chooser: Chooser::new(choice, scope),
+        modes,
+        parent_id,
+        has_moved,
+        warnings,
+    })
+}
+
+/// What a session keeps when its settings are read anew.
+struct Lasting {
+    services: Arc<Services>,
+    session_id: String,
+    session_file: Option<PathBuf>,
+    agent_dir: AgentDir,
+    processes: ProcessGroup,
+    models: Arc<ModelRegistry>,
+    auth: Auth,
+    key_provider: Option<String>,
+    cwd: PathBuf,
+}
+
+/// A session's surroundings, as its options and settings have them.
+fn configured(
+    lasting: Lasting,
+    options: &SessionOptions,
+    (settings, folders, trusted): (Settings, ProjectFolders, bool),
+    warnings: &mut Vec<String>,
+) -> Shared {
+    let Lasting { services, session_id, session_file, agent_dir, processes, models, auth, key_provider, cwd } =
+        lasting;
     let child_environment = services.child_environments.share(child_environment(
         &options.environment,
         agent_dir.path(),
@@ -148,11 +200,10 @@ fn prepare_from(
     warnings.extend(unknown_tools(&options.tools, &tools));
     let defaults = default_tools(settings.default_tools.as_deref());
     let active = tools.into_iter().filter(|tool| options.tools.is_active(&tool.spec().name, &defaults));
-    let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
-    let shared = Shared {
-        services: Arc::clone(services),
-        session_id: session.tree.header().id().to_owned(),
-        session_file: session.writer.path().map(Path::to_owned),
+    Shared {
+        services,
+        session_id,
+        session_file,
         agent_dir,
         environment: options.environment.clone(),
         child_environment,
@@ -168,7 +219,7 @@ fn prepare_from(
             appended: options.append_system_prompt.clone(),
             context_files: !options.no_context_files,
             folders,
-            trusted: trust.trusted,
+            trusted,
         },
         idle_timeout: http_idle_timeout(&settings),
         block_images: settings.images.as_ref().and_then(|images| images.block_images).unwrap_or(false),
@@ -183,17 +234,40 @@ fn prepare_from(
         auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
         cwd,
         settings,
+    }
+}
+
+/// A session's surroundings after a change of what its settings say.
+pub(crate) struct Reconfigured {
+    pub(crate) shared: Shared,
+    pub(crate) scope: Vec<ScopedModel>,
+    pub(crate) modes: (QueueMode, QueueMode),
+    /// What a new session would begin with.
+    pub(crate) beginning: Choice,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads a session's settings anew, those of its project included. Reads files; blocks.
+pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<Reconfigured, OpenError> {
+    let LoadedSettings { settings, folders, trust, mut warnings } =
+        load(&shared.agent_dir, &options.cwd, &options.environment, Some(true));
+    let (services, models, auth) = (&shared.services, &shared.models, &shared.auth);
+    let sources = ChoiceSources { services, models, auth, settings: &settings };
+    let (beginning, scope) = sources.choose(options, None, &mut warnings)?;
+    let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
+    let lasting = Lasting {
+        services: Arc::clone(services),
+        session_id: shared.session_id.clone(),
+        session_file: shared.session_file.clone(),
+        agent_dir: shared.agent_dir.clone(),
+        processes: shared.processes.clone(),
+        models: Arc::clone(models),
+        auth: auth.clone(),
+        key_provider: shared.key_provider.clone(),
+        cwd: shared.cwd.clone(),
     };
-    Ok(Prepared {
-        shared,
-        requests: Ledger::of(&session.tree),
-        journal: Journal::new(session),
-        chooser: Chooser::new(choice, scope),
-        modes,
-        parent_id,
-        has_moved,
-        warnings,
-    })
+    let shared = configured(lasting, options, (settings, folders, trust.trusted), &mut warnings);
+    Ok(Reconfigured { shared, scope, modes, beginning, warnings })
 }
 
 /// What the first choice of model and level depends on, besides the options.

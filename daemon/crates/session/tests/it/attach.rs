@@ -116,7 +116,7 @@ struct Joined {
 
 async fn read(joined: Vec<Attached>) -> Vec<Joined> {
     let mut read = Vec::new();
-    for Attached { reader, seq, replayed, state, in_flight } in joined {
+    for Attached { reader, seq, replayed, state, in_flight, .. } in joined {
         assert!(!replayed);
         let events = Listener::new(reader).read_out().await;
         read.push(Joined {

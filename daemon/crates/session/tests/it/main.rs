@@ -4,6 +4,7 @@
 
 mod abort;
 mod attach;
+mod dialogs;
 mod fixture;
 mod fold;
 mod rest;

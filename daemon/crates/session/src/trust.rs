@@ -1,0 +1,202 @@
+//! Whether a project's own settings and prompts count, and asking the user about it.
+//!
+//! A session works with one [`Shared`](crate::shared::Shared) at a time. Trust that is given later makes another one, which
+//! takes the place of the first while no run is under way: a run sees the settings that it began with to its end.
+
+use std::{path::Path, sync::Arc};
+
+use agentd_config::{save_trust, trust_subjects};
+use agentd_protocol::ui::NotifyType;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    SessionOptions,
+    actor::Actor,
+    open::{Reconfigured, reconfigure},
+    shared::Shared,
+    step::Step,
+    ui::{Answer, Asker, Dialog, Notice, Ui},
+};
+
+/// How many of the files that need trust are named.
+const NAMED: usize = 5;
+
+const THIS_TIME: &str = "Trust it this time";
+const ALWAYS: &str = "Always trust this folder";
+const NOT_NOW: &str = "Not now";
+const NEVER: &str = "Never trust this folder";
+
+const IN_USE: &str = "The project's settings and prompts count from now on.";
+const NOT_USED: &str = "The project's settings and prompts are not used, now and in later sessions.";
+
+/// What is known of the user's trust, and what follows from it.
+pub(crate) struct Trusting {
+    /// What the session was opened with: its settings are read by it.
+    options: Arc<SessionOptions>,
+    state: State,
+    /// Waits for the end of the run.
+    next: Option<Box<Reconfigured>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Flags, files or settings decided, or nothing needs trust.
+    Decided,
+    /// Nobody was asked.
+    Open,
+    /// The user was asked, and may not have answered.
+    Asked,
+    /// The user trusts the project while the session is open.
+    Given,
+}
+
+impl Trusting {
+    pub(crate) fn new(options: Arc<SessionOptions>, is_open: bool, was_given: bool) -> Self {
+        let state = match (was_given, is_open) {
+            (true, _) => State::Given,
+            (false, true) => State::Open,
+            (false, false) => State::Decided,
+        };
+        Self { options, state, next: None }
+    }
+
+    /// Whether the user gave it to this session.
+    pub(crate) fn is_given(&self) -> bool {
+        self.state == State::Given
+    }
+}
+
+impl Actor {
+    /// Asks the user, unless that is decided or was asked before.
+    pub(crate) fn ask_trust(&mut self) {
+        if self.trust.state != State::Open || self.closing {
+            return;
+        }
+        self.trust.state = State::Asked;
+        let asking = Asking {
+            ui: self.ui(),
+            shared: Arc::clone(&self.shared),
+            options: Arc::clone(&self.trust.options),
+        };
+        let steps = self.steps.clone();
+        self.tasks.spawn(async move {
+            if let Some(reconfigured) = asking.ask().await {
+                // Without the session nobody needs them.
+                let _ = steps.send(Step::Trusted(Box::new(reconfigured))).await;
+            }
+        });
+    }
+
+    /// The user trusts the project: its settings count from the next run on.
+    pub(crate) async fn on_trusted(&mut self, reconfigured: Box<Reconfigured>) {
+        self.trust.state = State::Given;
+        self.trust.next = Some(reconfigured);
+        if !self.run.is_active() {
+            self.use_settings().await;
+        }
+    }
+
+    /// Takes new settings over, if there are any. To be called while there is no run.
+    pub(crate) async fn use_settings(&mut self) {
+        let Some(next) = self.trust.next.take() else { return };
+        let Reconfigured { shared, scope, modes, beginning, warnings } = *next;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        self.interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
+        self.shared = Arc::new(shared);
+        self.queues.set_modes(modes);
+        self.chooser.set_scope(scope);
+        // What was chosen by hand since stays.
+        let is_new =
+            !self.has_moved && self.journal.messages().is_empty() && self.chooser.is_at_the_beginning();
+        if is_new && let Err(failure) = self.begin_with(beginning).await {
+            tracing::warn!(error = failure.error, "the project's choice of a model could not be stored");
+        }
+        self.tell_user(Notice::notify(IN_USE, NotifyType::Info));
+    }
+}
+
+/// The question on its way to the user.
+struct Asking {
+    ui: Ui,
+    shared: Arc<Shared>,
+    options: Arc<SessionOptions>,
+}
+
+impl Asking {
+    /// The session's surroundings with the project's settings, if the user trusts it. An answer that was meant to last is
+    /// saved; where that fails, it counts this time, and the user is told.
+    async fn ask(self) -> Option<Reconfigured> {
+        let (cwd, shared) = (self.options.cwd.clone(), Arc::clone(&self.shared));
+        let title = spawn_blocking(move || title(&cwd, &shared)).await.ok()?;
+        let dialog = Dialog::select(title, [THIS_TIME, ALWAYS, NOT_NOW, NEVER]);
+        // The end of the session answers it, too.
+        let answer = self.ui.ask(Asker::Daemon, dialog, &CancellationToken::new()).await;
+        let Answer::Value(chosen) = answer else { return None };
+        let trusted = match chosen.as_str() {
+            THIS_TIME => true,
+            ALWAYS => {
+                self.save(true).await;
+                true
+            }
+            NEVER => {
+                if self.save(false).await {
+                    self.ui.tell(Asker::Daemon, Notice::notify(NOT_USED, NotifyType::Info)).await;
+                }
+                false
+            }
+            _ => false,
+        };
+        if !trusted {
+            return None;
+        }
+        let (shared, options) = (Arc::clone(&self.shared), Arc::clone(&self.options));
+        match spawn_blocking(move || reconfigure(&shared, &options)).await {
+            Ok(Ok(reconfigured)) => Some(reconfigured),
+            Ok(Err(error)) => {
+                self.complain(format!("The project's settings cannot be used: {error}")).await;
+                None
+            }
+            Err(error) => {
+                self.complain(format!("The project's settings cannot be read: {error}")).await;
+                None
+            }
+        }
+    }
+
+    /// Whether the decision was saved; else the user is told why not.
+    async fn save(&self, trusted: bool) -> bool {
+        let (agent_dir, cwd) = (self.shared.agent_dir.clone(), self.options.cwd.clone());
+        let saved = spawn_blocking(move || save_trust(&agent_dir, &cwd, trusted)).await;
+        let error = match saved {
+            Ok(Ok(())) => return true,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.complain(format!("The decision counts for this session, but was not saved: {error}")).await;
+        false
+    }
+
+    async fn complain(&self, message: String) {
+        tracing::warn!("{message}");
+        self.ui.tell(Asker::Daemon, Notice::notify(message, NotifyType::Error)).await;
+    }
+}
+
+/// The question, with what it is about.
+fn title(cwd: &Path, shared: &Shared) -> String {
+    let subjects = trust_subjects(cwd, &shared.prompt.folders, &shared.environment);
+    let shown = |path: &Path| path.strip_prefix(cwd).unwrap_or(path).display().to_string();
+    let mut names: Vec<String> = subjects.iter().take(NAMED).map(|path| shown(path)).collect();
+    if subjects.len() > NAMED {
+        names.push(format!("{} more", subjects.len() - NAMED));
+    }
+    format!(
+        "Trust the project in {}? It has settings and prompts of its own, which can change what the agent does and what \
+         commands run: {}",
+        cwd.display(),
+        names.join(", ")
+    )
+}

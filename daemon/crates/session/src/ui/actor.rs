@@ -1,0 +1,70 @@
+//! The session's side: dialogs are kept, published, answered once.
+
+use agentd_protocol::{
+    event::Event,
+    ui::{ExtensionUiRequest, UiRequestResolved, UiResponse},
+};
+
+use super::{Asker, Notice, Ui, UiStep, asking::request};
+use crate::{actor::Actor, event_log::Audience, reply::encode};
+
+impl Actor {
+    /// What reaches the session's user.
+    pub(crate) fn ui(&self) -> Ui {
+        Ui {
+            steps: self.steps.clone(),
+            presence: self.feed.presence().clone(),
+            timeout: self.shared.services.limits.ui_timeout,
+        }
+    }
+
+    pub(crate) fn on_ui_step(&mut self, step: UiStep) {
+        match step {
+            // Whoever asks a session that ends gets the default: nobody answers any more.
+            UiStep::Ask { .. } if self.closing => {}
+            UiStep::Ask { request, line, asker, answer } => {
+                self.dialogs.add(request, answer);
+                self.feed.publish_for(asker.audience(), line);
+            }
+            UiStep::Withdraw { id } => {
+                if self.dialogs.withdraw(&id) {
+                    self.resolved(id, None);
+                }
+            }
+            UiStep::Tell { line, asker } => self.feed.publish_for(asker.audience(), line),
+        }
+    }
+
+    /// An answer of a client. The first one counts; one to a dialog that is over, or that another session asks, is ignored.
+    pub(crate) fn on_ui_response(&mut self, response: UiResponse, by: String) {
+        if self.dialogs.answer(&response) {
+            self.resolved(response.id, Some(by));
+        }
+    }
+
+    /// Gives up every dialog: each is answered by its default.
+    pub(crate) fn give_up_dialogs(&mut self) {
+        for id in self.dialogs.clear() {
+            self.resolved(id, None);
+        }
+    }
+
+    /// The dialogs that nobody has answered yet.
+    pub(crate) fn pending_ui(&self) -> Vec<ExtensionUiRequest> {
+        self.dialogs.list()
+    }
+
+    /// Tells the user something in the daemon's own name.
+    pub(crate) fn tell_user(&self, notice: Notice) {
+        if let Some((_, line)) = request(notice.into_method()) {
+            self.feed.publish_for(Asker::Daemon.audience(), line);
+        }
+    }
+
+    fn resolved(&self, id: String, by: Option<String>) {
+        match encode(&Event::from(UiRequestResolved { id, by })) {
+            Ok(line) => self.feed.publish_for(Audience::Counting, line),
+            Err(error) => tracing::error!(%error, "cannot write an event"),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Asking, from wherever a session works.
+
+use std::time::Duration;
+
+use agentd_protocol::{
+    event::Event,
+    ui::{ExtensionUiRequest, UiMethod},
+};
+use bytes::Bytes;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    Presence,
+    dialog::{Answer, Asker, Dialog, Notice},
+};
+use crate::{reply::encode, step::Step};
+
+/// Reaches the user of a session. Cheap to clone.
+#[derive(Clone)]
+pub struct Ui {
+    pub(crate) steps: mpsc::Sender<Step>,
+    pub(crate) presence: Presence,
+    /// How long a dialog without a limit of its own waits while nobody is there.
+    pub(crate) timeout: Duration,
+}
+
+/// What [`Ui`] tells the session.
+pub(crate) enum UiStep {
+    /// A dialog is to be shown until it is answered or withdrawn.
+    Ask { request: ExtensionUiRequest, line: Bytes, asker: Asker, answer: oneshot::Sender<Answer> },
+    /// A dialog is given up.
+    Withdraw { id: String },
+    /// A notice is to be shown.
+    Tell { line: Bytes, asker: Asker },
+}
+
+impl Ui {
+    /// Asks, and waits for the first answer of any client.
+    ///
+    /// The default (a no, or nothing) is the answer when `cancel` fires, when the dialog's own limit is over, when the session
+    /// ends, and, for a dialog without a limit, when nobody was there to answer for the time of the setting
+    /// `daemon.uiTimeoutMs`. Cancel safety: dropped early, the dialog stays on the clients' screens until they look again;
+    /// better fire `cancel`.
+    pub async fn ask(&self, asker: Asker, dialog: Dialog, cancel: &CancellationToken) -> Answer {
+        let (limit, default) = (dialog.limit(), dialog.default_answer());
+        let Some((request, line)) = request(dialog.into_method()) else { return default };
+        let id = request.id.clone();
+        let (answer, mut answered) = oneshot::channel();
+        self.send(UiStep::Ask { request, line, asker, answer }).await;
+        tokio::select! {
+            biased;
+            answer = &mut answered => return answer.unwrap_or(default),
+            () = self.expired(asker, limit) => {}
+            () = cancel.cancelled() => {}
+        }
+        self.send(UiStep::Withdraw { id }).await;
+        // An answer that came first counts: the clients were told that it did.
+        answered.await.unwrap_or(default)
+    }
+
+    /// Shows something that needs no answer.
+    pub async fn tell(&self, asker: Asker, notice: Notice) {
+        if let Some((_, line)) = request(notice.into_method()) {
+            self.send(UiStep::Tell { line, asker }).await;
+        }
+    }
+
+    /// Waits until it is too late for an answer.
+    async fn expired(&self, asker: Asker, limit: Option<Duration>) {
+        if let Some(limit) = limit {
+            return sleep(limit).await;
+        }
+        loop {
+            self.presence.until(asker, false).await;
+            tokio::select! {
+                biased;
+                () = self.presence.until(asker, true) => {}
+                () = sleep(self.timeout) => return,
+            }
+        }
+    }
+
+    async fn send(&self, step: UiStep) {
+        // A session that is gone drops what it is sent, and with it who waits for the answer.
+        let _ = self.steps.send(Step::Ui(Box::new(step))).await;
+    }
+}
+
+/// A request under a new id, and its line.
+pub(super) fn request(method: UiMethod) -> Option<(ExtensionUiRequest, Bytes)> {
+    let request = ExtensionUiRequest { id: Uuid::new_v4().to_string(), method };
+    match encode(&Event::from(request.clone())) {
+        Ok(line) => Some((request, line)),
+        Err(error) => {
+            tracing::error!(%error, "cannot write a question to the user");
+            None
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What can be asked and told, and what comes back.
+
+use std::time::Duration;
+
+use agentd_protocol::ui::{NotifyType, UiMethod, UiResponse, WidgetPlacement};
+use serde_json::Value;
+
+use crate::event_log::Audience;
+
+/// Who asks. It decides whose clients are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    /// The daemon itself: only clients that said that they answer its questions.
+    Daemon,
+    /// An extension: also clients of the plain wire, as in the reference.
+    Extension,
+}
+
+impl Asker {
+    pub(crate) fn audience(self) -> Audience {
+        match self {
+            Self::Daemon => Audience::Asked,
+            Self::Extension => Audience::Everyone,
+        }
+    }
+}
+
+/// A question to the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialog(UiMethod);
+
+impl Dialog {
+    /// Which of these? Answered by [`Answer::Value`], which need not be one of them.
+    #[must_use]
+    pub fn select(title: impl Into<String>, options: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let options = options.into_iter().map(Into::into).collect();
+        Self(UiMethod::Select { title: title.into(), options, timeout: None })
+    }
+
+    /// Yes or no? Answered by [`Answer::Confirmed`].
+    #[must_use]
+    pub fn confirm(title: impl Into<String>, message: impl Into<String>) -> Self {
+        Self(UiMethod::Confirm { title: title.into(), message: message.into(), timeout: None })
+    }
+
+    /// A line of text, with an example to show. Answered by [`Answer::Value`].
+    #[must_use]
+    pub fn input(title: impl Into<String>, placeholder: Option<String>) -> Self {
+        Self(UiMethod::Input { title: title.into(), placeholder, timeout: None })
+    }
+
+    /// A text of any length, with one to begin with. Answered by [`Answer::Value`].
+    #[must_use]
+    pub fn editor(title: impl Into<String>, prefill: Option<String>) -> Self {
+        Self(UiMethod::Editor { title: title.into(), prefill })
+    }
+
+    /// Sets how long it can be answered, whoever is there. An editor has no such limit.
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> Self {
+        if let UiMethod::Select { timeout, .. }
+        | UiMethod::Confirm { timeout, .. }
+        | UiMethod::Input { timeout, .. } = &mut self.0
+        {
+            *timeout = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        }
+        self
+    }
+
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.0.timeout().map(Duration::from_millis)
+    }
+
+    /// What it means when nobody answers.
+    pub(crate) fn default_answer(&self) -> Answer {
+        match self.0 {
+            UiMethod::Confirm { .. } => Answer::Confirmed(false),
+            _ => Answer::Nothing,
+        }
+    }
+
+    pub(crate) fn into_method(self) -> UiMethod {
+        self.0
+    }
+}
+
+/// What came of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// A text: chosen or typed.
+    Value(String),
+    /// Yes or no.
+    Confirmed(bool),
+    /// No text: nobody answered, or the user did not want to.
+    Nothing,
+}
+
+impl Answer {
+    /// What a client's response says to that question; without the key that it wants, the default.
+    pub(crate) fn read(method: &UiMethod, response: &UiResponse) -> Self {
+        let is_yes = |key: &Option<Value>| key.as_ref() == Some(&Value::Bool(true));
+        let cancelled = is_yes(&response.cancelled);
+        match (method, &response.value) {
+            (UiMethod::Confirm { .. }, _) => Self::Confirmed(!cancelled && is_yes(&response.confirmed)),
+            (_, Some(Value::String(value))) if !cancelled => Self::Value(value.clone()),
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// Something that the user is told, with no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice(UiMethod);
+
+impl Notice {
+    /// A message.
+    #[must_use]
+    pub fn notify(message: impl Into<String>, kind: NotifyType) -> Self {
+        Self(UiMethod::Notify { message: message.into(), notify_type: Some(kind) })
+    }
+
+    /// A short status under a key; `None` takes it away.
+    #[must_use]
+    pub fn status(key: impl Into<String>, text: Option<String>) -> Self {
+        Self(UiMethod::SetStatus { status_key: key.into(), status_text: text })
+    }
+
+    /// Lines under a key; `None` takes them away.
+    #[must_use]
+    pub fn widget(
+        key: impl Into<String>,
+        lines: Option<Vec<String>>,
+        placement: Option<WidgetPlacement>,
+    ) -> Self {
+        let (widget_key, widget_lines, widget_placement) = (key.into(), lines, placement);
+        Self(UiMethod::SetWidget { widget_key, widget_lines, widget_placement })
+    }
+
+    /// The title of the window.
+    #[must_use]
+    pub fn title(title: impl Into<String>) -> Self {
+        Self(UiMethod::SetTitle { title: title.into() })
+    }
+
+    /// A text for the place to type.
+    #[must_use]
+    pub fn editor_text(text: impl Into<String>) -> Self {
+        Self(UiMethod::SetEditorText { text: text.into() })
+    }
+
+    pub(crate) fn into_method(self) -> UiMethod {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(dialog: Dialog, response: Value, expected: Answer) {
+        let mut response = response;
+        response["id"] = json!("i");
+        let read = serde_json::from_value(response.clone()).unwrap();
+        assert_eq!(Answer::read(&dialog.into_method(), &read), expected, "{response}");
+    }
+
+    #[test]
+    fn answers_are_read_as_the_reference_reads_them() {
+        let value = |text: &str| Answer::Value(text.into());
+        let select = || Dialog::select("t", ["a", "b"]);
+        check(select(), json!({"value": "b"}), value("b"));
+        check(select(), json!({"value": "none of them"}), value("none of them"));
+        check(select(), json!({"value": "b", "cancelled": true}), Answer::Nothing);
+        check(select(), json!({"value": "b", "cancelled": false}), value("b"));
+        check(select(), json!({"confirmed": true}), Answer::Nothing);
+        check(select(), json!({"value": 3}), Answer::Nothing);
+        check(Dialog::input("t", None), json!({"value": ""}), value(""));
+        check(Dialog::editor("t", None), json!({}), Answer::Nothing);
+        let confirm = || Dialog::confirm("t", "m");
+        check(confirm(), json!({"confirmed": true}), Answer::Confirmed(true));
+        check(confirm(), json!({"confirmed": true, "cancelled": true}), Answer::Confirmed(false));
+        check(confirm(), json!({"confirmed": "yes"}), Answer::Confirmed(false));
+        check(confirm(), json!({"value": "yes"}), Answer::Confirmed(false));
+    }
+
+    #[test]
+    fn an_editor_has_all_the_time() {
+        let second = Duration::from_secs(1);
+        assert_eq!(Dialog::editor("t", None).within(second).limit(), None);
+        assert_eq!(Dialog::confirm("t", "m").within(second).limit(), Some(second));
+    }
+}
