@@ -30,6 +30,7 @@ pub(super) struct Flags {
     on_eof: OnEof,
     /// Whether the first line is to be `ready`.
     ready: bool,
+    cumulative: bool,
     continue_last: bool,
     session: Option<String>,
     session_id: Option<String>,
@@ -135,6 +136,7 @@ impl Flags {
         value: &mut dyn FnMut() -> Result<String, String>,
     ) -> Result<(), String> {
         match flag {
+            "--cumulative-updates" => self.cumulative = true,
             "-c" | "--continue" => self.continue_last = true,
             "--session" => self.session = Some(value()?),
             "--session-id" => self.session_id = Some(value()?),
@@ -234,8 +236,10 @@ impl Flags {
                 return Err(format!("Error: --fork cannot be combined with {flag}"));
             }
         }
-        let (on_eof, ready, warnings) = (self.on_eof, self.ready, self.warnings.clone());
-        Ok(StdioOptions { session: self.into_session(cwd, environment), on_eof, ready, warnings })
+        let (on_eof, ready, cumulative) = (self.on_eof, self.ready, self.cumulative);
+        let warnings = self.warnings.clone();
+        let session = self.into_session(cwd, environment);
+        Ok(StdioOptions { session, on_eof, ready, cumulative, warnings })
     }
 
     pub(super) fn into_serve(self, cwd: &Path, mut environment: Environment) -> Result<ServeOptions, String> {

@@ -39,11 +39,13 @@ Daemon
       --on-eof abort|drain      what the end of stdin means for unfinished work: it is stopped, or finished first
                                 (default: abort; with --shared: the session goes on, or is waited for with drain)
       --ready                   the first line on stdout is a ready event
+      --cumulative-updates      each message_update carries the answer so far, and there are no system messages: for
+                                clients of the reference before 0.84
       --shared                  a session of the daemon on the socket, which is started if none runs
       --compat pi               directories and version of the reference come first
   -v, --version                 print the version
   -h, --help                    print this
-The flags above Daemon, --on-eof, --ready and --shared are for --stdio.
+The flags above Daemon, --on-eof, --ready, --cumulative-updates and --shared are for --stdio.
 
 Environment: AGENTD_DIR (default ~/.agentd) holds settings.json, models.json, auth.json and sessions/;
 PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are honoured; AGENTD_LOG sets what is logged to stderr.

@@ -48,6 +48,8 @@ pub struct StdioOptions {
     pub on_eof: OnEof,
     /// Whether the first line is to be `ready`.
     pub ready: bool,
+    /// Whether updates carry the answer so far, as before 0.84 of the reference.
+    pub cumulative: bool,
     /// What to tell the user on stderr before anything else.
     pub warnings: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use agentd_session::ReaderId;
+use agentd_session::{Abilities, Present, ReaderId};
 use tokio_util::sync::CancellationToken;
 
 use super::following::Pending;
@@ -14,6 +14,9 @@ pub(super) struct Attachment {
     pub(super) reader: ReaderId,
     pub(super) pending: Pending,
     pub(super) leaving: CancellationToken,
+    pub(super) session: Arc<Known>,
+    /// While we answer what it asks its user.
+    pub(super) present: Option<Present>,
 }
 
 /// All of them, and the current one.
@@ -38,6 +41,18 @@ impl Attachments {
         let attachment = self.followed.remove(id)?;
         attachment.leaving.cancel();
         Some(attachment)
+    }
+
+    /// Those that are followed.
+    pub(super) fn all(&self) -> Vec<Arc<Known>> {
+        self.followed.values().map(|attachment| Arc::clone(&attachment.session)).collect()
+    }
+
+    /// From here on we answer so much of what they ask.
+    pub(super) fn answer(&mut self, abilities: Option<Abilities>) {
+        for attachment in self.followed.values_mut() {
+            attachment.present = abilities.map(|abilities| attachment.session.feed().enter(abilities));
+        }
     }
 
     pub(super) fn leave_all(&mut self) {

@@ -6,17 +6,53 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
 };
 
+use agentd_session::Abilities;
+
+use super::view::View;
 use crate::hub::Registry;
 
 /// What a client told about itself. Before `hello`: the plain wire.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Client {
-    /// Whether its events name their session, so that it can follow several.
-    pub(super) names_sessions: bool,
+    /// Which of the daemon's connections this is, counted from 1.
+    number: u64,
+    name: Option<String>,
+    /// How it sees what sessions say.
+    pub(super) view: View,
     role: Role,
 }
 
 impl Client {
+    /// Somebody who has not said anything.
+    pub(super) fn new(number: u64) -> Self {
+        Self { number, name: None, view: View::default(), role: Role::default() }
+    }
+
+    /// What others are told that it is called.
+    pub(super) fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("client {}", self.number))
+    }
+
+    /// Whether its events name their session, so that it can follow several.
+    pub(super) fn names_sessions(&self) -> bool {
+        self.view.names_sessions
+    }
+
+    /// Whether it may answer questions to the user.
+    pub(super) fn may_answer(&self) -> bool {
+        self.role == Role::Control
+    }
+
+    /// Whose questions it answers. A client of the plain wire: those of extensions, as in the reference.
+    pub(super) fn abilities(&self) -> Option<Abilities> {
+        match (self.may_answer(), self.view.answers_questions) {
+            (true, true) => Some(Abilities::All),
+            // A host behind the bridge as well, for which the bridge said hello.
+            (true, false) if !self.names_sessions() => Some(Abilities::Extensions),
+            _ => None,
+        }
+    }
+
     /// Takes an introduction.
     ///
     /// # Errors
@@ -33,12 +69,19 @@ impl Client {
                 "Say hello with protocol {PROTOCOL}, or go on without: the plain wire works."
             )));
         }
-        self.names_sessions = params.capabilities.sessions;
+        let wanted = params.capabilities;
+        self.view = View {
+            names_sessions: wanted.sessions,
+            answers_questions: wanted.ui && params.role == Role::Control,
+            // What a flag of the command line asked for stays.
+            is_cumulative: wanted.cumulative || self.view.is_cumulative,
+        };
+        self.name = params.client.as_ref().map(|client| client.name.clone()).filter(|name| !name.is_empty());
         self.role = params.role;
         Ok(Hello {
             protocol: PROTOCOL,
             daemon: daemon_info(registry),
-            capabilities: ["sessions", "replay"].map(str::to_owned).to_vec(),
+            capabilities: ["sessions", "ui", "replay", "cumulative"].map(str::to_owned).to_vec(),
             limits: Limits { max_line_bytes: max_line_bytes as u64 },
         })
     }

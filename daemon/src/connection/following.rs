@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use agentd_protocol::{Json, message::Message};
 use agentd_session::{FeedReader, Item};
 use async_stream::stream;
 use futures::Stream;
@@ -79,12 +80,14 @@ pub(super) struct Following {
     pub(super) leaving: CancellationToken,
     /// `None` for a feed that is only there for an answer.
     pub(super) count: Option<ClientCount>,
+    /// The answer in the middle of which it is followed, if it is.
+    pub(super) so_far: Option<Json<Message>>,
 }
 
 impl Following {
     /// The feed's items until the session ends, or is no longer followed and every answer has come.
     pub(super) fn batches(self) -> impl Stream<Item = Batch> + Send {
-        let Self { session, mut feed, pending, leaving, mut count } = self;
+        let Self { session, mut feed, pending, leaving, mut count, so_far: _ } = self;
         stream! {
             let mut items = Vec::new();
             let mut left = false;

@@ -48,10 +48,9 @@ impl Reader {
     async fn hello(&mut self, params: &HelloParams, id: Option<Value>) {
         match self.client.hello(params, &self.registry, self.connection.max_line_bytes) {
             Ok(hello) => {
-                if self.client.names_sessions {
-                    self.tell(Out::NameSessions).await;
-                }
+                self.tell(Out::View(self.client.view)).await;
                 self.answer(&Response::done(id, "hello", Some(hello))).await;
+                self.begin_answering().await;
             }
             Err(failure) => self.fail(id, Some("hello"), failure).await,
         }

@@ -5,12 +5,15 @@
 
 mod attachment;
 mod client;
+mod cumulative;
 mod following;
 mod managing;
 mod opening;
 mod processes;
+mod questions;
 mod reader;
 mod replacing;
+mod view;
 mod watching;
 mod writer;
 
@@ -54,6 +57,8 @@ pub enum Origin {
         session: Arc<Known>,
         /// What the end of the input means for unfinished work.
         on_eof: OnEof,
+        /// Whether updates carry the answer so far (`--cumulative-updates`).
+        cumulative: bool,
     },
     /// A client of the socket, which comes and goes.
     Socket {
@@ -72,11 +77,11 @@ pub async fn serve(
     output: Output,
     ending: CancellationToken,
 ) -> std::io::Result<()> {
-    let _count = connection.registry.enter();
+    let count = connection.registry.enter();
     let (outbox, out) = mpsc::channel(OUTBOX);
     let mut writing = tokio::spawn(writer::write(out, output));
     let reading = async {
-        let mut reader = reader::Reader::new(connection, outbox);
+        let mut reader = reader::Reader::new(connection, count.number(), outbox);
         reader.begin().await;
         reader.run(lines, ending).await;
     };

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use agentd_config::{AgentDir, Environment};
 use agentd_protocol::{
+    Json,
     daemon::{AttachSessionParams, AttachedSession, OpenSessionParams, OpenedSession, SessionParams},
     error::{ErrorCode, Failure},
     frame::Response,
+    message::Message,
 };
 use agentd_session::{Attached, Target};
 use serde_json::Value;
 
-use super::reader::Reader;
+use super::{reader::Reader, writer::Out};
 use crate::{
     cli::{self, StdioOptions},
     hub::{self, Joined, Known},
@@ -22,19 +24,24 @@ impl Reader {
         const NAME: &str = "open_session";
         let follows = params.attach != Some(false);
         let opened = match self.options_of(params) {
-            Ok(StdioOptions { session, on_eof, .. }) => {
-                self.registry.open(session).await.map(|joined| (joined, on_eof)).map_err(Failure::from)
+            Ok(StdioOptions { session, on_eof, cumulative, .. }) => {
+                let opened = self.registry.open(session).await;
+                opened.map(|joined| (joined, on_eof, cumulative)).map_err(Failure::from)
             }
             Err(failure) => Err(failure),
         };
         let (session, warnings) = match opened {
-            Ok((Joined { session, warnings }, on_eof)) => {
+            Ok((Joined { session, warnings }, on_eof, cumulative)) => {
                 self.on_eof = on_eof;
+                if cumulative {
+                    self.client.view.is_cumulative = true;
+                    self.tell(Out::View(self.client.view)).await;
+                }
                 (session, warnings)
             }
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
-        let Attached { reader, seq, state, .. } = match self.join(&session, None).await {
+        let Attached { reader, seq, state, in_flight, .. } = match self.join(&session, None).await {
             Ok(attached) => attached,
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
@@ -43,25 +50,29 @@ impl Reader {
         // The answer first: what follows it is after `seq`.
         self.answer(&Response::done(id, NAME, Some(data))).await;
         if follows {
-            self.move_to(session, reader).await;
+            self.move_to(session, reader, in_flight.and_then(|in_flight| in_flight.message)).await;
         }
     }
 
     pub(super) async fn attach_session(&mut self, params: AttachSessionParams, id: Option<Value>) {
         const NAME: &str = "attach_session";
-        let since = params.since.filter(|since| since.epoch == self.registry.epoch()).map(|since| since.seq);
+        // Updates alone do not say what an answer was before them.
+        let replays = !self.client.view.is_cumulative;
+        let known = params.since.filter(|since| replays && since.epoch == self.registry.epoch());
+        let since = known.map(|since| since.seq);
         let joined = match self.open_by_id(&params.session_id).await {
             Ok(session) => self.join(&session, since).await.map(|attached| (session, attached)),
             Err(failure) => Err(failure),
         };
-        let (session, Attached { reader, seq, replayed, state, in_flight }) = match joined {
+        let (session, Attached { reader, seq, replayed, state, in_flight, pending_ui }) = match joined {
             Ok(joined) => joined,
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
         let epoch = self.registry.epoch().to_owned();
-        let data = AttachedSession { state, epoch, seq, replayed, in_flight, pending_ui: Vec::new() };
+        let so_far = in_flight.as_ref().and_then(|in_flight| in_flight.message.clone());
+        let data = AttachedSession { state, epoch, seq, replayed, in_flight, pending_ui };
         self.answer(&Response::done(id, NAME, Some(data))).await;
-        self.move_to(session, reader).await;
+        self.move_to(session, reader, so_far).await;
     }
 
     /// The session of that id: as it is open, else from its file.
@@ -103,12 +114,18 @@ impl Reader {
         self.answer(&Response::<()>::done(id, NAME, None)).await;
     }
 
-    /// Follows a session as the current one. A plain client follows no other beside it.
-    pub(super) async fn move_to(&mut self, session: Arc<Known>, feed: agentd_session::FeedReader) {
-        if !self.client.names_sessions {
+    /// Follows a session as the current one, from the middle of the answer `so_far` if there is one. A plain client follows no
+    /// other beside it.
+    pub(super) async fn move_to(
+        &mut self,
+        session: Arc<Known>,
+        feed: agentd_session::FeedReader,
+        so_far: Option<Json<Message>>,
+    ) {
+        if !self.client.names_sessions() {
             self.sessions.leave_all();
         }
-        self.follow(session, feed).await;
+        self.follow(session, feed, so_far).await;
     }
 
     /// What to open a session with: the connection's own options, the arguments over them, the fields over those.

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use agentd_protocol::{
+    Json,
     command::{Command, Scope},
     error::{ErrorCode, Failure},
     frame::{Head, Response, unknown_command},
     lines::Line,
+    message::Message,
+    ui::UiResponse,
 };
 use agentd_session::{ReaderId, Reply};
 use bytes::Bytes;
@@ -44,18 +47,22 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(connection: Connection, outbox: mpsc::Sender<Out>) -> Self {
+    pub(super) fn new(connection: Connection, number: u64, outbox: mpsc::Sender<Out>) -> Self {
         let registry = Arc::clone(&connection.registry);
-        let (client, sessions) = (Client::default(), Attachments::default());
+        let (client, sessions) = (Client::new(number), Attachments::default());
         let (on_eof, beside) = (OnEof::default(), JoinSet::new());
         Self { connection, registry, client, sessions, on_eof, outbox, watching: None, beside }
     }
 
     /// Follows the session that is there from the start, if one is.
     pub(super) async fn begin(&mut self) {
-        if let Origin::Host { session, .. } = &self.connection.origin {
+        if let Origin::Host { session, cumulative, .. } = &self.connection.origin {
+            if *cumulative {
+                self.client.view.is_cumulative = true;
+                self.tell(Out::View(self.client.view)).await;
+            }
             let (session, feed) = (Arc::clone(session), session.feed().attach());
-            self.follow(session, feed).await;
+            self.follow(session, feed, None).await;
         }
     }
 
@@ -133,9 +140,8 @@ impl Reader {
             Err(failure) => return self.fail(None, Some("parse"), failure).await,
         };
         let kind = head.kind.as_deref();
-        // Clients may answer dialogs at any time, also ones that we never asked.
-        if kind == Some("extension_ui_response") {
-            return;
+        if kind == Some(UiResponse::TYPE) {
+            return self.answer_question(head, line).await;
         }
         let command = match kind.and_then(|name| Command::parse(name, line)) {
             None => return self.fail(head.id, kind, unknown_command(kind)).await,
@@ -190,7 +196,8 @@ impl Reader {
         pending.add();
         leaving.cancel();
         let session = Arc::clone(session.id());
-        let following = Following { session, feed, pending: pending.clone(), leaving, count: None };
+        let following =
+            Following { session, feed, pending: pending.clone(), leaving, count: None, so_far: None };
         self.tell(Out::Follow(Box::new(following))).await;
         (reader, pending)
     }
@@ -214,21 +221,30 @@ impl Reader {
         })
     }
 
-    /// Follows a session from where its feed stands, and makes it the current one.
-    pub(super) async fn follow(&mut self, session: Arc<Known>, feed: agentd_session::FeedReader) {
+    /// Follows a session from where its feed stands, in the middle of the answer `so_far` if there is one, and makes it the
+    /// current one.
+    pub(super) async fn follow(
+        &mut self,
+        session: Arc<Known>,
+        feed: agentd_session::FeedReader,
+        so_far: Option<Json<Message>>,
+    ) {
         let id = Arc::clone(session.id());
         let (pending, leaving) = (Pending::default(), CancellationToken::new());
         let attachment = super::attachment::Attachment {
             reader: feed.id(),
             pending: pending.clone(),
             leaving: leaving.clone(),
+            session: Arc::clone(&session),
+            present: self.client.abilities().map(|abilities| session.feed().enter(abilities)),
         };
         let count = Some(session.client());
         self.sessions.leave(&id);
         self.sessions.insert(Arc::clone(&id), attachment);
-        self.sessions.current = Some(session);
-        let following = Following { session: id, feed, pending, leaving, count };
+        self.sessions.current = Some(Arc::clone(&session));
+        let following = Following { session: id, feed, pending, leaving, count, so_far };
         self.tell(Out::Follow(Box::new(following))).await;
+        self.ask_trust(&session).await;
     }
 
     /// Does a command about the set-up, beside everything else: it may take its time.

@@ -126,14 +126,15 @@ impl Reader {
             let text = format!("The session \"{}\" ended meanwhile.", session.id());
             Failure::new(ErrorCode::NoSession, text).hint("open_session opens one.")
         })?;
-        self.move_to(session, attached.reader).await;
+        let so_far = attached.in_flight.and_then(|in_flight| in_flight.message);
+        self.move_to(session, attached.reader, so_far).await;
         Ok(text)
     }
 
     /// Whether this connection is the only one in the session, and does not come back to it.
     fn leaves_for_good(&self, session: &Known) -> bool {
         let follows = self.sessions.get(session.id()).is_some();
-        follows && session.clients() <= 1 && !self.client.names_sessions
+        follows && session.clients() <= 1 && !self.client.names_sessions()
     }
 
     /// Ends a session that the connection follows; what it has to say to that is written before anything else.

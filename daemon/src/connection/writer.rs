@@ -19,10 +19,15 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::{
+    cumulative::Cumulative,
     following::{Batch, Following},
+    view::View,
     watching::{Told, Watching},
 };
 use crate::transport::Output;
+
+/// Lines that grow on their way are handed over when they are so many bytes.
+const BATCH_BYTES: usize = 256 << 10;
 
 /// What the reading half tells the writing half.
 pub(super) enum Out {
@@ -34,8 +39,8 @@ pub(super) enum Out {
     Watch(Watching),
     /// Write what is left of this session, which has ended, before anything else.
     AwaitEnd(Arc<str>),
-    /// From here on, events carry `sessionId` and `seq`.
-    NameSessions,
+    /// From here on, the client sees what sessions say so.
+    View(View),
 }
 
 /// Writes until the reading half has ended and every session that is followed has.
@@ -50,8 +55,9 @@ pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> s
         tokio::select! {
             told = out.recv(), if reading => match told {
                 Some(Out::Line(line)) => write_line(&line, &mut lines.batch),
-                Some(Out::NameSessions) => lines.names_sessions = true,
+                Some(Out::View(view)) => lines.see(view),
                 Some(Out::Follow(following)) => {
+                    lines.join(&following);
                     *lines.open.entry(Arc::clone(&following.session)).or_default() += 1;
                     feeds.push(following.batches().boxed());
                 }
@@ -63,8 +69,7 @@ pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> s
                     while lines.open.contains_key(&session)
                         && let Some(batch) = feeds.next().await
                     {
-                        lines.add(batch);
-                        if !lines.flush(&output).await {
+                        if !lines.write(batch, &output).await {
                             return output.finish().await;
                         }
                     }
@@ -72,8 +77,10 @@ pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> s
                 None => reading = false,
             },
             // It gives nothing when the last one is over: then the loop looks again whether anything is left.
-            batch = feeds.next(), if !feeds.is_empty() => if let Some(batch) = batch {
-                lines.add(batch);
+            batch = feeds.next(), if !feeds.is_empty() => if let Some(batch) = batch
+                && !lines.write(batch, &output).await
+            {
+                break;
             },
             // Noticed when it happens, not with the next line: there may be none.
             () = output.broken() => break,
@@ -89,7 +96,9 @@ pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> s
 #[derive(Default)]
 struct Lines {
     batch: Vec<u8>,
-    names_sessions: bool,
+    view: View,
+    /// The answers that stream, for a client that wants them whole.
+    cumulative: Option<Cumulative>,
     /// How many feeds of each session have not come to their end.
     open: HashMap<Arc<str>, usize>,
     /// Sessions of whose end one side has heard, the feed or the watcher: it is told once, after the feed's last line.
@@ -101,6 +110,39 @@ struct Lines {
 }
 
 impl Lines {
+    /// What the client sees changes.
+    fn see(&mut self, view: View) {
+        self.view = view;
+        if !view.is_cumulative {
+            self.cumulative = None;
+        } else if self.cumulative.is_none() {
+            self.cumulative = Some(Cumulative::default());
+        }
+    }
+
+    /// A session is followed from here on.
+    fn join(&mut self, following: &Following) {
+        if let (Some(cumulative), Some(so_far)) = (&mut self.cumulative, &following.so_far) {
+            cumulative.joined(&following.session, so_far);
+        }
+    }
+
+    /// Writes a batch; false when writing has failed. Memory stays bounded also where lines grow on their way.
+    async fn write(&mut self, batch: Batch, output: &Output) -> bool {
+        match batch {
+            Batch::Items(session, items) if self.cumulative.is_some() => {
+                for item in items {
+                    self.item(&session, item);
+                    if self.batch.len() >= BATCH_BYTES && !self.flush(output).await {
+                        return false;
+                    }
+                }
+            }
+            batch => self.add(batch),
+        }
+        self.flush(output).await
+    }
+
     fn add(&mut self, batch: Batch) {
         let (session, items) = match batch {
             Batch::Items(session, items) => (session, items),
@@ -117,15 +159,31 @@ impl Lines {
         let bytes: usize = items.iter().map(length).sum();
         self.batch.reserve(bytes);
         for item in items {
-            match item {
-                Item::Event { seq, line } if self.names_sessions => {
-                    let from = self.batch.len();
-                    write_line(&line, &mut self.batch);
-                    name_session(&mut self.batch, from, &session, seq);
+            self.item(&session, item);
+        }
+    }
+
+    fn item(&mut self, session: &Arc<str>, item: Item) {
+        match item {
+            Item::Event { audience, .. } if !self.view.shows(audience) => {}
+            Item::Event { seq, line, .. } => {
+                let from = self.batch.len();
+                match &mut self.cumulative {
+                    None => write_line(&line, &mut self.batch),
+                    Some(cumulative) => match cumulative.event(session, &line) {
+                        Some(line) => write_line(&line, &mut self.batch),
+                        None => return,
+                    },
                 }
-                Item::Event { line, .. } | Item::Reply { line, .. } => write_line(&line, &mut self.batch),
-                Item::Lagged { from_seq } => self.lagged(&session, from_seq),
+                if self.view.names_sessions {
+                    name_session(&mut self.batch, from, session, seq);
+                }
             }
+            Item::Reply { line } => match &self.cumulative {
+                None => write_line(&line, &mut self.batch),
+                Some(cumulative) => write_line(&cumulative.response(&line), &mut self.batch),
+            },
+            Item::Lagged { from_seq } => self.lagged(session, from_seq),
         }
     }
 
@@ -135,10 +193,13 @@ impl Lines {
             *open.get_mut() -= 1;
             if *open.get() == 0 {
                 open.remove();
+                if let Some(cumulative) = &mut self.cumulative {
+                    cumulative.left(session);
+                }
             }
         }
         let waited_for = self.half_told.remove(session);
-        if waited_for || (has_ended && self.names_sessions) {
+        if waited_for || (has_ended && self.view.names_sessions) {
             self.closed(session);
             if self.watchers > 0 && !waited_for {
                 self.half_told.insert(Arc::clone(session));
@@ -166,7 +227,7 @@ impl Lines {
     }
 
     fn lagged(&mut self, session: &str, from_seq: u64) {
-        if self.names_sessions {
+        if self.view.names_sessions {
             self.put(&Event::from(Lagged { session_id: session.to_owned(), from_seq }));
         } else {
             let text = "This client did not keep up with the session, which others follow too.";
@@ -214,19 +275,19 @@ fn name_session(batch: &mut Vec<u8>, from: usize, session: &str, seq: u64) {
 mod tests {
     use std::io::{BufRead, BufReader};
 
-    use agentd_session::{Feed, FeedLimits};
+    use agentd_session::{Audience, Feed, FeedLimits};
     use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::connection::following::Pending;
 
     fn event(seq: u64, line: &'static str) -> Item {
-        Item::Event { seq, line: Bytes::from_static(line.as_bytes()) }
+        Item::Event { seq, audience: Audience::Everyone, line: Bytes::from_static(line.as_bytes()) }
     }
 
     #[test]
     fn events_name_their_session_when_asked_to() {
-        let mut lines = Lines { names_sessions: true, ..Lines::default() };
+        let mut lines = Lines { view: View { names_sessions: true, ..View::default() }, ..Lines::default() };
         lines.add(Batch::Items("s".into(), vec![event(7, "{\"type\":\"x\"}")]));
         assert_eq!(
             String::from_utf8(lines.batch).unwrap(),
@@ -239,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_lag_is_told_or_ends_a_plain_client() {
-        let mut lines = Lines { names_sessions: true, ..Lines::default() };
+        let mut lines = Lines { view: View { names_sessions: true, ..View::default() }, ..Lines::default() };
         lines.add(Batch::Items("s".into(), vec![Item::Lagged { from_seq: 3 }]));
         let text = String::from_utf8(lines.batch).unwrap();
         assert_eq!(text, "{\"type\":\"lagged\",\"sessionId\":\"s\",\"fromSeq\":3}\n");
@@ -255,7 +316,14 @@ mod tests {
         let (ended, other) = (Feed::new(FeedLimits::default()), Feed::new(FeedLimits::default()));
         let follow = |name: &str, feed: &Feed, pending: Pending| {
             let (feed, leaving) = (feed.attach(), CancellationToken::new());
-            Out::Follow(Box::new(Following { session: name.into(), feed, pending, leaving, count: None }))
+            Out::Follow(Box::new(Following {
+                session: name.into(),
+                feed,
+                pending,
+                leaving,
+                count: None,
+                so_far: None,
+            }))
         };
         let (reader, pipe) = std::io::pipe().unwrap();
         let (outbox, out) = mpsc::channel(8);

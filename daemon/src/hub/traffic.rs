@@ -14,7 +14,18 @@ pub struct Traffic {
 
 /// Counts a connection for as long as it is there.
 #[derive(Debug)]
-pub struct ConnectionCount(Arc<Traffic>);
+pub struct ConnectionCount {
+    traffic: Arc<Traffic>,
+    number: u64,
+}
+
+impl ConnectionCount {
+    /// Which connection of the daemon's life it is, from 1.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
 
 impl Traffic {
     /// Connections that there are.
@@ -31,13 +42,13 @@ impl Traffic {
 
     pub(super) fn enter(self: &Arc<Self>) -> ConnectionCount {
         self.clients.fetch_add(1, Ordering::Relaxed);
-        self.connections.fetch_add(1, Ordering::Relaxed);
-        ConnectionCount(Arc::clone(self))
+        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
+        ConnectionCount { traffic: Arc::clone(self), number }
     }
 }
 
 impl Drop for ConnectionCount {
     fn drop(&mut self) {
-        self.0.clients.fetch_sub(1, Ordering::Relaxed);
+        self.traffic.clients.fetch_sub(1, Ordering::Relaxed);
     }
 }

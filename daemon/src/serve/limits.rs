@@ -47,6 +47,7 @@ impl DaemonLimits {
                     grace: of.lag_grace_ms.map_or(feed.grace, Duration::from_millis),
                 },
                 idle_after: (!idle.is_zero()).then_some(idle),
+                ui_timeout: of.ui_timeout_ms.map_or(Limits::default().ui_timeout, Duration::from_millis),
             },
             max_line_bytes: of.max_line_bytes.map_or(DEFAULT_MAX_LINE_BYTES, bytes).max(MIN_LINE_BYTES),
             max_clients: of.max_clients.map_or(MAX_CLIENTS, bytes).max(1),

@@ -47,7 +47,11 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     }
     let connection = Connection {
         registry: Arc::clone(&registry),
-        origin: Origin::Host { session: opened.session, on_eof: options.on_eof },
+        origin: Origin::Host {
+            session: opened.session,
+            on_eof: options.on_eof,
+            cumulative: options.cumulative,
+        },
         options: options.session,
         // The host ends us by the end of the input; over this wire nobody else can.
         shutdown: ShutdownSwitch::default(),

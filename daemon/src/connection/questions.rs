@@ -1,0 +1,55 @@
+//! Answers to questions that sessions ask their users, and who is there to give them.
+
+use std::sync::Arc;
+
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    frame::Head,
+    ui::UiResponse,
+};
+use agentd_session::Abilities;
+
+use super::reader::Reader;
+use crate::hub::Known;
+
+impl Reader {
+    /// Takes an answer to the session that asked. Most have no response, as in the reference: clients may answer at any time,
+    /// also what nobody asked. Only a client that may not answer at all is told so.
+    pub(super) async fn answer_question(&mut self, head: Head, line: &str) {
+        if !self.client.may_answer() {
+            let text = "The role \"observe\" does not allow answers to questions.";
+            let failure = Failure::new(ErrorCode::Forbidden, text);
+            let failure = failure.hint("Say hello with the role \"control\".");
+            return self.fail(head.id, Some(UiResponse::TYPE), failure).await;
+        }
+        let Ok(response) = agentd_protocol::parse_json::<UiResponse>(line) else { return };
+        let asking = match &response.session_id {
+            Some(id) => self.registry.get(id).into_iter().collect(),
+            None => self.sessions.all(),
+        };
+        for session in asking {
+            // One that asks is in memory.
+            if let Some(handle) = session.loaded() {
+                handle.answer_ui(response.clone(), self.client.name()).await;
+            }
+        }
+    }
+
+    /// The client can answer from here on what the sessions ask that it follows.
+    pub(super) async fn begin_answering(&mut self) {
+        let abilities = self.client.abilities();
+        self.sessions.answer(abilities);
+        for session in self.sessions.all() {
+            self.ask_trust(&session).await;
+        }
+    }
+
+    /// A session is followed: what is open about it can be asked.
+    pub(super) async fn ask_trust(&self, session: &Arc<Known>) {
+        if self.client.abilities() == Some(Abilities::All)
+            && let Some(handle) = session.loaded()
+        {
+            handle.ask_trust().await;
+        }
+    }
+}
