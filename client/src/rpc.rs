@@ -25,6 +25,7 @@ use agentd_protocol::{
     model::Model,
     model_list::{ListModelsParams, ModelList},
     session::SessionState,
+    ui::UiResponse,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
@@ -249,6 +250,26 @@ impl Client {
         params: &C::Params,
     ) -> Result<C::Data, CallError> {
         self.call_to::<C>(Some(session), params).await
+    }
+
+    /// Answers a question to the user, which has no response.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub(crate) async fn answer_question(&self, answer: &UiResponse) -> Result<(), CallError> {
+        #[derive(Serialize)]
+        struct Tagged<'a> {
+            #[serde(rename = "type")]
+            kind: &'static str,
+            #[serde(flatten)]
+            answer: &'a UiResponse,
+        }
+        const NAME: &str = UiResponse::TYPE;
+        let line = serde_json::to_vec(&Tagged { kind: NAME, answer })
+            .map_err(|source| CallError::Unreadable { command: NAME, source })?;
+        let mut bytes = Vec::with_capacity(line.len() + 1);
+        write_line(&line, &mut bytes);
+        self.commands.send(bytes).await.map_err(|_| CallError::Ended { command: NAME })
     }
 
     async fn call_to<C: Call>(

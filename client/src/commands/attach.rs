@@ -14,8 +14,10 @@ use agentd_protocol::{
 use tokio::sync::mpsc;
 
 use self::typing::Typing;
+pub(super) use self::typing::typed_lines;
 use super::{
     daemon, live, one_call,
+    questions::{Questions, Typed},
     which::{self, Among},
 };
 use crate::{
@@ -34,7 +36,7 @@ pub(crate) fn run(options: &AttachOptions) -> Exit {
 
 async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
     let role = if options.observe { Role::Observe } else { Role::Control };
-    let mut connection = live::require(role).await?;
+    let mut connection = live::require_answering(role).await?;
     let client = &connection.client;
     let session = which::session(client, &options.id, Among::All).await?;
     let params = AttachSessionParams { session_id: session.id.clone(), since: None };
@@ -55,8 +57,15 @@ async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
             return Ok(Exit::OutputClosed);
         }
     }
+    let mut questions = Questions::of(&session.id);
+    for request in attached.pending_ui.into_iter().filter(|_| !options.observe) {
+        let shown = questions.take(request);
+        if chunks.send(Chunk::Err(shown.into_bytes())).await.is_err() {
+            return Ok(Exit::OutputClosed);
+        }
+    }
     let typing = if options.observe { Typing::none() } else { Typing::start(session.id) };
-    let exit = follow(&mut connection, &mut renderer, &chunks, typing).await?;
+    let exit = follow(&mut connection, &mut renderer, &chunks, (typing, questions)).await?;
     drop(chunks);
     match output.finish().await {
         Ok(()) => Ok(exit),
@@ -99,7 +108,7 @@ async fn follow(
     connection: &mut Connection,
     renderer: &mut TextRenderer,
     chunks: &mpsc::Sender<Chunk>,
-    mut typing: Typing,
+    (mut typing, mut questions): (Typing, Questions),
 ) -> Result<Exit, Fault> {
     loop {
         tokio::select! {
@@ -118,6 +127,13 @@ async fn follow(
                         let text = "agentctl: what was to be shown came faster than it was read; attach again.";
                         return Err(Fault::new(Exit::Failed, text));
                     }
+                    // Who only looks is not asked.
+                    Event::ExtensionUiRequest(request) if typing.is_there() => {
+                        shown.push(Chunk::Err(questions.take(request.clone()).into_bytes()));
+                    }
+                    Event::UiRequestResolved(resolved) => {
+                        shown.push(Chunk::Err(questions.resolved(resolved).into_bytes()));
+                    }
                     Event::MessageEnd(end) => {
                         // What others say to the session; our own words stand there already.
                         if let Some(Message::User(user)) = end.message.get()
@@ -135,6 +151,20 @@ async fn follow(
                 }
             }
             line = typing.next() => match line {
+                Some(line) if questions.is_asking() => {
+                    let shown = match questions.typed(&line) {
+                        Typed::Answer(answer, next) => {
+                            let sent = connection.client.answer_question(&answer).await;
+                            sent.map_err(|error| one_call::fault(&error))?;
+                            next
+                        }
+                        Typed::More => String::new(),
+                        Typed::Unclear(how) => how,
+                    };
+                    if chunks.send(Chunk::Err(shown.into_bytes())).await.is_err() {
+                        return Ok(Exit::OutputClosed);
+                    }
+                }
                 Some(line) if line.trim().is_empty() => {}
                 Some(line) => typing.say(&connection.client, line).await?,
                 // Ctrl-D.

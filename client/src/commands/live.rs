@@ -14,11 +14,23 @@ use crate::{
 /// # Errors
 /// When something is there that is no daemon of ours.
 pub(crate) async fn connect(role: Role) -> Result<Option<Connection>, Fault> {
+    connect_as(role, false).await
+}
+
+/// As [`require`], for a verb with somebody at the keyboard who answers questions; an observer is not asked.
+///
+/// # Errors
+/// As [`require`].
+pub(crate) async fn require_answering(role: Role) -> Result<Connection, Fault> {
+    connect_as(role, role == Role::Control).await?.ok_or_else(not_running)
+}
+
+async fn connect_as(role: Role, ui: bool) -> Result<Option<Connection>, Fault> {
     let Some(connection) = Endpoint::find()?.connect().await? else { return Ok(None) };
     let hello = HelloParams {
         protocol: PROTOCOL,
         client: Some(ClientInfo { name: "agentctl".into(), version: Some(env!("CARGO_PKG_VERSION").into()) }),
-        capabilities: ClientCapabilities { sessions: true, ui: false },
+        capabilities: ClientCapabilities { sessions: true, ui, ..ClientCapabilities::default() },
         role,
     };
     connection.client.call::<Hello>(&hello).await.map_err(|error| one_call::fault(&error))?;
@@ -30,8 +42,10 @@ pub(crate) async fn connect(role: Role) -> Result<Option<Connection>, Fault> {
 /// # Errors
 /// As [`connect`], and when none runs.
 pub(crate) async fn require(role: Role) -> Result<Connection, Fault> {
-    connect(role).await?.ok_or_else(|| {
-        let text = "agentctl: agentd is not running, so nothing is in its memory. `agentctl up` starts it.";
-        Fault::new(Exit::NoDaemon, text)
-    })
+    connect(role).await?.ok_or_else(not_running)
+}
+
+fn not_running() -> Fault {
+    let text = "agentctl: agentd is not running, so nothing is in its memory. `agentctl up` starts it.";
+    Fault::new(Exit::NoDaemon, text)
 }

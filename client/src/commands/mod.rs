@@ -17,6 +17,7 @@ pub(crate) mod models;
 pub(crate) mod one_call;
 pub(crate) mod prompt;
 pub(crate) mod ps;
+mod questions;
 pub(crate) mod rpc;
 pub(crate) mod sessions;
 pub(crate) mod setup;

@@ -145,15 +145,15 @@ impl Connection {
         Self { client, incoming }
     }
 
-    /// Introduces us as a client that follows sessions by name.
+    /// Introduces us as a client that follows sessions by name, and, with `ui`, answers questions to the user.
     ///
     /// # Errors
     /// When the daemon is of another version, or does not answer.
-    pub(crate) async fn hello(&self, endpoint: &Endpoint) -> Result<(), Fault> {
+    pub(crate) async fn hello(&self, endpoint: &Endpoint, ui: bool) -> Result<(), Fault> {
         let hello = HelloParams {
             protocol: PROTOCOL,
             client: Some(client_info()),
-            capabilities: ClientCapabilities { sessions: true, ui: false },
+            capabilities: ClientCapabilities { sessions: true, ui, ..ClientCapabilities::default() },
             role: Role::Control,
         };
         match timeout(PATIENCE, self.client.call::<Hello>(&hello)).await {

@@ -28,6 +28,19 @@ pub(super) struct Typing {
     sent: VecDeque<String>,
 }
 
+/// The lines of stdin, until its end. The thread that reads may wait there for ever.
+pub(crate) fn typed_lines() -> mpsc::Receiver<String> {
+    let (lines, receiver) = mpsc::channel(TYPED);
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if lines.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
 impl Typing {
     /// Nothing is read.
     pub(super) fn none() -> Self {
@@ -36,15 +49,12 @@ impl Typing {
 
     /// Reads stdin line by line, until its end. The thread that reads may wait there for ever.
     pub(super) fn start(session: String) -> Self {
-        let (lines, receiver) = mpsc::channel(TYPED);
-        std::thread::spawn(move || {
-            for line in io::stdin().lock().lines().map_while(Result::ok) {
-                if lines.blocking_send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { session, lines: Some(receiver), sent: VecDeque::new() }
+        Self { session, lines: Some(typed_lines()), sent: VecDeque::new() }
+    }
+
+    /// Whether somebody types.
+    pub(super) fn is_there(&self) -> bool {
+        self.lines.is_some()
     }
 
     /// The next line; `None` at the end. Where nobody types it waits for ever. Cancel safe.

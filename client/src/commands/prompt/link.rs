@@ -110,7 +110,7 @@ impl Shared {
         notices: &mpsc::Sender<Chunk>,
     ) -> Result<Self, Fault> {
         let connection = Connection::over(stream);
-        connection.hello(endpoint).await?;
+        connection.hello(endpoint, request.can_answer).await?;
         let params = OpenSessionParams {
             cwd: request.folder.display().to_string(),
             args: request.daemon_args.clone(),

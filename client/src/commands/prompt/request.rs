@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 
@@ -34,6 +35,8 @@ pub(crate) struct Request {
     pub(crate) model_named: bool,
     /// Whether events are printed as they come.
     pub(crate) json: bool,
+    /// Whether somebody is there to answer questions: who types, and sees stderr.
+    pub(crate) can_answer: bool,
 }
 
 const NO_MESSAGE: &str = "\
@@ -76,6 +79,7 @@ impl Request {
             follow_up: options.follow_up,
             model_named: options.model.is_some(),
             json: options.json,
+            can_answer: io::stdin().is_terminal() && io::stderr().is_terminal(),
         })
     }
 }

@@ -16,6 +16,10 @@ use super::{
     shared::{Followed, Resumed, Seen},
 };
 use crate::{
+    commands::{
+        attach::typed_lines,
+        questions::{Questions, Typed},
+    },
     exit::{Exit, Fault},
     output::{Chunk, Output},
     render::{DEMO_NOTE, Style, TextRenderer},
@@ -146,6 +150,8 @@ impl Conversation {
             Unwritten { ahead: if followed.is_some() { AHEAD_BYTES } else { 1 }, ..Unwritten::default() };
         let (mut waiting, mut aborted, mut stopped) = (true, false, None);
         let mut lagged = false;
+        let mut questions = Questions::of(followed.as_ref().map_or("", |followed| followed.id()));
+        let mut typed = None;
         loop {
             if std::mem::take(&mut lagged) {
                 match self.resume(client, followed.as_deref_mut(), &mut view).await {
@@ -185,10 +191,31 @@ impl Conversation {
                     // The writer has ended, and `broken` says why.
                     _ => unwritten.chunks.clear(),
                 },
+                line = next_line(&mut typed), if questions.is_asking() => {
+                    // Without anybody who types, it is as if nobody was asked: the other clients may answer.
+                    let Some(line) = line else { questions = Questions::default(); continue };
+                    match questions.typed(&line) {
+                        Typed::Answer(answer, next) => {
+                            if let Err(error) = client.answer_question(&answer).await {
+                                return error.into();
+                            }
+                            unwritten.add([Chunk::Err(next.into_bytes())]);
+                        }
+                        Typed::More => {}
+                        Typed::Unclear(how) => unwritten.add([Chunk::Err(how.into_bytes())]),
+                    }
+                }
                 event = incoming.events.recv(), if unwritten.bytes < unwritten.ahead => match event {
                     None => return End::DaemonDied,
                     Some(line) => match followed.as_mut().map_or(Seen::Event(line.clone()), |it| it.take(line)) {
-                        Seen::Event(line) => unwritten.add(view.event(line)),
+                        Seen::Event(line) => {
+                            if request.can_answer
+                                && let Some(shown) = question(&mut questions, &line)
+                            {
+                                unwritten.add([Chunk::Err(shown.into_bytes())]);
+                            }
+                            unwritten.add(view.event(line));
+                        }
                         Seen::Lagged => lagged = true,
                         Seen::Closed => return closed(),
                         Seen::Other => {}
@@ -246,6 +273,23 @@ impl Unwritten {
         self.bytes -= chunk.len();
         Some(chunk)
     }
+}
+
+/// What is to be shown of an event that asks the user something, or ends that.
+fn question(questions: &mut Questions, line: &EventLine) -> Option<String> {
+    if !matches!(line.kind.as_str(), "extension_ui_request" | "ui_request_resolved") {
+        return None;
+    }
+    match line.event()? {
+        Event::ExtensionUiRequest(request) => Some(questions.take(request)),
+        Event::UiRequestResolved(resolved) => Some(questions.resolved(&resolved)),
+        _ => None,
+    }
+}
+
+/// What is typed next; reading begins with the first call. Cancel safe.
+async fn next_line(typed: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
+    typed.get_or_insert_with(typed_lines).recv().await
 }
 
 /// The session ended under us.
