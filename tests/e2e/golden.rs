@@ -9,11 +9,16 @@ use crate::support;
 
 /// Plays a transcript against a daemon of its own, and through the bridge to one that others share: the wire is the same.
 fn play(name: &str, replies: impl IntoIterator<Item = Reply>) {
+    play_with(name, &[], replies);
+}
+
+/// The same with more arguments.
+fn play_with(name: &str, more: &[&str], replies: impl IntoIterator<Item = Reply>) {
     let replies: Vec<Reply> = replies.into_iter().collect();
     for shared in [false, true] {
         let server = MockServer::start(replies.clone());
         let home = Home::with_model(&server);
-        let args = ["--model", "fake/fake", "--no-session"];
+        let args = [&["--model", "fake/fake", "--no-session"], more].concat();
         let service = shared.then(|| Service::start(&home, &[]));
         let mut daemon =
             if shared { Daemon::start_shared(&home, &args) } else { Daemon::start(&home, &args) };
@@ -25,15 +30,25 @@ fn play(name: &str, replies: impl IntoIterator<Item = Reply>) {
     }
 }
 
-#[test]
-fn tool_call() {
+/// A call, and what is said of its result.
+fn call_and_answer() -> [Reply; 2] {
     let call = sse::text("Running it.")
         + &sse::call_start(0, "call_1", "bash")
         + &sse::call_arguments(0, "{\"command\":\"")
         + &sse::call_arguments(0, "echo hi; exit 3\"}")
         + &sse::end("tool_calls", (100, 0, 20));
     let answer = sse::text("It ") + &sse::text("failed.") + &sse::end("stop", (50, 10, 2));
-    play("tool_call.jsonl", [Reply::stream(call), Reply::stream(answer)]);
+    [Reply::stream(call), Reply::stream(answer)]
+}
+
+#[test]
+fn tool_call() {
+    play("tool_call.jsonl", call_and_answer());
+}
+
+#[test]
+fn cumulative_updates() {
+    play_with("cumulative.jsonl", &["--cumulative-updates"], call_and_answer());
 }
 
 #[test]

@@ -30,6 +30,12 @@ impl Normalizer {
         }
         if record["type"] == "message_update" {
             record["usage"] = "<usage>".into();
+            // The answer so far, for clients that want it.
+            for pointer in ["/message/usage", "/assistantMessageEvent/partial/usage"] {
+                if let Some(usage) = record.pointer_mut(pointer) {
+                    *usage = "<usage>".into();
+                }
+            }
         }
         self.value(&mut record);
         record.to_string()
