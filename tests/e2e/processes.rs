@@ -106,12 +106,14 @@ fn what_a_finished_call_left_is_in_the_background() {
 #[test]
 fn each_session_of_a_daemon_has_its_own() {
     let home = Home::new();
+    home.write("said", "up\n");
     let service = Service::start(&home, &[]);
     let mut clients = [service.client(), service.client()];
     let mut opened = Vec::new();
     for client in &mut clients {
         let data = client.done(json!({"type": "open_session", "cwd": home.project(), "ephemeral": true}));
-        client.send(&json!({"id": 7, "type": "bash", "command": "echo up; exec sleep 1004"}));
+        // Says something only once it is the program that is listed.
+        client.send(&json!({"id": 7, "type": "bash", "command": "exec tail -f said"}));
         client.event("bash_execution_update");
         opened.push(data["sessionId"].as_str().expect("an id").to_owned());
     }
@@ -125,7 +127,7 @@ fn each_session_of_a_daemon_has_its_own() {
     assert_eq!(sessions, opened);
     for process in &all {
         assert_eq!((&process["kind"], &process["id"]), (&json!("bash"), &json!(7)), "{process}");
-        assert_eq!(process["command"], "sleep 1004");
+        assert_eq!(process["command"], "tail -f said");
     }
     let one = observer.done(json!({"type": "list_processes", "sessionId": opened[1]}));
     assert_eq!(processes_of(one), all[1..]);

@@ -6,7 +6,7 @@ use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, SocketClient, s
 use serde_json::{Value, json};
 
 use crate::{
-    support::{assert_says, complaint, kinds, records},
+    support::{assert_says, complaint, kinds, records, wait_until_free},
     wire::{Wire, both},
 };
 
@@ -260,7 +260,7 @@ fn what_cannot_be_switched_to_leaves_the_session_alone() {
         // None of them is held.
         drop(taken);
         for name in ["notes.jsonl", "gone.jsonl", "taken.jsonl"] {
-            fs::File::open(path(name)).unwrap().try_lock().unwrap();
+            wait_until_free(&path(name));
         }
         client.say("second");
         client.done(switch(&path("taken.jsonl")));

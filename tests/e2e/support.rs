@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use agentd_e2e::{Home, ctl};
+use agentd_e2e::{DEADLINE, Home, ctl};
 
 use serde_json::{Value, json};
 
@@ -20,6 +20,18 @@ pub(crate) fn answers(events: &[Value]) -> Vec<&Value> {
 pub(crate) fn ended<'a>(events: &'a [Value], role: &str) -> Vec<&'a Value> {
     let ends = events.iter().filter(|event| event["type"] == "message_end");
     ends.map(|event| &event["message"]).filter(|message| message["role"] == role).collect()
+}
+
+/// Waits until nobody has a lock on the file. A lock of this process can outlive its file for a moment: in a child that was
+/// forked meanwhile, until that has become another program.
+pub(crate) fn wait_until_free(path: &Path) {
+    let (free, waiting) = std::sync::mpsc::channel();
+    let file = fs::File::open(path).expect("a file");
+    std::thread::spawn(move || {
+        file.lock().expect("a lock");
+        let _ = free.send(());
+    });
+    waiting.recv_timeout(DEADLINE).expect("a file that nobody holds");
 }
 
 /// The text of a message.

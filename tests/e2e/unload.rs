@@ -3,7 +3,7 @@
 use agentd_e2e::{Home, MockServer, Reply, Service, socket::SocketClient, sse};
 use serde_json::{Value, json};
 
-use crate::support::{answers, text};
+use crate::support::{answers, text, wait_until_free};
 
 fn hello(client: &mut SocketClient) -> Value {
     client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}))
@@ -145,10 +145,12 @@ fn a_file_that_someone_else_took_meanwhile_is_said_to_be_theirs() {
     client.settled();
     gone(&mut watcher, &id);
     let file = client.done(json!({"type": "list_sessions"}))["sessions"][0]["path"].clone();
-    let file = std::fs::File::open(file.as_str().unwrap()).unwrap();
+    let path = std::path::PathBuf::from(file.as_str().unwrap());
+    let file = std::fs::File::open(&path).unwrap();
     file.try_lock().unwrap();
     let refused = client.refused(json!({"type": "get_state"}));
     assert_eq!(refused["code"], "session_locked", "{refused}");
     drop(file);
+    wait_until_free(&path);
     assert_eq!(client.done(json!({"type": "get_state"}))["messageCount"], json!(3));
 }

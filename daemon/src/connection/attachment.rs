@@ -6,7 +6,7 @@ use agentd_session::{Abilities, Present, ReaderId};
 use tokio_util::sync::CancellationToken;
 
 use super::following::Pending;
-use crate::hub::Known;
+use crate::hub::{ClientCount, Known};
 
 /// A session that the connection follows.
 pub(super) struct Attachment {
@@ -15,6 +15,8 @@ pub(super) struct Attachment {
     pub(super) pending: Pending,
     pub(super) leaving: CancellationToken,
     pub(super) session: Arc<Known>,
+    /// Counts us among the session's clients: until we leave, not until the last answer has come.
+    pub(super) _count: ClientCount,
     /// While we answer what it asks its user.
     pub(super) present: Option<Present>,
 }

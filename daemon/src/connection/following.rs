@@ -12,7 +12,6 @@ use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
 use super::watching::Told;
-use crate::hub::ClientCount;
 
 /// What a feed gives to the writer.
 pub(super) enum Batch {
@@ -78,8 +77,6 @@ pub(super) struct Following {
     pub(super) pending: Pending,
     /// Fires when only answers are wanted from here on. The feed is let go once all have come.
     pub(super) leaving: CancellationToken,
-    /// `None` for a feed that is only there for an answer.
-    pub(super) count: Option<ClientCount>,
     /// The answer in the middle of which it is followed, if it is.
     pub(super) so_far: Option<Json<Message>>,
 }
@@ -87,7 +84,7 @@ pub(super) struct Following {
 impl Following {
     /// The feed's items until the session ends, or is no longer followed and every answer has come.
     pub(super) fn batches(self) -> impl Stream<Item = Batch> + Send {
-        let Self { session, mut feed, pending, leaving, mut count, so_far: _ } = self;
+        let Self { session, mut feed, pending, leaving, so_far: _ } = self;
         stream! {
             let mut items = Vec::new();
             let mut left = false;
@@ -99,7 +96,7 @@ impl Following {
                         pending.answered(answers(&items));
                         yield Batch::Items(Arc::clone(&session), std::mem::take(&mut items));
                     }
-                    (left, count) = (true, None);
+                    left = true;
                     feed.mute();
                 }
                 if left && pending.is_none() {
@@ -118,7 +115,7 @@ impl Following {
                     break;
                 }
             }
-            drop((feed, count));
+            drop(feed);
             yield Batch::End { session, has_ended: !left };
         }
     }

@@ -196,8 +196,7 @@ impl Reader {
         pending.add();
         leaving.cancel();
         let session = Arc::clone(session.id());
-        let following =
-            Following { session, feed, pending: pending.clone(), leaving, count: None, so_far: None };
+        let following = Following { session, feed, pending: pending.clone(), leaving, so_far: None };
         self.tell(Out::Follow(Box::new(following))).await;
         (reader, pending)
     }
@@ -231,18 +230,18 @@ impl Reader {
     ) {
         let id = Arc::clone(session.id());
         let (pending, leaving) = (Pending::default(), CancellationToken::new());
+        self.sessions.leave(&id);
         let attachment = super::attachment::Attachment {
             reader: feed.id(),
             pending: pending.clone(),
             leaving: leaving.clone(),
             session: Arc::clone(&session),
+            _count: session.client(),
             present: self.client.abilities().map(|abilities| session.feed().enter(abilities)),
         };
-        let count = Some(session.client());
-        self.sessions.leave(&id);
         self.sessions.insert(Arc::clone(&id), attachment);
         self.sessions.current = Some(Arc::clone(&session));
-        let following = Following { session: id, feed, pending, leaving, count, so_far };
+        let following = Following { session: id, feed, pending, leaving, so_far };
         self.tell(Out::Follow(Box::new(following))).await;
         self.ask_trust(&session).await;
     }

@@ -316,14 +316,7 @@ mod tests {
         let (ended, other) = (Feed::new(FeedLimits::default()), Feed::new(FeedLimits::default()));
         let follow = |name: &str, feed: &Feed, pending: Pending| {
             let (feed, leaving) = (feed.attach(), CancellationToken::new());
-            Out::Follow(Box::new(Following {
-                session: name.into(),
-                feed,
-                pending,
-                leaving,
-                count: None,
-                so_far: None,
-            }))
+            Out::Follow(Box::new(Following { session: name.into(), feed, pending, leaving, so_far: None }))
         };
         let (reader, pipe) = std::io::pipe().unwrap();
         let (outbox, out) = mpsc::channel(8);
