@@ -263,6 +263,10 @@ impl EventLog {
     /// Lets go of the events that every listener has taken.
     pub(crate) fn forget(&mut self) {
         self.events.forget();
+        if self.listeners.is_empty() {
+            // A map that was in use keeps a node for eleven.
+            self.listeners = BTreeMap::new();
+        }
     }
 
     /// Says that nothing more will come.
