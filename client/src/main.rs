@@ -8,6 +8,7 @@ mod input;
 mod output;
 mod render;
 mod rpc;
+mod session_file;
 mod signals;
 
 use std::process::ExitCode;

@@ -17,13 +17,14 @@ use agentd_protocol::{
     daemon::{Role, SessionInfo},
 };
 
-use self::branch::{Branch, ReadError};
+use self::branch::Branch;
 use super::{daemon, live, one_call, which};
 use crate::{
     cli::{ExportFormat, ExportOptions},
     exit::{Exit, Fault},
     render::{Screen, short_id},
     rpc::GetEntries,
+    session_file::ReadError,
 };
 
 /// Writes the conversation.

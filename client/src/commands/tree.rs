@@ -10,13 +10,14 @@ use agentd_protocol::{
     daemon::{Role, SessionInfo},
 };
 
-use self::entries::{Entries, ReadError};
+use self::entries::Entries;
 use super::{daemon, live, one_call, which};
 use crate::{
     cli::TreeOptions,
     exit::{Exit, Fault, tell},
     render::Screen,
     rpc::{CallError, GetEntries},
+    session_file::ReadError,
 };
 
 /// Prints the outline.

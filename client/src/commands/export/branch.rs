@@ -5,13 +5,11 @@ use std::{
     io::{self, BufRead, Seek, SeekFrom},
 };
 
-use agentd_protocol::{
-    daemon::SessionInfo,
-    entry::{EntryBody, SESSION_VERSION, SessionHeader},
-    parse_json,
-};
+use agentd_protocol::{daemon::SessionInfo, entry::EntryBody, parse_json};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::session_file::{Beginning, ReadError, begin};
 
 /// What is known of a session before its first entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,20 +29,6 @@ pub(super) struct Branch<R> {
     /// Where the lines begin, from the root to the leaf.
     places: Vec<u64>,
     next: usize,
-}
-
-/// Why a file is no conversation.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ReadError {
-    /// The system refuses.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    /// It is another kind of file.
-    #[error("it is no session file: its first line is no header of a session")]
-    NoSession,
-    /// A newer program wrote it.
-    #[error("it has format version {0}, newer than {SESSION_VERSION}: upgrade agentctl to read it")]
-    TooNew(u32),
 }
 
 /// What places an entry in the tree. Old files have neither ids nor parents.
@@ -74,23 +58,9 @@ impl<R: BufRead + Seek> Branch<R> {
     /// When it cannot be read, or is no session file.
     pub(super) fn read(mut input: R) -> Result<Self, ReadError> {
         input.rewind()?;
-        let mut line = Vec::new();
-        // Blank lines come before the header in files of other programs.
-        let header: SessionHeader = loop {
-            line.clear();
-            if input.read_until(b'\n', &mut line)? == 0 {
-                return Err(ReadError::NoSession);
-            }
-            if !line.trim_ascii().is_empty() {
-                break parse_line(&line).ok_or(ReadError::NoSession)?;
-            }
-        };
-        let version = header.version.unwrap_or(1);
-        if version > SESSION_VERSION {
-            return Err(ReadError::TooNew(version));
-        }
+        let Beginning { header, in_a_row } = begin(&mut input)?;
         let about = About { id: header.id, cwd: header.cwd, created: header.timestamp, name: None };
-        Self::index(input, about, version < 2)
+        Self::index(input, about, in_a_row)
     }
 
     /// Reads entries without a header.

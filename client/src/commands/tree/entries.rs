@@ -3,16 +3,18 @@
 use std::{
     collections::HashMap,
     fs::File,
-    io::{self, BufRead, BufReader},
+    io::{BufRead, BufReader},
     path::Path,
 };
 
 use agentd_protocol::{
-    entry::{EntryBody, SESSION_VERSION, SessionHeader},
+    entry::EntryBody,
     message::{ContentBlock, Message},
     parse_json,
 };
 use serde::Deserialize;
+
+use crate::session_file::{ReadError, begin};
 
 /// The most of a text that is kept, in characters: more fits on no line.
 const MOST_TEXT: usize = 400;
@@ -36,20 +38,6 @@ pub(super) struct Shown {
     pub(super) label: Option<String>,
 }
 
-/// Why a file has no outline.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ReadError {
-    /// The system refuses.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    /// It is another kind of file.
-    #[error("it is no session file: its first line is no header of a session")]
-    NoSession,
-    /// A newer program wrote it.
-    #[error("it has format version {0}, newer than {SESSION_VERSION}: upgrade agentctl to read it")]
-    TooNew(u32),
-}
-
 /// What places an entry. Old files have neither ids nor parents.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,31 +55,15 @@ impl Entries {
     /// [`ReadError`].
     pub(super) fn read(path: &Path) -> Result<Self, ReadError> {
         let mut input = BufReader::new(File::open(path)?);
-        let mut entries = Builder::default();
-        let mut header = None;
+        let mut entries = Builder { in_a_row: begin(&mut input)?.in_a_row, ..Builder::default() };
         let mut line = Vec::new();
         loop {
             line.clear();
             if input.read_until(b'\n', &mut line)? == 0 {
                 break;
             }
-            let text = String::from_utf8_lossy(&line);
-            if text.trim().is_empty() {
-                continue;
-            }
-            if header.is_some() {
-                entries.add(&text);
-                continue;
-            }
-            let first: SessionHeader = parse_json(text.trim()).map_err(|_| ReadError::NoSession)?;
-            let version = first.version.unwrap_or(1);
-            if version > SESSION_VERSION {
-                return Err(ReadError::TooNew(version));
-            }
-            entries.in_a_row = version < 2;
-            header = Some(first);
+            entries.add(&String::from_utf8_lossy(&line));
         }
-        header.ok_or(ReadError::NoSession)?;
         let leaf = entries.all.len().checked_sub(1);
         Ok(Self { all: entries.all, leaf })
     }
