@@ -24,6 +24,7 @@ pub mod model;
 pub mod model_list;
 pub mod models_file;
 pub mod number;
+pub mod resources;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod secret;

@@ -1,0 +1,211 @@
+//! What a session is told by files: commands that expand to text (skills, prompt templates), and what is wrong with such
+//! files.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The answer to `get_commands`: prompt templates, then skills.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SlashCommands {
+    /// In the order in which they were found.
+    pub commands: Vec<SlashCommand>,
+}
+
+/// What a message that starts with `/name` is expanded by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SlashCommand {
+    /// Without the slash. That of a skill begins with `skill:`.
+    pub name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What kind of thing it is.
+    pub source: CommandSource,
+    /// Where it comes from.
+    pub source_info: SourceInfo,
+}
+
+/// What kind of thing a slash command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum CommandSource {
+    /// Code of an extension.
+    Extension,
+    /// A prompt template.
+    Prompt,
+    /// A skill.
+    Skill,
+}
+
+/// Where a resource comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SourceInfo {
+    /// The file, absolute.
+    pub path: String,
+    /// Who names it: `local` for a folder that is always looked at, `cli` for a flag, `settings` for a setting.
+    pub source: String,
+    /// Whose it is.
+    pub scope: SourceScope,
+    /// Whether it stands by itself or belongs to a package.
+    pub origin: SourceOrigin,
+    /// The folder that it was found under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_dir: Option<String>,
+}
+
+/// Whose a resource is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum SourceScope {
+    /// The user's, in every project.
+    User,
+    /// The project's.
+    Project,
+    /// Of this process alone, as by a flag.
+    Temporary,
+}
+
+/// Whether a resource stands by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceOrigin {
+    /// A file of its own.
+    TopLevel,
+    /// Part of a package.
+    Package,
+}
+
+/// The answer to `get_diagnostics`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Diagnostics {
+    /// In the order in which the files are read.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Something about a file, a setting or a flag that a user should know. It never keeps a session from working.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub level: DiagnosticLevel,
+    /// What it is about.
+    pub kind: DiagnosticKind,
+    /// The file, absolute, where it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The line in it, from 1, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// What is wrong, and what happens instead. Never a secret.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// How bad a diagnostic is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum DiagnosticLevel {
+    /// All works as it stands there; it may not be what was meant.
+    Info,
+    /// A part of the file is not used, or not as it stands there.
+    Warning,
+    /// The whole file is not used.
+    Error,
+}
+
+/// What a diagnostic is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DiagnosticKind {
+    /// A `settings.json`.
+    Settings,
+    /// `models.json`, or the choice of a model.
+    Models,
+    /// A skill.
+    Skill,
+    /// A prompt template.
+    Prompt,
+    /// A file with instructions, such as `AGENTS.md`.
+    ContextFile,
+    /// `SYSTEM.md` or `APPEND_SYSTEM.md`, or what a flag gives in their place.
+    SystemPrompt,
+    /// Whether the project is trusted.
+    Trust,
+    /// The session file.
+    Session,
+    /// A tool, or a name of one.
+    Tools,
+    /// A flag of the command line, or an argument of `open_session`.
+    Flag,
+}
+
+impl Diagnostic {
+    /// A warning that is about no file.
+    #[must_use]
+    pub fn warning(kind: DiagnosticKind, message: impl Into<String>) -> Self {
+        Self {
+            level: DiagnosticLevel::Warning,
+            kind,
+            path: None,
+            line: None,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The same about that file.
+    #[must_use]
+    pub fn at(mut self, path: impl AsRef<std::path::Path>) -> Self {
+        self.path = Some(path.as_ref().to_string_lossy().into_owned());
+        self
+    }
+
+    /// The same about that line, counted from 1.
+    #[must_use]
+    pub fn line(mut self, line: impl Into<Option<u32>>) -> Self {
+        self.line = line.into();
+        self
+    }
+
+    /// The same with that level.
+    #[must_use]
+    pub fn level(mut self, level: DiagnosticLevel) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// The same with that advice.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// One line for a terminal: `PATH:LINE: message (hint)`.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.path, self.line) {
+            (Some(path), Some(line)) => write!(f, "{path}:{line}: ")?,
+            (Some(path), None) => write!(f, "{path}: ")?,
+            (None, _) => {}
+        }
+        f.write_str(&self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
+    }
+}
