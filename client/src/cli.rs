@@ -1,5 +1,6 @@
 //! The command line: a file for each family of verbs.
 
+mod config;
 mod daemon;
 mod export;
 mod keys;
@@ -15,6 +16,7 @@ mod work;
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
+    config::{CheckOptions, Config, ExplainOptions},
     daemon::{DownOptions, LogsOptions, StatusOptions, UpOptions},
     export::{ExportFormat, ExportOptions},
     keys::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions},
@@ -102,6 +104,10 @@ pub(crate) enum Command {
 
     /// Check everything that a session needs: folders, settings, keys, models, shell, model servers
     Doctor(DoctorOptions),
+
+    /// Where a setting comes from, and what is wrong with the files that configure sessions
+    #[command(subcommand)]
+    Config(Config),
 
     /// Write configuration for something that is there already
     #[command(subcommand)]

@@ -16,8 +16,10 @@ use crate::{
         SessionParams, ShutdownParams,
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
+    explain::{ExplainSettingParams, SettingExplanation},
     model::Model,
     model_list::{ListModelsParams, ModelList},
+    resources::Diagnostics,
     session::{SessionState, SessionStats},
 };
 
@@ -153,6 +155,8 @@ impl Command {
                 | Self::GetSessionStats(_)
                 | Self::GetAvailableModels(_)
                 | Self::GetAvailableThinkingLevels(_)
+                | Self::GetDiagnostics(_)
+                | Self::ExplainSetting(_)
                 | Self::ListModels(_)
                 | Self::GetAuthStatus(_)
                 | Self::Diagnose(_)
@@ -250,6 +254,10 @@ commands! {
     Bash = "bash": BashParams => BashOutput,
     /// Kills all running `bash` commands.
     AbortBash = "abort_bash": NoParams => NoData,
+    /// What is wrong with the files, settings and flags that the session was made from.
+    GetDiagnostics = "get_diagnostics": NoParams => Diagnostics,
+    /// Where a setting's value comes from.
+    ExplainSetting = "explain_setting": ExplainSettingParams => SettingExplanation,
     /// Names the session.
     SetSessionName = "set_session_name": SetSessionNameParams => NoData,
     /// Stores a provider's key in `auth.json`, for every session and program from now.

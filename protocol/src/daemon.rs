@@ -175,7 +175,8 @@ pub struct OpenedSession {
     pub epoch: String,
     /// The number of the last event before this answer; 0 before the first.
     pub seq: u64,
-    /// What is to be told to the user: a sentence each.
+    /// What is to be told to the user: a line each, of warnings and errors that `get_diagnostics` gives with file and line
+    /// apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

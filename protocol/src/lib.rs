@@ -16,6 +16,7 @@ pub mod doctor;
 pub mod entry;
 pub mod error;
 pub mod event;
+pub mod explain;
 pub mod frame;
 mod json;
 pub mod lines;

@@ -136,6 +136,8 @@ pub enum DiagnosticKind {
     Settings,
     /// `models.json`, or the choice of a model.
     Models,
+    /// `auth.json`.
+    Credentials,
     /// A skill.
     Skill,
     /// A prompt template.

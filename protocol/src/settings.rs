@@ -23,6 +23,7 @@ pub struct Settings {
     pub default_model: Option<String>,
     /// The thinking level to start with; default `medium`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "medium")))]
     pub default_thinking_level: Option<ThinkingLevel>,
     /// Thinking levels by `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,20 +33,25 @@ pub struct Settings {
     pub enabled_models: Option<Vec<String>>,
     /// How steering messages are delivered; default `one-at-a-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "one-at-a-time")))]
     pub steering_mode: Option<QueueMode>,
     /// How follow-up messages are delivered; default `one-at-a-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "one-at-a-time")))]
     pub follow_up_mode: Option<QueueMode>,
     /// What a steering message does to tool calls that run: `wait` (the default) for their end, or stop them at once
     /// (`immediate`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "wait")))]
     pub interrupt_mode: Option<InterruptMode>,
     /// The tools that are active by default; `+name` and `-name` change the built-in choice.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = ["read", "bash", "edit", "write"])))]
     pub default_tools: Option<Vec<String>>,
     /// Whether a project's own settings and prompts are used where nothing else says so; default `ask`. Only read from
     /// the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "ask")))]
     pub default_project_trust: Option<ProjectTrust>,
     /// The shell that runs commands; default `/bin/bash`, else `bash` or `sh` on the search path.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,9 +79,11 @@ pub struct Settings {
     pub thinking_budgets: Option<ThinkingBudgetSettings>,
     /// How long a provider may be silent, in milliseconds; 0 or `"disabled"` for no limit; default 300000.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 300_000)))]
     pub http_idle_timeout_ms: Option<Value>,
     /// Whether an entry survives a kill of the daemon (`os`, the default) or a power loss (`fsync`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "os")))]
     pub durability: Option<Durability>,
     /// The daemon itself. Only read from the user's settings, at its start.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,29 +98,37 @@ pub struct DaemonSettings {
     /// How long a session stays in memory with nothing to do, in milliseconds; the next command brings it back. 0: for
     /// ever; default 600000 (10 minutes). A private daemon (`agentd --stdio`) keeps its session.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 600_000)))]
     pub idle_unload_ms: Option<u64>,
     /// How long work has to finish when the daemon ends, in milliseconds; then it is stopped. Default 30000.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 30_000)))]
     pub shutdown_deadline_ms: Option<u64>,
     /// How much waits for a client that reads too slowly, in bytes for each session that it follows; beyond that the
     /// session waits for the client, or cuts it off if it is not the only one. Default 1048576.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 1_048_576)))]
     pub outbox_bytes: Option<u64>,
     /// How long a full outbox is waited for before the client is cut off, in milliseconds; default 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 1000)))]
     pub lag_grace_ms: Option<u64>,
     /// How much of a session's last events is kept for clients that come back, in bytes; default 262144.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 262_144)))]
     pub replay_bytes: Option<u64>,
     /// The longest line that a client may send, in bytes; default 67108864 (64 MiB).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 67_108_864)))]
     pub max_line_bytes: Option<u64>,
     /// How long a question to the user that sets no limit itself waits while no client is there that could answer, in
     /// milliseconds; then its default is taken. Default 600000 (10 minutes).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 600_000)))]
     pub ui_timeout_ms: Option<u64>,
     /// How many clients there can be at the same time; default 512.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 512)))]
     pub max_clients: Option<u64>,
 }
 
@@ -137,6 +153,7 @@ pub enum ProjectTrust {
 pub struct ImageSettings {
     /// Whether images are kept from the model; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub block_images: Option<bool>,
 }
 
@@ -147,14 +164,17 @@ pub struct ImageSettings {
 pub struct CompactionSettings {
     /// Whether long contexts are compacted by themselves; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub enabled: Option<bool>,
     /// Tokens of the context window that are kept free: a context that leaves less is compacted. Default 16384, and at most
     /// half of the window.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 16_384)))]
     pub reserve_tokens: Option<u64>,
     /// Tokens at the end of the context, about, that a compaction leaves as they are. Default 20000, and at most half of
     /// what is not kept free.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 20_000)))]
     pub keep_recent_tokens: Option<u64>,
     /// Other values for single models, by `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,9 +205,11 @@ pub struct BranchSummarySettings {
     /// Tokens of the context window that are kept free when a branch is summarised: what is older than fits is left out.
     /// Default 16384, and at most half of the window.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 16_384)))]
     pub reserve_tokens: Option<u64>,
     /// Whether clients that ask before a summary is made do not ask; default false. The daemon itself never asks.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub skip_prompt: Option<bool>,
 }
 
@@ -198,15 +220,19 @@ pub struct BranchSummarySettings {
 pub struct RetrySettings {
     /// Whether there are any; default true.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub enabled: Option<bool>,
     /// How often a model is asked again in a row; default 3.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 3)))]
     pub max_retries: Option<u32>,
     /// The pause before the first retry in milliseconds; it doubles with each; default 2000.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 2000)))]
     pub base_delay_ms: Option<u64>,
     /// The longest pause in milliseconds; default 60000.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 60_000)))]
     pub max_agent_delay_ms: Option<u64>,
     /// Repetitions of a single HTTP request, below the retries above and unseen by clients.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,10 +249,12 @@ pub struct ProviderRetrySettings {
     pub timeout_ms: Option<u64>,
     /// How often a request is sent again; default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 0)))]
     pub max_retries: Option<u32>,
     /// The longest pause that a provider may ask for, in milliseconds; a longer one fails the request for good. 0 for no
     /// limit; default 60000.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 60_000)))]
     pub max_retry_delay_ms: Option<u64>,
 }
 
@@ -237,15 +265,19 @@ pub struct ProviderRetrySettings {
 pub struct ThinkingBudgetSettings {
     /// For `minimal`; default 1024.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 1024)))]
     pub minimal: Option<u64>,
     /// For `low`; default 2048.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 2048)))]
     pub low: Option<u64>,
     /// For `medium`; default 8192.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 8192)))]
     pub medium: Option<u64>,
     /// For `high` and above; default 16384.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 16_384)))]
     pub high: Option<u64>,
 }
 

@@ -100,7 +100,7 @@ fn broken_settings_file() {
     assert_says(&complaint(&refused), &[&path]);
     daemon.prompt("Hi");
     let ended = daemon.close();
-    assert_says(&ended.stderr, &[&path, "line 2"]);
+    assert_says(&ended.stderr, &[&format!("{path}:2: not JSON at column 3")]);
     assert_eq!(fs::read_to_string(&path).unwrap(), "{\"steeringMode\": \"all\",\n  oops}");
     // One wrong value costs that value only.
     home.write_agent("settings.json", r#"{"steeringMode": 3, "followUpMode": "all"}"#);

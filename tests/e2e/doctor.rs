@@ -108,6 +108,7 @@ fn checks_come_in_order_and_a_key_is_named_and_never_shown() {
             "version",
             "agent_dir",
             "settings",
+            "trust",
             "models_file",
             "keys",
             "auth_file",
@@ -139,8 +140,8 @@ fn broken_files_are_found_and_the_rest_is_checked_all_the_same() {
     // What agentd says of the files at its start is in the report, and said once.
     assert_eq!((done.code, done.stderr.as_str()), (1, ""), "{done:?}");
     for (id, parts) in [
-        ("settings", &["settings.json, line 1", "Repair the file or remove it"][..]),
-        ("models_file", &["Failed to parse models.json", "line 1"]),
+        ("settings", &["settings.json:1: not JSON", "Repair the file or remove it"][..]),
+        ("models_file", &["models.json:1: Failed to parse models.json"]),
         ("auth_file", &["auth.json, line 1", "mode 0644", "chmod 600 "]),
     ] {
         let (status, text) = of(&checks, id);

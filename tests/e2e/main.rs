@@ -21,6 +21,7 @@ mod crash;
 mod credentials;
 mod cumulative;
 mod daemon;
+mod diagnostics;
 mod dialogs;
 mod doctor;
 mod failures;

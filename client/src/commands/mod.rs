@@ -7,6 +7,7 @@ pub(crate) mod attach;
 pub(crate) mod auth;
 pub(crate) mod complete;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod doctor;
 pub(crate) mod export;

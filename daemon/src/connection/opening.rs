@@ -9,6 +9,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     frame::Response,
     message::Message,
+    resources::DiagnosticLevel,
 };
 use agentd_session::{Attached, Target};
 use serde_json::Value;
@@ -31,13 +32,14 @@ impl Reader {
             Err(failure) => Err(failure),
         };
         let (session, warnings) = match opened {
-            Ok((Joined { session, warnings }, on_eof, cumulative)) => {
+            Ok((Joined { session, diagnostics }, on_eof, cumulative)) => {
                 self.on_eof = on_eof;
                 if cumulative {
                     self.client.view.is_cumulative = true;
                     self.tell(Out::View(self.client.view)).await;
                 }
-                (session, warnings)
+                let to_tell = diagnostics.iter().filter(|it| it.level > DiagnosticLevel::Info);
+                (session, to_tell.map(ToString::to_string).collect())
             }
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };

@@ -15,6 +15,7 @@ use agentd_config::Environment;
 use agentd_protocol::{
     daemon::EndMode,
     error::{ErrorCode, Failure},
+    resources::Diagnostic,
 };
 use agentd_session::{
     Copied, Limits, OpenError, Opened, Pool, Services, SessionHandle, SessionOptions, Target, Watch, locate,
@@ -57,8 +58,8 @@ pub struct Foundation {
 pub struct Joined {
     /// The session.
     pub session: Arc<Known>,
-    /// What to tell the user: a sentence each.
-    pub warnings: Vec<String>,
+    /// What the user should know of it; nothing for one that was open already.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Registry {
@@ -146,13 +147,13 @@ impl Registry {
         let mut path = None;
         if _opening.is_some() {
             if let Some(session) = self.named(&options.target) {
-                return Ok(Joined { session, warnings: Vec::new() });
+                return Ok(Joined { session, diagnostics: Vec::new() });
             }
             let asked = options.clone();
             let located = tokio::task::spawn_blocking(move || locate(&asked)).await??;
             if let Some((file, id)) = located {
                 if let Some(session) = self.get(&id).or_else(|| self.at(&file)) {
-                    return Ok(Joined { session, warnings: Vec::new() });
+                    return Ok(Joined { session, diagnostics: Vec::new() });
                 }
                 path = Some(file);
             }
@@ -178,7 +179,7 @@ impl Registry {
         let session = Arc::new(known);
         self.map().insert(Arc::clone(session.id()), Arc::clone(&session));
         self.board.opened(session.id());
-        Joined { session, warnings: opened.warnings }
+        Joined { session, diagnostics: opened.diagnostics }
     }
 
     /// A session that is known, by its id.

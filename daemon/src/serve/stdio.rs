@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
+use agentd_protocol::resources::DiagnosticLevel;
 use tokio_util::sync::CancellationToken;
 
 use super::{limits::DaemonLimits, run, signals::Signals};
@@ -34,8 +35,8 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     };
     let registry = Registry::new(session, compose::services);
     let opened = registry.open(options.session.clone()).await.map_err(|error| format!("Error: {error}"))?;
-    for warning in &opened.warnings {
-        complain(&format!("Warning: {warning}"));
+    for diagnostic in opened.diagnostics.iter().filter(|it| it.level > DiagnosticLevel::Info) {
+        complain(&format!("Warning: {diagnostic}"));
     }
     // Reading starts only now: what a client wrote before has waited in the pipe.
     let pipes = read_lines(std::io::stdin(), max_line_bytes)

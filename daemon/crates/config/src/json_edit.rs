@@ -1,13 +1,18 @@
 //! Changing one member of a JSON text and nothing else: comments, order, number forms and unknown members stay.
 
 mod append;
+mod place;
 mod remove;
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-pub(crate) use self::{append::append, remove::remove};
+pub(crate) use self::{
+    append::append,
+    place::{Step, line_of},
+    remove::remove,
+};
 use crate::json_comments::{string_end, strip};
 
 /// Sets the member at `path` (outermost key first) of the object that `text` holds, making the objects between when they

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
 use serde_json::Value;
 
 use crate::{
@@ -49,6 +50,25 @@ pub enum JsonFileError {
         /// What the parser met or missed.
         what: String,
     },
+}
+
+impl JsonFileError {
+    /// The same with file and line apart: an error, since nothing of the file can be used.
+    #[must_use]
+    pub fn diagnostic(&self, kind: DiagnosticKind) -> Diagnostic {
+        let of = |path: &Path, line: Option<u32>, message: String| {
+            Diagnostic::warning(kind, message).level(DiagnosticLevel::Error).at(path).line(line)
+        };
+        match self {
+            Self::Unreadable(error) => of(error.path(), None, error.problem()),
+            Self::NotUtf8 { path, offset } => {
+                of(path, None, format!("is not UTF-8 text (byte {offset}): save it as UTF-8"))
+            }
+            Self::Syntax { path, line, column, what } => {
+                of(path, u32::try_from(*line).ok(), format!("not JSON at column {column}: {what}"))
+            }
+        }
+    }
 }
 
 /// Reads a JSON file with an optional byte order mark, comments and trailing commas; `None` when there is none. A file

@@ -13,13 +13,13 @@ pub const MAX_TEXT_BYTES: u64 = 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum TextFileError {
     /// A directory, a device or the like.
-    #[error("{} is no regular file: move it away or put a file in its place", path.display())]
+    #[error("{} {}", path.display(), self.problem())]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// Longer than the limit.
-    #[error("{} is {size} bytes long, more than the {limit} that are read: make it shorter", path.display())]
+    #[error("{} {}", path.display(), self.problem())]
     TooLarge {
         /// The path.
         path: PathBuf,
@@ -29,13 +29,35 @@ pub enum TextFileError {
         limit: u64,
     },
     /// The file system refused.
-    #[error("{} cannot be read: {source}", path.display())]
+    #[error("{} {}", path.display(), self.problem())]
     Io {
         /// The path.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
+}
+
+impl TextFileError {
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::NotAFile { path } | Self::TooLarge { path, .. } | Self::Io { path, .. } => path,
+        }
+    }
+
+    /// What is wrong with it, as the end of a sentence that begins with its name.
+    #[must_use]
+    pub fn problem(&self) -> String {
+        match self {
+            Self::NotAFile { .. } => "is no regular file: move it away or put a file in its place".into(),
+            Self::TooLarge { size, limit, .. } => {
+                format!("is {size} bytes long, more than the {limit} that are read: make it shorter")
+            }
+            Self::Io { source, .. } => format!("cannot be read: {source}"),
+        }
+    }
 }
 
 /// Reads a regular file of at most `limit` bytes; `None` when there is nothing at that path.

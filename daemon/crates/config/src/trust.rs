@@ -5,13 +5,18 @@ use std::{
     time::Duration,
 };
 
-use agentd_protocol::settings::ProjectTrust;
+use agentd_protocol::{
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
+    settings::ProjectTrust,
+};
 use serde_json::Value;
 
 use crate::{
     AgentDir, Environment, MemberChange, PrivateObject, PrivateObjectError, ProjectFolders,
     json_file::read_json, paths::canonical,
 };
+
+const KIND: DiagnosticKind = DiagnosticKind::Trust;
 
 /// How long saving waits for another program that changes `trust.json`.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -53,7 +58,7 @@ pub struct Trust {
     /// Why.
     pub basis: TrustBasis,
     /// What is wrong with `trust.json`, for the user.
-    pub warning: Option<String>,
+    pub warning: Option<Diagnostic>,
 }
 
 /// What decided.
@@ -86,9 +91,9 @@ pub fn decide_trust(question: TrustQuestion<'_>) -> Trust {
         Ok(Some((directory, trusted))) => return decided(trusted, TrustBasis::Saved(directory)),
         Ok(None) => {}
         Err(problem) => {
-            let warning =
-                Some(format!("{problem}; the project in {} is not trusted", question.cwd.display()));
-            return Trust { trusted: false, basis: TrustBasis::Unasked, warning };
+            let hint =
+                format!("until it is repaired, the project in {} is not trusted", question.cwd.display());
+            return Trust { trusted: false, basis: TrustBasis::Unasked, warning: Some(problem.hint(hint)) };
         }
     }
     match question.default {
@@ -140,10 +145,11 @@ fn project_skills(cwd: &Path, environment: &Environment) -> Option<PathBuf> {
 }
 
 /// The saved decision for the nearest ancestor of `cwd`, itself included.
-fn saved(file: &Path, cwd: &Path) -> Result<Option<(PathBuf, bool)>, String> {
-    let Some(document) = read_json(file).map_err(|error| error.to_string())? else { return Ok(None) };
+fn saved(file: &Path, cwd: &Path) -> Result<Option<(PathBuf, bool)>, Diagnostic> {
+    let Some(document) = read_json(file).map_err(|error| error.diagnostic(KIND))? else { return Ok(None) };
     let Value::Object(decisions) = document.value else {
-        return Err(format!("{}: expected an object of directories and true or false", file.display()));
+        let problem = Diagnostic::warning(KIND, "expected an object of directories and true or false");
+        return Err(problem.level(DiagnosticLevel::Error).at(file));
     };
     let decision = |folder: &Path| decisions.get(folder.to_str()?)?.as_bool();
     let cwd = canonical(cwd);
@@ -267,7 +273,7 @@ mod tests {
             place.write("home/agent/trust.json", broken);
             let trust = place.decide(None, ProjectTrust::Always);
             assert!(!trust.trusted);
-            assert!(trust.warning.unwrap().contains("trust.json"));
+            assert!(trust.warning.unwrap().to_string().contains("trust.json"));
         }
     }
 }

@@ -64,6 +64,8 @@ impl Actor {
             Command::SetAutoCompaction(params) => self.set_auto_compaction(params.enabled, reply).await,
             Command::Bash(params) => self.bash(params, reply),
             Command::AbortBash(_) => self.abort_bash(reply),
+            Command::GetDiagnostics(_) => self.get_diagnostics(reply),
+            Command::ExplainSetting(params) => self.explain_setting(params, reply),
             Command::SetSessionName(params) => self.set_name(&params, reply).await,
             // The connection does all others and sends none of them on: a session cannot replace itself, and neither the
             // daemon nor the user's set-up is its business.

@@ -12,6 +12,7 @@ mod commands;
 mod compaction;
 mod copy;
 mod event_log;
+mod explain;
 mod feed;
 mod handle;
 mod journal;

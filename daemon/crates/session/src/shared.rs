@@ -19,6 +19,7 @@ use agentd_process::{Launcher, ProcessGroup, ShellError, resolve_shell};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     model::{Model, ThinkingLevel},
+    resources::Diagnostic,
     settings::Settings,
 };
 use serde::Serialize;
@@ -100,6 +101,8 @@ pub(crate) struct Shared {
     pub(crate) tools: Arc<ToolSet>,
     pub(crate) shell: Shell,
     pub(crate) settings: Settings,
+    /// What is wrong with the files, settings and flags that the session was made from.
+    pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) auth: Auth,
     /// The provider that a key of the options is for, if there is one.

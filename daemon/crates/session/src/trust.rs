@@ -61,6 +61,11 @@ impl Trusting {
         Self { options, state, next: None }
     }
 
+    /// What the session was opened with.
+    pub(crate) fn options(&self) -> &Arc<SessionOptions> {
+        &self.options
+    }
+
     /// Whether the user gave it to this session.
     pub(crate) fn is_given(&self) -> bool {
         self.state == State::Given
@@ -100,9 +105,9 @@ impl Actor {
     /// Takes new settings over, if there are any. To be called while there is no run.
     pub(crate) async fn use_settings(&mut self) {
         let Some(next) = self.trust.next.take() else { return };
-        let Reconfigured { shared, scope, modes, beginning, warnings } = *next;
-        for warning in warnings {
-            tracing::warn!("{warning}");
+        let Reconfigured { shared, scope, modes, beginning } = *next;
+        for diagnostic in &shared.diagnostics {
+            tracing::warn!("{diagnostic}");
         }
         self.interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
         self.shared = Arc::new(shared);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agentd_config::models::{ModelRegistry, Offer, StartupRequest, choose_startup, resolve_scope};
-use agentd_protocol::{doctor::Check, model::Model};
+use agentd_protocol::{doctor::Check, model::Model, resources::Diagnostic};
 
 use super::{
     diagnose::{Found, show},
@@ -22,10 +22,11 @@ const CHANGE_DEFAULT: &str = "Change defaultProvider and defaultModel in setting
 
 /// Whether the file can be used, how much it says, and what of it is of no use.
 pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
-    if let Some(error) = registry.load_error() {
+    if let Some(problem) = registry.diagnostic() {
         let read = agentd_config::read_json(path);
         let aid = read.as_ref().err().map_or("Repair the file or remove it.", first_aid);
-        return vec![FILE.problem(error, format!("{aid} Until then none of its models can be used."))];
+        let detail = Diagnostic { hint: None, ..problem.clone() }.to_string();
+        return vec![FILE.problem(detail, format!("{aid} Until then none of its models can be used."))];
     }
     let document = match agentd_config::read_json(path) {
         Ok(None) => return vec![FILE.ok(format!("no {}: only built-in models", show(path)))],

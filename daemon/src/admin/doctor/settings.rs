@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use agentd_config::{read_json, settings};
-use agentd_protocol::doctor::Check;
+use agentd_config::{Trust, TrustBasis, read_json, settings, trust_subjects};
+use agentd_protocol::{
+    doctor::Check,
+    resources::{DiagnosticKind, DiagnosticLevel},
+};
 use serde_json::Value;
 
 use super::{
@@ -13,6 +16,7 @@ use super::{
 use crate::admin::Context;
 
 const SETTINGS: Name = Name("settings", "settings");
+const TRUST: Name = Name("trust", "project trust");
 
 /// One check for each file, and one for each value that is not used.
 pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
@@ -27,27 +31,39 @@ pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
         };
         checks.push(file(project, note));
     }
-    // A broken file has its line already.
-    let is_broken = |warning: &str| {
-        checks.iter().any(|check| {
-            check.status != agentd_protocol::doctor::CheckStatus::Ok && warning.contains(&check.detail)
-        })
-    };
-    // The values of a project are worth knowing before it is trusted.
+    // The values of a project are worth knowing before it is trusted. A broken file has its line already.
     let all = settings::load(&found.agent_dir, &context.cwd, &context.environment, Some(true));
-    let mut warnings = all.warnings;
-    warnings.extend(found.settings.trust.warning.clone());
-    warnings.dedup();
-    let values: Vec<Check> = warnings
-        .iter()
-        .filter(|warning| !is_broken(warning))
-        .map(|warning| {
-            let detail = warning.strip_prefix("settings: ").unwrap_or(warning);
-            SETTINGS.warning(detail, "Correct the value or remove it.")
-        })
-        .collect();
-    checks.extend(values);
+    let values = all.diagnostics.iter().filter(|it| it.level < DiagnosticLevel::Error);
+    checks.extend(values.map(|it| SETTINGS.warning(it.to_string(), "Correct the value or remove it.")));
+    checks.push(trust(context, found));
     checks
+}
+
+/// Whether the project's own settings, prompts and skills are used.
+fn trust(context: &Context, found: &Found) -> Check {
+    let Trust { trusted, basis, warning } = &found.settings.trust;
+    if let Some(problem) = warning {
+        return TRUST.problem(problem.to_string(), "Repair the file or remove it.");
+    }
+    let folder = show(&context.cwd);
+    let subjects = trust_subjects(&context.cwd, &found.settings.folders, &context.environment);
+    let subjects: Vec<String> = subjects.iter().map(|path| show(path)).collect();
+    let why = match basis {
+        TrustBasis::NothingToTrust => {
+            return TRUST.ok(format!("{folder} has no settings, prompts or skills of its own"));
+        }
+        TrustBasis::Saved(saved) => format!("trust.json has an entry for {}", show(saved)),
+        TrustBasis::Setting => "setting defaultProjectTrust".to_owned(),
+        TrustBasis::Flag | TrustBasis::Unasked => "nobody was asked yet".to_owned(),
+    };
+    let subjects = subjects.join(", ");
+    if *trusted {
+        return TRUST.ok(format!("{folder} is trusted ({why}): {subjects}"));
+    }
+    TRUST.warning(
+        format!("{folder} is not trusted ({why}), so that this is not used: {subjects}"),
+        "Look at these files; if you trust them, say --approve, or set the folder to true in trust.json.",
+    )
 }
 
 fn file(path: &Path, note: &str) -> Check {
@@ -63,6 +79,9 @@ fn file(path: &Path, note: &str) -> Check {
                 format!("Repair the file or remove it. {until}"),
             ),
         },
-        Err(error) => SETTINGS.problem(error.to_string(), format!("{} {until}", first_aid(&error))),
+        Err(error) => {
+            let detail = error.diagnostic(DiagnosticKind::Settings).to_string();
+            SETTINGS.problem(detail, format!("{} {until}", first_aid(&error)))
+        }
     }
 }

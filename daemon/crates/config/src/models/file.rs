@@ -2,52 +2,114 @@
 
 use std::path::Path;
 
-use agentd_protocol::models_file::{InOrder, ModelsFile, ProviderEntry};
+use agentd_protocol::{
+    models_file::{InOrder, ModelsFile, ProviderEntry},
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
+};
 use serde_json::Map;
+use serde_path_to_error::Segment;
 
 use super::file_provider::FileProvider;
-use crate::json_file::{JsonFileError, read_json, without_value};
+use crate::{
+    json_edit::{Step, line_of},
+    json_file::{JsonFileError, read_json, without_value},
+};
 
-/// Reads the file. The error is a text for the user: what is wrong where, and in which file.
-pub(super) fn load(path: &Path) -> Result<Vec<FileProvider>, String> {
+const KIND: DiagnosticKind = DiagnosticKind::Models;
+
+/// Why nothing of the file is used.
+#[derive(Debug, Clone)]
+pub(super) struct FileProblem {
+    /// A text for the user, in the reference's words: what is wrong where, and in which file.
+    pub(super) text: String,
+    /// The same with file and line apart.
+    pub(super) diagnostic: Diagnostic,
+}
+
+impl FileProblem {
+    fn new(text: String, diagnostic: Diagnostic) -> Box<Self> {
+        let hint = "none of the file is used until it is repaired";
+        Box::new(Self { text, diagnostic: diagnostic.level(DiagnosticLevel::Error).hint(hint) })
+    }
+
+    fn of_file(what: &str, error: &JsonFileError) -> Box<Self> {
+        let diagnostic = error.diagnostic(KIND);
+        let message = format!("{what}: {}", diagnostic.message);
+        Self::new(format!("{what}: {error}"), Diagnostic { message, ..diagnostic })
+    }
+
+    fn of_line(message: String, path: &Path, line: u32) -> Box<Self> {
+        let text = format!("{message}\n\nFile: {}", path.display());
+        Self::new(text, Diagnostic::warning(KIND, message).at(path).line(line))
+    }
+}
+
+/// Reads the file.
+pub(super) fn load(path: &Path) -> Result<Vec<FileProvider>, Box<FileProblem>> {
     let document = match read_json(path) {
         Ok(Some(document)) => document,
         Ok(None) => return Ok(Vec::new()),
         Err(error @ JsonFileError::Syntax { .. }) => {
-            return Err(format!("Failed to parse models.json: {error}"));
+            return Err(FileProblem::of_file("Failed to parse models.json", &error));
         }
-        Err(error) => return Err(format!("Failed to load models.json: {error}")),
+        Err(error) => {
+            return Err(FileProblem::of_file("Failed to load models.json", &error));
+        }
     };
     // A file that is there but says nothing yet.
     if document.value.as_object().is_some_and(Map::is_empty) {
         return Ok(Vec::new());
     }
-    let invalid = |what: String| format!("Invalid models.json schema: {what}\n\nFile: {}", path.display());
+    let text = document.text;
+    let invalid =
+        |what: &str, line| FileProblem::of_line(format!("Invalid models.json schema: {what}"), path, line);
     if !document.value.is_object() {
-        return Err(invalid("expected an object with \"providers\"".into()));
+        return Err(invalid("expected an object with \"providers\"", line_of(&text, &[])));
     }
     let file: ModelsFile = serde_path_to_error::deserialize(document.value).map_err(|error| {
         let what = without_value(&error.inner().to_string());
         let place = error.path().to_string();
         let place = if place == "." { String::new() } else { format!("{place}: ") };
-        invalid(format!("{place}{what}"))
+        let line = line_of(&text, &steps(error.path(), &what));
+        invalid(&format!("{place}{what}"), line)
     })?;
-    build(file).map_err(|what| format!("Failed to load models.json: {what}\n\nFile: {}", path.display()))
-}
-
-fn build(file: ModelsFile) -> Result<Vec<FileProvider>, String> {
     let provider = |(id, entry): (String, ProviderEntry)| {
-        if id.is_empty() {
-            return Err("a provider has an empty name.".into());
-        }
-        if says_nothing(&entry) {
-            return Err(format!(
-                "Provider {id}: must specify \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\", or \"models\"."
-            ));
-        }
-        FileProvider::new(id, entry)
+        build(&id, entry).map_err(|what| {
+            let line = line_of(&text, &[Step::Key("providers"), Step::Key(&id)]);
+            FileProblem::of_line(format!("Failed to load models.json: {what}"), path, line)
+        })
     };
     file.providers.into_iter().map(provider).collect()
+}
+
+/// The way to what is wrong. What is wrong inside of a model, the message begins with: `cost.input: expected …`.
+fn steps<'a>(path: &'a serde_path_to_error::Path, what: &'a str) -> Vec<Step<'a>> {
+    let mut steps: Vec<Step<'a>> = path
+        .iter()
+        .map_while(|segment| match segment {
+            Segment::Map { key } => Some(Step::Key(key)),
+            Segment::Seq { index } => Some(Step::Item(*index)),
+            _ => None,
+        })
+        .collect();
+    if matches!(steps.last(), Some(Step::Item(_)))
+        && let Some((keys, _)) = what.split_once(": ")
+    {
+        steps.extend(keys.split('.').map(Step::Key));
+    }
+    steps
+}
+
+fn build(id: &str, entry: ProviderEntry) -> Result<FileProvider, String> {
+    if id.is_empty() {
+        return Err("a provider has an empty name.".into());
+    }
+    if says_nothing(&entry) {
+        return Err(format!(
+            "Provider {id}: must specify \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\", or \"models\"."
+        ));
+    }
+    FileProvider::new(id.to_owned(), entry)
 }
 
 fn says_nothing(entry: &ProviderEntry) -> bool {
@@ -80,7 +142,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("models.json");
         std::fs::write(&path, text).unwrap();
-        load(&path).map_err(|error| error.replace(&format!("{}/", folder.path().display()), ""))
+        load(&path).map_err(|error| error.text.replace(&format!("{}/", folder.path().display()), ""))
     }
 
     fn check_error(text: &str, expected: &str) {
@@ -191,9 +253,39 @@ mod tests {
     }
 
     #[test]
+    fn the_line_is_that_of_what_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("models.json");
+        let check = |text: &str, expected: &str| {
+            std::fs::write(&path, text).unwrap();
+            let found = load(&path).unwrap_err().diagnostic;
+            assert_eq!(found.path.as_deref(), path.to_str());
+            assert_eq!(format!("{}: {}", found.line.unwrap(), found.message), expected, "{text}");
+        };
+        check(
+            "{\n\"providers\": hush\n}",
+            "2: Failed to parse models.json: not JSON at column 14: expected value",
+        );
+        check("// mine\n[]", "2: Invalid models.json schema: expected an object with \"providers\"");
+        check(
+            "{\"providers\": {\n\"p\": 5}}",
+            "2: Invalid models.json schema: providers.p: expected an object, not an integer",
+        );
+        let model = "{\"providers\":{\"p\":{\"models\":[\n{\"id\":\"a\"},\n{\"id\":\"b\",\n\"cost\":{\n\"input\":\"5\"}}]}}}";
+        check(
+            model,
+            "5: Invalid models.json schema: providers.p.models[1]: cost.input: expected f64, not a string",
+        );
+        check(
+            "{\"providers\":{\n\"p\":{\"baseUrl\":\"u\"},\n\"q\":{}}}",
+            "3: Failed to load models.json: Provider q: must specify \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\", or \"models\".",
+        );
+    }
+
+    #[test]
     fn a_directory_in_its_place_is_reported() {
         let folder = tempfile::tempdir().unwrap();
-        let error = load(folder.path()).unwrap_err();
+        let error = load(folder.path()).unwrap_err().text;
         assert!(
             error.starts_with("Failed to load models.json: ") && error.contains("no regular file"),
             "{error}"

@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use agentd_protocol::{model::Model, models_file::ConfigValue};
+use agentd_protocol::{model::Model, models_file::ConfigValue, resources::Diagnostic};
 use serde_json::Value;
 
 use super::{
-    DEMO_MODEL, DEMO_PROVIDER, ProviderConfig, catalogue, demo, file,
+    DEMO_MODEL, DEMO_PROVIDER, ProviderConfig, catalogue, demo,
+    file::{self, FileProblem},
     file_provider::{FileProvider, Patched},
     lookup, provider_config,
 };
@@ -25,7 +26,7 @@ pub struct ModelRegistry {
     builtin: Vec<OnceLock<Unpacked>>,
     /// In the order of the file.
     file: Vec<FileProvider>,
-    load_error: Option<String>,
+    problem: Option<Box<FileProblem>>,
 }
 
 /// The models of a provider of the catalogue.
@@ -60,7 +61,7 @@ impl ModelRegistry {
     pub fn load(path: &Path) -> Self {
         match file::load(path) {
             Ok(file) => Self { file, ..Self::builtin() },
-            Err(error) => Self { load_error: Some(error), ..Self::builtin() },
+            Err(problem) => Self { problem: Some(problem), ..Self::builtin() },
         }
     }
 
@@ -203,7 +204,13 @@ impl ModelRegistry {
     /// What is wrong with `models.json`, for the user.
     #[must_use]
     pub fn load_error(&self) -> Option<&str> {
-        self.load_error.as_deref()
+        self.problem.as_ref().map(|problem| problem.text.as_str())
+    }
+
+    /// The same with file and line apart.
+    #[must_use]
+    pub fn diagnostic(&self) -> Option<&Diagnostic> {
+        self.problem.as_ref().map(|problem| &problem.diagnostic)
     }
 
     fn own_providers(&self) -> impl Iterator<Item = &FileProvider> {

@@ -97,7 +97,7 @@ pub(super) fn did_you_mean(names: &[String]) -> String {
 
 /// How many letters have to be changed, left out, added or swapped with their neighbour to find `text` somewhere in
 /// `within`; `None` when they are too many for its length.
-fn slips(text: &str, within: &str) -> Option<usize> {
+pub(crate) fn slips(text: &str, within: &str) -> Option<usize> {
     let (text, within): (Vec<char>, Vec<char>) = (text.chars().collect(), within.chars().collect());
     let most = (text.len() / LETTERS_PER_SLIP).min(MAX_SLIPS);
     if most == 0 {

@@ -2,40 +2,52 @@
 
 use std::path::Path;
 
-use agentd_protocol::settings::Settings;
+use agentd_protocol::{
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
+    settings::Settings,
+};
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
-use crate::json_file::{read_json, without_value};
+use crate::{
+    json_edit::{Step, line_of},
+    json_file::{read_json, without_value},
+};
+
+const KIND: DiagnosticKind = DiagnosticKind::Settings;
 
 /// The usable keys of a file, and what to tell the user about the others.
 #[derive(Debug, Default)]
 pub(super) struct Layer {
     pub(super) values: Map<String, Value>,
-    pub(super) warnings: Vec<String>,
+    pub(super) diagnostics: Vec<Diagnostic>,
 }
 
 impl Layer {
     /// Reads a file. One that is missing is empty; one that is broken is empty with a warning.
     pub(super) fn read(path: &Path) -> Self {
         let mut layer = Self::default();
+        let mut text = String::new();
         match read_json(path) {
             Ok(None) => {}
             Ok(Some(document)) => match document.value {
-                Value::Object(values) => layer.values = values,
-                _ => layer.warn_unused(&format!("{}: expected an object", path.display())),
+                Value::Object(values) => (layer.values, text) = (values, document.text),
+                _ => layer.unused(
+                    Diagnostic::warning(KIND, "expected an object")
+                        .at(path)
+                        .line(line_of(&document.text, &[])),
+                ),
             },
-            Err(error) => layer.warn_unused(&error.to_string()),
+            Err(error) => layer.unused(error.diagnostic(KIND)),
         }
         layer.rename_legacy();
-        layer.check(path);
+        layer.check(path, &text);
         layer
     }
 
-    fn warn_unused(&mut self, problem: &str) {
-        self.warnings.push(format!(
-            "settings: {problem}. The file is not used, and nothing is saved to it until it is repaired."
-        ));
+    fn unused(&mut self, problem: Diagnostic) {
+        let hint = "the file is not used, and nothing is saved to it until it is repaired";
+        self.diagnostics.push(problem.level(DiagnosticLevel::Error).hint(hint));
     }
 
     /// Names that older versions wrote count where the new name is missing.
@@ -55,7 +67,7 @@ impl Layer {
     }
 
     /// Takes out every value that is of the wrong kind.
-    fn check(&mut self, path: &Path) {
+    fn check(&mut self, path: &Path, text: &str) {
         let mut problems = Vec::new();
         self.values.retain(|key, value| {
             let mut found = wrong_values(key, value);
@@ -64,14 +76,16 @@ impl Layer {
             usable
         });
         for Problem { at, what, .. } in problems {
-            self.warnings.push(format!("settings: {}: \"{at}\" is ignored: {what}", path.display()));
+            let steps: Vec<Step<'_>> = at.iter().map(|key| Step::Key(key)).collect();
+            let message = format!("\"{}\" is ignored: {what}", at.join("."));
+            self.diagnostics.push(Diagnostic::warning(KIND, message).at(path).line(line_of(text, &steps)));
         }
     }
 }
 
 struct Problem {
-    /// The dotted path of the key.
-    at: String,
+    /// The keys on the way to the value.
+    at: Vec<String>,
     what: String,
     /// Whether the whole top-level key is of no use.
     whole_key: bool,
@@ -80,10 +94,11 @@ struct Problem {
 /// Removes what is wrong inside `value` and reports it; the last report tells when nothing of the key is left to use.
 fn wrong_values(key: &str, value: &mut Value) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut report = |at: String, what: String, whole_key| problems.push(Problem { at, what, whole_key });
+    let mut report =
+        |at: Vec<String>, what: String, whole_key| problems.push(Problem { at, what, whole_key });
     if key == "httpIdleTimeoutMs" && !is_timeout(value) {
         let what = "expected a number of milliseconds, 0 or more, or \"disabled\"".to_owned();
-        report(key.to_owned(), what, true);
+        report(vec![key.to_owned()], what, true);
         return problems;
     }
     // Each round takes out at least one member, so this ends.
@@ -91,7 +106,7 @@ fn wrong_values(key: &str, value: &mut Value) -> Vec<Problem> {
         let keys = member_keys(error.path());
         let what = without_value(&error.inner().to_string());
         let whole_key = keys.len() < 2 || !remove(value, &keys[1..]);
-        report(if keys.is_empty() { key.to_owned() } else { keys.join(".") }, what, whole_key);
+        report(if keys.is_empty() { vec![key.to_owned()] } else { keys }, what, whole_key);
         if whole_key {
             break;
         }
@@ -139,7 +154,8 @@ mod tests {
         let layer = Layer::read(&path);
         assert_eq!(Value::Object(layer.values), values, "{text}");
         let place = format!("{}/", folder.path().display());
-        let got: Vec<String> = layer.warnings.iter().map(|warning| warning.replace(&place, "")).collect();
+        let got: Vec<String> =
+            layer.diagnostics.iter().map(|it| it.to_string().replace(&place, "")).collect();
         assert_eq!(got, warnings, "{text}");
     }
 
@@ -162,50 +178,50 @@ mod tests {
     #[test]
     fn a_wrong_value_costs_only_its_own_key() {
         check(
-            r#"{"defaultModel":5,"steeringMode":"sometimes","defaultProvider":"p"}"#,
+            "{\"defaultModel\":5,\n// how\n\"steeringMode\":\"sometimes\",\"defaultProvider\":\"p\"}",
             json!({"defaultProvider": "p"}),
             &[
-                "settings: settings.json: \"defaultModel\" is ignored: expected a string, not an integer",
-                "settings: settings.json: \"steeringMode\" is ignored: unknown variant `sometimes`, expected `all` or `one-at-a-time`",
+                "settings.json:1: \"defaultModel\" is ignored: expected a string, not an integer",
+                "settings.json:3: \"steeringMode\" is ignored: unknown variant `sometimes`, expected `all` or `one-at-a-time`",
             ],
         );
         check(
             r#"{"compaction":{"enabled":"yes","keepRecentTokens":1},"images":[]}"#,
             json!({"compaction": {"keepRecentTokens": 1}, "images": []}),
-            &["settings: settings.json: \"compaction.enabled\" is ignored: expected a boolean, not a string"],
+            &["settings.json:1: \"compaction.enabled\" is ignored: expected a boolean, not a string"],
         );
         check(
             r#"{"modelThinkingLevels":{"a/b":"high","a/c":"hard"},"enabledModels":["x",1]}"#,
             json!({"modelThinkingLevels": {"a/b": "high"}}),
             &[
-                "settings: settings.json: \"modelThinkingLevels.a/c\" is ignored: unknown variant `hard`, expected one of `off`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`",
-                "settings: settings.json: \"enabledModels\" is ignored: expected a string, not an integer",
+                "settings.json:1: \"modelThinkingLevels.a/c\" is ignored: unknown variant `hard`, expected one of `off`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`",
+                "settings.json:1: \"enabledModels\" is ignored: expected a string, not an integer",
             ],
         );
         check(
             r#"{"httpIdleTimeoutMs":-1}"#,
             json!({}),
             &[
-                "settings: settings.json: \"httpIdleTimeoutMs\" is ignored: expected a number of milliseconds, 0 or more, or \"disabled\"",
+                "settings.json:1: \"httpIdleTimeoutMs\" is ignored: expected a number of milliseconds, 0 or more, or \"disabled\"",
             ],
         );
     }
 
     #[test]
     fn a_broken_file_is_empty() {
-        let end = ". The file is not used, and nothing is saved to it until it is repaired.";
+        let end = " (the file is not used, and nothing is saved to it until it is repaired)";
         check(
             "{",
             json!({}),
-            &[&format!("settings: settings.json, line 1, column 1: EOF while parsing an object{end}")],
+            &[&format!("settings.json:1: not JSON at column 1: EOF while parsing an object{end}")],
         );
-        check("[]", json!({}), &[&format!("settings: settings.json: expected an object{end}")]);
+        check("// mine\n[]", json!({}), &[&format!("settings.json:2: expected an object{end}")]);
         let folder = tempfile::tempdir().unwrap();
         let layer = Layer::read(folder.path());
         assert!(
-            layer.values.is_empty() && layer.warnings[0].contains("is no regular file"),
+            layer.values.is_empty() && layer.diagnostics[0].message.starts_with("is no regular file"),
             "{:?}",
-            layer.warnings
+            layer.diagnostics
         );
     }
 }

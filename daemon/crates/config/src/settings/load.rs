@@ -2,7 +2,10 @@
 
 use std::{path::Path, time::Duration};
 
-use agentd_protocol::settings::Settings;
+use agentd_protocol::{
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
+    settings::Settings,
+};
 use serde_json::{Map, Value};
 
 use super::{layer::Layer, merge::merge};
@@ -17,13 +20,13 @@ pub struct LoadedSettings {
     pub folders: ProjectFolders,
     /// Whether the project's own settings and prompts are used.
     pub trust: Trust,
-    /// What to tell the user: a sentence each.
-    pub warnings: Vec<String>,
+    /// What is wrong with the files.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Loads `settings.json` of the agent directory and, for a trusted project, that of the project folder. Of a project that
 /// is not trusted, only `sessionDir` counts: where sessions are must not depend on the decision. Nothing fails; what
-/// cannot be used is in [`LoadedSettings::warnings`].
+/// cannot be used is in [`LoadedSettings::diagnostics`].
 ///
 /// `approve` is `--approve` (true) or `--no-approve` (false).
 #[must_use]
@@ -33,20 +36,28 @@ pub fn load(
     environment: &Environment,
     approve: Option<bool>,
 ) -> LoadedSettings {
-    let Layer { values: user, mut warnings } = Layer::read(&agent_dir.settings_file());
+    let Layer { values: user, mut diagnostics } = Layer::read(&agent_dir.settings_file());
     let folders = ProjectFolders::of(cwd, agent_dir);
-    let default = typed(user.clone(), &mut warnings).default_project_trust.unwrap_or_default();
+    let default = typed(user.clone(), &mut diagnostics).default_project_trust.unwrap_or_default();
     let trust =
         decide_trust(TrustQuestion { cwd, folders: &folders, agent_dir, environment, approve, default });
-    warnings.extend(trust.warning.clone());
+    diagnostics.extend(trust.warning.clone());
     let mut project = folders.find("settings.json").map(|file| Layer::read(&file)).unwrap_or_default();
     if trust.trusted {
-        warnings.append(&mut project.warnings);
+        diagnostics.append(&mut project.diagnostics);
     } else {
         project.values.retain(|key, _| key == "sessionDir");
+        diagnostics.extend(trust.warning.is_none().then(|| {
+            let message =
+                "the project is not trusted, so that its own settings, prompts and skills are not used";
+            Diagnostic::warning(DiagnosticKind::Trust, message)
+                .level(DiagnosticLevel::Info)
+                .at(cwd)
+                .hint("--approve trusts it for a session")
+        }));
     }
-    let settings = typed(merge(user, project.values), &mut warnings);
-    LoadedSettings { settings, folders, trust, warnings }
+    let settings = typed(merge(user, project.values), &mut diagnostics);
+    LoadedSettings { settings, folders, trust, diagnostics }
 }
 
 /// The user's own settings, for what is no session's business. What cannot be used is left out.
@@ -57,11 +68,10 @@ pub fn load_user(agent_dir: &AgentDir) -> Settings {
 }
 
 /// The typed view of keys that were each found good.
-fn typed(values: Map<String, Value>, warnings: &mut Vec<String>) -> Settings {
+fn typed(values: Map<String, Value>, diagnostics: &mut Vec<Diagnostic>) -> Settings {
     serde_json::from_value(Value::Object(values)).unwrap_or_else(|error| {
-        warnings.push(format!(
-            "settings: the files together cannot be used ({error}); defaults are used instead"
-        ));
+        let message = format!("the files together cannot be used ({error}); defaults are used instead");
+        diagnostics.push(Diagnostic::warning(DiagnosticKind::Settings, message));
         Settings::default()
     })
 }
@@ -124,11 +134,12 @@ mod tests {
         let untrusted = place.load(None);
         assert_eq!(untrusted.settings.default_model.as_deref(), Some("user"));
         assert_eq!(untrusted.settings.session_dir.as_deref(), Some("s"));
-        assert!(untrusted.warnings.is_empty());
+        let told: Vec<_> = untrusted.diagnostics.iter().map(|it| (it.level, it.kind)).collect();
+        assert_eq!(told, [(DiagnosticLevel::Info, DiagnosticKind::Trust)]);
         let trusted = place.load(Some(true));
         assert_eq!(trusted.settings.default_model.as_deref(), Some("project"));
         assert_eq!(trusted.settings.compaction.unwrap().enabled, Some(false));
-        assert_eq!(trusted.warnings.len(), 1);
+        assert_eq!(trusted.diagnostics.len(), 1);
         fs::write(place.path("agent/settings.json"), r#"{"defaultProjectTrust":"always"}"#).unwrap();
         assert_eq!(place.model(None).as_deref(), Some("project"));
         assert_eq!(place.model(Some(false)), None);
@@ -162,9 +173,9 @@ mod tests {
         let loaded = place.load(Some(true));
         assert_eq!(loaded.settings.default_model.as_deref(), Some("p"));
         assert!(
-            loaded.warnings[0].contains("agent/settings.json, line 1, column 2"),
+            loaded.diagnostics[0].to_string().contains("agent/settings.json:1: not JSON at column 2"),
             "{:?}",
-            loaded.warnings
+            loaded.diagnostics
         );
     }
 

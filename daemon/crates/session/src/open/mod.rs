@@ -6,6 +6,7 @@ mod target;
 
 use std::sync::Arc;
 
+use agentd_protocol::resources::Diagnostic;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -36,8 +37,8 @@ use crate::{
 pub struct Opened {
     /// The way in.
     pub handle: SessionHandle,
-    /// What to tell the user: a sentence each.
-    pub warnings: Vec<String>,
+    /// What the user should know of the session's files, settings and flags.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Opens a session and starts its actor.
@@ -98,8 +99,9 @@ async fn start(
         let (services, options) = (Arc::clone(&services), Arc::clone(&options));
         tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
     };
-    let Prepared { shared, trust_is_open, journal, requests, chooser, modes, parent_id, has_moved, warnings } =
+    let Prepared { shared, trust_is_open, journal, requests, chooser, modes, parent_id, has_moved } =
         prepared;
+    let diagnostics = shared.diagnostics.clone();
     let interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
     let (inbox, commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);
@@ -157,5 +159,5 @@ async fn start(
             }
         }
     });
-    Ok(Opened { handle, warnings })
+    Ok(Opened { handle, diagnostics })
 }

@@ -20,7 +20,13 @@ use agentd_config::{
     temp_dir,
 };
 use agentd_process::ProcessGroup;
-use agentd_protocol::{entry::EntryBody, model::ThinkingLevel, session::QueueMode, settings::Settings};
+use agentd_protocol::{
+    entry::EntryBody,
+    model::ThinkingLevel,
+    resources::{Diagnostic, DiagnosticKind},
+    session::QueueMode,
+    settings::Settings,
+};
 use agentd_store::{Context, NewEntry, OpenSession, StoreError, read_header};
 
 use super::{
@@ -52,7 +58,6 @@ pub(super) struct Prepared {
     pub(super) parent_id: Option<String>,
     /// Whether it went back to another entry and no run has begun there yet.
     pub(super) has_moved: bool,
-    pub(super) warnings: Vec<String>,
 }
 
 /// Reads files; blocks. A session that comes back is as it was: what the options say of its beginning does not count. A
@@ -90,7 +95,7 @@ fn prepare_from(
 
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
     let approve = options.approve.or(rested.and_then(|rested| rested.trusted.then_some(true)));
-    let LoadedSettings { settings, folders, trust, mut warnings } =
+    let LoadedSettings { settings, folders, trust, diagnostics: mut found } =
         load(&agent_dir, &options.cwd, &options.environment, approve);
     let trust_is_open = trust.basis == TrustBasis::Unasked && trust.warning.is_none();
     let files = Files { agent_dir: &agent_dir, settings: &settings, epoch: &services.epoch };
@@ -104,23 +109,26 @@ fn prepare_from(
         }
         (None, None) => open_session(options, &files)?,
     };
-    warnings.extend(session.report.warning());
+    found.extend(session.report.warning().map(|text| {
+        let problem = Diagnostic::warning(DiagnosticKind::Session, text);
+        session.writer.path().map_or_else(|| problem.clone(), |path| problem.clone().at(path))
+    }));
     let cwd = working_directory(&session, options)?;
 
     let models = services.models.load(&agent_dir.models_file());
-    warnings.extend(models.load_error().map(str::to_owned));
+    found.extend(models.diagnostic().cloned());
     let auth = Auth::load(AuthSources {
         agent_dir: agent_dir.clone(),
         environment: options.environment.clone(),
         registry: Arc::clone(&models),
         commands: services.key_commands.clone(),
     });
-    warnings.extend(auth.load_error());
+    found.extend(auth.load_error().map(|text| Diagnostic::warning(DiagnosticKind::Credentials, text)));
     let moved = rested.and_then(|rested| rested.moved.clone());
     let has_moved = moved.is_some();
     let restored = has_past.then(|| moved.unwrap_or_else(|| restored_choice(&session)));
     let sources = ChoiceSources { services, models: &models, auth: &auth, settings: &settings };
-    let (choice, scope) = sources.choose(options, restored.as_ref(), &mut warnings)?;
+    let (choice, scope) = sources.choose(options, restored.as_ref(), &mut found)?;
     let key_provider = options.api_key.as_ref().map(|key| {
         let before = rested.and_then(|rested| rested.key_provider.as_deref());
         let provider = before.unwrap_or(&choice.model.provider).to_owned();
@@ -143,7 +151,7 @@ fn prepare_from(
         key_provider,
         cwd,
     };
-    let shared = configured(lasting, options, (settings, folders, trust.trusted), &mut warnings);
+    let shared = configured(lasting, options, (settings, folders, trust.trusted), found);
     Ok(Prepared {
         shared,
         trust_is_open,
@@ -153,7 +161,6 @@ fn prepare_from(
         modes,
         parent_id,
         has_moved,
-        warnings,
     })
 }
 
@@ -175,7 +182,7 @@ fn configured(
     lasting: Lasting,
     options: &SessionOptions,
     (settings, folders, trusted): (Settings, ProjectFolders, bool),
-    warnings: &mut Vec<String>,
+    mut found: Vec<Diagnostic>,
 ) -> Shared {
     let Lasting { services, session_id, session_file, agent_dir, processes, models, auth, key_provider, cwd } =
         lasting;
@@ -197,7 +204,7 @@ fn configured(
         temp_dir: temp_dir.clone(),
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
     });
-    warnings.extend(unknown_tools(&options.tools, &tools));
+    found.extend(unknown_tools(&options.tools, &tools));
     let defaults = default_tools(settings.default_tools.as_deref());
     let active = tools.into_iter().filter(|tool| options.tools.is_active(&tool.spec().name, &defaults));
     Shared {
@@ -234,6 +241,7 @@ fn configured(
         auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
         cwd,
         settings,
+        diagnostics: found,
     }
 }
 
@@ -244,16 +252,15 @@ pub(crate) struct Reconfigured {
     pub(crate) modes: (QueueMode, QueueMode),
     /// What a new session would begin with.
     pub(crate) beginning: Choice,
-    pub(crate) warnings: Vec<String>,
 }
 
 /// Reads a session's settings anew, those of its project included. Reads files; blocks.
 pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<Reconfigured, OpenError> {
-    let LoadedSettings { settings, folders, trust, mut warnings } =
+    let LoadedSettings { settings, folders, trust, diagnostics: mut found } =
         load(&shared.agent_dir, &options.cwd, &options.environment, Some(true));
     let (services, models, auth) = (&shared.services, &shared.models, &shared.auth);
     let sources = ChoiceSources { services, models, auth, settings: &settings };
-    let (beginning, scope) = sources.choose(options, None, &mut warnings)?;
+    let (beginning, scope) = sources.choose(options, None, &mut found)?;
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
     let lasting = Lasting {
         services: Arc::clone(services),
@@ -266,8 +273,8 @@ pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<R
         key_provider: shared.key_provider.clone(),
         cwd: shared.cwd.clone(),
     };
-    let shared = configured(lasting, options, (settings, folders, trust.trusted), &mut warnings);
-    Ok(Reconfigured { shared, scope, modes, beginning, warnings })
+    let shared = configured(lasting, options, (settings, folders, trust.trusted), found);
+    Ok(Reconfigured { shared, scope, modes, beginning })
 }
 
 /// What the first choice of model and level depends on, besides the options.
@@ -283,7 +290,7 @@ impl ChoiceSources<'_> {
         &self,
         options: &SessionOptions,
         restored: Option<&RestoredChoice>,
-        warnings: &mut Vec<String>,
+        found: &mut Vec<Diagnostic>,
     ) -> Result<(Choice, Vec<ScopedModel>), OpenError> {
         let Self { services, models, auth, settings } = *self;
         let apis: Vec<&str> = services.providers.apis().collect();
@@ -291,7 +298,8 @@ impl ChoiceSources<'_> {
         let offer = Offer { registry: models, apis: &apis, has_auth: &has_auth };
         let patterns = options.models.as_deref().or(settings.enabled_models.as_deref()).unwrap_or_default();
         let Scope { models: scope, warnings: of_scope } = resolve_scope(&offer, patterns);
-        warnings.extend(of_scope);
+        let of_models = |text| Diagnostic::warning(DiagnosticKind::Models, text);
+        found.extend(of_scope.into_iter().map(of_models));
         let request = StartupRequest {
             provider: options.provider.as_deref(),
             model: options.model.as_deref(),
@@ -305,18 +313,21 @@ impl ChoiceSources<'_> {
                 error,
                 load_error: models.load_error().map(str::to_owned),
             })?;
-        warnings.extend(of_choice);
+        found.extend(of_choice.into_iter().map(of_models));
         Ok((Choice { model, level }, scope))
     }
 }
 
-/// A sentence for each name in `--tools` and `--exclude-tools` that no tool has.
-fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>]) -> Vec<String> {
+/// One for each name in `--tools` and `--exclude-tools` that no tool has.
+fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>]) -> Vec<Diagnostic> {
     let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
     let unknown = selection.unknown(&names);
     unknown
         .into_iter()
-        .map(|name| format!("no tool is called \"{name}\"; there are {}", names.join(", ")))
+        .map(|name| {
+            let message = format!("no tool is called \"{name}\"; there are {}", names.join(", "));
+            Diagnostic::warning(DiagnosticKind::Tools, message)
+        })
         .collect()
 }
 

@@ -1,0 +1,139 @@
+//! `agentctl config explain` and `agentctl config check`.
+
+use agentd_protocol::{
+    command::NoParams,
+    explain::{ExplainSettingParams, SettingExplanation, SettingLayer, SettingSource},
+    resources::{Diagnostic, DiagnosticLevel},
+};
+use serde_json::Value;
+
+use super::one_call;
+use crate::{
+    cli::{CheckOptions, ExplainOptions},
+    exit::{Exit, Fault},
+    render::one_line,
+    rpc::{ExplainSetting, GetDiagnostics},
+};
+
+/// Explains one setting.
+pub(crate) fn explain(options: &ExplainOptions) -> Exit {
+    let explain = || {
+        let params = ExplainSettingParams { key: options.key.clone() };
+        let answer = one_call::call_quietly::<ExplainSetting>(&params)?;
+        if options.json { one_call::print_json(&answer) } else { one_call::print(&explanation(&answer)) }
+    };
+    one_call::conclude(explain())
+}
+
+/// Prints what is wrong.
+pub(crate) fn check(options: &CheckOptions) -> Exit {
+    one_call::conclude(checked(options))
+}
+
+fn checked(options: &CheckOptions) -> Result<Exit, Fault> {
+    let found = one_call::call_quietly::<GetDiagnostics>(&NoParams {})?;
+    let printed = if options.json {
+        one_call::print_json(&found)?
+    } else {
+        one_call::print(&report(&found.diagnostics))?
+    };
+    let fails = found.diagnostics.iter().any(|it| it.level > DiagnosticLevel::Info);
+    Ok(if printed == Exit::Answered && fails { Exit::Failed } else { printed })
+}
+
+/// A line for each, as compilers write them.
+fn report(diagnostics: &[Diagnostic]) -> String {
+    if diagnostics.is_empty() {
+        return "Nothing is wrong.\n".into();
+    }
+    let line = |it: &Diagnostic| {
+        let level = match it.level {
+            DiagnosticLevel::Info => "note",
+            DiagnosticLevel::Warning => "warning",
+            DiagnosticLevel::Error => "error",
+        };
+        format!("{level}: {}\n", one_line(&it.to_string()))
+    };
+    diagnostics.iter().map(line).collect()
+}
+
+fn explanation(answer: &SettingExplanation) -> String {
+    let value = answer.value.as_ref().map_or("not set".to_owned(), Value::to_string);
+    let mut text = format!("{}: {}\n", one_line(&answer.key), one_line(&value));
+    match &answer.description {
+        Some(description) => text.push_str(&format!("  {}\n", one_line(description))),
+        None => text.push_str("  agentd has no use for this key; other programs may.\n"),
+    }
+    if let Some(value) = &answer.in_session {
+        text.push_str(&format!(
+            "  The session works with {}: it read the files before.\n",
+            one_line(&value.to_string())
+        ));
+    }
+    text.push('\n');
+    answer.layers.iter().for_each(|layer| text.push_str(&line(layer)));
+    text
+}
+
+fn line(layer: &SettingLayer) -> String {
+    let source = match layer.source {
+        SettingSource::Default => "default",
+        SettingSource::User => "user",
+        SettingSource::Project => "project",
+        SettingSource::Environment => "environment",
+        SettingSource::Flag => "flag",
+    };
+    let mark = if layer.counts { '*' } else { ' ' };
+    let value = layer.value.as_ref().map_or("-".to_owned(), Value::to_string);
+    let mut place = layer.name.clone().or_else(|| layer.path.clone()).unwrap_or_default();
+    if let Some(line) = layer.line {
+        place.push_str(&format!(":{line}"));
+    }
+    let mut text = format!("{mark} {source:<11}  {}", one_line(&value));
+    for (part, before, after) in [(Some(place), "  ", ""), (layer.note.clone(), "  (", ")")] {
+        if let Some(part) = part.filter(|part| !part.is_empty()) {
+            text.push_str(&format!("{before}{}{after}", one_line(&part)));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::resources::DiagnosticKind;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_layers_stand_below_the_value() {
+        let answer: SettingExplanation = serde_json::from_value(json!({
+            "key": "compaction.enabled", "description": "Whether.", "value": true, "source": "project", "inSession": false,
+            "path": "/p/.pi/settings.json", "line": 3,
+            "layers": [
+                {"source": "project", "path": "/p/.pi/settings.json", "line": 3, "value": true, "counts": true},
+                {"source": "user", "path": "/u/settings.json", "counts": false, "note": "nothing\u{1b}[2J"},
+                {"source": "default", "value": true, "counts": false},
+            ],
+        }))
+        .unwrap();
+        let text = explanation(&answer);
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        assert!(
+            text.starts_with(
+                "compaction.enabled: true\n  Whether.\n  The session works with false: it read the files before.\n\n\
+                 * project      true  /p/.pi/settings.json:3\n  user         -  /u/settings.json  (nothing"
+            ),
+            "{text}"
+        );
+        assert!(text.ends_with("\n  default      true\n"), "{text}");
+    }
+
+    #[test]
+    fn a_line_for_each_diagnostic() {
+        assert_eq!(report(&[]), "Nothing is wrong.\n");
+        let found = Diagnostic::warning(DiagnosticKind::Settings, "x\ny").at("/a").line(7).hint("z");
+        assert_eq!(report(&[found.level(DiagnosticLevel::Error)]), "error: /a:7: x y (z)\n");
+    }
+}

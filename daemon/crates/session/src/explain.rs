@@ -1,0 +1,103 @@
+//! What is wrong with what a session was made from, and where its settings come from.
+
+use std::sync::Arc;
+
+use agentd_config::settings::{ExplainQuestion, UnknownSetting, explain};
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    explain::{ExplainSettingParams, SettingExplanation, SettingLayer, SettingSource},
+    resources::Diagnostics,
+};
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+
+use crate::{SessionOptions, actor::Actor, reply::Reply, shared::Shared};
+
+/// The variable that comes before the setting `sessionDir`.
+const SESSION_DIR: &str = "PI_CODING_AGENT_SESSION_DIR";
+
+impl Actor {
+    pub(crate) fn get_diagnostics(&self, reply: Reply) {
+        reply.data(&self.feed, Diagnostics { diagnostics: self.shared.diagnostics.clone() });
+    }
+
+    /// Answers when the files were read; the session goes on meanwhile.
+    pub(crate) fn explain_setting(&mut self, params: ExplainSettingParams, reply: Reply) {
+        let (feed, shared, options) =
+            (self.feed.clone(), Arc::clone(&self.shared), Arc::clone(self.trust.options()));
+        self.tasks.spawn(async move {
+            let explained = spawn_blocking(move || explained(&params.key, &shared, &options)).await;
+            let failed = |error: &dyn std::fmt::Display| Failure::new(ErrorCode::Internal, error.to_string());
+            reply.result(&feed, explained.unwrap_or_else(|error| Err(failed(&error))));
+        });
+    }
+}
+
+fn explained(key: &str, shared: &Shared, options: &SessionOptions) -> Result<SettingExplanation, Failure> {
+    let question = ExplainQuestion {
+        key,
+        agent_dir: &shared.agent_dir,
+        cwd: &options.cwd,
+        environment: &shared.environment,
+        approve: options.approve.or(shared.prompt.trusted.then_some(true)),
+        over: &over(key, options),
+        in_use: Some(&shared.settings),
+    };
+    explain(question).map_err(|error| {
+        let UnknownSetting { similar, .. } = &error;
+        let failure = Failure::new(ErrorCode::NotFound, error.to_string());
+        match similar.as_slice() {
+            [] => failure.hint("schemas/settings.json lists them all."),
+            similar => failure.hint(format!("Did you mean {}?", similar.join(" or "))),
+        }
+    })
+}
+
+/// What flags and variables say in the place of a setting, the strongest first.
+fn over(key: &str, options: &SessionOptions) -> Vec<SettingLayer> {
+    let layer = |source, name: &str, value: Value| SettingLayer {
+        source,
+        name: Some(name.to_owned()),
+        path: None,
+        line: None,
+        value: Some(value),
+        counts: true,
+        note: None,
+    };
+    let flag = |name: &str, value: Option<Value>| value.map(|value| layer(SettingSource::Flag, name, value));
+    let text = |text: &Option<String>| text.clone().map(Value::from);
+    let found = match key {
+        "defaultModel" => vec![flag("--model", text(&options.model))],
+        "defaultProvider" => vec![flag("--provider", text(&options.provider))],
+        "defaultThinkingLevel" => {
+            vec![flag("--thinking", options.thinking.map(|level| level.as_str().into()))]
+        }
+        "enabledModels" => vec![flag("--models", options.models.clone().map(Value::from))],
+        "defaultProjectTrust" => vec![match options.approve {
+            Some(true) => flag("--approve", Some(true.into())),
+            Some(false) => flag("--no-approve", Some(true.into())),
+            None => None,
+        }],
+        "defaultTools" => {
+            let exclude = &options.tools.exclude;
+            vec![
+                flag("--no-tools", options.tools.none.then_some(true.into())),
+                flag("--tools", options.tools.allow.clone().map(Value::from)),
+                flag("--exclude-tools", (!exclude.is_empty()).then(|| exclude.clone().into())),
+            ]
+        }
+        "sessionDir" => {
+            let given = flag(
+                "--session-dir",
+                options.session_dir.as_ref().map(|path| path.display().to_string().into()),
+            );
+            let variable = options.environment.non_empty(SESSION_DIR).map(|value| SettingLayer {
+                counts: given.is_none(),
+                ..layer(SettingSource::Environment, SESSION_DIR, value.into())
+            });
+            vec![given, variable]
+        }
+        _ => Vec::new(),
+    };
+    found.into_iter().flatten().collect()
+}
