@@ -25,6 +25,8 @@ pub enum ErrorCode {
     NoModel,
     /// No usable credentials for the provider.
     NoCredentials,
+    /// The model or its provider failed, or did not do what it was asked for.
+    ModelFailed,
     /// The command is known but cannot be done in this situation.
     Unsupported,
     /// The file system refused.

@@ -2,6 +2,7 @@
 
 mod automatic;
 mod branch;
+mod crash;
 mod long;
 mod manual;
 mod recovery;

@@ -160,7 +160,7 @@ fn it_says_why_it_cannot() {
         ),
     ] {
         server.push(reply);
-        refused(&mut daemon, error, "unsupported");
+        refused(&mut daemon, error, "model_failed");
     }
     // Nothing has changed.
     assert_eq!(daemon.done(json!({"type": "get_messages"}))["messages"].as_array().unwrap().len(), 5);

@@ -42,7 +42,7 @@ impl From<CompactionError> for Failure {
             }
             CompactionError::NothingToCompact => Self::new(ErrorCode::Unsupported, text)
                 .hint("What is newer than the setting compaction.keepRecentTokens stays as it is."),
-            CompactionError::NoSummary(_) => Self::new(ErrorCode::Unsupported, text)
+            CompactionError::NoSummary(_) => Self::new(ErrorCode::ModelFailed, text)
                 .hint("Nothing has changed. Try again, or choose another model for it with set_model."),
             CompactionError::Moved => {
                 Self::new(ErrorCode::Unsupported, text).hint("Nothing has changed. Compact again.")
