@@ -206,7 +206,7 @@ commands! {
     GetForkMessages = "get_fork_messages": NoParams => ForkMessages,
     /// As `get_fork_messages`.
     GetBranchMessages = "get_branch_messages": NoParams => ForkMessages,
-    /// The entries as a tree, with labels. Entries that only count tokens are left out.
+    /// The entries as a tree, with labels.
     GetTree = "get_tree": NoParams => Tree,
     /// Goes on from another entry of the session. Refused while a run is active.
     NavigateTree = "navigate_tree": NavigateTreeParams => Navigated,

@@ -1,6 +1,6 @@
 //! The tree as nested JSON, for `get_tree`.
 
-use crate::{EntryKind, SessionTree, object::quoted};
+use crate::{SessionTree, object::quoted};
 
 impl SessionTree {
     /// The JSON array of root nodes: `{"entry":…,"children":[…],"label"?,"labelTimestamp"?}`, children sorted by time.
@@ -51,23 +51,13 @@ impl SessionTree {
         out.push(b'}');
     }
 
-    /// The roots, and the children of each entry, in order. Entries that only count tokens are no nodes; what follows
-    /// one takes its place.
+    /// The roots, and the children of each entry, in order.
     fn nodes(&self) -> (Vec<u32>, Vec<Vec<u32>>) {
         let count = self.entries().len();
         let mut roots = Vec::new();
         let mut children = vec![Vec::new(); count];
-        let is_hidden = |at: u32| self.entry(at).kind() == EntryKind::Usage;
-        // For each entry, itself or the nearest one above that is shown. Parents come before their children.
-        let mut shown: Vec<Option<u32>> = Vec::with_capacity(count);
         for at in 0..count as u32 {
-            let parent = self.parent(at).and_then(|parent| shown[parent as usize]);
-            if is_hidden(at) {
-                shown.push(parent);
-                continue;
-            }
-            shown.push(Some(at));
-            match parent {
+            match self.parent(at) {
                 Some(parent) => children[parent as usize].push(at),
                 None => roots.push(at),
             }
@@ -123,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_hidden_entries() {
+    fn labels_and_entries_that_only_count_tokens() {
         check(
             &[
                 "a -",
@@ -131,7 +121,7 @@ mod tests {
                 "b u",
                 r#"{"type":"label","id":"l","parentId":"b","timestamp":"t","targetId":"a","label":"L\"1"}"#,
             ],
-            "a[L\"1@t](b(l))",
+            "a[L\"1@t](u(b(l)))",
         );
     }
 
