@@ -3,6 +3,7 @@
 use std::fs;
 
 use agentd_e2e::{Daemon, Home, MockServer, Reply, sse};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{assert_says, text};
@@ -73,6 +74,24 @@ fn one_writer_at_a_time() {
     drop(first);
     let mut second = Daemon::start(&home, &["--session", &file]);
     assert_eq!(second.done(json!({"type": "get_state"}))["messageCount"], 5);
+}
+
+/// Hosts do so when they load a session anew: they do not wait for the end of the process that had it.
+#[test]
+fn a_session_opens_while_its_last_process_ends() {
+    let server =
+        MockServer::always(Reply::stream(sse::calls(&[("call_1", "bash", json!({"command": "sleep 60"}))])));
+    let home = Home::with_model(&server);
+    let mut first = Daemon::start(&home, &[]);
+    let file = first.done(json!({"type": "get_state"}))["sessionFile"].as_str().unwrap().to_owned();
+    first.done(json!({"type": "prompt", "message": "Sleep."}));
+    first.event("tool_execution_start");
+    first.signal(Signal::TERM);
+    let mut second = Daemon::start(&home, &["--session", &file]);
+    let messages = second.done(json!({"type": "get_messages"}))["messages"].clone();
+    // All that the first one had to store is there.
+    assert!(messages.as_array().unwrap().iter().any(|message| message["role"] == "toolResult"), "{messages}");
+    assert_eq!(first.wait().status.code(), Some(143));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod bridge;
 mod daemon;
 mod limits;
+mod once_free;
 mod signals;
 mod stdio;
 

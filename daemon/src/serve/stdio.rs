@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use agentd_protocol::resources::DiagnosticLevel;
 use tokio_util::sync::CancellationToken;
 
-use super::{limits::DaemonLimits, run, signals::Signals};
+use super::{limits::DaemonLimits, once_free::once_free, run, signals::Signals};
 use crate::{
     cli::StdioOptions,
     complain, compose,
@@ -34,7 +34,12 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         DaemonLimits::load(&session.environment, session.compat, &session.cwd).private()
     };
     let registry = Registry::new(session, compose::services);
-    let opened = registry.open(options.session.clone()).await.map_err(|error| format!("Error: {error}"))?;
+    let opened = tokio::select! {
+        opened = once_free(|| registry.open(options.session.clone())) => {
+            opened.map_err(|error| format!("Error: {error}"))?
+        }
+        code = signals.next() => return Ok(ExitCode::from(code)),
+    };
     for diagnostic in opened.diagnostics.iter().filter(|it| it.level > DiagnosticLevel::Info) {
         complain(&format!("Warning: {diagnostic}"));
     }
