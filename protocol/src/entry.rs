@@ -196,9 +196,8 @@ pub struct ContextReplacement {
     pub content: MessageContent,
 }
 
-/// One line of a session file after the header: the fields of [`EntryHead`] and of [`EntryBody`] in one object.
-///
-/// Carried as text ([`crate::Json`]); this type names it in the schemas.
+/// One line of a session file after the header.
+// The fields of `EntryHead` and of `EntryBody` in one object. Carried as text (`crate::Json`); this type names it in the schemas.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -1,5 +1,7 @@
 //! JSON Schema (draft 2020-12) of everything that crosses a process boundary, made from the types.
 
+mod wire;
+
 use std::any::TypeId;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
@@ -245,6 +247,7 @@ pub fn files() -> Vec<(&'static str, String)> {
         ("entry.json", single::<SessionEntry>("Every other line of a session file")),
         ("settings.json", single::<Settings>("settings.json")),
         ("models.json", single::<ModelsFile>("models.json")),
+        ("wire.json", wire::wire()),
     ];
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     let index = json!({

@@ -93,12 +93,13 @@ fn no_model() {
 /// The schemas are what authors of clients read: every line of every transcript has to fit them.
 #[test]
 fn every_transcript_line_fits_the_schemas() {
-    let (commands, responses, events) =
-        (schema("commands.json"), schema("responses.json"), schema("events.json"));
+    let commands = [schema("commands.json"), wire_schema("Command")];
+    let responses = [schema("responses.json"), wire_schema("Response")];
+    let events = [schema("events.json"), wire_schema("Event")];
     for entry in fs::read_dir(transcript::folder()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         for record in transcript::read(&name) {
-            let (line, schema) = match &record {
+            let (line, schemas) = match &record {
                 transcript::Record::Sent(line) => (line, &commands),
                 transcript::Record::Awaited(line) if line.contains(r#""type":"response""#) => {
                     (line, &responses)
@@ -110,16 +111,30 @@ fn every_transcript_line_fits_the_schemas() {
                 continue;
             }
             restore(&mut value);
-            let errors: Vec<String> = schema.iter_errors(&value).map(|error| error.to_string()).collect();
+            let errors: Vec<String> = schemas
+                .iter()
+                .flat_map(|schema| schema.iter_errors(&value))
+                .map(|error| error.to_string())
+                .collect();
             assert!(errors.is_empty(), "{name}: {line}\nfits no variant: {errors:?}");
         }
     }
 }
 
 fn schema(file: &str) -> jsonschema::Validator {
-    let path = agentd_e2e::binaries::workspace().join("schemas").join(file);
-    let text = fs::read_to_string(&path).unwrap();
-    jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
+    jsonschema::validator_for(&schema_file(file)).unwrap()
+}
+
+/// The schema of one of the types that other languages' types are made from.
+fn wire_schema(name: &str) -> jsonschema::Validator {
+    let document = schema_file("wire.json");
+    let schema = json!({"$schema": document["$schema"], "$ref": format!("#/$defs/{name}"), "$defs": document["$defs"]});
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn schema_file(name: &str) -> Value {
+    let path = agentd_e2e::binaries::workspace().join("schemas").join(name);
+    serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap()
 }
 
 /// Transcripts also hold lines that are refused because they are wrong.
