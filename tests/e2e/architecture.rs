@@ -19,8 +19,14 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the way to the daemon knows neither command line nor daemon",
     ),
     (
+        "agentd-input",
+        &["agentd-protocol"],
+        &["tokio", "reqwest", "clap"],
+        "what prompts are made of is read before anything runs",
+    ),
+    (
         "agentctl",
-        &["agentd-protocol", "agentd-connect"],
+        &["agentd-protocol", "agentd-connect", "agentd-input"],
         &["reqwest"],
         "the client knows the wire, not the daemon",
     ),
@@ -81,6 +87,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         &[
             "agentd-protocol",
             "agentd-connect",
+            "agentd-input",
             "agentd-ai",
             "agentd-agent",
             "agentd-store",

@@ -6,12 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_input::assemble;
 use agentd_protocol::command::{PromptParams, StreamingBehavior};
 
 use crate::{
     cli::{DaemonChoice, PromptOptions},
     exit::Fault,
-    input::{Attachments, read_files, read_stdin},
+    input::{read_files, read_stdin},
 };
 
 /// A prompt, and the daemon that it needs.
@@ -92,12 +93,6 @@ fn folder(path: &Path) -> Result<PathBuf, Fault> {
     }
 }
 
-/// What was piped in, the files, the words, with nothing between.
-fn assemble(stdin: &str, files: Attachments, words: &str) -> PromptParams {
-    let message = [stdin, &files.text, words].concat();
-    PromptParams { message, images: files.images, ..PromptParams::default() }
-}
-
 /// The flags that the daemon reads. With `here`, the daemon works in another folder, and relative paths are made ours.
 fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     let ours = |path: &str| match here {
@@ -139,12 +134,6 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parts_are_joined_without_separator() {
-        let files = Attachments { text: "<file>\n".into(), images: Vec::new() };
-        assert_eq!(assemble("in", files, "words").message, "in<file>\nwords");
-    }
 
     #[test]
     fn flags_are_passed_on() {

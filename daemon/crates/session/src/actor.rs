@@ -152,6 +152,10 @@ impl Actor {
                     Message::UiResponse(answer) => self.on_ui_response(answer.0, answer.1),
                     Message::AskTrust => self.ask_trust(),
                     Message::WhenIdle(done) => self.when_idle(done),
+                    Message::Header(header) => {
+                        // As above.
+                        let _ = header.send(self.journal.tree().header().line().into());
+                    }
                     Message::Rest(resting) => match self.rested() {
                         Some(rested) => return Ended::Resting(rested, resting),
                         None => {

@@ -53,6 +53,8 @@ pub(crate) enum Message {
     AskTrust,
     /// Answers when the session is idle.
     WhenIdle(oneshot::Sender<()>),
+    /// Answers with the first line of the session file, which need not be there yet.
+    Header(oneshot::Sender<Box<str>>),
     /// Answers with a copy of a branch.
     Copy { point: CopyPoint, copied: oneshot::Sender<Result<Copied, Failure>> },
     /// Leaves memory if nothing works for the session and nothing waits; else it stays.
@@ -170,6 +172,14 @@ impl SessionHandle {
             // An error means that the session has ended, which is idle enough.
             let _ = waiting.await;
         }
+    }
+
+    /// The header of the session: the first line of its file, without LF, also where there is no file yet. `None` when the
+    /// session has ended.
+    pub async fn header(&self) -> Option<Box<str>> {
+        let (header, waiting) = oneshot::channel();
+        self.inbox.send(Message::Header(header)).await.ok()?;
+        waiting.await.ok()
     }
 
     /// Takes the session out of memory, unless something works for it or waits in it. Its feed stays open, and with

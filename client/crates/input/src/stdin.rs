@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::exit::{Fault, tell};
+use crate::InputError;
 
 /// The most that is read: 40 MiB, which still fits a line of the wire when escaped.
 const MAX_BYTES: u64 = 40 << 20;
@@ -15,27 +15,27 @@ const MAX_BYTES: u64 = 40 << 20;
 /// How long a silent pipe is waited for before the user is told what we wait for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Reads stdin to its end and trims it; empty when it is a terminal.
+/// Reads stdin to its end and trims it; empty when it is a terminal. Blocks; when nothing has come for two seconds,
+/// `waiting` may tell the user what is waited for.
 ///
 /// # Errors
 /// When it cannot be read or holds too much.
-pub(crate) fn read_stdin() -> Result<String, Fault> {
+pub fn read_stdin(waiting: impl FnOnce()) -> Result<String, InputError> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
         return Ok(String::new());
     }
     let (sender, receiver) = mpsc::channel();
-    let failed = |error: io::Error| Fault::usage(format!("Error: Cannot read stdin: {error}"));
     thread::Builder::new()
         .name("stdin".into())
         // The receiver waits for as long as this takes.
         .spawn(move || drop(sender.send(read(stdin.lock()))))
-        .map_err(failed)?;
+        .map_err(InputError::Stdin)?;
     let read = receiver.recv_timeout(PATIENCE).or_else(|_| {
-        tell("agentctl: reading the start of the prompt from stdin; if nothing is to come, add </dev/null");
+        waiting();
         receiver.recv()
     });
-    read.unwrap_or_else(|_| Err(io::Error::other("the reading thread ended"))).map_err(failed)
+    read.unwrap_or_else(|_| Err(io::Error::other("the reading thread ended"))).map_err(InputError::Stdin)
 }
 
 fn read(input: impl Read) -> io::Result<String> {

@@ -8,26 +8,25 @@ use std::{
 use agentd_protocol::command::Image;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::image;
-use crate::exit::Fault;
+use crate::{InputError, image};
 
 /// The most that a file may hold: 40 MiB. In base64 that still fits a line of the wire.
 const MAX_BYTES: u64 = 40 << 20;
 
 /// What the files add to a prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Attachments {
+pub struct Attachments {
     /// The text before the message.
-    pub(crate) text: String,
+    pub text: String,
     /// The images beside it.
-    pub(crate) images: Vec<Image>,
+    pub images: Vec<Image>,
 }
 
 /// Reads the files in order. `base` is the folder of relative paths, `home` stands for a leading `~`.
 ///
 /// # Errors
 /// For a file that is missing, unreadable, too large, or neither text nor an image.
-pub(crate) fn read_files(paths: &[&str], base: &Path, home: Option<&Path>) -> Result<Attachments, Fault> {
+pub fn read_files(paths: &[&str], base: &Path, home: Option<&Path>) -> Result<Attachments, InputError> {
     let mut all = Attachments::default();
     for path in paths {
         read_file(&absolute(path, base, home), &mut all)?;
@@ -35,29 +34,19 @@ pub(crate) fn read_files(paths: &[&str], base: &Path, home: Option<&Path>) -> Re
     Ok(all)
 }
 
-fn read_file(path: &Path, all: &mut Attachments) -> Result<(), Fault> {
+fn read_file(path: &Path, all: &mut Attachments) -> Result<(), InputError> {
     let shown = path.display();
-    let unreadable = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => Fault::usage(format!(
-            "Error: File not found: {shown}\nText that begins with @ goes after `--`: agentctl prompt -- \"@...\""
-        )),
-        io::ErrorKind::PermissionDenied => {
-            Fault::usage(format!("Error: Cannot read {shown}: permission denied"))
-        }
-        _ => Fault::usage(format!("Error: Cannot read {shown}: {error}")),
+    let unreadable = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => InputError::NotFound(path.to_owned()),
+        _ => InputError::Unreadable { path: path.to_owned(), source },
     };
     let meta = fs::metadata(path).map_err(unreadable)?;
     if meta.is_dir() {
-        return Err(Fault::usage(format!(
-            "Error: {shown} is a folder: name a file in it, or ask about the folder in the message"
-        )));
+        return Err(InputError::Folder(path.to_owned()));
     }
     if meta.len() > MAX_BYTES {
-        let (size, most) = (meta.len() >> 20, MAX_BYTES >> 20);
-        return Err(Fault::usage(format!(
-            "Error: {shown} is too large to send along ({size} MiB, at most {most}): ask about it in the message \
-             instead, and the model reads the parts that it needs"
-        )));
+        let (size_mib, max_mib) = (meta.len() >> 20, MAX_BYTES >> 20);
+        return Err(InputError::TooLarge { path: path.to_owned(), size_mib, max_mib });
     }
     let bytes = fs::read(path).map_err(unreadable)?;
     if bytes.is_empty() {
@@ -71,9 +60,7 @@ fn read_file(path: &Path, all: &mut Attachments) -> Result<(), Fault> {
         return Ok(());
     }
     if bytes.contains(&0) {
-        return Err(Fault::usage(format!(
-            "Error: {shown} is neither text nor a PNG, JPEG, GIF or WebP image, so it cannot be sent along"
-        )));
+        return Err(InputError::NoText(path.to_owned()));
     }
     let text = String::from_utf8_lossy(&bytes);
     all.text.push_str(&format!("<file name=\"{shown}\">\n{text}\n</file>\n"));
@@ -109,7 +96,7 @@ mod tests {
     fn check(
         files: &[(&str, &[u8])],
         paths: &[&str],
-    ) -> (PathBuf, Result<Attachments, Fault>, tempfile::TempDir) {
+    ) -> (PathBuf, Result<Attachments, InputError>, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         for (name, bytes) in files {
             fs::write(dir.path().join(name), bytes).unwrap();
@@ -125,7 +112,7 @@ mod tests {
         let dir = dir.display();
         let expected =
             format!("<file name=\"{dir}/a.txt\">\none\n\n</file>\n<file name=\"{dir}/b\">\ntwo\n</file>\n");
-        assert_eq!(read, Ok(Attachments { text: expected, images: Vec::new() }));
+        assert_eq!(read.unwrap(), Attachments { text: expected, images: Vec::new() });
     }
 
     #[test]
@@ -140,19 +127,15 @@ mod tests {
     #[test]
     fn unusable_files_are_named() {
         let missing = check(&[], &["nope"]);
-        let text = missing.1.unwrap_err().message;
-        assert!(
-            text.starts_with(&format!("Error: File not found: {}/nope\n", missing.0.display())),
-            "{text}"
-        );
+        let error = missing.1.unwrap_err();
+        assert_eq!(error.to_string(), format!("File not found: {}/nope", missing.0.display()));
         for (file, path, says) in [
             (("b", &b"a\0b"[..]), "b", "neither text nor"),
             (("x", b""), ".", "is a folder"),
             (("f", b"x"), "f/g", "Cannot read"),
         ] {
-            let fault = check(&[file], &[path]).1.unwrap_err();
-            assert_eq!(fault.exit, crate::exit::Exit::Usage);
-            assert!(fault.message.contains(says), "{fault}");
+            let error = check(&[file], &[path]).1.unwrap_err();
+            assert!(error.to_string().contains(says), "{error}");
         }
     }
 
