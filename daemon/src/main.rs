@@ -42,6 +42,7 @@ fn main() -> ExitCode {
             }
         }
         Ok(Invocation::Stdio(options)) => serve::stdio(*options),
+        Ok(Invocation::OneShot(options)) => serve::one_shot(*options),
         Ok(Invocation::Bridge(options)) => serve::bridge(*options),
         Ok(Invocation::Serve(options)) => serve::daemon(*options),
         Err(message) => fail(&message),

@@ -1,4 +1,4 @@
-//! `agentctl`, run to its end or watched while it runs.
+//! `agentctl`, and `agentd` where it ends by itself, run to its end or watched while it runs.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -23,7 +23,7 @@ pub struct Finished {
     pub stderr: String,
 }
 
-/// A running `agentctl`. It is killed when the test forgets it.
+/// A running program, `agentctl` unless it is told which. It is killed when the test forgets it.
 pub struct Ctl {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -47,13 +47,19 @@ pub fn run(home: &Home, args: &[&str]) -> Finished {
 /// Runs `agentctl` with `input` on stdin.
 #[must_use]
 pub fn run_with_input(home: &Home, args: &[&str], input: &str) -> Finished {
-    let mut ctl = Ctl::start_with(command(home, args), Stdio::piped());
+    feed(command(home, args), input)
+}
+
+/// Runs a command with `input` on stdin.
+#[must_use]
+pub fn feed(command: Command, input: &str) -> Finished {
+    let mut ctl = Ctl::start_with(command, Stdio::piped());
     let mut stdin = ctl.stdin.take().expect("a piped stdin");
     match stdin.write_all(input.as_bytes()) {
         Ok(()) => {}
         // It may have seen enough before it read that.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-        Err(error) => panic!("agentctl does not take input: {error}"),
+        Err(error) => panic!("the program does not take input: {error}"),
     }
     drop(stdin);
     ctl.finish()
@@ -63,6 +69,14 @@ pub fn run_with_input(home: &Home, args: &[&str], input: &str) -> Finished {
 #[must_use]
 pub fn command(home: &Home, args: &[&str]) -> Command {
     let mut command = home.command(binaries::agentctl());
+    command.args(args);
+    command
+}
+
+/// The command that runs `agentd`.
+#[must_use]
+pub fn agentd(home: &Home, args: &[&str]) -> Command {
+    let mut command = home.command(binaries::agentd());
     command.args(args);
     command
 }
@@ -82,7 +96,7 @@ impl Ctl {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("agentctl starts");
+            .expect("the program starts");
         let (sender, chunks) = channel();
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let streams: [(Stream, Box<dyn Read + Send>); 2] = [
@@ -117,7 +131,7 @@ impl Ctl {
     /// Writes a line to stdin, which was to be piped.
     pub fn type_line(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("a piped stdin");
-        stdin.write_all(format!("{line}\n").as_bytes()).expect("agentctl takes input");
+        stdin.write_all(format!("{line}\n").as_bytes()).expect("the program takes input");
     }
 
     /// The process id.

@@ -10,65 +10,81 @@ use agentd_config::{Environment, NoAgentDir, resolve_path};
 use agentd_protocol::{model::ThinkingLevel, socket_path::Surroundings};
 use agentd_session::{SessionOptions, Target, ToolSelection};
 
-use super::{OnEof, ServeOptions, StdioOptions};
+use super::{
+    OnEof, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions, known::unknown, mode::ModeFlag,
+};
 
 /// The flags as they were given.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
     pub(super) compat: bool,
-    pub(super) stdio: bool,
+    /// Whether we were started under the reference's name.
+    pub(super) named_pi: bool,
+    /// The last `--mode`, or `--stdio`.
+    pub(super) mode: Option<ModeFlag>,
+    pub(super) print: bool,
     /// Whether the session is to be one of the user's daemon.
     pub(super) shared: bool,
     pub(super) help: bool,
     pub(super) version: bool,
     /// `--list-models`, with the text to search for or an empty one.
     pub(super) list_models: Option<String>,
-    socket: Option<String>,
-    detached: bool,
+    pub(super) socket: Option<String>,
+    pub(super) detached: bool,
     /// The first thing on the command line that is about one session.
-    about_a_session: Option<String>,
-    on_eof: OnEof,
+    pub(super) about_a_session: Option<String>,
+    /// The words that are no flags: a prompt each.
+    messages: Vec<String>,
+    /// The paths of `@path`.
+    files: Vec<String>,
+    on_eof: Option<OnEof>,
     /// Whether the first line is to be `ready`.
     ready: bool,
     cumulative: bool,
-    continue_last: bool,
-    session: Option<String>,
-    session_id: Option<String>,
+    pub(super) continue_last: bool,
+    pub(super) resume: bool,
+    pub(super) session: Option<String>,
+    pub(super) session_id: Option<String>,
     session_dir: Option<String>,
-    fork: Option<String>,
-    no_session: bool,
+    pub(super) fork: Option<String>,
+    pub(super) no_session: bool,
     name: Option<String>,
-    provider: Option<String>,
-    model: Option<String>,
-    models: Option<Vec<String>>,
-    api_key: Option<String>,
+    pub(super) provider: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) models: Option<Vec<String>>,
+    pub(super) api_key: Option<String>,
     thinking: Option<ThinkingLevel>,
     system_prompt: Option<String>,
     append_system_prompt: Vec<String>,
     tools: ToolSelection,
     no_context_files: bool,
     approve: Option<bool>,
+    offline: bool,
     warnings: Vec<String>,
 }
 
 impl Flags {
     /// What the name that we were started under means, before any flag.
     pub(super) fn of_program(name: &str) -> Self {
-        Self { compat: name == "pi", ..Self::default() }
+        let named_pi = name == "pi";
+        Self { compat: named_pi, named_pi, ..Self::default() }
     }
 
     pub(super) fn read(&mut self, args: &[String]) -> Result<(), String> {
-        let mut args = args.iter();
+        let mut args = args.iter().peekable();
         while let Some(arg) = args.next() {
             if arg == "--" {
-                // Messages on the command line are for the one-shot modes; this wire takes them as commands.
+                // From here on everything is a message, whatever it begins with.
+                args.by_ref().for_each(|message| self.message(message));
                 break;
             }
             if let Some(path) = arg.strip_prefix('@') {
-                return Err(format!("Error: @file arguments are not supported in RPC mode (got @{path})"));
+                self.session_flag(arg);
+                self.files.push(path.to_owned());
+                continue;
             }
             if !arg.starts_with('-') {
-                self.session_flag(arg);
+                self.message(arg);
                 continue;
             }
             let (flag, inline) = match arg.split_once('=') {
@@ -77,26 +93,35 @@ impl Flags {
             };
             if flag == "--list-models" {
                 // Its value is optional: what follows and is no flag.
-                let next = || args.clone().next().filter(|next| !next.starts_with('-')).cloned();
+                let next = || args.clone().next().filter(|next| !next.starts_with(['-', '@'])).cloned();
                 self.list_models = Some(inline.clone().or_else(next).unwrap_or_default());
                 continue;
             }
-            let mut value = || {
-                inline
-                    .clone()
-                    .or_else(|| args.next().cloned())
-                    .ok_or_else(|| format!("Error: {flag} needs a value. `agentd --help` lists the flags."))
-            };
+            if let ("-p" | "--print", None) = (flag, &inline) {
+                self.print = true;
+                // A message that begins like the front matter of a document.
+                if let Some(message) = args.next_if(|next| next.starts_with("---")) {
+                    self.message(message);
+                }
+                continue;
+            }
+            let mut value =
+                || inline.clone().or_else(|| args.next().cloned()).ok_or_else(|| lacks_value(flag));
             self.flag(flag, &mut value)?;
         }
         Ok(())
     }
 
+    fn message(&mut self, text: &str) {
+        self.session_flag(text);
+        self.messages.push(text.to_owned());
+    }
+
     fn flag(&mut self, flag: &str, value: &mut dyn FnMut() -> Result<String, String>) -> Result<(), String> {
         match flag {
-            "--stdio" => self.stdio = true,
+            "--stdio" => self.mode = Some(ModeFlag::Rpc),
             "--shared" => self.shared = true,
-            "--mode" => self.mode(&value()?)?,
+            "--mode" => self.mode = Some(ModeFlag::parse(&value()?)?),
             "--socket" => self.socket = Some(value()?),
             "--detached" => self.detached = true,
             "--compat" => match value()?.as_str() {
@@ -105,11 +130,11 @@ impl Flags {
             },
             "--on-eof" => {
                 self.session_flag(flag);
-                self.on_eof = match value()?.as_str() {
+                self.on_eof = Some(match value()?.as_str() {
                     "abort" => OnEof::Abort,
                     "drain" => OnEof::Drain,
                     other => return Err(format!("Error: --on-eof takes abort or drain, got {other}")),
-                }
+                });
             }
             "--ready" => {
                 self.session_flag(flag);
@@ -138,6 +163,7 @@ impl Flags {
         match flag {
             "--cumulative-updates" => self.cumulative = true,
             "-c" | "--continue" => self.continue_last = true,
+            "-r" | "--resume" => self.resume = true,
             "--session" => self.session = Some(value()?),
             "--session-id" => self.session_id = Some(value()?),
             "--session-dir" => self.session_dir = Some(value()?),
@@ -157,9 +183,15 @@ impl Flags {
             "-nc" | "--no-context-files" => self.no_context_files = true,
             "-a" | "--approve" => self.approve = Some(true),
             "-na" | "--no-approve" => self.approve = Some(false),
+            "-e" | "--extension" => {
+                let path = value()?;
+                self.warnings.push(format!(
+                    "Warning: --extension {path} is not loaded: this version of agentd has no extensions"
+                ));
+            }
+            "--offline" => self.offline = true,
             // Of use to the reference only; clients pass them all the same.
-            "-e" | "--extension" | "--skill" | "--prompt-template" | "--theme" | "--use-theme"
-            | "--tui-mode" => {
+            "--skill" | "--prompt-template" | "--theme" | "--use-theme" | "--tui-mode" => {
                 value()?;
             }
             "-ne"
@@ -170,28 +202,11 @@ impl Flags {
             | "--no-prompt-templates"
             | "--no-themes"
             | "--no-mcp"
-            | "--offline"
             | "--verbose" => {}
-            "-r" | "--resume" | "--export" | "-p" | "--print" => {
+            "--export" => {
                 return Err(format!("Error: {flag} is not part of this version of agentd."));
             }
-            other => {
-                return Err(format!("Error: Unknown option: {other}. `agentd --help` lists the flags."));
-            }
-        }
-        Ok(())
-    }
-
-    fn mode(&mut self, mode: &str) -> Result<(), String> {
-        match mode {
-            "rpc" => self.stdio = true,
-            "text" | "json" => {
-                return Err(format!(
-                    "Error: --mode {mode} is not part of this version of agentd; `agentctl prompt{}` does that.",
-                    if mode == "json" { " --json" } else { "" }
-                ));
-            }
-            other => return Err(format!("Error: Invalid mode \"{other}\". Valid values: text, json, rpc")),
+            other => return Err(unknown(other)),
         }
         Ok(())
     }
@@ -207,46 +222,44 @@ impl Flags {
     }
 
     pub(super) fn into_stdio(self, cwd: &Path, environment: Environment) -> Result<StdioOptions, String> {
-        if self.socket.is_some() || self.detached {
-            return Err("Error: --socket is for the daemon on a socket; it cannot be combined with --stdio \
-                        (for --stdio --shared, AGENTD_SOCKET names the daemon's socket)"
-                .into());
+        if !self.files.is_empty() {
+            return Err("Error: @file arguments are not supported in RPC mode".into());
         }
-        if self.provider.is_some() && self.model.is_none() {
-            let provider = self.provider.unwrap_or_default();
-            return Err(format!(
-                "Error: --provider requires --model (for example: --provider {provider} --model <pattern>)"
-            ));
-        }
-        if self.api_key.is_some() && self.model.is_none() && self.models.is_none() {
-            return Err(
-                "Error: --api-key requires a model to be specified via --model, --provider/--model, or \
-                        --models"
-                    .into(),
-            );
-        }
-        if self.fork.is_some() {
-            let others = [
-                ("--session", self.session.is_some()),
-                ("--session-id", self.session_id.is_some()),
-                ("--continue", self.continue_last),
-                ("--no-session", self.no_session),
-            ];
-            if let Some((flag, _)) = others.into_iter().find(|(_, given)| *given) {
-                return Err(format!("Error: --fork cannot be combined with {flag}"));
-            }
-        }
-        let (on_eof, ready, cumulative) = (self.on_eof, self.ready, self.cumulative);
+        self.check_session()?;
+        let (on_eof, ready, cumulative) = (self.on_eof.unwrap_or_default(), self.ready, self.cumulative);
         let warnings = self.warnings.clone();
         let session = self.into_session(cwd, environment);
         Ok(StdioOptions { session, on_eof, ready, cumulative, warnings })
     }
 
+    pub(super) fn into_one_shot(
+        mut self,
+        format: OneShotFormat,
+        cwd: &Path,
+        environment: Environment,
+    ) -> Result<OneShotOptions, String> {
+        let for_stdio =
+            [("--on-eof", self.on_eof.is_some()), ("--ready", self.ready), ("--shared", self.shared)];
+        if let Some((flag, _)) = for_stdio.into_iter().find(|(_, given)| *given) {
+            return Err(format!(
+                "Error: {flag} is for --stdio, and not for -p and --mode text or json. `agentctl prompt` has a prompt \
+                 answered by the daemon."
+            ));
+        }
+        self.check_session()?;
+        let (files, messages) = (std::mem::take(&mut self.files), std::mem::take(&mut self.messages));
+        let (cumulative, warnings) = (self.cumulative, std::mem::take(&mut self.warnings));
+        let session = self.into_session(cwd, environment);
+        Ok(OneShotOptions { session, format, files, messages, cumulative, warnings })
+    }
+
     pub(super) fn into_serve(self, cwd: &Path, mut environment: Environment) -> Result<ServeOptions, String> {
+        self.check_resume()?;
         if let Some(given) = &self.about_a_session {
             return Err(format!(
-                "Error: {given} is about one session, and `agentd` without --stdio serves many: start `agentd --stdio \
-                 {given} ...`, or open the session through the socket."
+                "Error: {given} is about one session, and `agentd` alone serves many: `agentd -p {given} ...` answers a prompt \
+                 and ends, `agentd --stdio {given} ...` serves one session on stdin and stdout; on the socket, sessions are \
+                 opened by clients."
             ));
         }
         // They mean the same wherever a session works.
@@ -267,7 +280,11 @@ impl Flags {
         Ok(ServeOptions { base: self.into_session(cwd, environment), agent_dir, socket, detached })
     }
 
-    fn into_session(self, cwd: &Path, environment: Environment) -> SessionOptions {
+    fn into_session(self, cwd: &Path, mut environment: Environment) -> SessionOptions {
+        if self.offline {
+            // The reference's own variable: what a session starts is told, too.
+            environment.set("PI_OFFLINE", "1");
+        }
         let target = self.target();
         SessionOptions {
             cwd: cwd.to_owned(),
@@ -295,7 +312,7 @@ impl Flags {
             return Target::Ephemeral(self.session_id.clone());
         }
         if let Some(source) = &self.fork {
-            return Target::Fork(source.clone());
+            return Target::Fork { source: source.clone(), id: self.session_id.clone() };
         }
         match (&self.session, &self.session_id) {
             (Some(session), _) => Target::Existing(session.clone()),
@@ -303,6 +320,13 @@ impl Flags {
             (None, None) if self.continue_last => Target::Continue,
             (None, None) => Target::New,
         }
+    }
+}
+
+fn lacks_value(flag: &str) -> String {
+    match flag {
+        "--mode" => "Error: --mode requires text, json, or rpc".into(),
+        _ => format!("Error: {flag} needs a value. `agentd --help` lists the flags."),
     }
 }
 

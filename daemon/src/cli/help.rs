@@ -7,15 +7,23 @@ agentd - the coding-agent daemon: sessions, tools and models behind JSON Lines
 Usage: agentd [serve] [--socket <path>] [--compat pi]     many sessions and clients, on a local socket
        agentd --stdio [flags]                             one session on stdin and stdout (--mode rpc is the same)
        agentd --stdio --shared [flags]                    the same, with a session of the daemon, which others can join
+       agentd -p [flags] [@file...] [message...]          answers the messages, and ends (--mode text is the same)
+       agentd --mode json [flags] [@file...] [message...] the same, showing the session's events
 
 Clients write one JSON command per line, and read responses and events, one per line. `agentctl up` starts the daemon in
-the background; for a prompt from the shell use `agentctl prompt \"...\"`.
+the background; `agentctl prompt \"...\"` has a prompt answered there.
+
+Way of working
+      --stdio, --mode rpc       serve one session on stdin and stdout
+  -p, --print, --mode text      print the text of the last answer; what is piped in and @files come before the first message,
+                                each further message is a prompt of its own
+      --mode json               print the session's header and its events as JSON Lines
 
 Session
   -c, --continue                the most recent session of this folder, or a new one
       --session <path|id>       a session file, or the id (or its beginning) of a session
       --session-id <id>         exactly this id; a new session gets it
-      --fork <path|id>          a copy of that session, in this folder
+      --fork <path|id>          a copy of that session, in this folder; --session-id gives it an id
       --session-dir <dir>       the folder of session files
       --no-session              keep the session in memory only
   -n, --name <name>             name the session
@@ -31,7 +39,7 @@ Prompt and tools
       --append-system-prompt <text|file>   after the prompt; repeatable
   -t, --tools <list>            only these tools, or changes of the default (+name, -name)
  -xt, --exclude-tools <list>    without these tools
- -nt, --no-tools                without any tool
+ -nt, --no-tools                without any tool (-nbt, --no-builtin-tools: the same, as there are only built-in ones)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
   -a, --approve / -na, --no-approve    trust, or do not trust, the project's own settings
 Daemon
@@ -42,16 +50,21 @@ Daemon
       --cumulative-updates      each message_update carries the answer so far, and there are no system messages: for
                                 clients of the reference before 0.84
       --shared                  a session of the daemon on the socket, which is started if none runs
-      --compat pi               directories and version of the reference come first
+      --compat pi               directories and version of the reference come first, and messages or session flags mean -p;
+                                so it is under the name `pi`
   -v, --version                 print the version
   -h, --help                    print this
-The flags above Daemon, --on-eof, --ready, --cumulative-updates and --shared are for --stdio.
+--on-eof, --ready and --shared are for --stdio, --cumulative-updates for --stdio and --mode json, and so are the flags above
+Daemon, which -p takes too.
+
+Taken for clients of the reference, without effect: --extension <path> (says so), --theme <path>, --use-theme <name>,
+--tui-mode <mode>, --no-extensions, --no-themes, --no-mcp, --verbose; --offline sets PI_OFFLINE=1 for what tools start.
 
 Environment: AGENTD_DIR (default ~/.agentd) holds settings.json, models.json, auth.json and sessions/;
 PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are honoured; AGENTD_LOG sets what is logged to stderr.
 
-Exit codes: 0 the end as it should be; 1 it could not start or write; 3 --shared: the daemon cannot be reached or
+Exit codes: 0 the end as it should be; 1 it could not start or write, or -p has no whole answer; 3 --shared: the daemon cannot be reached or
 started, or was lost on the way; 4 a daemon is running at that socket already;
-129, 143 --stdio was ended by SIGHUP, SIGTERM (130 --shared by SIGINT). The daemon on a socket finishes its work after SIGTERM, SIGINT or SIGHUP,
+129, 143 --stdio, -p or --mode json was ended by SIGHUP, SIGTERM (130 by SIGINT; --stdio alone leaves that to its host). The daemon on a socket finishes its work after SIGTERM, SIGINT or SIGHUP,
 30 s at most, and ends with 0; a second signal ends it at once, with 128 and the signal's number.
 ";

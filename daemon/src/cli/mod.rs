@@ -1,7 +1,10 @@
 //! The command line of `agentd`: flags in, options out. The same parser reads the session flags that a client sends.
 
+mod checks;
 mod flags;
 mod help;
+mod known;
+mod mode;
 
 use std::{
     fmt,
@@ -11,14 +14,19 @@ use std::{
 use agentd_config::Environment;
 use agentd_session::SessionOptions;
 
-use self::flags::Flags;
 pub use self::help::HELP;
+use self::{
+    flags::Flags,
+    mode::{Mode, ModeFlag},
+};
 
 /// What the command line asks for.
 #[derive(Debug)]
 pub enum Invocation {
     /// Serve one session on stdin and stdout.
     Stdio(Box<StdioOptions>),
+    /// Answer the prompts of the command line and end.
+    OneShot(Box<OneShotOptions>),
     /// Serve one session of the user's daemon on stdin and stdout.
     Bridge(Box<BridgeOptions>),
     /// Serve many sessions and clients on a local socket.
@@ -52,6 +60,32 @@ pub struct StdioOptions {
     pub cumulative: bool,
     /// What to tell the user on stderr before anything else.
     pub warnings: Vec<String>,
+}
+
+/// How to answer the prompts of the command line.
+#[derive(Debug)]
+pub struct OneShotOptions {
+    /// The session to open.
+    pub session: SessionOptions,
+    /// What is written to stdout.
+    pub format: OneShotFormat,
+    /// The files to send along with the first prompt: paths as they were given, `~` included.
+    pub files: Vec<String>,
+    /// The prompts, one run each, in order.
+    pub messages: Vec<String>,
+    /// Whether updates carry the answer so far, as before 0.84 of the reference.
+    pub cumulative: bool,
+    /// What to tell the user on stderr before anything else.
+    pub warnings: Vec<String>,
+}
+
+/// What prompts of the command line write to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OneShotFormat {
+    /// The text of the last answer.
+    Text,
+    /// The session's header and its events, as JSON Lines.
+    Json,
 }
 
 /// How to serve stdin and stdout with a session of the user's daemon.
@@ -127,16 +161,21 @@ pub fn parse(
         let search = Some(search).filter(|search| !search.is_empty());
         return Ok(Invocation::ListModels { search, compat: flags.compat });
     }
-    if serve && flags.stdio {
-        return Err("Error: `serve` listens on a socket; without it, --stdio serves stdin and stdout.".into());
-    }
-    if flags.shared && !flags.stdio {
+    let mode = flags.mode(serve)?;
+    if flags.shared && mode == Mode::Serve {
         return Err("Error: --shared is for --stdio: `agentd --stdio --shared` serves stdin and stdout with a session \
                     of the daemon."
             .into());
     }
-    if !flags.stdio {
-        return flags.into_serve(cwd, environment).map(|options| Invocation::Serve(Box::new(options)));
+    match mode {
+        Mode::Serve => {
+            return flags.into_serve(cwd, environment).map(|options| Invocation::Serve(Box::new(options)));
+        }
+        Mode::OneShot(format) => {
+            let options = flags.into_one_shot(format, cwd, environment)?;
+            return Ok(Invocation::OneShot(Box::new(options)));
+        }
+        Mode::Stdio => {}
     }
     if flags.shared {
         let compat = flags.compat;
@@ -158,8 +197,19 @@ pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> R
     if flags.help || flags.version || flags.list_models.is_some() {
         return Err("Error: --help, --version and --list-models are no flags of a session.".into());
     }
+    let is_one_shot = match flags.mode {
+        Some(mode) => mode != ModeFlag::Rpc,
+        None => flags.print,
+    };
+    if is_one_shot {
+        return Err(
+            "Error: -p and --mode text or json are no flags of a session: prompts come as commands.".into()
+        );
+    }
     flags.into_stdio(cwd, environment)
 }
 
+#[cfg(test)]
+mod every_flag;
 #[cfg(test)]
 mod tests;

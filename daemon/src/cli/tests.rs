@@ -34,6 +34,8 @@ fn flags_come_in_any_order_and_the_last_wins() {
         "--theme",
         "dark",
         "ignored",
+        "--",
+        "--ignored-as-well",
     ]);
     assert_eq!(options.session.model.as_deref(), Some("b"));
     assert_eq!(options.session.append_system_prompt, ["x", "y"]);
@@ -64,7 +66,6 @@ fn mistakes_are_named() {
     check(&["--mode", "x"], "Invalid mode \"x\". Valid values: text, json, rpc");
     check(&["--stdio", "--provider", "p"], "--provider requires --model (for example: --provider p");
     check(&["--stdio", "--api-key", "k"], "--api-key requires a model");
-    check(&["--stdio", "--fork", "x", "-c"], "--fork cannot be combined with --continue");
     check(&["--stdio", "@a.txt"], "@file arguments are not supported in RPC mode");
     check(&["--stdio", "--socket", "/s"], "--socket is for the daemon");
     check(&["serve", "--stdio"], "`serve` listens on a socket");

@@ -20,12 +20,14 @@ pub(super) struct Client {
     /// How it sees what sessions say.
     pub(super) view: View,
     role: Role,
+    /// Whether no user is behind it who could be asked.
+    pub(super) is_alone: bool,
 }
 
 impl Client {
     /// Somebody who has not said anything.
     pub(super) fn new(number: u64) -> Self {
-        Self { number, name: None, view: View::default(), role: Role::default() }
+        Self { number, name: None, view: View::default(), role: Role::default(), is_alone: false }
     }
 
     /// What others are told that it is called.
@@ -45,6 +47,9 @@ impl Client {
 
     /// Whose questions it answers. A client of the plain wire: those of extensions, as in the reference.
     pub(super) fn abilities(&self) -> Option<Abilities> {
+        if self.is_alone {
+            return None;
+        }
         match (self.may_answer(), self.view.answers_questions) {
             (true, true) => Some(Abilities::All),
             // A host behind the bridge as well, for which the bridge said hello.

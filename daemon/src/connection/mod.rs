@@ -59,6 +59,8 @@ pub enum Origin {
         on_eof: OnEof,
         /// Whether updates carry the answer so far (`--cumulative-updates`).
         cumulative: bool,
+        /// Whether the host can show dialogs, and answers them.
+        answers: bool,
     },
     /// A client of the socket, which comes and goes.
     Socket {

@@ -56,7 +56,8 @@ impl Reader {
 
     /// Follows the session that is there from the start, if one is.
     pub(super) async fn begin(&mut self) {
-        if let Origin::Host { session, cumulative, .. } = &self.connection.origin {
+        if let Origin::Host { session, cumulative, answers, .. } = &self.connection.origin {
+            self.client.is_alone = !answers;
             if *cumulative {
                 self.client.view.is_cumulative = true;
                 self.tell(Out::View(self.client.view)).await;

@@ -139,11 +139,19 @@ impl Registry {
     /// What made opening fail: a file that is no session, one that another process writes, an unknown model.
     pub async fn open(&self, mut options: SessionOptions) -> Result<Joined, OpenError> {
         let _opening = match &options.target {
-            Target::New | Target::Child(_) | Target::Fork(_) | Target::Ephemeral(None) => None,
-            Target::Continue | Target::Existing(_) | Target::Id(_) | Target::Ephemeral(Some(_)) => {
-                Some(self.opening.lock().await)
-            }
+            Target::New | Target::Child(_) | Target::Fork { id: None, .. } | Target::Ephemeral(None) => None,
+            Target::Fork { id: Some(_), .. }
+            | Target::Continue
+            | Target::Existing(_)
+            | Target::Id(_)
+            | Target::Ephemeral(Some(_)) => Some(self.opening.lock().await),
         };
+        if let Target::Fork { id: Some(id), .. } = &options.target
+            && let Some(session) = self.get(id)
+        {
+            let path = session.file().unwrap_or_default();
+            return Err(OpenError::IdTaken { id: id.clone(), path });
+        }
         let mut path = None;
         if _opening.is_some() {
             if let Some(session) = self.named(&options.target) {

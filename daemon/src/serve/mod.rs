@@ -4,6 +4,7 @@ mod bridge;
 mod daemon;
 mod limits;
 mod once_free;
+mod one_shot;
 mod signals;
 mod stdio;
 
@@ -12,9 +13,10 @@ use std::{future::Future, process::ExitCode};
 use agentd_protocol::{
     event::{Event, Ready},
     lines::write_line,
+    resources::{Diagnostic, DiagnosticLevel},
 };
 
-pub use self::{bridge::bridge, daemon::daemon, stdio::stdio};
+pub use self::{bridge::bridge, daemon::daemon, one_shot::one_shot, stdio::stdio};
 use crate::complain;
 
 /// Ends with this when starting or writing fails.
@@ -43,6 +45,13 @@ fn ready_line() -> Result<Vec<u8>, String> {
         .map_err(|error| format!("Error: cannot write the first line: {error}"))?;
     write_line(&event, &mut line);
     Ok(line)
+}
+
+/// Tells the user what is wrong with what a session was opened from.
+fn tell_of(diagnostics: &[Diagnostic]) {
+    for diagnostic in diagnostics.iter().filter(|it| it.level > DiagnosticLevel::Info) {
+        complain(&format!("Warning: {diagnostic}"));
+    }
 }
 
 fn fail(message: &str, code: u8) -> ExitCode {

@@ -2,10 +2,9 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use agentd_protocol::resources::DiagnosticLevel;
 use tokio_util::sync::CancellationToken;
 
-use super::{limits::DaemonLimits, once_free::once_free, run, signals::Signals};
+use super::{limits::DaemonLimits, once_free::once_free, run, signals::Signals, tell_of};
 use crate::{
     cli::StdioOptions,
     complain, compose,
@@ -40,9 +39,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         }
         code = signals.next() => return Ok(ExitCode::from(code)),
     };
-    for diagnostic in opened.diagnostics.iter().filter(|it| it.level > DiagnosticLevel::Info) {
-        complain(&format!("Warning: {diagnostic}"));
-    }
+    tell_of(&opened.diagnostics);
     // Reading starts only now: what a client wrote before has waited in the pipe.
     let pipes = read_lines(std::io::stdin(), max_line_bytes)
         .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
@@ -57,6 +54,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
             session: opened.session,
             on_eof: options.on_eof,
             cumulative: options.cumulative,
+            answers: true,
         },
         options: options.session,
         // The host ends us by the end of the input; over this wire nobody else can.

@@ -1,5 +1,6 @@
 //! Ways in and out: they move lines and never look inside.
 
+pub mod in_process;
 pub mod keeper;
 pub mod listener;
 mod output;

@@ -62,8 +62,13 @@ pub enum Target {
     Continue,
     /// `--session`: a path, an id, or the beginning of an id.
     Existing(String),
-    /// A copy of another session, of any working directory, named as in `Existing` (`--fork`).
-    Fork(String),
+    /// A copy of another session, of any working directory (`--fork`).
+    Fork {
+        /// The other session, named as in `Existing`.
+        source: String,
+        /// The copy's id, which no session of the working directory may have (`--session-id`).
+        id: Option<String>,
+    },
     /// `--session-id`: exactly this id in the working directory, made if it is not there.
     Id(String),
     /// `--no-session`, with the id of `--session-id` if given: nothing is written.

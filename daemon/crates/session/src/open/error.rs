@@ -24,6 +24,14 @@ pub enum OpenError {
     /// No session has that id.
     #[error("No session found matching '{0}'")]
     NotFound(String),
+    /// A copy is to have the id of a session that is there.
+    #[error("A session with the id '{id}' is there already: {}. Choose another --session-id.", path.display())]
+    IdTaken {
+        /// The id.
+        id: String,
+        /// The session's file.
+        path: PathBuf,
+    },
     /// The file of a session that left memory is not there any more.
     #[error("the session's file is gone: {}", .0.display())]
     Gone(PathBuf),
@@ -85,6 +93,7 @@ impl From<OpenError> for Failure {
             OpenError::NotFound(_) | OpenError::Gone(_) | OpenError::Elsewhere { .. } => {
                 ErrorCode::SessionNotFound
             }
+            OpenError::IdTaken { .. } => ErrorCode::InvalidField,
             OpenError::Model { .. } => ErrorCode::NoModel,
             OpenError::AgentDir(_) | OpenError::NoCwd { .. } | OpenError::Search { .. } => ErrorCode::Io,
             OpenError::Ending(_) => ErrorCode::ShuttingDown,

@@ -83,11 +83,17 @@ pub(super) fn open_session(
     let root = agent_dir.sessions_dir();
     let dir = folder(options, agent_dir, settings);
     create_dirs(&dir.path)?;
-    if let Target::Fork(text) = &options.target {
-        let source = existing_file(text, options, &dir, &root, Elsewhere::Fine)?;
+    if let Target::Fork { source, id } = &options.target {
+        if let Some(id) = id {
+            check_session_id(id)?;
+            if let Some(path) = find_by_id(id, &dir, &cwd).map_err(unsearchable(&dir))? {
+                return Err(OpenError::IdTaken { id: id.clone(), path });
+            }
+        }
+        let source = existing_file(source, options, &dir, &root, Elsewhere::Fine)?;
         let (tree, _) = store.read(&source)?;
         let parent_session = Some(source.display().to_string());
-        let copy = copy_all(&tree, NewSession { parent_session, ..new(None) })?;
+        let copy = copy_all(&tree, NewSession { parent_session, ..new(id.as_deref()) })?;
         return Ok((store.adopt(copy, Some(&dir.path), Begin::AtOnce)?, true));
     }
     if let Some(path) = existing(options, &dir, &root)? {
@@ -112,7 +118,7 @@ pub(super) fn open_session(
 /// # Errors
 /// As [`super::open`], as far as it comes to that.
 pub fn locate(options: &SessionOptions) -> Result<Option<(PathBuf, String)>, OpenError> {
-    if matches!(options.target, Target::New | Target::Child(_) | Target::Fork(_) | Target::Ephemeral(_)) {
+    if matches!(options.target, Target::New | Target::Child(_) | Target::Fork { .. } | Target::Ephemeral(_)) {
         return Ok(None);
     }
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
@@ -144,7 +150,7 @@ fn folder(options: &SessionOptions, agent_dir: &AgentDir, settings: &Settings) -
 fn existing(options: &SessionOptions, dir: &SessionDir, root: &Path) -> Result<Option<PathBuf>, OpenError> {
     let cwd = options.cwd.display().to_string();
     match &options.target {
-        Target::New | Target::Child(_) | Target::Fork(_) | Target::Ephemeral(_) => Ok(None),
+        Target::New | Target::Child(_) | Target::Fork { .. } | Target::Ephemeral(_) => Ok(None),
         Target::Continue => newest(dir, &cwd).map_err(unsearchable(dir)),
         Target::Existing(text) => existing_file(text, options, dir, root, Elsewhere::Refused).map(Some),
         Target::Id(id) => {

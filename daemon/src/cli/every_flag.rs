@@ -1,0 +1,271 @@
+//! Every flag, what it does to the options, and what is said where it cannot be used.
+
+use std::collections::BTreeSet;
+
+use agentd_protocol::model::ThinkingLevel;
+use agentd_session::Target;
+
+use super::{known::NAMES, *};
+
+fn parse_as(program: &str, args: &[&str]) -> Result<Invocation, String> {
+    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    parse(program, &args, Path::new("/p"), [("HOME", "/h")].into_iter().collect())
+}
+
+fn stdio(args: &[&str]) -> StdioOptions {
+    let args = [&["--stdio"], args].concat();
+    match parse_as("agentd", &args) {
+        Ok(Invocation::Stdio(options)) => *options,
+        other => panic!("{args:?}: {other:?}"),
+    }
+}
+
+fn one_shot(program: &str, args: &[&str]) -> OneShotOptions {
+    match parse_as(program, args) {
+        Ok(Invocation::OneShot(options)) => *options,
+        other => panic!("{program} {args:?}: {other:?}"),
+    }
+}
+
+/// Arguments, and whether the options show what they are for.
+type Row = (&'static [&'static str], fn(&StdioOptions) -> bool);
+
+/// Flags of a session with an effect of their own.
+const EFFECTS: &[Row] = &[
+    (&["--continue"], |it| it.session.target == Target::Continue),
+    (&["-c"], |it| it.session.target == Target::Continue),
+    (&["--session", "x"], |it| it.session.target == Target::Existing("x".into())),
+    (&["--session", "x", "--continue"], |it| it.session.target == Target::Existing("x".into())),
+    (&["--session-id", "i"], |it| it.session.target == Target::Id("i".into())),
+    (&["--session-dir", "d"], |it| it.session.session_dir.as_deref() == Some(Path::new("d"))),
+    (&["--fork", "x"], |it| it.session.target == Target::Fork { source: "x".into(), id: None }),
+    (&["--fork", "x", "--session-id", "i"], |it| {
+        it.session.target == Target::Fork { source: "x".into(), id: Some("i".into()) }
+    }),
+    (&["--no-session"], |it| it.session.target == Target::Ephemeral(None)),
+    (&["--no-session", "--session-id", "i"], |it| it.session.target == Target::Ephemeral(Some("i".into()))),
+    (&["--name", "n"], |it| it.session.name.as_deref() == Some("n")),
+    (&["-n", "n"], |it| it.session.name.as_deref() == Some("n")),
+    (&["--model", "a", "--model", "b"], |it| it.session.model.as_deref() == Some("b")),
+    (&["--model=b"], |it| it.session.model.as_deref() == Some("b")),
+    (&["--provider", "p", "--model", "m"], |it| it.session.provider.as_deref() == Some("p")),
+    (&["--models", "a, b:high"], |it| it.session.models == Some(vec!["a".into(), "b:high".into()])),
+    (&["--api-key", "k", "--models", "a"], |it| it.session.api_key.is_some()),
+    (&["--thinking", "max"], |it| it.session.thinking == Some(ThinkingLevel::Max)),
+    (&["--thinking", "lots"], |it| it.session.thinking.is_none() && it.warnings[0].contains("\"lots\"")),
+    (&["--system-prompt", "s"], |it| it.session.system_prompt.as_deref() == Some("s")),
+    (&["--append-system-prompt", "a", "--append-system-prompt", "b"], |it| {
+        it.session.append_system_prompt == ["a", "b"]
+    }),
+    (&["--tools", "+grep,-bash"], |it| it.session.tools.allow == Some(vec!["+grep".into(), "-bash".into()])),
+    (&["-t", "-bash"], |it| it.session.tools.allow == Some(vec!["-bash".into()])),
+    (&["--exclude-tools", "bash"], |it| it.session.tools.exclude == ["bash"]),
+    (&["-xt", "bash"], |it| it.session.tools.exclude == ["bash"]),
+    (&["--no-tools"], |it| it.session.tools.none),
+    (&["-nt"], |it| it.session.tools.none),
+    (&["--no-builtin-tools"], |it| it.session.tools.none),
+    (&["-nbt"], |it| it.session.tools.none),
+    (&["--no-context-files"], |it| it.session.no_context_files),
+    (&["-nc"], |it| it.session.no_context_files),
+    (&["--approve"], |it| it.session.approve == Some(true)),
+    (&["-a"], |it| it.session.approve == Some(true)),
+    (&["--no-approve"], |it| it.session.approve == Some(false)),
+    (&["-na"], |it| it.session.approve == Some(false)),
+    (&["--extension", "e"], |it| it.warnings[0].contains("--extension e is not loaded")),
+    (&["-e", "e"], |it| it.warnings[0].contains("--extension e is not loaded")),
+    (&["--offline"], |it| it.session.environment.get("PI_OFFLINE") == Some("1")),
+    (&["--on-eof", "drain"], |it| it.on_eof == OnEof::Drain),
+    (&["--ready"], |it| it.ready),
+    (&["--cumulative-updates"], |it| it.cumulative),
+    (&["--compat", "pi"], |it| it.session.compat),
+    (&["--mode", "rpc"], |it| it.warnings.is_empty()),
+    (&["-p"], |it| it.warnings.is_empty()),
+    (&["--print"], |it| it.warnings.is_empty()),
+];
+
+/// Flags that are for parts of the reference that agentd does not have: taken, and nothing else.
+const WITHOUT_EFFECT: &[&[&str]] = &[
+    &["--no-extensions"],
+    &["-ne"],
+    &["--no-mcp"],
+    &["--theme", "dark"],
+    &["--no-themes"],
+    &["--use-theme", "dark"],
+    &["--tui-mode", "full"],
+    &["--verbose"],
+];
+
+/// Flags with tests of their own: other ways of working, and what is refused.
+const ELSEWHERE: &[&str] = &[
+    "--stdio",
+    "--shared",
+    "--socket",
+    "--detached",
+    "--help",
+    "-h",
+    "--version",
+    "-v",
+    "--list-models",
+    "--resume",
+    "-r",
+    "--export",
+    // What they load has its tests with what loads it.
+    "--skill",
+    "--no-skills",
+    "-ns",
+    "--prompt-template",
+    "--no-prompt-templates",
+    "-np",
+];
+
+/// Not in the help: they come with what they are for.
+const UNDOCUMENTED: &[&str] = &[
+    "--skill",
+    "--no-skills",
+    "-ns",
+    "--prompt-template",
+    "--no-prompt-templates",
+    "-np",
+    "--export",
+    "--resume",
+    "-r",
+    "-e",
+    "-ne",
+    "--detached",
+];
+
+#[test]
+fn flags_have_their_effect() {
+    for (args, shows) in EFFECTS {
+        assert!(shows(&stdio(args)), "{args:?}");
+    }
+    let plain = format!("{:?}", stdio(&[]));
+    for args in WITHOUT_EFFECT {
+        assert_eq!(format!("{:?}", stdio(args)), plain, "{args:?}");
+    }
+}
+
+#[test]
+fn no_flag_is_left_out() {
+    let tested = EFFECTS.iter().map(|(args, _)| *args).chain(WITHOUT_EFFECT.iter().copied()).flatten();
+    let tested = tested.filter_map(|arg| arg.starts_with('-').then(|| arg.split('=').next()).flatten());
+    let tested: BTreeSet<&str> =
+        tested.chain(ELSEWHERE.iter().copied()).filter(|arg| *arg != "-bash").collect();
+    assert_eq!(tested, NAMES.iter().copied().collect());
+    for name in NAMES.iter().filter(|name| !ELSEWHERE.contains(name)) {
+        let known =
+            !parse_as("agentd", &["--stdio", name, "x"]).is_err_and(|error| error.contains("Unknown option"));
+        assert!(known, "{name} is a name that is not read");
+    }
+}
+
+#[test]
+fn the_help_has_them_all() {
+    for name in NAMES {
+        let stands =
+            HELP.split(|next: char| !(next.is_alphanumeric() || next == '-')).any(|word| word == *name);
+        assert!(stands || UNDOCUMENTED.contains(name), "{name} is not in --help");
+    }
+}
+
+#[test]
+fn mistakes_have_their_texts() {
+    let check = |args: &[&str], text: &str| {
+        let error = parse_as("agentd", &[&["--stdio"], args].concat()).unwrap_err();
+        assert!(error.starts_with(&format!("Error: {text}")), "{args:?}: {error}");
+    };
+    check(&["--mode"], "--mode requires text, json, or rpc");
+    check(&["--mode", "x"], "Invalid mode \"x\". Valid values: text, json, rpc");
+    check(&["-x"], "Unknown option: -x");
+    check(&["--sesion", "x"], "Unknown option: --sesion. Did you mean --session?");
+    check(&["--plan"], "Unknown option: --plan. `agentd --help`");
+    check(&["--model"], "--model needs a value");
+    check(&["--provider", "p"], "--provider requires --model (for example: --provider p --model <pattern>)");
+    check(
+        &["--api-key", "k"],
+        "--api-key requires a model to be specified via --model, --provider/--model, or --models",
+    );
+    check(&["--fork", "x", "-c"], "--fork cannot be combined with --continue");
+    check(
+        &["--fork", "x", "--session", "y", "--no-session"],
+        "--fork cannot be combined with --session, --no-session",
+    );
+    check(&["--session-id", "i", "--session", "y"], "--session-id cannot be combined with --session");
+    check(&["--session-id", "i", "-c"], "--session-id cannot be combined with --continue");
+    check(&["-r"], "--resume opens a picker");
+    check(&["@file"], "@file arguments are not supported in RPC mode");
+    check(&["--compat", "x"], "--compat knows only pi");
+    check(&["--on-eof", "x"], "--on-eof takes abort or drain");
+    check(&["--socket", "s"], "--socket is for the daemon");
+}
+
+#[test]
+fn prompts_of_the_command_line() {
+    let options =
+        one_shot("agentd", &["-p", "one", "@a.txt", "two", "--model", "m", "--", "--three", "@four"]);
+    assert_eq!((options.format, options.files.as_slice()), (OneShotFormat::Text, &["a.txt".to_owned()][..]));
+    assert_eq!(options.messages, ["one", "two", "--three", "@four"]);
+    assert_eq!(options.session.model.as_deref(), Some("m"));
+    assert_eq!(one_shot("agentd", &["--print", "---\ntitle"]).messages, ["---\ntitle"]);
+    assert_eq!(one_shot("agentd", &["--mode", "json", "-p", "x"]).format, OneShotFormat::Json);
+    assert_eq!(one_shot("agentd", &["--mode", "rpc", "--mode", "text"]).format, OneShotFormat::Text);
+    assert!(one_shot("agentd", &["--mode", "json", "--cumulative-updates", "x"]).cumulative);
+    for (args, says) in [
+        (&["-p", "--ready"][..], "--ready is for --stdio"),
+        (&["-p", "--on-eof", "abort"], "--on-eof is for --stdio"),
+        (&["--mode", "json", "--shared"], "--shared is for --stdio"),
+        (&["-p", "--detached"], "--socket is for the daemon"),
+        (&["serve", "-p"], "`serve` listens on a socket"),
+        (&["-r"], "--resume opens a picker"),
+    ] {
+        let error = parse_as("agentd", args).unwrap_err();
+        assert!(error.contains(says), "{args:?}: {error}");
+    }
+}
+
+/// Which way of working a command line means, by the name of the program.
+#[test]
+fn ways_of_working() {
+    let way = |program: &str, args: &[&str]| match parse_as(program, args) {
+        Ok(Invocation::Serve(_)) => "serve",
+        Ok(Invocation::Stdio(_)) => "stdio",
+        Ok(Invocation::Bridge(_)) => "bridge",
+        Ok(Invocation::OneShot(options)) if options.format == OneShotFormat::Json => "json",
+        Ok(Invocation::OneShot(_)) => "text",
+        Ok(Invocation::Version { bare: true }) => "bare version",
+        Ok(_) => "other",
+        Err(_) => "error",
+    };
+    for (args, agentd, pi) in [
+        (&[][..], "serve", "text"),
+        (&["serve"], "serve", "serve"),
+        (&["--compat", "pi"], "serve", "text"),
+        (&["--compat", "pi", "--detached"], "serve", "error"),
+        (&["hello"], "error", "text"),
+        (&["--compat", "pi", "hello"], "text", "text"),
+        (&["--compat", "pi", "-c"], "text", "text"),
+        (&["-c"], "error", "text"),
+        (&["-p"], "text", "text"),
+        (&["--mode", "text"], "text", "text"),
+        (&["--mode", "json", "hello"], "json", "json"),
+        (&["--mode", "rpc", "-p", "hello"], "stdio", "stdio"),
+        (&["--stdio"], "stdio", "stdio"),
+        (&["--stdio", "--shared"], "bridge", "bridge"),
+        (&["--version", "--compat", "pi"], "bare version", "bare version"),
+    ] {
+        assert_eq!((way("agentd", args), way("pi", args)), (agentd, pi), "{args:?}");
+    }
+    assert!(one_shot("pi", &["hello"]).session.compat);
+}
+
+#[test]
+fn a_client_of_the_daemon_cannot_ask_for_another_way_of_working() {
+    let read = |args: &[&str]| {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        parse_session(&args, Path::new("/p"), [("HOME", "/h")].into_iter().collect())
+    };
+    assert!(read(&["--mode", "json"]).unwrap_err().contains("no flags of a session"));
+    assert!(read(&["-p", "hello"]).unwrap_err().contains("no flags of a session"));
+    assert_eq!(read(&["--compat", "pi", "--mode", "rpc", "-c"]).unwrap().session.target, Target::Continue);
+    assert_eq!(read(&["--compat", "pi", "--model", "m"]).unwrap().session.model.as_deref(), Some("m"));
+}

@@ -1,0 +1,110 @@
+//! Answering the prompts of the command line: a client of our own talks to a session over the same connection that hosts
+//! have, and shows what comes.
+
+mod conversation;
+mod outcome;
+mod prompts;
+
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+use agentd_session::Limits;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use self::{conversation::Conversation, outcome::Outcome};
+use super::{FAILED, fail, limits::DaemonLimits, once_free::once_free, run, signals::Signals, tell_of};
+use crate::{
+    cli::{OnEof, OneShotFormat, OneShotOptions},
+    complain, compose,
+    connection::{self, Connection, Origin},
+    hub::{Registry, ShutdownSwitch},
+    transport::{Output, in_process},
+};
+
+/// How long the session has to store the end of its run after a signal, and its background processes to end.
+const SIGNAL_GRACE: Duration = Duration::from_secs(5);
+
+/// Answers the prompts one after the other in one session, and gives the exit code.
+#[must_use]
+pub fn one_shot(options: OneShotOptions) -> ExitCode {
+    for warning in &options.warnings {
+        complain(warning);
+    }
+    // Before there is a runtime: reading stdin may take as long as whoever writes there likes.
+    match prompts::read(&options) {
+        Ok(prompts) => run(serve(options, prompts)),
+        Err(message) => fail(&message, FAILED),
+    }
+}
+
+async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<ExitCode, String> {
+    let mut signals =
+        Signals::of_a_daemon().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
+    let DaemonLimits { session: limits, max_line_bytes, shutdown_deadline, .. } = {
+        let session = &options.session;
+        DaemonLimits::load(&session.environment, session.compat, &session.cwd).private()
+    };
+    // Nobody is there who could answer a question: it takes its default at once.
+    let limits = Limits { ui_timeout: Duration::ZERO, ..limits };
+    let registry = Registry::new(limits, compose::services);
+    let opened = tokio::select! {
+        opened = once_free(|| registry.open(options.session.clone())) => {
+            opened.map_err(|error| format!("Error: {error}"))?
+        }
+        code = signals.next() => return Ok(ExitCode::from(code)),
+    };
+    tell_of(&opened.diagnostics);
+    let header = match (options.format, opened.session.loaded()) {
+        (OneShotFormat::Json, Some(handle)) => handle.header().await,
+        _ => None,
+    };
+    let stdout =
+        Output::start(std::io::stdout()).map_err(|error| format!("Error: cannot start a thread: {error}"))?;
+    let (client, lines, output) = in_process::pair();
+    let connection = Connection {
+        registry: Arc::clone(&registry),
+        origin: Origin::Host {
+            session: opened.session,
+            on_eof: OnEof::Abort,
+            cumulative: options.cumulative,
+            answers: false,
+        },
+        options: options.session,
+        shutdown: ShutdownSwitch::default(),
+        shutdown_deadline,
+        max_line_bytes,
+    };
+    let ending = CancellationToken::new();
+    let serving = connection::serve(connection, lines, output, ending.clone());
+    let talking = Conversation::new(client, stdout, options.format).hold(header, prompts);
+    let both = async { tokio::join!(serving, talking) };
+    tokio::pin!(both);
+    tokio::select! {
+        (served, outcome) = &mut both => {
+            if let Err(error) = served {
+                // Our own client left early, and says why itself.
+                tracing::debug!(%error, "the connection ended before it had given everything");
+            }
+            registry.close_all().await;
+            Ok(conclude(outcome))
+        }
+        code = signals.next() => {
+            ending.cancel();
+            // What was said until the end is still shown.
+            let closing = async { tokio::join!(registry.close_all(), &mut both) };
+            tokio::select! {
+                _ = timeout(SIGNAL_GRACE, closing) => {}
+                // A second signal means now.
+                _ = signals.next() => {}
+            }
+            Ok(ExitCode::from(code))
+        }
+    }
+}
+
+fn conclude(outcome: Outcome) -> ExitCode {
+    match outcome.message {
+        Some(message) => fail(&message, outcome.code),
+        None => ExitCode::from(outcome.code),
+    }
+}
