@@ -228,3 +228,35 @@ fn stdout_stays_clean() {
     assert!(ended.stderr.contains("lots") && ended.stderr.contains("settings.json"), "{}", ended.stderr);
     assert!(!ended.stderr.contains("test-key-1234"), "a key in the log");
 }
+
+#[test]
+fn lines_may_end_as_on_windows() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.send_bytes(b"{\"id\":\"a\",\"type\":\"get_state\"}\r\n");
+    let answer = daemon.line();
+    assert_eq!((&answer["id"], &answer["success"]), (&json!("a"), &json!(true)));
+}
+
+/// One client passes nothing on but these, so that `AGENTD_DIR` does not get through.
+#[test]
+fn a_bare_environment_and_the_variables_of_the_reference_are_enough() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let sessions = home.root().join("tmp/sessions");
+    let mut daemon = Daemon::start_with(&home, &["--mode", "rpc"], |command| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command.env_clear().env("PATH", path).env("HOME", home.root().join("home"));
+        for (name, value) in [("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TERM", "xterm"), ("TZ", "UTC")] {
+            command.env(name, value);
+        }
+        command.env("PI_CODING_AGENT_DIR", home.agent_dir()).env("PI_CODING_AGENT_SESSION_DIR", &sessions);
+        for name in ["PI_OFFLINE", "PI_SKIP_VERSION_CHECK", "PI_TELEMETRY", "PI_PACKAGE_DIR"] {
+            command.env(name, "1");
+        }
+    });
+    daemon.prompt("Hi");
+    let ended = daemon.close();
+    assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""));
+    assert_eq!(std::fs::read_dir(sessions).unwrap().count(), 1);
+}

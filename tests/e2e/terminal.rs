@@ -1,4 +1,6 @@
-//! `agentctl prompt` as a person sees it.
+//! `agentctl prompt` and `agentd -p` as a person sees them.
+
+use std::process::Stdio;
 
 use agentd_e2e::{Gate, Home, MockServer, Reply, Terminal, binaries, ctl, sse};
 use serde_json::json;
@@ -16,6 +18,26 @@ fn colour_on_a_terminal_and_no_escapes_of_the_model() {
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.stdout.contains("\u{1b}[2m-> bash true\u{1b}[0m\n"), "{done:?}");
     assert!(done.stdout.contains("cl[2Jean\n"), "{done:?}");
+}
+
+/// What goes to a terminal is the text of the answer, and of the failure; a file or a pipe gets every byte.
+#[test]
+fn print_mode_lets_no_model_steer_the_terminal() {
+    let failed = Reply::status(400, "text/plain", "no \u{1b}]0;title\u{7}way");
+    let server = MockServer::start([
+        Reply::stream(sse::answer("cl\u{1b}[2Jean")),
+        Reply::stream(sse::answer("cl\u{1b}[2Jean")),
+        failed,
+    ]);
+    let home = Home::with_model(&server);
+    // Nothing is read from a terminal: the message is all.
+    let shown = Terminal::start(&home, &binaries::agentd(), &["-p", "Hi"]).finish();
+    assert_eq!((shown.code, shown.stdout.as_str()), (0, "clean\n"));
+    let piped = home.command(binaries::agentd()).args(["-p", "Hi"]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(piped.stdout, b"cl\x1b[2Jean\n");
+    let told = Terminal::start(&home, &binaries::agentd(), &["-p", "Hi"]).finish();
+    assert_eq!(told.code, 1);
+    assert!(told.stdout.contains("no way") && !told.stdout.contains('\u{1b}'), "{told:?}");
 }
 
 /// Ctrl-C reaches everything in the foreground of a terminal; the daemon has to survive it to store the run.

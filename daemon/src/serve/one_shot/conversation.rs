@@ -1,5 +1,7 @@
 //! One prompt after the other, and what is shown of what the session says.
 
+use std::io;
+
 use agentd_protocol::{
     command::{Accepted, Disposition, PromptParams},
     event::MessageEnd,
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     outcome::{Outcome, failure, of_text},
     prompts::Prompts,
+    shown_at,
 };
 use crate::{
     cli::OneShotFormat,
@@ -82,7 +85,8 @@ impl Conversation {
             self.prompt(index + 1, &prompt).await?;
             let failed = self.last.as_ref().and_then(failure).filter(|_| index + 1 < count);
             if let (OneShotFormat::Text, Some(why)) = (self.format, failed) {
-                complain(&format!("Warning: message {} of {count} was not answered: {why}", index + 1));
+                let warning = format!("Warning: message {} of {count} was not answered: {why}", index + 1);
+                complain(&shown_at(&io::stderr(), warning));
             }
         }
         match self.format {
@@ -90,7 +94,7 @@ impl Conversation {
             OneShotFormat::Text => {
                 let (text, outcome) = of_text(self.last.as_ref());
                 if !text.is_empty() {
-                    self.write(text.into_bytes()).await?;
+                    self.write(shown_at(&io::stdout(), text).into_bytes()).await?;
                 }
                 Ok(outcome)
             }

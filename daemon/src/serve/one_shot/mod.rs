@@ -5,8 +5,14 @@ mod conversation;
 mod outcome;
 mod prompts;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    io::{self, IsTerminal},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
+use agentd_process::Cleaner;
 use agentd_session::Limits;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -102,9 +108,15 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
     }
 }
 
+/// What a terminal is shown of a text that a model or a server wrote: nothing that steers it. A file or a pipe gets it as
+/// it is.
+fn shown_at(output: &impl IsTerminal, text: String) -> String {
+    if output.is_terminal() { Cleaner::new().clean(&text) } else { text }
+}
+
 fn conclude(outcome: Outcome) -> ExitCode {
     match outcome.message {
-        Some(message) => fail(&message, outcome.code),
+        Some(message) => fail(&shown_at(&io::stderr(), message), outcome.code),
         None => ExitCode::from(outcome.code),
     }
 }
