@@ -19,7 +19,7 @@ use crate::{
     explain::{ExplainSettingParams, SettingExplanation},
     model::Model,
     model_list::{ListModelsParams, ModelList},
-    resources::Diagnostics,
+    resources::{Diagnostics, SlashCommands},
     session::{SessionState, SessionStats},
 };
 
@@ -153,6 +153,7 @@ impl Command {
                 | Self::GetBranchMessages(_)
                 | Self::GetLastAssistantText(_)
                 | Self::GetSessionStats(_)
+                | Self::GetCommands(_)
                 | Self::GetAvailableModels(_)
                 | Self::GetAvailableThinkingLevels(_)
                 | Self::GetDiagnostics(_)
@@ -218,6 +219,8 @@ commands! {
     GetMessages = "get_messages": NoParams => Messages,
     /// The entries of the session file, of every branch, in file order.
     GetEntries = "get_entries": GetEntriesParams => Entries,
+    /// What a message can begin with: prompt templates, then skills.
+    GetCommands = "get_commands": NoParams => SlashCommands,
     /// The text of the last answer that has any.
     GetLastAssistantText = "get_last_assistant_text": NoParams => LastText,
     /// Counts, tokens and cost.

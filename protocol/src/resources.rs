@@ -23,6 +23,9 @@ pub struct SlashCommand {
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// What a prompt template expects after its name, such as `<file> [focus]`, to be shown to the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argument_hint: Option<String>,
     /// What kind of thing it is.
     pub source: CommandSource,
     /// Where it comes from.
@@ -49,13 +52,13 @@ pub enum CommandSource {
 pub struct SourceInfo {
     /// The file, absolute.
     pub path: String,
-    /// Who names it: `local` for a folder that is always looked at, `cli` for a flag, `settings` for a setting.
+    /// How it was found: `auto` in a folder that is always looked at, `local` by a setting or a flag.
     pub source: String,
     /// Whose it is.
     pub scope: SourceScope,
     /// Whether it stands by itself or belongs to a package.
     pub origin: SourceOrigin,
-    /// The folder that it was found under.
+    /// The folder of configuration that it was found in; for what a flag names, the folder of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_dir: Option<String>,
 }

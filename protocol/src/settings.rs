@@ -53,6 +53,19 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "ask")))]
     pub default_project_trust: Option<ProjectTrust>,
+    /// Skills besides those of the usual folders: files or folders, relative to the folder of this file. `!glob` takes some
+    /// out, `-path` exactly one, and `+path` one in again. Those of the user and of the project both count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub skills: Option<Vec<String>>,
+    /// Prompt templates, as `skills`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub prompts: Option<Vec<String>>,
+    /// Whether `get_commands` lists skills; default true. `/skill:name` works either way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
+    pub enable_skill_commands: Option<bool>,
     /// The shell that runs commands; default `/bin/bash`, else `bash` or `sh` on the search path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_path: Option<String>,

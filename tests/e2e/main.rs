@@ -40,6 +40,7 @@ mod queue;
 mod readme;
 mod replace;
 mod request_keys;
+mod resources;
 mod retry;
 mod rpc;
 mod schemas;

@@ -77,6 +77,11 @@ impl Home {
         write(&self.agent_dir().join(name), content);
     }
 
+    /// Writes a file of the user's home.
+    pub fn write_home(&self, name: &str, content: &str) {
+        write(&self.root.join("home").join(name), content);
+    }
+
     /// Writes a file of the project.
     pub fn write(&self, name: &str, content: &str) {
         write(&self.project().join(name), content);

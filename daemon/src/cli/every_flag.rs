@@ -67,6 +67,12 @@ const EFFECTS: &[Row] = &[
     (&["-nbt"], |it| it.session.tools.none),
     (&["--no-context-files"], |it| it.session.no_context_files),
     (&["-nc"], |it| it.session.no_context_files),
+    (&["--skill", "a", "--skill", "b"], |it| it.session.resources.skills == ["a", "b"]),
+    (&["--no-skills"], |it| it.session.resources.no_skills),
+    (&["-ns"], |it| it.session.resources.no_skills),
+    (&["--prompt-template", "a"], |it| it.session.resources.prompts == ["a"]),
+    (&["--no-prompt-templates"], |it| it.session.resources.no_prompts),
+    (&["-np"], |it| it.session.resources.no_prompts),
     (&["--approve"], |it| it.session.approve == Some(true)),
     (&["-a"], |it| it.session.approve == Some(true)),
     (&["--no-approve"], |it| it.session.approve == Some(false)),
@@ -109,30 +115,10 @@ const ELSEWHERE: &[&str] = &[
     "--resume",
     "-r",
     "--export",
-    // What they load has its tests with what loads it.
-    "--skill",
-    "--no-skills",
-    "-ns",
-    "--prompt-template",
-    "--no-prompt-templates",
-    "-np",
 ];
 
 /// Not in the help: they come with what they are for.
-const UNDOCUMENTED: &[&str] = &[
-    "--skill",
-    "--no-skills",
-    "-ns",
-    "--prompt-template",
-    "--no-prompt-templates",
-    "-np",
-    "--export",
-    "--resume",
-    "-r",
-    "-e",
-    "-ne",
-    "--detached",
-];
+const UNDOCUMENTED: &[&str] = &["--export", "--resume", "-r", "-e", "-ne", "--detached"];
 
 #[test]
 fn flags_have_their_effect() {

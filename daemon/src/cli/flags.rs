@@ -6,7 +6,7 @@ use std::{
 };
 
 use agentd_auth::Secret;
-use agentd_config::{Environment, NoAgentDir, resolve_path};
+use agentd_config::{Environment, NoAgentDir, resolve_path, resources::ResourceFlags};
 use agentd_protocol::{model::ThinkingLevel, socket_path::Surroundings};
 use agentd_session::{SessionOptions, Target, ToolSelection};
 
@@ -58,6 +58,7 @@ pub(super) struct Flags {
     append_system_prompt: Vec<String>,
     tools: ToolSelection,
     no_context_files: bool,
+    resources: ResourceFlags,
     approve: Option<bool>,
     offline: bool,
     warnings: Vec<String>,
@@ -181,6 +182,10 @@ impl Flags {
             "-xt" | "--exclude-tools" => self.tools.exclude = list(&value()?),
             "-nt" | "--no-tools" | "-nbt" | "--no-builtin-tools" => self.tools.none = true,
             "-nc" | "--no-context-files" => self.no_context_files = true,
+            "--skill" => self.resources.skills.push(value()?),
+            "-ns" | "--no-skills" => self.resources.no_skills = true,
+            "--prompt-template" => self.resources.prompts.push(value()?),
+            "-np" | "--no-prompt-templates" => self.resources.no_prompts = true,
             "-a" | "--approve" => self.approve = Some(true),
             "-na" | "--no-approve" => self.approve = Some(false),
             "-e" | "--extension" => {
@@ -191,18 +196,10 @@ impl Flags {
             }
             "--offline" => self.offline = true,
             // Of use to the reference only; clients pass them all the same.
-            "--skill" | "--prompt-template" | "--theme" | "--use-theme" | "--tui-mode" => {
+            "--theme" | "--use-theme" | "--tui-mode" => {
                 value()?;
             }
-            "-ne"
-            | "--no-extensions"
-            | "-ns"
-            | "--no-skills"
-            | "-np"
-            | "--no-prompt-templates"
-            | "--no-themes"
-            | "--no-mcp"
-            | "--verbose" => {}
+            "-ne" | "--no-extensions" | "--no-themes" | "--no-mcp" | "--verbose" => {}
             "--export" => {
                 return Err(format!("Error: {flag} is not part of this version of agentd."));
             }
@@ -302,6 +299,7 @@ impl Flags {
             append_system_prompt: self.append_system_prompt,
             tools: self.tools,
             no_context_files: self.no_context_files,
+            resources: self.resources,
             approve: self.approve,
         }
     }

@@ -41,6 +41,10 @@ Prompt and tools
  -xt, --exclude-tools <list>    without these tools
  -nt, --no-tools                without any tool (-nbt, --no-builtin-tools: the same, as there are only built-in ones)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
+      --skill <path>            a skill, or a folder of skills; repeatable
+ -ns, --no-skills               no skills but those of --skill
+      --prompt-template <path>  a prompt template, or a folder of them; repeatable
+ -np, --no-prompt-templates     no prompt templates but those of --prompt-template
   -a, --approve / -na, --no-approve    trust, or do not trust, the project's own settings
 Daemon
       --socket <path>           listen here (default: AGENTD_SOCKET, else a place that belongs to the agent directory)

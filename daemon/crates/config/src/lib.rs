@@ -29,4 +29,5 @@ pub use paths::{
 };
 pub use private_object::{MemberChange, PrivateObject, PrivateObjectError};
 pub use text_file::{MAX_TEXT_BYTES, TextFileError};
+use trust::project_skill_folders;
 pub use trust::{Trust, TrustBasis, TrustQuestion, decide_trust, save_trust, trust_subjects};

@@ -151,6 +151,11 @@ impl ProjectFolders {
         Self(folders.into_iter().filter(|folder| canonical(folder) != own).collect())
     }
 
+    /// The folders themselves, ours before the reference's.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(PathBuf::as_path)
+    }
+
     /// The first existing one of these entries, ours before the reference's.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<PathBuf> {

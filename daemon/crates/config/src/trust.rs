@@ -130,18 +130,21 @@ fn needs_trust(question: &TrustQuestion<'_>) -> bool {
 
 /// `.agents/skills` of the working directory or of an ancestor up to the root of its repository.
 fn project_skills(cwd: &Path, environment: &Environment) -> Option<PathBuf> {
-    let skills = |folder: &Path| folder.join(".agents/skills");
-    let own = environment.non_empty("HOME").map(|home| canonical(&skills(Path::new(home))));
-    for folder in cwd.ancestors() {
-        let candidate = skills(folder);
-        if candidate.exists() && Some(canonical(&candidate)) != own {
-            return Some(candidate);
-        }
-        if folder.join(".git").exists() {
-            break;
-        }
-    }
-    None
+    project_skill_folders(cwd, environment).map(|folder| folder.join("skills")).find(|skills| skills.exists())
+}
+
+/// The folders `.agents` that can hold skills of the project: that of the working directory, then those of its ancestors up
+/// to the root of its repository. They need not exist. The one of the home directory is the user's own and none of them.
+pub(crate) fn project_skill_folders(cwd: &Path, environment: &Environment) -> impl Iterator<Item = PathBuf> {
+    let skills = |folder: &Path| canonical(&folder.join("skills"));
+    let own = environment.non_empty("HOME").map(|home| skills(&Path::new(home).join(".agents")));
+    let mut in_repository = true;
+    let folders = cwd.ancestors().take_while(move |folder| {
+        let is_in = in_repository;
+        in_repository = !folder.join(".git").exists();
+        is_in
+    });
+    folders.map(|folder| folder.join(".agents")).filter(move |folder| Some(skills(folder)) != own)
 }
 
 /// The saved decision for the nearest ancestor of `cwd`, itself included.

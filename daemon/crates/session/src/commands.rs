@@ -29,12 +29,13 @@ impl Actor {
     /// Does a command, or starts what will answer it.
     pub(crate) async fn on_command(&mut self, command: Command, reply: Reply) {
         match command {
-            Command::Prompt(params) => self.prompt(params, reply),
-            Command::AbortAndPrompt(params) => self.abort_and_prompt(params, reply),
-            Command::Steer(params) => self.queue(QueueKind::Steering, params, reply),
-            Command::FollowUp(params) => self.queue(QueueKind::FollowUp, params, reply),
+            Command::Prompt(params) => self.prompt(params, reply).await,
+            Command::AbortAndPrompt(params) => self.abort_and_prompt(params, reply).await,
+            Command::Steer(params) => self.queue(QueueKind::Steering, params, reply).await,
+            Command::FollowUp(params) => self.queue(QueueKind::FollowUp, params, reply).await,
             Command::Abort(params) => self.abort(params, reply),
             Command::ClearQueue(_) => self.clear_queue(reply),
+            Command::GetCommands(_) => self.get_commands(reply).await,
             Command::GetState(_) => reply.data(&self.feed, self.state()),
             Command::GetMessages(_) => self.get_messages(reply).await,
             Command::GetEntries(params) => self.get_entries(&params, reply).await,
@@ -76,15 +77,20 @@ impl Actor {
         }
     }
 
-    fn prompt(&mut self, mut params: PromptParams, reply: Reply) {
-        if let Some(asked) = self.first(params.request_key.take(), Means::Message, reply) {
-            self.take_prompt(params, asked);
+    async fn prompt(&mut self, mut params: PromptParams, reply: Reply) {
+        let Some(asked) = self.first(params.request_key.take(), Means::Message, reply) else { return };
+        match self.expand(&mut params.message).await {
+            Ok(()) => self.take_prompt(params, asked),
+            Err(failure) => self.refuse(asked, failure),
         }
     }
 
     /// Stops the run and takes its place: a prompt that waits for the same is refused, so that this one comes next.
-    fn abort_and_prompt(&mut self, mut params: PromptParams, reply: Reply) {
+    async fn abort_and_prompt(&mut self, mut params: PromptParams, reply: Reply) {
         let Some(asked) = self.first(params.request_key.take(), Means::Message, reply) else { return };
+        if let Err(failure) = self.expand(&mut params.message).await {
+            return self.refuse(asked, failure);
+        }
         params.streaming_behavior = None;
         self.run.cancel();
         for (_, waiting) in self.run.take_waiting() {
@@ -134,10 +140,12 @@ impl Actor {
         self.take_queued(kind, params.message, params.images, asked);
     }
 
-    fn queue(&mut self, kind: QueueKind, params: QueueParams, reply: Reply) {
-        let QueueParams { message, images, request_key } = params;
-        if let Some(asked) = self.first(request_key, Means::Message, reply) {
-            self.take_queued(kind, message, images, asked);
+    async fn queue(&mut self, kind: QueueKind, params: QueueParams, reply: Reply) {
+        let QueueParams { mut message, images, request_key } = params;
+        let Some(asked) = self.first(request_key, Means::Message, reply) else { return };
+        match self.expand(&mut message).await {
+            Ok(()) => self.take_queued(kind, message, images, asked),
+            Err(failure) => self.refuse(asked, failure),
         }
     }
 

@@ -9,7 +9,7 @@ use agentd_protocol::{
     resources::Diagnostics,
 };
 use serde_json::Value;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 
 use crate::{SessionOptions, actor::Actor, reply::Reply, shared::Shared};
 
@@ -17,8 +17,17 @@ use crate::{SessionOptions, actor::Actor, reply::Reply, shared::Shared};
 const SESSION_DIR: &str = "PI_CODING_AGENT_SESSION_DIR";
 
 impl Actor {
-    pub(crate) fn get_diagnostics(&self, reply: Reply) {
-        reply.data(&self.feed, Diagnostics { diagnostics: self.shared.diagnostics.clone() });
+    /// Answers when the files were read; the session goes on meanwhile.
+    pub(crate) fn get_diagnostics(&mut self, reply: Reply) {
+        let (feed, shared) = (self.feed.clone(), Arc::clone(&self.shared));
+        self.tasks.spawn(async move {
+            let read = spawn_blocking(move || {
+                let of_files = shared.resource_diagnostics();
+                Diagnostics { diagnostics: shared.diagnostics.iter().cloned().chain(of_files).collect() }
+            });
+            let failed = |error: JoinError| Failure::new(ErrorCode::Internal, error.to_string());
+            reply.result(&feed, read.await.map_err(failed));
+        });
     }
 
     /// Answers when the files were read; the session goes on meanwhile.

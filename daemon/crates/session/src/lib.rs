@@ -23,6 +23,7 @@ mod pool;
 mod queues;
 mod reply;
 mod requests;
+mod resources;
 mod rest;
 mod run;
 mod run_slot;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use agentd_config::Environment;
+use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_protocol::model::ThinkingLevel;
 
 /// How to open a session.
@@ -38,6 +38,8 @@ pub struct SessionOptions {
     pub tools: ToolSelection,
     /// `--no-context-files`.
     pub no_context_files: bool,
+    /// `--skill`, `--prompt-template` and what leaves the others out.
+    pub resources: ResourceFlags,
     /// `--approve` (true) or `--no-approve` (false): whether the project's own settings are trusted.
     pub approve: Option<bool>,
 }

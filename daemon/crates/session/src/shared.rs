@@ -13,6 +13,7 @@ use agentd_auth::{Auth, AuthError};
 use agentd_config::{
     AgentDir, Environment, ProjectFolders,
     models::{ModelRegistry, Offer, SharedModels},
+    resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
 };
 use agentd_process::{Launcher, ProcessGroup, ShellError, resolve_shell};
@@ -120,7 +121,7 @@ pub(crate) struct Shared {
     pub(crate) thinking_budgets: ThinkingBudgets,
 }
 
-/// Where the system prompt comes from.
+/// Where the system prompt, skills and prompt templates come from.
 pub(crate) struct PromptSources {
     /// `--system-prompt`.
     pub(crate) system: Option<String>,
@@ -129,6 +130,9 @@ pub(crate) struct PromptSources {
     pub(crate) context_files: bool,
     pub(crate) folders: ProjectFolders,
     pub(crate) trusted: bool,
+    /// The settings `skills` and `prompts`.
+    pub(crate) lists: ResourceLists,
+    pub(crate) flags: ResourceFlags,
 }
 
 /// How the user's commands are run.

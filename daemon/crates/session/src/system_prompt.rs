@@ -15,6 +15,8 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) appended: Vec<String>,
     /// Files with instructions of the project, nearest last: absolute path, content.
     pub(crate) context_files: Vec<(String, String)>,
+    /// The skills that the model may choose.
+    pub(crate) skills: Vec<SkillNote>,
     /// Name and one line of each active tool that has one.
     pub(crate) tools: Vec<(&'a str, &'a str)>,
     /// Advice of the active tools, in tool order.
@@ -23,6 +25,15 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) active: Vec<&'a str>,
     /// The working directory.
     pub(crate) cwd: String,
+}
+
+/// What a model is told of a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SkillNote {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// The absolute path of its file.
+    pub(crate) location: String,
 }
 
 /// The sections by name, in the order in which they are rendered.
@@ -46,6 +57,10 @@ pub(crate) fn sections(parts: &PromptParts<'_>) -> Map<String, Value> {
     }
     if !parts.context_files.is_empty() {
         add("project_context", project_context(parts));
+    }
+    let reads = parts.active.iter().any(|name| matches!(*name, "read" | "bash"));
+    if reads && !parts.skills.is_empty() {
+        add("skills", skills(&parts.skills));
     }
     add("cwd", parts.cwd.replace('\\', "/"));
     sections
@@ -94,6 +109,39 @@ fn project_context(parts: &PromptParts<'_>) -> String {
         ));
     }
     text
+}
+
+const SKILLS: &str = "Skills are instructions for certain kinds of work. When a task is what the description of one says, \
+    read its file before you begin, and follow it. Paths in it are relative to the folder that the file is in; use absolute \
+    paths in tool calls.";
+
+fn skills(skills: &[SkillNote]) -> String {
+    let mut text = format!("{SKILLS}\n\n<available_skills>");
+    for SkillNote { name, description, location } in skills {
+        text.push_str("\n  <skill>");
+        for (tag, value) in [("name", name), ("description", description), ("location", location)] {
+            text.push_str(&format!("\n    <{tag}>{}</{tag}>", escaped(value)));
+        }
+        text.push_str("\n  </skill>");
+    }
+    text.push_str("\n</available_skills>");
+    text
+}
+
+/// A text inside of XML.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&apos;"),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
 }
 
 /// The system message that turns the state `(sections, tools)` that a transcript has declared into the wanted one;
@@ -159,15 +207,25 @@ mod tests {
         let full = PromptParts {
             appended: vec!["one".into(), "two".into()],
             context_files: vec![("/p/AGENTS.md".into(), "Test it.".into())],
+            skills: vec![SkillNote {
+                name: "a-b".into(),
+                description: "<it's> & \"that\"".into(),
+                location: "/s/a-b/SKILL.md".into(),
+            }],
             ..parts()
         };
         let sections = sections(&full);
         assert_eq!(
             names(&sections),
-            ["preamble", "tools", "rules", "docs", "addendum", "project_context", "cwd"]
+            ["preamble", "tools", "rules", "docs", "addendum", "project_context", "skills", "cwd"]
         );
         assert_eq!(sections["addendum"], "<addendum>\none\n\ntwo\n</addendum>");
         assert_eq!(sections["cwd"], "<cwd>\nC:/project\n</cwd>");
+        let skills = sections["skills"].as_str().unwrap();
+        let list = "\n\n<available_skills>\n  <skill>\n    <name>a-b</name>\n    <description>&lt;it&apos;s&gt; &amp; \
+                    &quot;that&quot;</description>\n    <location>/s/a-b/SKILL.md</location>\n  </skill>\n\
+                    </available_skills>\n</skills>";
+        assert!(skills.starts_with("<skills>\nSkills are") && skills.ends_with(list), "{skills}");
         let rules = sections["rules"].as_str().unwrap();
         assert_eq!(rules.matches("Read first.").count(), 1);
         assert!(rules.contains("Use bash to list"));
@@ -175,6 +233,15 @@ mod tests {
         assert!(context.contains(
             "\n\n<project_instructions path=\"/p/AGENTS.md\">\nTest it.\n</project_instructions>\n</project_context>"
         ));
+    }
+
+    #[test]
+    fn skills_are_for_those_who_can_read_them() {
+        let note = SkillNote { name: "a".into(), description: "b".into(), location: "/c".into() };
+        for (active, expected) in [("read", true), ("bash", true), ("edit", false)] {
+            let parts = PromptParts { skills: vec![note.clone()], active: vec![active], ..parts() };
+            assert_eq!(sections(&parts).contains_key("skills"), expected, "{active}");
+        }
     }
 
     #[test]

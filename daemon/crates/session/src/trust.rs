@@ -105,8 +105,8 @@ impl Actor {
     /// Takes new settings over, if there are any. To be called while there is no run.
     pub(crate) async fn use_settings(&mut self) {
         let Some(next) = self.trust.next.take() else { return };
-        let Reconfigured { shared, scope, modes, beginning } = *next;
-        for diagnostic in &shared.diagnostics {
+        let Reconfigured { shared, of_resources, scope, modes, beginning } = *next;
+        for diagnostic in shared.diagnostics.iter().chain(&of_resources) {
             tracing::warn!("{diagnostic}");
         }
         self.interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();

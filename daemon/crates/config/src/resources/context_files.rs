@@ -5,6 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
+
+use super::resource_file;
 use crate::{AgentDir, paths::canonical, text_file::read_text};
 
 /// Of these, the first that a directory has counts.
@@ -24,8 +27,8 @@ pub struct ContextFile {
 pub struct ContextFiles {
     /// The most general first: that of the agent directory, then from the root down to the working directory.
     pub files: Vec<ContextFile>,
-    /// A sentence for each file that could not be read.
-    pub warnings: Vec<String>,
+    /// What is wrong with them.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Reads the context files of a working directory (absolute). In a git worktree inside of its main repository, the file
@@ -45,12 +48,8 @@ pub fn context_files(agent_dir: &AgentDir, cwd: &Path) -> ContextFiles {
             continue;
         }
         seen.push(real);
-        match read_text(&path) {
-            Ok(Some(content)) => found.files.push(ContextFile { path, content }),
-            // Gone since we looked.
-            Ok(None) => {}
-            Err(error) => found.warnings.push(format!("instructions are left out: {error}")),
-        }
+        let content = resource_file::read(&path, DiagnosticKind::ContextFile, &mut found.diagnostics);
+        found.files.extend(content.map(|content| ContextFile { path, content }));
     }
     found
 }
@@ -112,7 +111,7 @@ mod tests {
                 .iter()
                 .map(|(path, content)| ContextFile { path: self.path(path), content: (*content).into() })
                 .collect();
-            assert_eq!(found, ContextFiles { files: expected, warnings: Vec::new() });
+            assert_eq!(found, ContextFiles { files: expected, diagnostics: Vec::new() });
         }
     }
 
@@ -152,7 +151,21 @@ mod tests {
         file.set_len(crate::MAX_TEXT_BYTES + 1).unwrap();
         let found = context_files(&AgentDir::at(place.path("agent")), &place.path("p"));
         assert!(found.files.is_empty());
-        assert!(found.warnings[0].contains("p/AGENTS.md is 1048577 bytes long"), "{:?}", found.warnings);
+        let said = found.diagnostics[0].to_string();
+        assert!(said.contains("p/AGENTS.md: the file is 1048577 bytes long"), "{said}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_bytes_that_are_no_text_are_told() {
+        let place = Place::new(&[("real/rules.md", "linked"), ("p/q/x", "")]);
+        std::os::unix::fs::symlink(place.path("real/rules.md"), place.path("p/AGENTS.md")).unwrap();
+        std::os::unix::fs::symlink(place.path("nowhere"), place.path("p/q/AGENTS.md")).unwrap();
+        place.check("p/q", &[("p/AGENTS.md", "linked")]);
+        fs::write(place.path("p/q/CLAUDE.md"), b"one\n\xFF\n").unwrap();
+        let found = context_files(&AgentDir::at(place.path("agent")), &place.path("p/q"));
+        assert_eq!(found.files[1].content, "one\n\u{FFFD}\n");
+        assert_eq!((found.diagnostics.len(), found.diagnostics[0].line), (1, Some(2)));
     }
 
     #[test]

@@ -1,7 +1,33 @@
-//! Files with instructions: context files of the project, and what replaces or extends the system prompt.
+//! Files that tell agents what to do: skills, prompt templates, context files, and what replaces or extends the system
+//! prompt.
+//!
+//! Nothing here fails because of a file: what is wrong with one is a [`Diagnostic`](agentd_protocol::resources::Diagnostic)
+//! with its path and line. All of it reads files and blocks; how much is read is bounded.
 
+mod arguments;
 mod context_files;
+mod expand;
+mod found;
+mod front_matter;
+mod ignore_rules;
+mod load;
+mod patterns;
+mod places;
+mod resource_file;
+mod skills;
+mod substitute;
 mod system_files;
+mod templates;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod walk;
 
 pub use context_files::{ContextFile, ContextFiles, context_files};
+pub use expand::{ExpandError, expand};
+pub use load::{Resources, load_resources, load_skills};
+pub use places::{ListedPaths, ResourceFlags, ResourceLists, ResourceQuery};
+pub use skills::Skill;
 pub use system_files::{PromptFile, appended_prompt_file, system_prompt_file, text_or_file};
+pub use templates::PromptTemplate;

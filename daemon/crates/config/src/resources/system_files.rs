@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
+
+use super::resource_file;
 use crate::{
     AgentDir, Environment, ProjectFolders,
     paths::resolve_path,
@@ -18,27 +21,26 @@ pub struct PromptFile {
 }
 
 /// The file in the place of the built-in prompt: `SYSTEM.md` of the project if it is trusted, else of the agent directory.
-///
-/// # Errors
-/// [`TextFileError`] when the file that applies is there and cannot be read.
+/// One that is there and cannot be read is reported, and none takes its place.
+#[must_use]
 pub fn system_prompt_file(
     agent_dir: &AgentDir,
     folders: &ProjectFolders,
     trusted: bool,
-) -> Result<Option<PromptFile>, TextFileError> {
-    find(agent_dir, folders, trusted, "SYSTEM.md")
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<PromptFile> {
+    find(agent_dir, folders, trusted, "SYSTEM.md", diagnostics)
 }
 
 /// The file that is appended to the prompt: `APPEND_SYSTEM.md`, found as [`system_prompt_file`].
-///
-/// # Errors
-/// [`TextFileError`] when the file that applies is there and cannot be read.
+#[must_use]
 pub fn appended_prompt_file(
     agent_dir: &AgentDir,
     folders: &ProjectFolders,
     trusted: bool,
-) -> Result<Option<PromptFile>, TextFileError> {
-    find(agent_dir, folders, trusted, "APPEND_SYSTEM.md")
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<PromptFile> {
+    find(agent_dir, folders, trusted, "APPEND_SYSTEM.md", diagnostics)
 }
 
 fn find(
@@ -46,10 +48,12 @@ fn find(
     folders: &ProjectFolders,
     trusted: bool,
     name: &str,
-) -> Result<Option<PromptFile>, TextFileError> {
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<PromptFile> {
     let of_project = trusted.then(|| folders.find(name)).flatten();
     let path = of_project.unwrap_or_else(|| agent_dir.path().join(name));
-    Ok(read_text(&path)?.map(|content| PromptFile { path, content }))
+    let content = resource_file::read(&path, DiagnosticKind::SystemPrompt, diagnostics)?;
+    Some(PromptFile { path, content })
 }
 
 /// The value of `--system-prompt` and `--append-system-prompt`: the content of the file that it names, if there is one,
@@ -81,10 +85,9 @@ mod tests {
         }
         let agent_dir = AgentDir::at(path("agent"));
         let folders = ProjectFolders::of(&path("p"), &agent_dir);
-        let content = |trusted| {
-            let file = system_prompt_file(&agent_dir, &folders, trusted).unwrap();
-            file.map(|file| file.content)
-        };
+        let mut said = Vec::new();
+        let mut content =
+            |trusted| system_prompt_file(&agent_dir, &folders, trusted, &mut said).map(|file| file.content);
         assert_eq!(content(true), None);
         fs::write(path("agent/SYSTEM.md"), "\u{FEFF}user").unwrap();
         assert_eq!(content(true).as_deref(), Some("user"));
@@ -93,9 +96,12 @@ mod tests {
         fs::write(path("p/.agentd/SYSTEM.md"), "ours").unwrap();
         assert_eq!(content(true).as_deref(), Some("ours"));
         assert_eq!(content(false).as_deref(), Some("user"));
-        assert_eq!(appended_prompt_file(&agent_dir, &folders, true).unwrap(), None);
+        assert_eq!(appended_prompt_file(&agent_dir, &folders, true, &mut said), None);
+        assert!(said.is_empty());
         fs::create_dir(path("p/.agentd/APPEND_SYSTEM.md")).unwrap();
-        assert!(appended_prompt_file(&agent_dir, &folders, true).is_err());
+        fs::write(path("agent/APPEND_SYSTEM.md"), "not looked at").unwrap();
+        assert_eq!(appended_prompt_file(&agent_dir, &folders, true, &mut said), None);
+        assert!(said[0].to_string().contains("APPEND_SYSTEM.md: this is no regular file"), "{said:?}");
     }
 
     #[test]

@@ -9,7 +9,10 @@ use agentd_protocol::{
 use serde_json::{Map, Value};
 
 use super::{layer::Layer, merge::merge};
-use crate::{AgentDir, Environment, ProjectFolders, Trust, TrustQuestion, decide_trust};
+use crate::{
+    AgentDir, Environment, ProjectFolders, Trust, TrustQuestion, decide_trust,
+    resources::{ListedPaths, ResourceLists},
+};
 
 /// What the settings files say for a working directory.
 #[derive(Debug, Clone)]
@@ -20,6 +23,8 @@ pub struct LoadedSettings {
     pub folders: ProjectFolders,
     /// Whether the project's own settings and prompts are used.
     pub trust: Trust,
+    /// The resources that they name, each list with the folder that it counts from.
+    pub resources: ResourceLists,
     /// What is wrong with the files.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -42,7 +47,8 @@ pub fn load(
     let trust =
         decide_trust(TrustQuestion { cwd, folders: &folders, agent_dir, environment, approve, default });
     diagnostics.extend(trust.warning.clone());
-    let mut project = folders.find("settings.json").map(|file| Layer::read(&file)).unwrap_or_default();
+    let project_file = folders.find("settings.json");
+    let mut project = project_file.as_deref().map(Layer::read).unwrap_or_default();
     if trust.trusted {
         diagnostics.append(&mut project.diagnostics);
     } else {
@@ -56,8 +62,22 @@ pub fn load(
                 .hint("--approve trusts it for a session")
         }));
     }
+    let resources = ResourceLists {
+        user: listed(&agent_dir.settings_file(), &user),
+        project: project_file.map(|file| listed(&file, &project.values)).unwrap_or_default(),
+    };
     let settings = typed(merge(user, project.values), &mut diagnostics);
-    LoadedSettings { settings, folders, trust, diagnostics }
+    LoadedSettings { settings, folders, trust, resources, diagnostics }
+}
+
+/// The resources that one file names. Merged with those of another one they would lose what they are relative to.
+fn listed(file: &Path, values: &Map<String, Value>) -> ListedPaths {
+    let list = |key: &str| {
+        let items = values.get(key).and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(Value::as_str).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+    };
+    let base = file.parent().unwrap_or(file).to_path_buf();
+    ListedPaths { base, skills: list("skills"), prompts: list("prompts") }
 }
 
 /// The user's own settings, for what is no session's business. What cannot be used is left out.
@@ -143,6 +163,24 @@ mod tests {
         fs::write(place.path("agent/settings.json"), r#"{"defaultProjectTrust":"always"}"#).unwrap();
         assert_eq!(place.model(None).as_deref(), Some("project"));
         assert_eq!(place.model(Some(false)), None);
+    }
+
+    #[test]
+    fn lists_of_resources_keep_the_folder_that_they_count_from() {
+        let place = Place::new(&[
+            ("agent/settings.json", r#"{"skills":["a"],"prompts":["b", ""]}"#),
+            ("cwd/.pi/settings.json", r#"{"skills":["c"],"prompts":5}"#),
+        ]);
+        let listed = |base: &str, skills: &[&str], prompts: &[&str]| ListedPaths {
+            base: place.path(base),
+            skills: skills.iter().map(|it| (*it).to_owned()).collect(),
+            prompts: prompts.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        let loaded = place.load(Some(true));
+        let (user, project) = (listed("agent", &["a"], &["b"]), listed("cwd/.pi", &["c"], &[]));
+        assert_eq!(loaded.resources, ResourceLists { user, project });
+        assert_eq!(loaded.diagnostics.len(), 1);
+        assert_eq!(place.load(Some(false)).resources.project, listed("cwd/.pi", &[], &[]));
     }
 
     #[test]

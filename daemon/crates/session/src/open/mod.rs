@@ -99,9 +99,18 @@ async fn start(
         let (services, options) = (Arc::clone(&services), Arc::clone(&options));
         tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
     };
-    let Prepared { shared, trust_is_open, journal, requests, chooser, modes, parent_id, has_moved } =
-        prepared;
-    let diagnostics = shared.diagnostics.clone();
+    let Prepared {
+        shared,
+        trust_is_open,
+        journal,
+        requests,
+        chooser,
+        modes,
+        parent_id,
+        has_moved,
+        of_resources,
+    } = prepared;
+    let diagnostics = shared.diagnostics.iter().cloned().chain(of_resources).collect();
     let interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
     let (inbox, commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);

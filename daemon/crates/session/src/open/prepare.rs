@@ -16,6 +16,7 @@ use agentd_config::{
         resolve_scope,
     },
     resolve_path,
+    resources::ResourceLists,
     settings::{LoadedSettings, http_idle_timeout, load},
     temp_dir,
 };
@@ -58,6 +59,8 @@ pub(super) struct Prepared {
     pub(super) parent_id: Option<String>,
     /// Whether it went back to another entry and no run has begun there yet.
     pub(super) has_moved: bool,
+    /// What is wrong with skills, prompt templates and the like.
+    pub(super) of_resources: Vec<Diagnostic>,
 }
 
 /// Reads files; blocks. A session that comes back is as it was: what the options say of its beginning does not count. A
@@ -95,7 +98,7 @@ fn prepare_from(
 
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
     let approve = options.approve.or(rested.and_then(|rested| rested.trusted.then_some(true)));
-    let LoadedSettings { settings, folders, trust, diagnostics: mut found } =
+    let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
         load(&agent_dir, &options.cwd, &options.environment, approve);
     let trust_is_open = trust.basis == TrustBasis::Unasked && trust.warning.is_none();
     let files = Files { agent_dir: &agent_dir, settings: &settings, epoch: &services.epoch };
@@ -151,7 +154,10 @@ fn prepare_from(
         key_provider,
         cwd,
     };
-    let shared = configured(lasting, options, (settings, folders, trust.trusted), found);
+    let project = Project { folders, trusted: trust.trusted, resources };
+    let shared = configured(lasting, options, (settings, project), found);
+    // What comes back has told it before.
+    let of_resources = if rested.is_none() { shared.resource_diagnostics() } else { Vec::new() };
     Ok(Prepared {
         shared,
         trust_is_open,
@@ -161,6 +167,7 @@ fn prepare_from(
         modes,
         parent_id,
         has_moved,
+        of_resources,
     })
 }
 
@@ -177,11 +184,18 @@ struct Lasting {
     cwd: PathBuf,
 }
 
+/// What a session has of its project, and of lists of resources.
+struct Project {
+    folders: ProjectFolders,
+    trusted: bool,
+    resources: ResourceLists,
+}
+
 /// A session's surroundings, as its options and settings have them.
 fn configured(
     lasting: Lasting,
     options: &SessionOptions,
-    (settings, folders, trusted): (Settings, ProjectFolders, bool),
+    (settings, project): (Settings, Project),
     mut found: Vec<Diagnostic>,
 ) -> Shared {
     let Lasting { services, session_id, session_file, agent_dir, processes, models, auth, key_provider, cwd } =
@@ -225,8 +239,10 @@ fn configured(
             system: options.system_prompt.clone(),
             appended: options.append_system_prompt.clone(),
             context_files: !options.no_context_files,
-            folders,
-            trusted,
+            folders: project.folders,
+            trusted: project.trusted,
+            lists: project.resources,
+            flags: options.resources.clone(),
         },
         idle_timeout: http_idle_timeout(&settings),
         block_images: settings.images.as_ref().and_then(|images| images.block_images).unwrap_or(false),
@@ -248,6 +264,8 @@ fn configured(
 /// A session's surroundings after a change of what its settings say.
 pub(crate) struct Reconfigured {
     pub(crate) shared: Shared,
+    /// What is wrong with skills, prompt templates and the like.
+    pub(crate) of_resources: Vec<Diagnostic>,
     pub(crate) scope: Vec<ScopedModel>,
     pub(crate) modes: (QueueMode, QueueMode),
     /// What a new session would begin with.
@@ -256,7 +274,7 @@ pub(crate) struct Reconfigured {
 
 /// Reads a session's settings anew, those of its project included. Reads files; blocks.
 pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<Reconfigured, OpenError> {
-    let LoadedSettings { settings, folders, trust, diagnostics: mut found } =
+    let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
         load(&shared.agent_dir, &options.cwd, &options.environment, Some(true));
     let (services, models, auth) = (&shared.services, &shared.models, &shared.auth);
     let sources = ChoiceSources { services, models, auth, settings: &settings };
@@ -273,8 +291,10 @@ pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<R
         key_provider: shared.key_provider.clone(),
         cwd: shared.cwd.clone(),
     };
-    let shared = configured(lasting, options, (settings, folders, trust.trusted), found);
-    Ok(Reconfigured { shared, scope, modes, beginning })
+    let project = Project { folders, trusted: trust.trusted, resources };
+    let shared = configured(lasting, options, (settings, project), found);
+    let of_resources = shared.resource_diagnostics();
+    Ok(Reconfigured { shared, of_resources, scope, modes, beginning })
 }
 
 /// What the first choice of model and level depends on, besides the options.

@@ -13,7 +13,7 @@ use std::{
 
 use agentd_agent::{Execution, Invocation, Tool, ToolError, ToolFuture};
 use agentd_ai::{Delta, DeltaStream, Provider, Registry, Request};
-use agentd_config::Environment;
+use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_process::{GuardCommand, Launcher};
 use agentd_protocol::{
     command::Command,
@@ -266,6 +266,7 @@ fn options(root: &Path) -> SessionOptions {
         append_system_prompt: Vec::new(),
         tools: ToolSelection::default(),
         no_context_files: true,
+        resources: ResourceFlags { no_skills: true, no_prompts: true, ..ResourceFlags::default() },
         approve: None,
     }
 }

@@ -1,0 +1,232 @@
+//! Where skills and prompt templates are looked for, in which order, and what is said of where one comes from.
+
+use std::path::{Component, Path, PathBuf};
+
+use agentd_protocol::resources::{SourceInfo, SourceOrigin, SourceScope};
+
+use super::{patterns::Patterns, walk::Layout};
+use crate::{AgentDir, Environment, ProjectFolders, project_skill_folders, resolve_path};
+
+/// What the resources of a session depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct ResourceQuery<'a> {
+    /// The user's own are in it.
+    pub agent_dir: &'a AgentDir,
+    /// The working directory, absolute.
+    pub cwd: &'a Path,
+    /// Its project folders.
+    pub folders: &'a ProjectFolders,
+    /// Whether those of the project count.
+    pub trusted: bool,
+    /// Names the home directory.
+    pub environment: &'a Environment,
+    /// What the settings name.
+    pub lists: &'a ResourceLists,
+    /// What the flags of the session name.
+    pub flags: &'a ResourceFlags,
+}
+
+/// The flags of a session that are about resources.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ResourceFlags {
+    /// `--skill`, as often as given: files or folders.
+    pub skills: Vec<String>,
+    /// `--no-skills`: only those of `--skill`.
+    pub no_skills: bool,
+    /// `--prompt-template`, as often as given: files or folders.
+    pub prompts: Vec<String>,
+    /// `--no-prompt-templates`: only those of `--prompt-template`.
+    pub no_prompts: bool,
+}
+
+/// The settings `skills` and `prompts`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ResourceLists {
+    /// Those of the user.
+    pub user: ListedPaths,
+    /// Those of the project; empty where it is not trusted.
+    pub project: ListedPaths,
+}
+
+/// What one settings file says. Each entry is a file or a folder, or takes something out or in again: `!glob`, `+path`,
+/// `-path`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListedPaths {
+    /// The folder of the settings file, from which relative paths count.
+    pub base: PathBuf,
+    /// `skills`.
+    pub skills: Vec<String>,
+    /// `prompts`.
+    pub prompts: Vec<String>,
+}
+
+/// A kind of resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Skill,
+    Prompt,
+}
+
+impl Kind {
+    /// The name of the folder, and of the setting.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Skill => "skills",
+            Self::Prompt => "prompts",
+        }
+    }
+
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Skill => "--skill",
+            Self::Prompt => "--prompt-template",
+        }
+    }
+}
+
+/// A file or folder to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    /// What counts in it, if it is a folder.
+    pub(super) layout: Layout,
+    /// Who wants it to be there; `None` for a folder that need not.
+    pub(super) named_by: Option<String>,
+    source: &'static str,
+    base: Base,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Base {
+    None,
+    Folder(PathBuf),
+    /// The folder of the file itself.
+    OfFile,
+}
+
+/// Places that are one party's: the project's, the user's, or those of flags.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) scope: SourceScope,
+    pub(super) places: Vec<Place>,
+    /// What is taken out of all of them.
+    pub(super) patterns: Patterns,
+}
+
+impl ResourceQuery<'_> {
+    /// Where to look, in order: of two resources with one name the first counts.
+    pub(super) fn groups(&self, kind: Kind) -> Vec<Group> {
+        let (none, flags) = match kind {
+            Kind::Skill => (self.flags.no_skills, &self.flags.skills),
+            Kind::Prompt => (self.flags.no_prompts, &self.flags.prompts),
+        };
+        let mut groups = Vec::new();
+        if !none && self.trusted {
+            groups.push(self.of_project(kind));
+        }
+        if !none {
+            groups.push(self.of_user(kind));
+        }
+        let named = flags.iter().map(|text| Place {
+            path: without_dots(&resolve_path(text, self.cwd, self.environment)),
+            layout: if kind == Kind::Skill { Layout::Skills } else { Layout::Prompts },
+            named_by: Some(kind.flag().to_owned()),
+            source: "local",
+            base: Base::OfFile,
+        });
+        let patterns = Patterns::default();
+        groups.push(Group { scope: SourceScope::Temporary, places: named.collect(), patterns });
+        groups
+    }
+
+    fn of_project(&self, kind: Kind) -> Group {
+        let (mut places, patterns) = self.listed(kind, &self.lists.project);
+        places.extend(self.folders.all().map(|folder| always(kind, folder)));
+        if kind == Kind::Skill {
+            places.extend(project_skill_folders(self.cwd, self.environment).map(|folder| shared(&folder)));
+        }
+        Group { scope: SourceScope::Project, places, patterns }
+    }
+
+    fn of_user(&self, kind: Kind) -> Group {
+        let (mut places, patterns) = self.listed(kind, &self.lists.user);
+        places.push(always(kind, self.agent_dir.path()));
+        if kind == Kind::Skill
+            && let Some(home) = self.environment.non_empty("HOME")
+        {
+            places.push(shared(&Path::new(home).join(".agents")));
+        }
+        Group { scope: SourceScope::User, places, patterns }
+    }
+
+    /// What a settings file names, and what it takes out.
+    fn listed(&self, kind: Kind, listed: &ListedPaths) -> (Vec<Place>, Patterns) {
+        let entries = match kind {
+            Kind::Skill => &listed.skills,
+            Kind::Prompt => &listed.prompts,
+        };
+        let (patterns, paths): (Vec<&String>, Vec<&String>) =
+            entries.iter().partition(|entry| entry.starts_with(['!', '+', '-']));
+        let places = paths.into_iter().map(|text| Place {
+            path: without_dots(&resolve_path(text, &listed.base, self.environment)),
+            layout: if kind == Kind::Skill { Layout::Skills } else { Layout::PromptsBelow },
+            named_by: Some(format!(
+                "the setting \"{}\" of {}",
+                kind.name(),
+                listed.base.join("settings.json").display()
+            )),
+            source: "local",
+            base: Base::None,
+        });
+        (places.collect(), Patterns::new(&patterns, &listed.base, kind.name()))
+    }
+}
+
+/// The path without `.` and `..`, as it is shown to models and users.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut result = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                result.pop();
+            }
+            part => result.push(part),
+        }
+    }
+    result
+}
+
+/// The folder of resources in a folder of configuration.
+fn always(kind: Kind, folder: &Path) -> Place {
+    Place {
+        path: folder.join(kind.name()),
+        layout: if kind == Kind::Skill { Layout::Skills } else { Layout::Prompts },
+        named_by: None,
+        source: "auto",
+        base: Base::Folder(folder.to_path_buf()),
+    }
+}
+
+/// The folder of skills in a folder `.agents`, which is for every agent.
+fn shared(folder: &Path) -> Place {
+    Place { layout: Layout::SharedSkills, ..always(Kind::Skill, folder) }
+}
+
+impl Place {
+    /// What is said of a file that was found here.
+    pub(super) fn source_info(&self, file: &Path, scope: SourceScope) -> SourceInfo {
+        let base = match &self.base {
+            Base::None => None,
+            Base::Folder(folder) => Some(folder.as_path()),
+            Base::OfFile => file.parent(),
+        };
+        SourceInfo {
+            path: file.display().to_string(),
+            source: self.source.to_owned(),
+            scope,
+            origin: SourceOrigin::TopLevel,
+            base_dir: base.map(|folder| folder.display().to_string()),
+        }
+    }
+}

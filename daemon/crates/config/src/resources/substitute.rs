@@ -1,0 +1,249 @@
+//! `$1`, `$@`, `${2:-default}` and the like in the text of a prompt template.
+
+use std::borrow::Cow;
+
+/// Puts arguments into a template, from left to right in one pass: what was put in is not looked at again. `None` when
+/// the result would be longer than `limit` bytes.
+///
+/// | written | becomes |
+/// | --- | --- |
+/// | `$N` | the argument N, from 1 |
+/// | `$@`, `$ARGUMENTS` | all arguments, with a space between them |
+/// | `${N:-text}`, `${@:-text}`, `${ARGUMENTS:-text}` | the same; the text where that is missing or empty |
+/// | `${@:N}`, `${@:N:L}` | the arguments from N on, at most L of them |
+///
+/// A missing argument is nothing. Everything else stays as it is.
+#[must_use]
+pub(super) fn substitute(template: &str, arguments: &[String], limit: usize) -> Option<String> {
+    let arguments = Arguments { each: arguments, all: arguments.join(" ") };
+    // Looked for once: a template may open many braces and close none.
+    let last_brace = template.rfind('}').unwrap_or(0);
+    let mut result = String::new();
+    let mut add = |text: &str| {
+        result.push_str(text);
+        result.len() <= limit
+    };
+    let mut rest = template;
+    while let Some(at) = rest.find('$') {
+        let (before, after) = (&rest[..at], &rest[at + 1..]);
+        let closes = template.len() - after.len() <= last_brace;
+        let found = match after.strip_prefix('{') {
+            Some(inside) if closes => arguments.braced(inside),
+            Some(_) => None,
+            None => arguments.bare(after),
+        };
+        let (text, after) = found.unwrap_or((Cow::Borrowed("$"), after));
+        if !(add(before) && add(&text)) {
+            return None;
+        }
+        rest = after;
+    }
+    add(rest).then_some(result)
+}
+
+/// What was typed after the name of the template.
+struct Arguments<'a> {
+    each: &'a [String],
+    all: String,
+}
+
+/// What takes the place of a placeholder, and what follows that.
+type Replacement<'a> = (Cow<'a, str>, &'a str);
+
+impl Arguments<'_> {
+    /// Reads what comes after `$`.
+    fn bare<'a>(&'a self, text: &'a str) -> Option<Replacement<'a>> {
+        let (value, after) = self.value(text)?;
+        Some((value.into(), after))
+    }
+
+    /// Reads what comes after `${`.
+    fn braced<'a>(&'a self, text: &'a str) -> Option<Replacement<'a>> {
+        let (value, after) = self.value(text)?;
+        if let Some(after) = after.strip_prefix(":-") {
+            let (default, after) = after.split_once('}')?;
+            return Some((if value.is_empty() { default } else { value }.into(), after));
+        }
+        // Only all of them can be cut.
+        let (from, after) = number(text.strip_prefix("@:")?)?;
+        let (length, after) = match after.strip_prefix(':') {
+            Some(after) => number(after)?,
+            None => (usize::MAX, after),
+        };
+        let after = after.strip_prefix('}')?;
+        let from = from.saturating_sub(1).min(self.each.len());
+        let to = from.saturating_add(length).min(self.each.len());
+        Some((self.each[from..to].join(" ").into(), after))
+    }
+
+    /// Reads `@`, `ARGUMENTS` or a number.
+    fn value<'a>(&'a self, text: &'a str) -> Option<(&'a str, &'a str)> {
+        if let Some(after) = text.strip_prefix('@').or_else(|| text.strip_prefix("ARGUMENTS")) {
+            return Some((&self.all, after));
+        }
+        let (number, after) = number(text)?;
+        let argument = number.checked_sub(1).and_then(|index| self.each.get(index));
+        Some((argument.map_or("", String::as_str), after))
+    }
+}
+
+/// The decimal number that a text begins with. One that is too large for any list is as large as can be.
+fn number(text: &str) -> Option<(usize, &str)> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, after) = text.split_at(end);
+    if digits.is_empty() {
+        return None;
+    }
+    Some((digits.parse().unwrap_or(usize::MAX), after))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::resources::arguments;
+
+    const LIMIT: usize = 1 << 20;
+
+    fn with(template: &str, typed: &str) -> String {
+        substitute(template, &arguments::split(typed), LIMIT).unwrap()
+    }
+
+    #[test]
+    fn the_result_is_bounded() {
+        let typed = ["a".repeat(10)];
+        assert_eq!(substitute("$1$1", &typed, 20).map(|text| text.len()), Some(20));
+        assert_eq!(substitute("$1$1", &typed, 19), None);
+        assert_eq!(substitute("$1bc", &typed, 11), None);
+        assert_eq!(substitute(&"$@".repeat(1 << 20), &vec!["a".repeat(1000); 1000], LIMIT), None);
+    }
+
+    /// What a template becomes without arguments, with `a`, and with `a "b c" d`.
+    fn check(template: &str, none: &str, one: &str, three: &str) {
+        for (typed, expected) in [("", none), ("a", one), (r#"a "b c" d"#, three)] {
+            assert_eq!(with(template, typed), expected, "{template:?} with {typed:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_by_number() {
+        check("$1", "", "a", "a");
+        check("[$2]", "[]", "[]", "[b c]");
+        check("$1x$3", "x", "ax", "axd");
+        check("$01", "", "a", "a");
+        check("$0", "", "", "");
+        check("$10", "", "", "");
+        check("$99999999999999999999999", "", "", "");
+    }
+
+    #[test]
+    fn all_arguments() {
+        check("$@", "", "a", "a b c d");
+        check("$ARGUMENTS.", ".", "a.", "a b c d.");
+        check("$ARGUMENTSX", "X", "aX", "a b c dX");
+        check("$@x", "x", "ax", "a b c dx");
+    }
+
+    #[test]
+    fn defaults() {
+        check("${1:-no}", "no", "a", "a");
+        check("${2:-two words}", "two words", "two words", "b c");
+        check("${@:-all}", "all", "a", "a b c d");
+        check("${ARGUMENTS:-all}", "all", "a", "a b c d");
+        check("${1:-}", "", "a", "a");
+        check("${1:-a:-b\nc}", "a:-b\nc", "a", "a");
+        check("${1:-{x}}", "{x}", "a}", "a}");
+        assert_eq!(with("${1:-x}${@:-y}", "\"\""), "xy");
+    }
+
+    #[test]
+    fn parts_of_the_arguments() {
+        check("${@:2}", "", "", "b c d");
+        check("${@:2:1}", "", "", "b c");
+        check("${@:0}${@:0:1}", "", "aa", "a b c da");
+        check("${@:1:0}", "", "", "");
+        check("${@:01:02}", "", "a", "a b c");
+        check("${@:1:99999999999999999999999}", "", "a", "a b c d");
+        check("${@:99999999999999999999999}", "", "", "");
+    }
+
+    #[test]
+    fn everything_else_is_text() {
+        for text in [
+            "",
+            "$",
+            "$$",
+            "a$",
+            "$-1",
+            "$x",
+            "$ARGUMENT",
+            "$arguments",
+            "${1}",
+            "${@}",
+            "${ARGUMENTS}",
+            "${:-q}",
+            "${x:-q}",
+            "${1:=x}",
+            "${1:2}",
+            "${ARGUMENTS:2}",
+            "${@:2:}",
+            "${@: 2}",
+            "${@:x}",
+            "${1:-open",
+            "${@:1",
+            "$é",
+        ] {
+            check(text, text, text, text);
+        }
+        check("$$1", "$", "$a", "$a");
+        check("\\$1", "\\", "\\a", "\\a");
+    }
+
+    #[test]
+    fn what_is_put_in_is_not_looked_at_again() {
+        assert_eq!(with("$1|${3:-$1}", "$2 ${@} $ARGUMENTS"), "$2|$ARGUMENTS");
+        assert_eq!(with("${2:-$1}", "$2"), "$1");
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_keeps_what_holds_no_dollar(
+            template in "(\\$|\\{|\\}|@|:|:-|[0-9]{1,3}|ARGUMENTS|x|\u{e9}|\n){0,40}",
+            typed in "[ab$@\"' ]{0,20}",
+        ) {
+            let result = with(&template, &typed);
+            let before = template.split('$').next().unwrap_or_default();
+            prop_assert!(result.starts_with(before));
+        }
+
+        /// Each argument is marked with a letter that no template has: what comes out are whole arguments and text of the
+        /// template, never a placeholder of an argument.
+        #[test]
+        fn arguments_come_out_whole(template in "(\\$1|\\$@|\\$\\{2:-d\\}| |x){0,20}", argument in "(\\$[12@]|\\$\\{1:-y\\})") {
+            let arguments = vec![argument.clone()];
+            let marked = vec!["\u{1}".to_owned()];
+            prop_assert_eq!(
+                substitute(&template, &arguments, LIMIT).unwrap(),
+                substitute(&template, &marked, LIMIT).unwrap().replace('\u{1}', &argument)
+            );
+        }
+    }
+
+    /// Texts that would take a day if anything were looked at again and again.
+    #[test]
+    fn hostile_templates_take_one_pass() {
+        let (finished, waiting) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for unit in ["${1:-", "$", "${@:1:", "${@:", "$1", "${1:-}", "\"", "\"a ", "'\\' "] {
+                let text = unit.repeat(200_000);
+                let _ = substitute(&text, &arguments::split(&text[..2_000.min(text.len())]), LIMIT);
+                let _ = arguments::split(&text);
+            }
+            finished.send(()).unwrap();
+        });
+        waiting.recv_timeout(Duration::from_secs(60)).expect("one pass");
+    }
+}

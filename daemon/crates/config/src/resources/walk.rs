@@ -1,0 +1,279 @@
+//! Finding files in folders that a user fills: in the order of their names, each file once, within bounds.
+
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
+
+use super::ignore_rules::IgnoreRules;
+use crate::paths::canonical;
+
+/// How many files and folders are looked at for all resources of a kind.
+const MAX_ENTRIES: usize = 20_000;
+
+/// How deep folders are looked into.
+const MAX_DEPTH: usize = 24;
+
+/// Which files of a folder count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Skills: folders with `SKILL.md` at any depth, and files `*.md` of the folder itself.
+    Skills,
+    /// Skills where others keep them too: folders with `SKILL.md` at any depth, and files `*.md` below the folder itself.
+    SharedSkills,
+    /// Prompt templates: the files `*.md` of the folder itself.
+    Prompts,
+    /// Prompt templates: the files `*.md` at any depth.
+    PromptsBelow,
+}
+
+/// The name of the file that makes its folder a skill.
+pub(super) const SKILL_FILE: &str = "SKILL.md";
+
+/// Looks for the files of one kind.
+#[derive(Debug)]
+pub(super) struct Walk {
+    kind: DiagnosticKind,
+    /// How many more files and folders are looked at.
+    left: usize,
+    /// Where it has been, without symbolic links.
+    seen: HashSet<PathBuf>,
+    /// What was wrong on the way.
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl Walk {
+    pub(super) fn new(kind: DiagnosticKind) -> Self {
+        Self { kind, left: MAX_ENTRIES, seen: HashSet::new(), diagnostics: Vec::new() }
+    }
+
+    /// The files in a folder and below it that count. A folder that is not there has none; nor has a folder or file that was
+    /// found before, in this call or an earlier one.
+    pub(super) fn files(&mut self, folder: &Path, layout: Layout) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut step = Step { walk: self, layout, rules: IgnoreRules::default(), found: &mut found };
+        let real = canonical(folder);
+        if step.is_new(real.clone()) {
+            step.folder(folder, &real, 0);
+        }
+        found
+    }
+
+    /// Whether a file that was named by itself has not been found before.
+    pub(super) fn is_new_file(&mut self, file: &Path) -> bool {
+        self.seen.insert(canonical(file))
+    }
+
+    fn warn(&mut self, path: &Path, message: String) {
+        self.diagnostics.push(Diagnostic::warning(self.kind, message).at(path));
+    }
+}
+
+/// The walk through one folder that was named.
+struct Step<'a> {
+    walk: &'a mut Walk,
+    layout: Layout,
+    rules: IgnoreRules,
+    found: &'a mut Vec<PathBuf>,
+}
+
+impl Step<'_> {
+    fn is_new(&mut self, real: PathBuf) -> bool {
+        self.walk.seen.insert(real)
+    }
+
+    /// Looks into a folder. `real` is its path without symbolic links.
+    fn folder(&mut self, folder: &Path, real: &Path, depth: usize) {
+        let finds_skills = matches!(self.layout, Layout::Skills | Layout::SharedSkills);
+        let skill = folder.join(SKILL_FILE);
+        if finds_skills && skill.is_file() {
+            if self.is_new(canonical(&skill)) {
+                self.found.push(skill);
+            }
+            return;
+        }
+        let names = match self.names(folder) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return self.walk.warn(folder, format!("this folder cannot be read: {error}")),
+        };
+        self.rules.enter(folder, self.walk.kind, &mut self.walk.diagnostics);
+        for name in names {
+            self.entry(&folder.join(&name), &real.join(&name), depth);
+        }
+        self.rules.leave();
+    }
+
+    /// The names in a folder that are no hidden ones, sorted.
+    fn names(&mut self, folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let name = entry?.file_name();
+            if name.as_encoded_bytes().starts_with(b".") || name == "node_modules" {
+                continue;
+            }
+            if self.walk.left == 0 {
+                self.too_many(folder);
+                break;
+            }
+            self.walk.left -= 1;
+            names.push(name);
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn too_many(&mut self, folder: &Path) {
+        let message = format!(
+            "there are more than {MAX_ENTRIES} files and folders; from here on they are not looked at"
+        );
+        // Said once.
+        if self.walk.diagnostics.last().is_none_or(|last| last.message != message) {
+            self.walk.warn(folder, message);
+        }
+    }
+
+    fn entry(&mut self, path: &Path, real: &Path, depth: usize) {
+        let link = path.is_symlink();
+        let about = match fs::metadata(path) {
+            Ok(about) => about,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !link => return,
+            Err(error) => {
+                let what = if link { "where this symbolic link leads" } else { "this" };
+                return self.walk.warn(path, format!("{what} cannot be read: {error}"));
+            }
+        };
+        if self.rules.ignore(path, about.is_dir()) {
+            return;
+        }
+        let real = if link { canonical(path) } else { real.to_owned() };
+        if about.is_dir() {
+            let enters = self.layout != Layout::Prompts;
+            if enters && depth == MAX_DEPTH {
+                let message = format!("folders below the {MAX_DEPTH}th are not looked into");
+                return self.walk.warn(path, message);
+            }
+            if enters && self.is_new(real.clone()) {
+                self.folder(path, &real, depth + 1);
+            }
+        } else if about.is_file() && self.counts(path, depth) && self.is_new(real) {
+            self.found.push(path.to_owned());
+        }
+    }
+
+    fn counts(&self, path: &Path, depth: usize) -> bool {
+        let here = match self.layout {
+            Layout::Skills | Layout::Prompts => depth == 0,
+            Layout::SharedSkills => depth > 0,
+            Layout::PromptsBelow => true,
+        };
+        here && path.extension() == Some(OsStr::new("md"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::testing::Place;
+
+    /// Paths below `root`.
+    fn walk(place: &Place, root: &str, layout: Layout) -> (Vec<String>, Vec<String>) {
+        let mut walk = Walk::new(DiagnosticKind::Skill);
+        let root = place.path(root);
+        let found = walk.files(&root, layout);
+        let shown = |path: &PathBuf| path.strip_prefix(&root).unwrap().display().to_string();
+        (found.iter().map(shown).collect(), walk.diagnostics.iter().map(ToString::to_string).collect())
+    }
+
+    fn check(place: &Place, layout: Layout, expected: &[&str]) {
+        assert_eq!(
+            walk(place, "s", layout),
+            (expected.iter().map(|path| (*path).to_owned()).collect(), vec![])
+        );
+    }
+
+    #[test]
+    fn a_folder_with_a_skill_is_not_looked_into() {
+        let place = Place::new(&[
+            ("s/b/SKILL.md", ""),
+            ("s/b/inner/SKILL.md", ""),
+            ("s/b/notes.md", ""),
+            ("s/a/deep/er/SKILL.md", ""),
+            ("s/a/note.md", ""),
+            ("s/.hidden/SKILL.md", ""),
+            ("s/node_modules/x/SKILL.md", ""),
+            ("s/root.md", ""),
+            ("s/root.txt", ""),
+            ("s/.root.md", ""),
+        ]);
+        check(&place, Layout::Skills, &["a/deep/er/SKILL.md", "b/SKILL.md", "root.md"]);
+        check(&place, Layout::SharedSkills, &["a/deep/er/SKILL.md", "a/note.md", "b/SKILL.md"]);
+        check(&place, Layout::Prompts, &["root.md"]);
+        let place = Place::new(&[("s/SKILL.md", ""), ("s/a/SKILL.md", ""), ("s/x.md", "")]);
+        check(&place, Layout::Skills, &["SKILL.md"]);
+        check(&place, Layout::PromptsBelow, &["SKILL.md", "a/SKILL.md", "x.md"]);
+        check(&Place::new(&[]), Layout::Skills, &[]);
+    }
+
+    #[test]
+    fn ignore_files_count_from_the_folder_down() {
+        let place = Place::new(&[
+            (".gitignore", "s\n"),
+            ("s/.gitignore", "out/\n*.md\n!keep.md\n"),
+            ("s/out/SKILL.md", ""),
+            ("s/drop.md", ""),
+            ("s/keep.md", ""),
+            ("s/in/.ignore", "!x.md\n/no\n"),
+            ("s/in/x.md", ""),
+            ("s/in/no/SKILL.md", ""),
+            ("s/in/yes/SKILL.md", ""),
+        ]);
+        check(&place, Layout::Skills, &["in/yes/SKILL.md", "keep.md"]);
+        check(&place, Layout::SharedSkills, &["in/x.md", "in/yes/SKILL.md"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_once_and_never_around() {
+        use std::os::unix::fs::symlink;
+        let place = Place::new(&[("s/a/SKILL.md", ""), ("s/one.md", ""), ("elsewhere/far/SKILL.md", "")]);
+        symlink(place.path("s"), place.path("s/loop")).unwrap();
+        symlink(place.path("s/a"), place.path("s/z")).unwrap();
+        symlink(place.path("s/one.md"), place.path("s/two.md")).unwrap();
+        symlink(place.path("elsewhere"), place.path("s/linked")).unwrap();
+        symlink(place.path("nowhere"), place.path("s/dead")).unwrap();
+        symlink(place.path("s/self"), place.path("s/self")).unwrap();
+        let (found, said) = walk(&place, "s", Layout::Skills);
+        assert_eq!(found, ["a/SKILL.md", "linked/far/SKILL.md", "one.md"]);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].contains("s/dead: where this symbolic link leads cannot be read"), "{said:?}");
+    }
+
+    #[test]
+    fn the_same_folder_counts_once() {
+        let place = Place::new(&[("s/a/SKILL.md", ""), ("s/b.md", "")]);
+        let mut walk = Walk::new(DiagnosticKind::Skill);
+        assert_eq!(walk.files(&place.path("s/a"), Layout::Skills).len(), 1);
+        assert_eq!(walk.files(&place.path("s"), Layout::Skills), [place.path("s/b.md")]);
+        assert_eq!(walk.files(&place.path("s"), Layout::Skills), Vec::<PathBuf>::new());
+        assert!(!walk.is_new_file(&place.path("s/b.md")));
+    }
+
+    #[test]
+    fn bounds_are_told() {
+        let place = Place::new(&[("s/b.md", ""), ("s/c.md", "")]);
+        let deep = format!("s{}/x.md", "/d".repeat(MAX_DEPTH + 1));
+        place.write(&deep, "");
+        let (found, said) = walk(&place, "s", Layout::PromptsBelow);
+        assert_eq!(found, ["b.md", "c.md"]);
+        assert!(said.len() == 1 && said[0].contains("below the 24th"), "{said:?}");
+        let mut walk = Walk::new(DiagnosticKind::Skill);
+        walk.left = 1;
+        assert_eq!(walk.files(&place.path("s"), Layout::Prompts).len(), 1);
+        assert!(walk.diagnostics[0].message.contains("more than 20000"), "{:?}", walk.diagnostics);
+    }
+}

@@ -1,0 +1,159 @@
+//! What files tell a session: skills, prompt templates, instructions.
+//!
+//! They are read when they are needed, at every run and every command that is about them: what was changed counts at once, and a
+//! session keeps none of it in memory.
+
+use std::sync::Arc;
+
+use agentd_config::resources::{
+    ExpandError, ResourceQuery, appended_prompt_file, context_files, expand, load_resources, load_skills,
+    system_prompt_file, text_or_file,
+};
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel, SlashCommands},
+};
+use tokio::task::{JoinError, spawn_blocking};
+
+use crate::{
+    actor::Actor,
+    reply::Reply,
+    shared::Shared,
+    system_prompt::{PromptParts, SkillNote},
+};
+
+impl Shared {
+    /// Where this session's skills and prompt templates are.
+    fn resource_query(&self) -> ResourceQuery<'_> {
+        ResourceQuery {
+            agent_dir: &self.agent_dir,
+            cwd: &self.cwd,
+            folders: &self.prompt.folders,
+            trusted: self.prompt.trusted,
+            environment: &self.environment,
+            lists: &self.prompt.lists,
+            flags: &self.prompt.flags,
+        }
+    }
+
+    /// What is wrong with skills, prompt templates, context files and those of the system prompt. Reads files; blocks.
+    pub(crate) fn resource_diagnostics(&self) -> Vec<Diagnostic> {
+        let mut diagnostics = Vec::new();
+        if let Err(failure) = self.prompt_files(&mut diagnostics) {
+            let diagnostic = Diagnostic::warning(DiagnosticKind::Flag, failure.error);
+            diagnostics.push(
+                diagnostic.level(DiagnosticLevel::Error).hint("every prompt fails until it can be read"),
+            );
+        }
+        diagnostics.extend(load_resources(&self.resource_query()).diagnostics);
+        diagnostics
+    }
+
+    /// Reads the files that belong to the system prompt; blocks.
+    ///
+    /// # Errors
+    /// A file that `--system-prompt` or `--append-system-prompt` names cannot be read. What is wrong with others, the session
+    /// says when it is opened.
+    pub(crate) fn prompt_parts(&self) -> Result<PromptParts<'_>, Failure> {
+        let mut diagnostics = Vec::new();
+        let PromptFiles { custom, appended, context } = self.prompt_files(&mut diagnostics)?;
+        for diagnostic in diagnostics {
+            tracing::debug!(%diagnostic, "a file of the system prompt");
+        }
+        let tools: Vec<_> = self.tools.iter().collect();
+        let active: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+        let reads = active.iter().any(|name| matches!(*name, "read" | "bash"));
+        let skills = if reads { load_skills(&self.resource_query()) } else { Vec::new() };
+        let told = skills.into_iter().filter(|skill| !skill.only_by_user).map(|skill| SkillNote {
+            location: skill.file.display().to_string(),
+            name: skill.name,
+            description: skill.description,
+        });
+        Ok(PromptParts {
+            custom,
+            appended,
+            context_files: context,
+            skills: told.collect(),
+            tools: tools
+                .iter()
+                .filter_map(|tool| Some((tool.spec().name.as_str(), tool.snippet()?)))
+                .collect(),
+            guidelines: tools.iter().flat_map(|tool| tool.guidelines().iter().copied()).collect(),
+            active,
+            cwd: self.cwd.display().to_string(),
+        })
+    }
+
+    fn prompt_files(&self, diagnostics: &mut Vec<Diagnostic>) -> Result<PromptFiles, Failure> {
+        let text = |value: &str| {
+            text_or_file(value, &self.cwd, &self.environment)
+                .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))
+        };
+        let (sources, agent_dir) = (&self.prompt, &self.agent_dir);
+        let mut context = Vec::new();
+        if sources.context_files {
+            let mut found = context_files(agent_dir, &self.cwd);
+            diagnostics.append(&mut found.diagnostics);
+            context.extend(found.files.into_iter().map(|it| (it.path.display().to_string(), it.content)));
+        }
+        let custom = match &sources.system {
+            Some(value) => Some(text(value)?),
+            None => system_prompt_file(agent_dir, &sources.folders, sources.trusted, diagnostics)
+                .map(|file| file.content),
+        };
+        let appended = if sources.appended.is_empty() {
+            let file = appended_prompt_file(agent_dir, &sources.folders, sources.trusted, diagnostics);
+            file.map(|file| file.content).into_iter().collect()
+        } else {
+            sources.appended.iter().map(|value| text(value)).collect::<Result<_, _>>()?
+        };
+        Ok(PromptFiles { custom, appended, context })
+    }
+}
+
+/// What the files of the system prompt say.
+struct PromptFiles {
+    custom: Option<String>,
+    appended: Vec<String>,
+    /// Absolute path and content.
+    context: Vec<(String, String)>,
+}
+
+impl Actor {
+    /// Puts the text in the place of a message that calls a skill or a prompt template. The session waits for the files, so
+    /// that messages keep their order.
+    ///
+    /// # Errors
+    /// The failure that answers the message.
+    pub(crate) async fn expand(&self, message: &mut String) -> Result<(), Failure> {
+        if !message.starts_with('/') {
+            return Ok(());
+        }
+        let (shared, text) = (Arc::clone(&self.shared), std::mem::take(message));
+        let work = spawn_blocking(move || {
+            let expanded = expand(&text, &shared.resource_query())?;
+            Ok::<_, ExpandError>(expanded.unwrap_or(text))
+        });
+        *message = work.await.map_err(|error| broken(&error))?.map_err(|error| {
+            let code = match error {
+                ExpandError::Unreadable { .. } => ErrorCode::Io,
+                ExpandError::LongArguments { .. } | ExpandError::LongResult { .. } => ErrorCode::InvalidField,
+            };
+            Failure::new(code, error.to_string())
+        })?;
+        Ok(())
+    }
+
+    /// What a message can begin with.
+    pub(crate) async fn get_commands(&self, reply: Reply) {
+        let shared = Arc::clone(&self.shared);
+        let with_skills = shared.settings.enable_skill_commands.unwrap_or(true);
+        let work = spawn_blocking(move || load_resources(&shared.resource_query()).commands(with_skills));
+        let result = work.await.map(|commands| SlashCommands { commands }).map_err(|error| broken(&error));
+        reply.result(&self.feed, result);
+    }
+}
+
+fn broken(error: &JoinError) -> Failure {
+    Failure::new(ErrorCode::Internal, format!("skills and prompt templates were not read: {error}"))
+}
