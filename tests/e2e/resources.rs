@@ -1,9 +1,9 @@
 //! Skills, prompt templates and files of the system prompt, as models, clients and users see them.
 
-use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, sse};
+use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, binaries, sse};
 use serde_json::{Value, json};
 
-use crate::support::{complaint, ended, prompt, text};
+use crate::support::{complaint, ended, prompt, records, text};
 
 fn skill(name: &str) -> String {
     format!("---\nname: {name}\ndescription: About {name}.\n---\n\nDo {name}.\n")
@@ -357,4 +357,37 @@ fn a_session_of_the_daemon_takes_the_flags() {
     let id = other.done(json!({"type": "get_state"}))["sessionId"].clone();
     observer.done(json!({"type": "attach_session", "sessionId": id}));
     assert_eq!(observer.done(GET())["commands"].as_array().map(Vec::len), Some(1));
+}
+
+/// What docs/resources.md shows works as it stands there.
+#[test]
+fn the_example_of_the_documentation_runs() {
+    let page = std::fs::read_to_string(binaries::workspace().join("docs/resources.md")).unwrap();
+    let block = |language: &str| {
+        let (_, rest) = page.split_once(&format!("```{language}\n")).expect("an example");
+        rest.split_once("\n```").expect("its end").0
+    };
+    let home = Home::new();
+    let folder = binaries::agentctl().parent().expect("a folder").display().to_string();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut command = home.command("/bin/sh");
+    let done =
+        command.args(["-e", "-c", block("sh")]).env("PATH", path).env_remove("AGENTD_DIR").output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let mut said = Vec::new();
+    let mut folders = vec![home.root().join("home/.agentd/sessions")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder of sessions") {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let users = records(&path).into_iter().filter(|record| record["message"]["role"] == "user");
+                said.extend(users.map(|record| text(&record["message"])));
+            }
+        }
+    }
+    said.sort();
+    let skill = block("text").replace("/home/u", &home.root().join("home").display().to_string());
+    assert_eq!(said, [skill, "Review main.rs. Look for unsafe code, and say what to change.".to_owned()]);
 }

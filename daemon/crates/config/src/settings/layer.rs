@@ -64,6 +64,17 @@ impl Layer {
         {
             provider.entry("maxRetryDelayMs").or_insert(delay);
         }
+        // Skills once were an object.
+        if let Some(Value::Object(skills)) = self.values.get_mut("skills") {
+            let enabled = skills.shift_remove("enableSkillCommands");
+            let folders = skills.shift_remove("customDirectories");
+            self.values.remove("skills");
+            for (key, value) in [("skills", folders), ("enableSkillCommands", enabled)] {
+                if let Some(value) = value {
+                    self.values.entry(key).or_insert(value);
+                }
+            }
+        }
     }
 
     /// Takes out every value that is of the wrong kind.
@@ -164,6 +175,12 @@ mod tests {
         check("", json!({}), &[]);
         check("{\"theme\": 7, \"defaultModel\": \"m\",}", json!({"theme": 7, "defaultModel": "m"}), &[]);
         check(r#"{"queueMode":"all"}"#, json!({"steeringMode": "all"}), &[]);
+        check(
+            r#"{"skills":{"enableSkillCommands":false,"customDirectories":["a"],"enableCodexUser":true}}"#,
+            json!({"skills": ["a"], "enableSkillCommands": false}),
+            &[],
+        );
+        check(r#"{"skills":{}}"#, json!({}), &[]);
         check(
             r#"{"queueMode":"all","steeringMode":"one-at-a-time"}"#,
             json!({"queueMode": "all", "steeringMode": "one-at-a-time"}),
