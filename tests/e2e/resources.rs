@@ -284,7 +284,10 @@ fn broken_files_are_told_and_cost_only_themselves() {
     let list = found();
     let kinds: Vec<&str> = list.iter().filter_map(|it| it["kind"].as_str()).collect();
     assert_eq!(kinds, ["context_file", "system_prompt", "prompt", "skill", "skill", "skill"], "{list:#?}");
-    let broken = &list[3];
+    let broken = list
+        .iter()
+        .find(|it| it["message"].as_str().is_some_and(|text| text.contains("YAML")) && it["kind"] == "skill");
+    let broken = broken.expect("the broken skill");
     assert_eq!((&broken["level"], &broken["line"]), (&json!("error"), &json!(6)), "{broken}");
     // What was repaired is not told any more.
     home.write_agent("skills/broken/SKILL.md", &skill("broken"));
