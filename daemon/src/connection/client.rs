@@ -113,3 +113,15 @@ pub(super) fn daemon_info(registry: &Registry) -> DaemonInfo {
         epoch: registry.epoch().to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dialogs_go_to_those_who_have_a_user() {
+        let plain = Client::new(1);
+        let alone = Client { is_alone: true, ..Client::new(1) };
+        assert_eq!((plain.abilities(), alone.abilities()), (Some(Abilities::Extensions), None));
+    }
+}
