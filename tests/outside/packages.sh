@@ -66,7 +66,7 @@ python_packages() {
   kept "$folder" "$wanted/$name.txt" && return
   rm -rf "$folder"
   python3 -m venv "$folder" || return
-  fetched "$folder/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted/$name.txt" || return
+  fetched "$folder/bin/pip" install --disable-pip-version-check --retries 1 --only-binary :all: -r "$wanted/$name.txt" || return
   filled "$folder" "$wanted/$name.txt"
 }
 

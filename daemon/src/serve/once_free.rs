@@ -7,8 +7,8 @@ use agentd_store::StoreError;
 use tokio::time::{Instant, sleep};
 
 /// How long a session file may stay taken. A host that loads a session anew tells its old process to end and starts the next
-/// one at once; the old one has less than a second for that.
-const PATIENCE: Duration = Duration::from_millis(1200);
+/// one at once. The old one has less than a second for that, and more on a machine that is at its limits.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The time between two tries. The lock of a file cannot be waited for with an end to the wait.
 const PAUSE: Duration = Duration::from_millis(20);
