@@ -64,6 +64,24 @@ fn signals_have_their_exit_codes() {
     }
 }
 
+/// Hosts answer the end of a run with more commands, and break when nobody is there to read them.
+#[test]
+fn after_a_signal_nothing_more_is_said_and_all_is_stored() {
+    let server = MockServer::start([Reply::stream(sse::text("Part")).hang()]);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.send(&prompt("Go."));
+    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "Part");
+    daemon.signal(Signal::TERM);
+    let ended = daemon.wait();
+    assert_eq!((ended.status.code(), &ended.rest), (Some(143), &Vec::<Value>::new()), "{ended:?}");
+    let last = records(&home.session_files()[0]).pop().expect("a last entry");
+    assert_eq!(
+        (text(&last["message"]).as_str(), &last["message"]["stopReason"]),
+        ("Part", &json!("aborted"))
+    );
+}
+
 #[test]
 fn a_signal_in_the_middle_of_a_tool_leaves_nothing_behind() {
     let server = MockServer::start([Reply::stream(sse::calls(&[(

@@ -21,7 +21,10 @@ use std::{sync::Arc, time::Duration};
 
 use agentd_protocol::lines::Line;
 use agentd_session::SessionOptions;
-use tokio::sync::mpsc;
+use tokio::{
+    sync::mpsc,
+    task::{JoinError, JoinSet},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -73,6 +76,8 @@ pub enum Origin {
 ///
 /// # Errors
 /// When its output cannot be written any more.
+///
+/// Cancel safety: when it is dropped, no more lines are begun.
 pub async fn serve(
     connection: Connection,
     lines: mpsc::Receiver<Line>,
@@ -81,7 +86,9 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let count = connection.registry.enter();
     let (outbox, out) = mpsc::channel(OUTBOX);
-    let mut writing = tokio::spawn(writer::write(out, output));
+    // Dropped with this future, it ends the task.
+    let mut writing = JoinSet::new();
+    writing.spawn(writer::write(out, output));
     let reading = async {
         let mut reader = reader::Reader::new(connection, count.number(), outbox);
         reader.begin().await;
@@ -90,12 +97,12 @@ pub async fn serve(
     tokio::pin!(reading);
     tokio::select! {
         // The writer ends by itself only when the client is gone: then nobody is left to read for.
-        written = &mut writing => return joined(written),
+        written = writing.join_next() => return joined(written),
         () = &mut reading => {}
     }
-    joined(writing.await)
+    joined(writing.join_next().await)
 }
 
-fn joined(result: Result<std::io::Result<()>, tokio::task::JoinError>) -> std::io::Result<()> {
-    result.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+fn joined(result: Option<Result<std::io::Result<()>, JoinError>>) -> std::io::Result<()> {
+    result.unwrap_or(Ok(Ok(()))).unwrap_or_else(|error| Err(std::io::Error::other(error)))
 }

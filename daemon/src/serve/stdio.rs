@@ -62,9 +62,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         shutdown_deadline,
         max_line_bytes,
     };
-    let ending = CancellationToken::new();
-    let serving = connection::serve(connection, lines, output, ending.clone());
-    tokio::pin!(serving);
+    let mut serving = Box::pin(connection::serve(connection, lines, output, CancellationToken::new()));
     tokio::select! {
         served = &mut serving => match served {
             Ok(()) => Ok(ExitCode::SUCCESS),
@@ -74,11 +72,10 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
             }
         },
         code = signals.next() => {
-            ending.cancel();
-            // The client still gets the last events.
-            let closing = async { tokio::join!(registry.close_all(), &mut serving) };
+            // Nothing more is said, as by the reference: a host that hears of a run's end asks on, and finds nobody.
+            drop(serving);
             tokio::select! {
-                _ = tokio::time::timeout(SIGNAL_GRACE, closing) => {}
+                _ = tokio::time::timeout(SIGNAL_GRACE, registry.close_all()) => {}
                 // A second signal means now.
                 _ = signals.next() => {}
             }
