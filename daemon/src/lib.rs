@@ -8,6 +8,7 @@ pub mod cli;
 pub mod compose;
 pub mod connection;
 pub mod hub;
+pub mod export;
 pub mod list_models;
 pub mod logging;
 pub mod serve;

@@ -4,7 +4,7 @@ use std::{io::Write, process::ExitCode};
 
 use agentd::{
     cli::{self, Invocation},
-    list_models, logging, serve,
+    export, list_models, logging, serve,
 };
 use agentd_config::Environment;
 
@@ -38,6 +38,12 @@ fn main() -> ExitCode {
                     notes.iter().for_each(|note| agentd::complain(note));
                     print(&table)
                 }
+                Err(error) => fail(&format!("Error: {error}")),
+            }
+        }
+        Ok(Invocation::Export { input, output }) => {
+            match export::run(&input, output.as_deref(), &environment, &cwd) {
+                Ok(told) => print(&told),
                 Err(error) => fail(&format!("Error: {error}")),
             }
         }

@@ -261,6 +261,9 @@ commands! {
     GetDiagnostics = "get_diagnostics": NoParams => Diagnostics,
     /// Where a setting's value comes from.
     ExplainSetting = "explain_setting": ExplainSettingParams => SettingExplanation,
+    /// Writes the session, with all of its branches, into an HTML file that needs nothing else to be read. The session stays
+    /// as it is.
+    ExportHtml = "export_html": ExportHtmlParams => Exported,
     /// Names the session.
     SetSessionName = "set_session_name": SetSessionNameParams => NoData,
     /// Stores a provider's key in `auth.json`, for every session and program from now.

@@ -68,6 +68,12 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "credentials know nothing of who asks for them",
     ),
     (
+        "agentd-export-html",
+        &["agentd-protocol", "agentd-store"],
+        &["tokio", "reqwest", "clap"],
+        "a page is made of a session's entries alone",
+    ),
+    (
         "agentd-session",
         &[
             "agentd-protocol",
@@ -75,6 +81,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-agent",
             "agentd-store",
             "agentd-config",
+            "agentd-export-html",
             "agentd-auth",
             "agentd-process",
             "agentd-tools",
@@ -92,6 +99,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-agent",
             "agentd-store",
             "agentd-config",
+            "agentd-export-html",
             "agentd-auth",
             "agentd-process",
             "agentd-tools",

@@ -118,7 +118,7 @@ const ELSEWHERE: &[&str] = &[
 ];
 
 /// Not in the help: they come with what they are for.
-const UNDOCUMENTED: &[&str] = &["--export", "--resume", "-r", "-e", "-ne", "--detached"];
+const UNDOCUMENTED: &[&str] = &["--resume", "-r", "-e", "-ne", "--detached"];
 
 #[test]
 fn flags_have_their_effect() {

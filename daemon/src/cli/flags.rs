@@ -29,6 +29,8 @@ pub(super) struct Flags {
     pub(super) version: bool,
     /// `--list-models`, with the text to search for or an empty one.
     pub(super) list_models: Option<String>,
+    /// `--export`: the session file, and where its page goes.
+    pub(super) export: Option<(String, Option<String>)>,
     pub(super) socket: Option<String>,
     pub(super) detached: bool,
     /// The first thing on the command line that is about one session.
@@ -96,6 +98,14 @@ impl Flags {
                 // Its value is optional: what follows and is no flag.
                 let next = || args.clone().next().filter(|next| !next.starts_with(['-', '@'])).cloned();
                 self.list_models = Some(inline.clone().or_else(next).unwrap_or_default());
+                continue;
+            }
+            if flag == "--export" {
+                let input = inline.clone().or_else(|| args.next().cloned());
+                let input = input.filter(|input| input == "-" || !input.starts_with('-'));
+                let input = input.ok_or("Error: --export needs a session file: agentd --export <in> [out]")?;
+                let output = args.next_if(|next| *next == "-" || !next.starts_with('-')).cloned();
+                self.export = Some((input, output));
                 continue;
             }
             if let ("-p" | "--print", None) = (flag, &inline) {
@@ -200,9 +210,6 @@ impl Flags {
                 value()?;
             }
             "-ne" | "--no-extensions" | "--no-themes" | "--no-mcp" | "--verbose" => {}
-            "--export" => {
-                return Err(format!("Error: {flag} is not part of this version of agentd."));
-            }
             other => return Err(unknown(other)),
         }
         Ok(())

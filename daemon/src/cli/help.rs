@@ -27,6 +27,7 @@ Session
       --session-dir <dir>       the folder of session files
       --no-session              keep the session in memory only
   -n, --name <name>             name the session
+      --export <in> [out]       write a session file as an HTML page, and end; - is stdin or stdout
 Model
       --model <pattern>         id, part of an id or name, or provider/id; with an optional :<thinking>
       --provider <name>         the provider that --model is looked up in

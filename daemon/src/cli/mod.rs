@@ -43,6 +43,13 @@ pub enum Invocation {
         /// Whether the reference's own directories come first.
         compat: bool,
     },
+    /// Write a session file as a page and end.
+    Export {
+        /// The session file; `-` is stdin.
+        input: String,
+        /// The page; `-` is stdout. `None`: a name made of the session file's, in the working directory.
+        output: Option<String>,
+    },
     /// Print the help and end.
     Help,
 }
@@ -161,6 +168,9 @@ pub fn parse(
         let search = Some(search).filter(|search| !search.is_empty());
         return Ok(Invocation::ListModels { search, compat: flags.compat });
     }
+    if let Some((input, output)) = flags.export {
+        return Ok(Invocation::Export { input, output });
+    }
     let mode = flags.mode(serve)?;
     if flags.shared && mode == Mode::Serve {
         return Err("Error: --shared is for --stdio: `agentd --stdio --shared` serves stdin and stdout with a session \
@@ -194,8 +204,8 @@ pub fn parse(
 pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> Result<StdioOptions, String> {
     let mut flags = Flags::of_program("agentd");
     flags.read(args)?;
-    if flags.help || flags.version || flags.list_models.is_some() {
-        return Err("Error: --help, --version and --list-models are no flags of a session.".into());
+    if flags.help || flags.version || flags.list_models.is_some() || flags.export.is_some() {
+        return Err("Error: --help, --version, --list-models and --export are no flags of a session.".into());
     }
     let is_one_shot = match flags.mode {
         Some(mode) => mode != ModeFlag::Rpc,

@@ -13,6 +13,25 @@ pub struct SwitchSessionParams {
     pub session_path: String,
 }
 
+/// The fields of `export_html`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ExportHtmlParams {
+    /// The file, relative to the session's folder; one that is there is replaced. Without it, or with an empty one:
+    /// `pi-session-<name of the session file>.html` in that folder.
+    #[serde(default)]
+    pub output_path: Option<String>,
+}
+
+/// The answer to `export_html`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Exported {
+    /// The file, as it was given, or its name.
+    pub path: String,
+}
+
 /// The fields of `fork`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

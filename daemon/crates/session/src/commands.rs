@@ -68,6 +68,7 @@ impl Actor {
             Command::GetDiagnostics(_) => self.get_diagnostics(reply),
             Command::ExplainSetting(params) => self.explain_setting(params, reply),
             Command::SetSessionName(params) => self.set_name(&params, reply).await,
+            Command::ExportHtml(params) => self.export_html(params, reply).await,
             // The connection does all others and sends none of them on: a session cannot replace itself, and neither the
             // daemon nor the user's set-up is its business.
             command => {

@@ -16,7 +16,7 @@ use agentd_protocol::{
     session::SessionStats,
 };
 use agentd_store::{
-    Context, ContextMeter, Entry, EntryKind, ModelRef, NewEntry, OpenSession, SessionTree, SessionWriter,
+    Context, ContextMeter, Entry, EntryKind, LoadReport, ModelRef, NewEntry, OpenSession, SessionTree, SessionWriter,
     StatsCounter, StoreError, UnknownEntry, estimate_tokens,
 };
 
@@ -36,11 +36,13 @@ pub(crate) struct Journal {
     /// Only ever locked on the blocking thread of the one append that is under way.
     writer: Arc<Mutex<SessionWriter>>,
     file: Option<PathBuf>,
+    /// What was odd about the file when it was opened.
+    report: LoadReport,
 }
 
 impl Journal {
     pub(crate) fn new(session: OpenSession) -> Self {
-        let OpenSession { tree, writer, .. } = session;
+        let OpenSession { tree, writer, report } = session;
         let file = writer.path().map(Path::to_owned);
         Self {
             context: Context::new(&tree),
@@ -49,7 +51,13 @@ impl Journal {
             meter: ContextMeter::default(),
             writer: Arc::new(Mutex::new(writer)),
             file,
+            report,
         }
+    }
+
+    /// What was odd about the file when it was opened.
+    pub(crate) fn report(&self) -> &LoadReport {
+        &self.report
     }
 
     /// The session file, which appears with the first run.

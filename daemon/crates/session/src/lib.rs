@@ -13,6 +13,7 @@ mod compaction;
 mod copy;
 mod event_log;
 mod explain;
+mod export;
 mod feed;
 mod handle;
 mod journal;

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Read,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -158,10 +159,22 @@ impl Store {
             return Err(StoreError::NotAFile { path: path.to_owned() });
         }
         let mut file = fs::File::open(path).map_err(error())?;
-        let loaded = load(&mut file, self.0.max_line_bytes);
-        match loaded.map_err(StoreError::io("read the session file", path))? {
-            Loaded::Empty | Loaded::Invalid => Err(StoreError::NotASession { path: path.to_owned() }),
-            Loaded::TooNew(found) => Err(StoreError::TooNew { path: path.to_owned(), found }),
+        self.read_from(path, &mut file)
+    }
+
+    /// Reads what would be the text of a session file from anywhere; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_from(
+        &self,
+        name: &Path,
+        reader: &mut dyn Read,
+    ) -> Result<(SessionTree, LoadReport), StoreError> {
+        let loaded = load(reader, self.0.max_line_bytes);
+        match loaded.map_err(StoreError::io("read the session file", name))? {
+            Loaded::Empty | Loaded::Invalid => Err(StoreError::NotASession { path: name.to_owned() }),
+            Loaded::TooNew(found) => Err(StoreError::TooNew { path: name.to_owned(), found }),
             Loaded::Session(session) => Ok((session.tree, session.report)),
         }
     }

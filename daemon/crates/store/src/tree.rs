@@ -232,8 +232,21 @@ impl SessionTree {
         }
     }
 
-    /// Where the leaf is.
-    pub(crate) fn leaf_index(&self) -> Option<u32> {
+    /// For each entry in file order, the place of the one that it follows: always one before its own; `None` for a root.
+    #[must_use]
+    pub fn parents(&self) -> &[Option<u32>] {
+        &self.parents
+    }
+
+    /// The place of the entry of an id in the file order.
+    #[must_use]
+    pub fn place_of(&self, id: &str) -> Option<u32> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The place of [`Self::leaf`] in the file order.
+    #[must_use]
+    pub fn leaf_index(&self) -> Option<u32> {
         self.leaf
     }
 
