@@ -2,6 +2,7 @@
 
 mod branch;
 mod markdown;
+mod page;
 mod prose;
 mod target;
 mod transcript;
@@ -45,10 +46,15 @@ fn export(options: &ExportOptions) -> Result<Exit, Fault> {
         (ExportFormat::Jsonl, Source::Memory(session, _)) => {
             let id = short_id(&session.id);
             let text = format!(
-                "Error: session {id} has no file, since it is only in memory. --format md writes a transcript."
+                "Error: session {id} has no file, since it is only in memory. --format md or html writes a transcript."
             );
             Err(Fault::new(Exit::Failed, text))
         }
+        (ExportFormat::Html, Source::File(path)) => {
+            open(&path)?;
+            page::of_file(options, &path)
+        }
+        (ExportFormat::Html, Source::Memory(session, lines)) => page::of_memory(options, &session, &lines),
         (ExportFormat::Md, Source::File(path)) => {
             let branch =
                 Branch::read(BufReader::new(open(&path)?)).map_err(|error| unreadable(&path, &error))?;
@@ -89,9 +95,10 @@ fn format(options: &ExportOptions, to_terminal: bool) -> Result<ExportFormat, Fa
     };
     match file.extension().and_then(|end| end.to_str()).map(str::to_ascii_lowercase).as_deref() {
         Some("md" | "markdown") => Ok(ExportFormat::Md),
+        Some("html" | "htm") => Ok(ExportFormat::Html),
         Some("jsonl") => Ok(ExportFormat::Jsonl),
         _ => Err(Fault::usage(format!(
-            "Error: the name {} ends with neither .md nor .jsonl: say --format md or --format jsonl.",
+            "Error: the name {} ends with none of .html, .md and .jsonl: say --format html, md or jsonl.",
             file.display()
         ))),
     }
@@ -140,13 +147,15 @@ mod tests {
 
     #[test]
     fn the_format_is_given_or_guessed() {
-        use ExportFormat::{Jsonl, Md};
+        use ExportFormat::{Html, Jsonl, Md};
         for (file, given, to_terminal, expected) in [
             (None, None, true, Md),
             (None, None, false, Jsonl),
             (None, Some(Jsonl), true, Jsonl),
             (Some("a.MD"), None, false, Md),
             (Some("a.markdown"), None, false, Md),
+            (Some("a.html"), None, true, Html),
+            (Some("a.HTM"), None, false, Html),
             (Some("a.jsonl"), None, true, Jsonl),
             (Some("a.jsonl"), Some(Md), true, Md),
         ] {

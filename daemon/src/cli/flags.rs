@@ -103,7 +103,8 @@ impl Flags {
             if flag == "--export" {
                 let input = inline.clone().or_else(|| args.next().cloned());
                 let input = input.filter(|input| input == "-" || !input.starts_with('-'));
-                let input = input.ok_or("Error: --export needs a session file: agentd --export <in> [out]")?;
+                let input =
+                    input.ok_or("Error: --export needs a session file: agentd --export <in> [out]")?;
                 let output = args.next_if(|next| *next == "-" || !next.starts_with('-')).cloned();
                 self.export = Some((input, output));
                 continue;

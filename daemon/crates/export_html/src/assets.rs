@@ -9,7 +9,7 @@ pub(crate) const SCRIPT: &str = include_str!("assets/script.js");
 /// What a page may do: its own style and script, known by their hashes, and images that it holds itself. A test says what the
 /// hashes are.
 pub(crate) const POLICY: &str = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; \
-    style-src 'sha256-FFZQL+aAI2VdLNh8iR3QWnhHF7DTVqIMYR8VFOdggBA='; \
+    style-src 'sha256-UMyTtxKmRobtCd7v3VhS6LZ3aIF/mlWmxZurwUS86dk='; \
     script-src 'sha256-RKG1953m87MuCOx4po5rk41rzNXAEKTQATASM6ICqc4='";
 
 #[cfg(test)]

@@ -30,7 +30,9 @@ pub(crate) fn plain(page: &mut Page<'_>, blocks: &[ContentBlock]) -> io::Result<
 pub(crate) fn other(page: &mut Page<'_>, block: &ContentBlock) -> io::Result<()> {
     match block {
         ContentBlock::Text { text, .. } => page.preformatted("plain", text),
-        ContentBlock::Thinking { thinking, redacted, .. } => self::thinking(page, thinking, *redacted == Some(true)),
+        ContentBlock::Thinking { thinking, redacted, .. } => {
+            self::thinking(page, thinking, *redacted == Some(true))
+        }
         ContentBlock::Image(image) => self::image(page, image),
         ContentBlock::ToolCall(call) => tool::call(page, call, None),
     }

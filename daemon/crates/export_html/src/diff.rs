@@ -18,7 +18,9 @@ pub(crate) fn of_edit(call: &ToolCall, result: Option<&ToolResultMessage>) -> Op
 fn asked_for(call: &ToolCall) -> Option<String> {
     let mut diff = String::new();
     let mut add = |old: Option<&Value>, new: Option<&Value>| {
-        let (Some(old), Some(new)) = (old.and_then(Value::as_str), new.and_then(Value::as_str)) else { return };
+        let (Some(old), Some(new)) = (old.and_then(Value::as_str), new.and_then(Value::as_str)) else {
+            return;
+        };
         for (mark, text) in [('-', old), ('+', new)] {
             for line in text.lines() {
                 diff.push(mark);
@@ -91,7 +93,10 @@ mod tests {
         for without in [json!({}), json!({"diff": 5}), json!(null)] {
             assert_eq!(of_edit(&call, Some(&result(without))).as_deref(), Some("-x\n-y\n+z\n"));
         }
-        assert_eq!(of_edit(&self::call(json!({"oldText": "", "newText": "n"})), None).as_deref(), Some("+n\n"));
+        assert_eq!(
+            of_edit(&self::call(json!({"oldText": "", "newText": "n"})), None).as_deref(),
+            Some("+n\n")
+        );
         assert_eq!(of_edit(&self::call(json!({"edits": [5]})), None), None);
     }
 

@@ -135,7 +135,8 @@ impl Document<'_> {
     ) -> io::Result<()> {
         let piece = &self.outline.pieces[at];
         let is_current = at < self.outline.current;
-        let mut attributes = vec![Attr::Class(if is_current { "piece shown" } else { "piece" }), Attr::Piece(at)];
+        let mut attributes =
+            vec![Attr::Class(if is_current { "piece shown" } else { "piece" }), Attr::Piece(at)];
         attributes.extend(piece.parent.map(|parent| Attr::Number("data-parent", parent as u64)));
         attributes.extend(piece.next.map(|next| Attr::Number("data-next", next as u64)));
         page.open("section", &attributes)?;
@@ -162,7 +163,11 @@ impl Document<'_> {
             return Ok(());
         }
         page.element("nav", &[Attr::Class("branches"), Attr::Label("Branches")], |page| {
-            let count = if branches.len() == 1 { "1 branch".to_owned() } else { format!("{} branches", figures::grouped(branches.len() as u64)) };
+            let count = if branches.len() == 1 {
+                "1 branch".to_owned()
+            } else {
+                format!("{} branches", figures::grouped(branches.len() as u64))
+            };
             page.words("p", &[], &format!("{count} from here"))?;
             page.element("ol", &[], |page| branches.iter().try_for_each(|at| self.branch(page, *at)))
         })?;
@@ -176,7 +181,9 @@ impl Document<'_> {
         page.element("li", &[], |page| {
             page.words("a", &attributes, &gist::of_branch(self.tree, self.outline, at))?;
             let time = self.tree.entries().get(self.outline.pieces[at].first as usize);
-            let Some((_, shown)) = time.and_then(|entry| figures::time(entry.timestamp())) else { return Ok(()) };
+            let Some((_, shown)) = time.and_then(|entry| figures::time(entry.timestamp())) else {
+                return Ok(());
+            };
             page.ours(" ")?;
             page.words("span", &[Attr::Class("figures")], &shown)
         })?;

@@ -70,7 +70,9 @@ fn results(tree: &SessionTree, answer: &AssistantMessage, places: &[u32]) -> Has
     let calls: HashSet<&str> = answer.tool_calls().map(|call| call.id.as_str()).collect();
     let mut results = HashMap::new();
     for at in places {
-        let Some(entry) = tree.entries().get(*at as usize).filter(|_| results.len() < calls.len()) else { break };
+        let Some(entry) = tree.entries().get(*at as usize).filter(|_| results.len() < calls.len()) else {
+            break;
+        };
         match entry.kind() {
             EntryKind::Message(Role::ToolResult) => {}
             EntryKind::Message(_) => break,
@@ -105,18 +107,34 @@ impl One<'_> {
             }
             EntryBody::ThinkingLevelChange { thinking_level } => self.note(page, "Thinking", &thinking_level),
             EntryBody::Compaction { summary, tokens_before, details, usage, .. } => {
-                let tokens = (tokens_before > 0).then(|| format!("{} tokens before", figures::grouped(tokens_before)));
+                let tokens =
+                    (tokens_before > 0).then(|| format!("{} tokens before", figures::grouped(tokens_before)));
                 let tokens = tokens.unwrap_or_default();
-                self.summary(page, "Summary of what came before", &tokens, &summary, details.as_ref(), usage.as_ref())
+                self.summary(
+                    page,
+                    "Summary of what came before",
+                    &tokens,
+                    &summary,
+                    details.as_ref(),
+                    usage.as_ref(),
+                )
             }
-            EntryBody::BranchSummary { summary, details, usage, .. } => {
-                self.summary(page, "Summary of a branch that was left", "", &summary, details.as_ref(), usage.as_ref())
+            EntryBody::BranchSummary { summary, details, usage, .. } => self.summary(
+                page,
+                "Summary of a branch that was left",
+                "",
+                &summary,
+                details.as_ref(),
+                usage.as_ref(),
+            ),
+            EntryBody::ContextEdit { target_id, replacement } => {
+                self.edit(page, &target_id, replacement.is_none())
             }
-            EntryBody::ContextEdit { target_id, replacement } => self.edit(page, &target_id, replacement.is_none()),
             // These have no place of their own.
-            EntryBody::Usage { .. } | EntryBody::Custom { .. } | EntryBody::Label { .. } | EntryBody::SessionInfo { .. } => {
-                Ok(())
-            }
+            EntryBody::Usage { .. }
+            | EntryBody::Custom { .. }
+            | EntryBody::Label { .. }
+            | EntryBody::SessionInfo { .. } => Ok(()),
         }
     }
 
@@ -219,7 +237,13 @@ impl One<'_> {
             }
             let mut parts = vec![figures::usage(&answer.usage)];
             parts.extend(answer.duration_ms.map(figures::duration));
-            parts.extend(answer.thinking_level.as_ref().filter(|level| *level != "off").map(|level| format!("thinking {level}")));
+            parts.extend(
+                answer
+                    .thinking_level
+                    .as_ref()
+                    .filter(|level| *level != "off")
+                    .map(|level| format!("thinking {level}")),
+            );
             parts.retain(|part| !part.is_empty());
             match parts.is_empty() {
                 true => Ok(()),
@@ -238,7 +262,11 @@ impl One<'_> {
             page.folded(
                 &[Attr::Class(if failed { "tool failed" } else { "tool" })],
                 |page| {
-                    page.words("code", &[Attr::Class("gist")], &format!("$ {}", figures::first_line(&bash.command, GIST)))?;
+                    page.words(
+                        "code",
+                        &[Attr::Class("gist")],
+                        &format!("$ {}", figures::first_line(&bash.command, GIST)),
+                    )?;
                     if let Some(code) = bash.exit_code.filter(|code| *code != 0) {
                         page.ours(" ")?;
                         page.words("span", &[Attr::Class("badge bad")], &format!("exit code {code}"))?;
@@ -258,7 +286,11 @@ impl One<'_> {
                     if bash.truncated {
                         let rest = bash.full_output_path.as_deref();
                         let rest = rest.map(|path| format!(" All of it was in {path}.")).unwrap_or_default();
-                        page.words("p", &[Attr::Class("note")], &format!("Only the end of the output.{rest}"))?;
+                        page.words(
+                            "p",
+                            &[Attr::Class("note")],
+                            &format!("Only the end of the output.{rest}"),
+                        )?;
                     }
                     page.preformatted("output", &terminal::plain(&bash.output))
                 },
@@ -267,7 +299,13 @@ impl One<'_> {
     }
 
     /// A message of an extension; folded when clients do not show it.
-    fn custom(&self, page: &mut Page<'_>, kind: &str, content: &[ContentBlock], is_shown: bool) -> io::Result<()> {
+    fn custom(
+        &self,
+        page: &mut Page<'_>,
+        kind: &str,
+        content: &[ContentBlock],
+        is_shown: bool,
+    ) -> io::Result<()> {
         if is_shown {
             return self.article(page, "custom", kind, None, |page| blocks::plain(page, content));
         }

@@ -99,7 +99,10 @@ mod tests {
 
     #[test]
     fn markup_is_text() {
-        check("</script><!-- ]]> &amp; \"a\" 'b'", "&lt;/script&gt;&lt;!-- ]]&gt; &amp;amp; &quot;a&quot; &#39;b&#39;");
+        check(
+            "</script><!-- ]]> &amp; \"a\" 'b'",
+            "&lt;/script&gt;&lt;!-- ]]&gt; &amp;amp; &quot;a&quot; &#39;b&#39;",
+        );
         check("plain, äöü 漢 😀", "plain, äöü 漢 😀");
     }
 

@@ -99,7 +99,10 @@ mod tests {
     #[test]
     fn money_is_never_rounded_to_nothing() {
         let shown = |cost| dollars(cost).unwrap_or_default();
-        assert_eq!([0.0, 0.000_01, 0.0123, 2.345, f64::NAN].map(shown), ["", "<$0.0001", "$0.0123", "$2.35", ""]);
+        assert_eq!(
+            [0.0, 0.000_01, 0.0123, 2.345, f64::NAN].map(shown),
+            ["", "<$0.0001", "$0.0123", "$2.35", ""]
+        );
     }
 
     #[test]

@@ -78,13 +78,11 @@ pub(crate) fn replace(
     };
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beside = folder.join(temporary_name());
-    let file = OpenOptions::new().write(true).create_new(true).open(&beside).map_err(|error| {
-        match error.kind() {
-            ErrorKind::NotFound => {
-                ExportError::NoFolder { path: path.to_owned(), folder: folder.to_owned() }
-            }
-            _ => failed(error),
-        }
+    let file = OpenOptions::new().write(true).create_new(true).open(&beside).map_err(|error| match error
+        .kind()
+    {
+        ErrorKind::NotFound => ExportError::NoFolder { path: path.to_owned(), folder: folder.to_owned() },
+        _ => failed(error),
     })?;
     let written = fill(file, content).and_then(|()| {
         if let Some(permissions) = old {
@@ -148,7 +146,10 @@ mod tests {
         assert!(matches!(fails(&dir.path().join("new/")), ExportError::IsFolder { .. }));
         assert!(matches!(fails(Path::new("/dev/null")), ExportError::NotAFile { .. }));
         let missing = fails(&dir.path().join("no/a.html"));
-        assert!(matches!(&missing, ExportError::NoFolder { folder, .. } if folder.ends_with("no")), "{missing}");
+        assert!(
+            matches!(&missing, ExportError::NoFolder { folder, .. } if folder.ends_with("no")),
+            "{missing}"
+        );
         fs::write(dir.path().join("file"), "").unwrap();
         let beneath = fails(&dir.path().join("file/a.html"));
         assert!(matches!(&beneath, ExportError::Io { .. }) && beneath.to_string().contains("file/a.html"));

@@ -1,10 +1,6 @@
 //! What a branch or a session is about, in a line.
 
-use agentd_protocol::{
-    entry::EntryBody,
-    message::Message,
-    parse_json,
-};
+use agentd_protocol::{entry::EntryBody, message::Message, parse_json};
 use agentd_store::{Entry, EntryKind, Role, SessionTree};
 
 use crate::{figures::first_line, outline::Outline};
@@ -36,7 +32,8 @@ pub(crate) fn of_session(tree: &SessionTree, outline: &Outline) -> String {
 pub(crate) fn of_branch(tree: &SessionTree, outline: &Outline, piece: usize) -> String {
     let pieces = std::iter::successors(Some(piece), |at| outline.pieces[*at].next);
     let places = pieces.flat_map(|at| &outline.pieces[at].entries);
-    let entries: Vec<&Entry> = places.filter_map(|at| tree.entries().get(*at as usize)).take(LOOKED_AT).collect();
+    let entries: Vec<&Entry> =
+        places.filter_map(|at| tree.entries().get(*at as usize)).take(LOOKED_AT).collect();
     let prompt = entries.iter().copied().filter(|entry| is_prompt(entry)).find_map(said);
     let first = prompt.or_else(|| entries.iter().copied().find_map(said));
     first.unwrap_or_else(|| "changes without a message".into())

@@ -30,9 +30,24 @@ mod tests {
             assert_eq!(Href::new(good).map(Href::as_str), Some(good));
         }
         for bad in [
-            "", "a", "src/main.rs", "#e1", "//host/x", "/etc/passwd", "javascript:alert(1)", "JaVaScRiPt:x",
-            " javascript:x", "java\tscript:x", "data:text/html,x", "file:///etc/passwd", "vbscript:x", "http:a",
-            "http://a b", "http://a\nb", "https:\\\\a", "blob:http://a",
+            "",
+            "a",
+            "src/main.rs",
+            "#e1",
+            "//host/x",
+            "/etc/passwd",
+            "javascript:alert(1)",
+            "JaVaScRiPt:x",
+            " javascript:x",
+            "java\tscript:x",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "vbscript:x",
+            "http:a",
+            "http://a b",
+            "http://a\nb",
+            "https:\\\\a",
+            "blob:http://a",
         ] {
             assert_eq!(Href::new(bad), None, "{bad:?}");
         }

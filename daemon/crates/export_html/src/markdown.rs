@@ -51,7 +51,9 @@ impl Body {
             Event::Start(tag) => self.start(page, &tag),
             Event::End(end) => self.end(page, end),
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => page.text(&text),
-            Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => page.words("code", &[], &text),
+            Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                page.words("code", &[], &text)
+            }
             Event::SoftBreak => page.ours("\n"),
             Event::HardBreak => page.ours("<br>\n"),
             Event::Rule => page.ours("<hr>\n"),
@@ -131,7 +133,12 @@ impl Body {
         }
     }
 
-    fn push(&mut self, page: &mut Page<'_>, element: &'static str, attributes: &[Attr<'_>]) -> io::Result<()> {
+    fn push(
+        &mut self,
+        page: &mut Page<'_>,
+        element: &'static str,
+        attributes: &[Attr<'_>],
+    ) -> io::Result<()> {
         if self.depth >= DEEPEST {
             self.open.push(None);
             return Ok(());
@@ -169,17 +176,29 @@ mod tests {
 
     #[test]
     fn blocks_and_spans() {
-        check("# A\n\nb *c* **d** ~~e~~ `f<`", "<h3>A</h3>\n<p>b <em>c</em> <strong>d</strong> <s>e</s> <code>f&lt;</code></p>\n");
+        check(
+            "# A\n\nb *c* **d** ~~e~~ `f<`",
+            "<h3>A</h3>\n<p>b <em>c</em> <strong>d</strong> <s>e</s> <code>f&lt;</code></p>\n",
+        );
         check("3. a\n4. b", "<ol start=\"3\"><li>a</li>\n<li>b</li>\n</ol>\n");
         check("- [x] a\n- [ ] b", "<ul><li>☑ a</li>\n<li>☐ b</li>\n</ul>\n");
         check("> a", "<blockquote><p>a</p>\n</blockquote>\n");
-        check("```rust extra\nfn a<T>() {}\n```", "<pre class=\"code\" title=\"rust\">\nfn a&lt;T&gt;() {}\n</pre>\n");
-        check("|a|b|\n|-|-|\n|c|d|", "<table><tr><th>a</th>\n<th>b</th>\n</tr>\n<tr><td>c</td>\n<td>d</td>\n</tr>\n</table>\n");
+        check(
+            "```rust extra\nfn a<T>() {}\n```",
+            "<pre class=\"code\" title=\"rust\">\nfn a&lt;T&gt;() {}\n</pre>\n",
+        );
+        check(
+            "|a|b|\n|-|-|\n|c|d|",
+            "<table><tr><th>a</th>\n<th>b</th>\n</tr>\n<tr><td>c</td>\n<td>d</td>\n</tr>\n</table>\n",
+        );
     }
 
     #[test]
     fn html_is_text() {
-        check("<script>alert(1)</script>\n", "<p class=\"html\">&lt;script&gt;alert(1)&lt;/script&gt;\n</p>\n");
+        check(
+            "<script>alert(1)</script>\n",
+            "<p class=\"html\">&lt;script&gt;alert(1)&lt;/script&gt;\n</p>\n",
+        );
         check("a <img src=x onerror=y> b", "<p>a &lt;img src=x onerror=y&gt; b</p>\n");
     }
 
@@ -187,9 +206,15 @@ mod tests {
     fn only_safe_targets_are_links() {
         let rel = "target=\"_blank\" rel=\"noopener noreferrer\"";
         check("[a](https://b/?\"c)", &format!("<p><a href=\"https://b/?&quot;c\" {rel}>a</a></p>\n"));
-        check("[a](javascript:alert(1))", "<p><span class=\"target\" title=\"javascript:alert(1)\">a</span></p>\n");
+        check(
+            "[a](javascript:alert(1))",
+            "<p><span class=\"target\" title=\"javascript:alert(1)\">a</span></p>\n",
+        );
         check("[a](src/main.rs)", "<p><span class=\"target\" title=\"src/main.rs\">a</span></p>\n");
-        check("![cat](https://b/c.png)", &format!("<p><a href=\"https://b/c.png\" {rel}>Image: cat</a></p>\n"));
+        check(
+            "![cat](https://b/c.png)",
+            &format!("<p><a href=\"https://b/c.png\" {rel}>Image: cat</a></p>\n"),
+        );
     }
 
     #[test]

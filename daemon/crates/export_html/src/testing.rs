@@ -6,7 +6,8 @@ use agentd_store::{LoadReport, Store, StoreOptions};
 use html5ever::{
     tendril::StrTendril,
     tokenizer::{
-        BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts, states::RawKind,
+        BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+        states::RawKind,
     },
 };
 
@@ -34,7 +35,8 @@ impl TokenSink for Reader {
         match token {
             Token::TagToken(Tag { kind: TagKind::StartTag, name, attrs, .. }) => {
                 let attributes = attrs.iter();
-                let attributes = attributes.map(|one| (one.name.local.to_string(), one.value.to_string())).collect();
+                let attributes =
+                    attributes.map(|one| (one.name.local.to_string(), one.value.to_string())).collect();
                 seen.elements.push((name.to_string(), attributes));
                 if !["meta", "br", "hr", "img", "input"].contains(&&*name) {
                     seen.open.push(name.to_string());

@@ -53,7 +53,11 @@ pub(crate) fn call(page: &mut Page<'_>, call: &ToolCall, answer: Option<&Answer>
                 None => arguments(page, &call.arguments, &[])?,
             }
             if let Some(error) = &call.arguments_error {
-                page.words("p", &[Attr::Class("error")], &format!("The arguments could not be read: {error}"))?;
+                page.words(
+                    "p",
+                    &[Attr::Class("error")],
+                    &format!("The arguments could not be read: {error}"),
+                )?;
             }
             match result {
                 Some(result) => content(page, result),
@@ -128,7 +132,9 @@ fn gist(call: &ToolCall) -> String {
 /// Arguments: a text of several lines by itself, since nobody can read it in JSON, and so a command; the others as JSON.
 fn arguments(page: &mut Page<'_>, arguments: &Map<String, Value>, left_out: &[&str]) -> io::Result<()> {
     let by_itself = |name: &str, value: &Value| {
-        value.as_str().is_some_and(|text| name == "command" || name == "content" || text.trim_end().contains('\n'))
+        value
+            .as_str()
+            .is_some_and(|text| name == "command" || name == "content" || text.trim_end().contains('\n'))
     };
     let others: Map<String, Value> = arguments
         .iter()

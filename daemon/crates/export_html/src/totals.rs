@@ -35,8 +35,11 @@ impl Totals {
                     self.count(format!("tool {}", result.tool_name), 0, usage);
                 }
             }
-            EntryBody::Usage { provider, model, usage, .. } => self.count(format!("{provider}/{model}"), 0, usage),
-            EntryBody::Compaction { usage: Some(usage), .. } | EntryBody::BranchSummary { usage: Some(usage), .. } => {
+            EntryBody::Usage { provider, model, usage, .. } => {
+                self.count(format!("{provider}/{model}"), 0, usage)
+            }
+            EntryBody::Compaction { usage: Some(usage), .. }
+            | EntryBody::BranchSummary { usage: Some(usage), .. } => {
                 self.count("summaries".into(), 0, usage);
             }
             _ => {}

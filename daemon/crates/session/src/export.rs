@@ -30,7 +30,9 @@ impl Actor {
         let written = tokio::task::spawn_blocking(move || write_file(&tree, &report, &resolved)).await;
         let result = match written {
             Ok(written) => written.map(|()| Exported { path }).map_err(not_written),
-            Err(error) => Err(Failure::new(ErrorCode::Internal, format!("cannot export the session: {error}"))),
+            Err(error) => {
+                Err(Failure::new(ErrorCode::Internal, format!("cannot export the session: {error}")))
+            }
         };
         reply.result(&self.feed, result);
     }

@@ -16,8 +16,8 @@ use agentd_protocol::{
     session::SessionStats,
 };
 use agentd_store::{
-    Context, ContextMeter, Entry, EntryKind, LoadReport, ModelRef, NewEntry, OpenSession, SessionTree, SessionWriter,
-    StatsCounter, StoreError, UnknownEntry, estimate_tokens,
+    Context, ContextMeter, Entry, EntryKind, LoadReport, ModelRef, NewEntry, OpenSession, SessionTree,
+    SessionWriter, StatsCounter, StoreError, UnknownEntry, estimate_tokens,
 };
 
 use crate::{

@@ -11,28 +11,38 @@ use crate::testing::vocabulary;
 /// A session with a string in every place that takes one.
 fn session(text: &str) -> Vec<String> {
     let said = |message: Value| json!({"type": "message", "message": message});
-    let call = |id: &str, name: &str, arguments: Value| json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments,
-        "namespace": text, "argumentsError": text});
-    let result = |id: &str, tool: &str, details: Value| said(json!({"role": "toolResult", "toolCallId": id, "toolName": tool,
-        "content": [{"type": "text", "text": text}, {"type": "image", "data": text, "mimeType": text}], "details": details, "isError": true}));
+    let call = |id: &str, name: &str, arguments: Value| {
+        json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments,
+        "namespace": text, "argumentsError": text})
+    };
+    let result = |id: &str, tool: &str, details: Value| {
+        said(json!({"role": "toolResult", "toolCallId": id, "toolName": tool,
+        "content": [{"type": "text", "text": text}, {"type": "image", "data": text, "mimeType": text}], "details": details, "isError": true}))
+    };
     let mut lines = in_a_row(&[
         json!({"type": "session_info", "name": text}),
         said(json!({"role": "system", "content": text, "sections": {text: text, "x": [text], "y": null},
             "toolsAdded": [{"name": text, "description": text, "parameters": {text: text}}], "toolsRemoved": [{"name": text}]})),
         json!({"type": "model_change", "provider": text, "modelId": text}),
         json!({"type": "thinking_level_change", "thinkingLevel": text}),
-        said(json!({"role": "user", "content": [{"type": "text", "text": text}, {"type": "image", "data": "iVBORw0KGgo=", "mimeType": text}]})),
-        said(json!({"role": "assistant", "provider": text, "model": text, "responseModel": text, "stopReason": "error", "errorMessage": text,
+        said(
+            json!({"role": "user", "content": [{"type": "text", "text": text}, {"type": "image", "data": "iVBORw0KGgo=", "mimeType": text}]}),
+        ),
+        said(
+            json!({"role": "assistant", "provider": text, "model": text, "responseModel": text, "stopReason": "error", "errorMessage": text,
             "thinkingLevel": text, "usage": {"input": 1}, "content": [
                 {"type": "thinking", "thinking": text}, {"type": "text", "text": text},
                 {"type": "text", "text": format!("[a]({text}) ![b]({text} \"{text}\") `{text}`\n\n```{text}\n{text}\n```\n\n|a|\n|-|\n|{text}|\n\n<{text}>\n\n# {text}")},
                 call("1", text, json!({text: text, "path": text})), call("2", "edit", json!({"path": text, "oldText": text, "newText": text})),
-                call("3", "bash", json!({"command": text})), call("4", "write", json!({"path": text, "content": text})), call("5", text, json!({}))]})),
+                call("3", "bash", json!({"command": text})), call("4", "write", json!({"path": text, "content": text})), call("5", text, json!({}))]}),
+        ),
         result("1", text, json!({text: text})),
         result("2", "edit", json!({"diff": text})),
         result("3", "bash", json!({"fullOutputPath": text})),
         result("lone", text, json!(text)),
-        said(json!({"role": "bashExecution", "command": text, "output": text, "truncated": true, "fullOutputPath": text, "exitCode": 1})),
+        said(
+            json!({"role": "bashExecution", "command": text, "output": text, "truncated": true, "fullOutputPath": text, "exitCode": 1}),
+        ),
         json!({"type": "custom_message", "customType": text, "content": text, "display": true}),
         json!({"type": "custom_message", "customType": text, "content": text, "display": false}),
         json!({"type": "compaction", "summary": text, "firstKeptEntryId": text, "tokensBefore": 1, "details": {"readFiles": [text]}}),
@@ -70,7 +80,9 @@ fn check(text: &str) {
     for (name, attributes) in &seen.elements {
         for (attribute, value) in attributes {
             let harmless = match attribute.as_str() {
-                "href" => ["#", "http://", "https://", "mailto:"].iter().any(|good| value.to_ascii_lowercase().starts_with(good)),
+                "href" => ["#", "http://", "https://", "mailto:"]
+                    .iter()
+                    .any(|good| value.to_ascii_lowercase().starts_with(good)),
                 "src" => value.starts_with("data:image/png;base64,"),
                 "http-equiv" => value == "Content-Security-Policy",
                 _ => !attribute.starts_with("on") && attribute != "style",
@@ -85,12 +97,47 @@ fn check(text: &str) {
 #[test]
 fn known_tricks_do_nothing() {
     for text in [
-        "</script><script>alert(1)</script>", "<!--", "-->", "<![CDATA[", "]]>", "<!--<script>", "</style>", "</title>", "</pre>", "</details>",
-        "\"><img src=x onerror=alert(1)>", "' onmouseover='alert(1)", "javascript:alert(1)", "[x](javascript:alert(1))", "<svg/onload=alert(1)>",
-        "<iframe srcdoc='<script>'>", "data:text/html,<script>alert(1)</script>", "&lt;script&gt;", "&#60;script&#62;", "\0", "\u{1b}[31m",
-        "\u{1b}]8;;javascript:alert(1)\u{7}x\u{1b}]8;;\u{7}", "\u{2028}\u{2029}", "\u{202e}gnp.exe", "\u{feff}<b>", "{{constructor}}",
-        "${alert(1)}", "<a href=\"java\nscript:alert(1)\">", "<http://a\"onclick=b>", "[a]: javascript:x\n\n[a]", "<base href=//evil>",
-        "<meta http-equiv=refresh content=0>", "<form action=//evil>", "\\", "`", "````", "|", "\r\n", "\u{fffe}", "\u{10ffff}", "<javascript:alert(1)>",
+        "</script><script>alert(1)</script>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<!--<script>",
+        "</style>",
+        "</title>",
+        "</pre>",
+        "</details>",
+        "\"><img src=x onerror=alert(1)>",
+        "' onmouseover='alert(1)",
+        "javascript:alert(1)",
+        "[x](javascript:alert(1))",
+        "<svg/onload=alert(1)>",
+        "<iframe srcdoc='<script>'>",
+        "data:text/html,<script>alert(1)</script>",
+        "&lt;script&gt;",
+        "&#60;script&#62;",
+        "\0",
+        "\u{1b}[31m",
+        "\u{1b}]8;;javascript:alert(1)\u{7}x\u{1b}]8;;\u{7}",
+        "\u{2028}\u{2029}",
+        "\u{202e}gnp.exe",
+        "\u{feff}<b>",
+        "{{constructor}}",
+        "${alert(1)}",
+        "<a href=\"java\nscript:alert(1)\">",
+        "<http://a\"onclick=b>",
+        "[a]: javascript:x\n\n[a]",
+        "<base href=//evil>",
+        "<meta http-equiv=refresh content=0>",
+        "<form action=//evil>",
+        "\\",
+        "`",
+        "````",
+        "|",
+        "\r\n",
+        "\u{fffe}",
+        "\u{10ffff}",
+        "<javascript:alert(1)>",
     ] {
         check(text);
     }
@@ -121,7 +168,8 @@ proptest! {
 #[test]
 fn text_is_shown_exactly() {
     for text in ["a < b && c > \"d\"", "</script>", "  two  spaces\n\n\nand lines", "漢字 😀 \u{200d}"] {
-        let (_, seen) = seen(&in_a_row(&[json!({"type": "message", "message": {"role": "user", "content": text}})]));
+        let (_, seen) =
+            seen(&in_a_row(&[json!({"type": "message", "message": {"role": "user", "content": text}})]));
         let shown = html_text(&seen.text);
         assert!(shown.contains(text), "{text:?} is not in {shown:?}");
     }

@@ -34,10 +34,18 @@ fn the_head_says_what_the_session_is() {
     ];
     check_lines(
         &lines,
-        &["<h1 dir=\"auto\">First &lt;prompt&gt;</h1>", "s1", "/work/app", "2026-11-21 03:28:11 UTC",
-          "1 prompt · 1 answer · 0 tool calls", "1,234 tokens · $0.0123"],
+        &[
+            "<h1 dir=\"auto\">First &lt;prompt&gt;</h1>",
+            "s1",
+            "/work/app",
+            "2026-11-21 03:28:11 UTC",
+            "1 prompt · 1 answer · 0 tool calls",
+            "1,234 tokens · $0.0123",
+        ],
     );
-    let named = [lines.to_vec(), vec![entry("c", Some("b"), json!({"type": "session_info", "name": "A & B"}))]].concat();
+    let named =
+        [lines.to_vec(), vec![entry("c", Some("b"), json!({"type": "session_info", "name": "A & B"}))]]
+            .concat();
     assert!(page_of(&named).contains("<title>A &amp; B</title>"));
     check_lines(&[header()], &["<h1 dir=\"auto\">Session s1</h1>", "Nothing was said yet."]);
 }
@@ -46,7 +54,12 @@ fn the_head_says_what_the_session_is() {
 fn prompts_are_shown_as_they_are() {
     check(
         said(json!({"role": "user", "content": [{"type": "text", "text": "a *b*\n  c"}]})),
-        &["<article class=\"user\" id=\"e0\">", "<h2>User</h2>", "2026-11-21 03:28:12", "<pre class=\"plain\">\na *b*\n  c</pre>"],
+        &[
+            "<article class=\"user\" id=\"e0\">",
+            "<h2>User</h2>",
+            "2026-11-21 03:28:12",
+            "<pre class=\"plain\">\na *b*\n  c</pre>",
+        ],
     );
 }
 
@@ -60,10 +73,14 @@ fn answers_say_who_spoke_and_what_it_took() {
     ]);
     check_lines(
         &[header(), assistant("a", None, content)],
-        &["<h2>Assistant</h2> <code class=\"by\">p/m</code>",
-          "<details class=\"thinking\"><summary><span class=\"name\">Thinking</span> <span class=\"gist\">Hm.</span></summary>",
-          "Hm.\nSo.", "withheld", "<strong>text</strong>",
-          "<p class=\"figures\">1,200 in · 34 out · $0.0123 · 1.5 s</p>"],
+        &[
+            "<h2>Assistant</h2> <code class=\"by\">p/m</code>",
+            "<details class=\"thinking\"><summary><span class=\"name\">Thinking</span> <span class=\"gist\">Hm.</span></summary>",
+            "Hm.\nSo.",
+            "withheld",
+            "<strong>text</strong>",
+            "<p class=\"figures\">1,200 in · 34 out · $0.0123 · 1.5 s</p>",
+        ],
     );
     let (page, _) = seen(&[header(), assistant("a", None, json!([{"type": "thinking", "thinking": ""}]))]);
     assert!(!page.contains("class=\"thinking\""));
@@ -71,7 +88,9 @@ fn answers_say_who_spoke_and_what_it_took() {
 
 #[test]
 fn an_answer_that_did_not_end_says_so() {
-    let ended = |reason: &str| said(json!({"role": "assistant", "content": [], "stopReason": reason, "errorMessage": "no <key>"}));
+    let ended = |reason: &str| {
+        said(json!({"role": "assistant", "content": [], "stopReason": reason, "errorMessage": "no <key>"}))
+    };
     check(ended("error"), &["<p class=\"error\">The answer failed: no &lt;key&gt;</p>"]);
     check(ended("aborted"), &["<p class=\"error\">The answer was stopped.</p>"]);
     check(ended("length"), &["<p class=\"error\">The answer was cut off"]);
@@ -103,9 +122,13 @@ fn a_command_stands_with_its_output() {
     let lines = called("bash", json!({"command": "cargo test\nls", "timeout": 5}), result);
     check_lines(
         &lines,
-        &["<details class=\"tool\" id=\"e2\"><summary><span class=\"name\">bash</span> <code class=\"gist\">cargo test</code> \
+        &[
+            "<details class=\"tool\" id=\"e2\"><summary><span class=\"name\">bash</span> <code class=\"gist\">cargo test</code> \
            <span class=\"figures\">12.3 s</span></summary>",
-          "&quot;timeout&quot;: 5", "<pre class=\"command\">\ncargo test\nls</pre>", "<pre class=\"output\">\nok\n&lt;b&gt;</pre>"],
+            "&quot;timeout&quot;: 5",
+            "<pre class=\"command\">\ncargo test\nls</pre>",
+            "<pre class=\"output\">\nok\n&lt;b&gt;</pre>",
+        ],
     );
     assert_eq!(page_of(&lines).matches("<details class=\"tool").count(), 1);
 }
@@ -115,9 +138,17 @@ fn failed_and_missing_results_are_marked() {
     let failed = json!({"content": [{"type": "text", "text": "boom"}], "isError": true});
     check_lines(
         &called("read", json!({"path": "a.rs", "offset": 10, "limit": 5}), failed),
-        &["<details class=\"tool failed\"", "<code class=\"gist\">a.rs:10-14</code>", "<span class=\"badge bad\">failed</span>", "boom"],
+        &[
+            "<details class=\"tool failed\"",
+            "<code class=\"gist\">a.rs:10-14</code>",
+            "<span class=\"badge bad\">failed</span>",
+            "boom",
+        ],
     );
-    check_lines(&called("read", json!({}), json!(null)), &["class=\"tool open\"", "no result", "There is no result."]);
+    check_lines(
+        &called("read", json!({}), json!(null)),
+        &["class=\"tool open\"", "no result", "There is no result."],
+    );
     check_lines(&called("read", json!({"path": "a"}), json!({"content": []})), &["The result is empty."]);
 }
 
@@ -128,8 +159,14 @@ fn an_edit_is_a_diff() {
     let arguments = json!({"path": "src/a.rs", "edits": [{"oldText": "b", "newText": "<c>"}]});
     check_lines(
         &called("edit", arguments, result),
-        &["<code class=\"gist\">src/a.rs</code> <span class=\"figures\">+1 \u{2212}1</span>", "<p class=\"path\">src/a.rs</p>",
-          "<pre class=\"diff\">", "<span class=\"went\">-2 b\n</span>", "<span class=\"came\">+2 &lt;c&gt;</span>", "Done."],
+        &[
+            "<code class=\"gist\">src/a.rs</code> <span class=\"figures\">+1 \u{2212}1</span>",
+            "<p class=\"path\">src/a.rs</p>",
+            "<pre class=\"diff\">",
+            "<span class=\"went\">-2 b\n</span>",
+            "<span class=\"came\">+2 &lt;c&gt;</span>",
+            "Done.",
+        ],
     );
 }
 
@@ -148,21 +185,39 @@ fn other_tools_show_arguments_and_details() {
     result["usage"] = json!({"input": 5});
     check_lines(
         &called("mcp_search", json!({"deep": {"a": 1}, "text": "a\nb"}), result),
-        &["<code class=\"gist\">{&quot;deep&quot;:{&quot;a&quot;:1}", "&quot;deep&quot;: {", "<p class=\"argument\">text</p><pre class=\"code\">\na\nb</pre>",
-          "<summary>Details</summary>", "&quot;n&quot;", "5 in"],
+        &[
+            "<code class=\"gist\">{&quot;deep&quot;:{&quot;a&quot;:1}",
+            "&quot;deep&quot;: {",
+            "<p class=\"argument\">text</p><pre class=\"code\">\na\nb</pre>",
+            "<summary>Details</summary>",
+            "&quot;n&quot;",
+            "5 in",
+        ],
     );
 }
 
 #[test]
 fn a_result_without_its_call_stands_alone() {
     let result = json!({"role": "toolResult", "toolCallId": "gone", "toolName": "bash", "content": [{"type": "text", "text": "late"}]});
-    check(said(result), &["<details class=\"tool\" id=\"e0\">", "<span class=\"name\">bash</span> <code class=\"gist\">late</code>", "late"]);
+    check(
+        said(result),
+        &[
+            "<details class=\"tool\" id=\"e0\">",
+            "<span class=\"name\">bash</span> <code class=\"gist\">late</code>",
+            "late",
+        ],
+    );
 }
 
 #[test]
 fn images_are_inside_or_named() {
-    let image = |data: &str, kind: &str| said(json!({"role": "user", "content": [{"type": "image", "data": data, "mimeType": kind}]}));
-    check(image("iVBORw0KGgo=", "image/png"), &["<img src=\"data:image/png;base64,iVBORw0KGgo=\" alt=\"Image, 8 bytes\">"]);
+    let image = |data: &str, kind: &str| {
+        said(json!({"role": "user", "content": [{"type": "image", "data": data, "mimeType": kind}]}))
+    };
+    check(
+        image("iVBORw0KGgo=", "image/png"),
+        &["<img src=\"data:image/png;base64,iVBORw0KGgo=\" alt=\"Image, 8 bytes\">"],
+    );
     check(image("PHN2Zz4=", "image/svg+xml"), &["An image that is not shown: image/svg+xml"]);
 }
 
@@ -173,28 +228,57 @@ fn the_system_prompt_is_folded() {
     let lines = in_a_row(&[said(system.clone()), said(system)]);
     check_lines(
         &lines,
-        &["<details class=\"system\" id=\"e0\"><summary><span class=\"name\">System prompt and tools</span>",
-          "2 sections · 1 tool · 1 removed tool", "Be &lt;kind&gt;.", "Section <code>env</code>", "Linux", "The section old was removed.",
-          "Tool <code>read</code>", "Reads.", "&quot;type&quot;: &quot;object&quot;", "The tool gone was removed.", "System prompt changed"],
+        &[
+            "<details class=\"system\" id=\"e0\"><summary><span class=\"name\">System prompt and tools</span>",
+            "2 sections · 1 tool · 1 removed tool",
+            "Be &lt;kind&gt;.",
+            "Section <code>env</code>",
+            "Linux",
+            "The section old was removed.",
+            "Tool <code>read</code>",
+            "Reads.",
+            "&quot;type&quot;: &quot;object&quot;",
+            "The tool gone was removed.",
+            "System prompt changed",
+        ],
     );
 }
 
 #[test]
 fn changes_summaries_and_edits() {
-    check(json!({"type": "model_change", "provider": "p", "modelId": "m"}), &["<p class=\"note\" id=\"e0\">Model: <code>p/m</code></p>"]);
-    check(json!({"type": "thinking_level_change", "thinkingLevel": "high"}), &["Thinking: <code>high</code>"]);
+    check(
+        json!({"type": "model_change", "provider": "p", "modelId": "m"}),
+        &["<p class=\"note\" id=\"e0\">Model: <code>p/m</code></p>"],
+    );
+    check(
+        json!({"type": "thinking_level_change", "thinkingLevel": "high"}),
+        &["Thinking: <code>high</code>"],
+    );
     check(
         json!({"type": "compaction", "summary": "# All", "firstKeptEntryId": "x", "tokensBefore": 12345,
             "details": {"readFiles": ["a", "b"], "modifiedFiles": []}, "usage": {"output": 7}}),
-        &["<details class=\"summary\" id=\"e0\">", "12,345 tokens before", "<h3>All</h3>", "Files read: a, b", "7 out", "<td>summaries</td>"],
+        &[
+            "<details class=\"summary\" id=\"e0\">",
+            "12,345 tokens before",
+            "<h3>All</h3>",
+            "Files read: a, b",
+            "7 out",
+            "<td>summaries</td>",
+        ],
     );
-    check(json!({"type": "branch_summary", "fromId": "x", "summary": "Left."}), &["Summary of a branch that was left", "<p>Left.</p>"]);
+    check(
+        json!({"type": "branch_summary", "fromId": "x", "summary": "Left."}),
+        &["Summary of a branch that was left", "<p>Left.</p>"],
+    );
     let edited = in_a_row(&[
         said(json!({"role": "user", "content": "x"})),
         json!({"type": "context_edit", "targetId": "i0", "replacement": null}),
         json!({"type": "context_edit", "targetId": "none", "replacement": {"content": "y"}}),
     ]);
-    check_lines(&edited, &["<a href=\"#e0\">An earlier message</a> is left out", "An earlier message has other content"]);
+    check_lines(
+        &edited,
+        &["<a href=\"#e0\">An earlier message</a> is left out", "An earlier message has other content"],
+    );
 }
 
 #[test]
@@ -207,16 +291,30 @@ fn messages_of_extensions() {
 #[test]
 fn commands_of_the_user() {
     check(
-        said(json!({"role": "bashExecution", "command": "make <all>", "output": "\x1b[31mno\x1b[0m", "exitCode": 2, "cancelled": true,
-            "truncated": true, "fullOutputPath": "/tmp/o", "excludeFromContext": true})),
-        &["<article class=\"shell\"", "<details class=\"tool failed\">", "$ make &lt;all&gt;", "exit code 2", "stopped", "not told to the model",
-          "All of it was in /tmp/o.", "<pre class=\"output\">\nno</pre>"],
+        said(
+            json!({"role": "bashExecution", "command": "make <all>", "output": "\x1b[31mno\x1b[0m", "exitCode": 2, "cancelled": true,
+            "truncated": true, "fullOutputPath": "/tmp/o", "excludeFromContext": true}),
+        ),
+        &[
+            "<article class=\"shell\"",
+            "<details class=\"tool failed\">",
+            "$ make &lt;all&gt;",
+            "exit code 2",
+            "stopped",
+            "not told to the model",
+            "All of it was in /tmp/o.",
+            "<pre class=\"output\">\nno</pre>",
+        ],
     );
 }
 
 #[test]
 fn labels_stand_with_their_entries() {
-    let lines = [header(), user("a", None, "x"), entry("b", Some("a"), json!({"type": "label", "targetId": "a", "label": "good <one>"}))];
+    let lines = [
+        header(),
+        user("a", None, "x"),
+        entry("b", Some("a"), json!({"type": "label", "targetId": "a", "label": "good <one>"})),
+    ];
     check_lines(&lines, &["<h2>User</h2> <span class=\"label\">good &lt;one&gt;</span>"]);
 }
 
@@ -229,7 +327,12 @@ fn what_is_not_known_is_shown_as_it_is() {
 #[test]
 fn damage_is_said() {
     let lines = [header(), "{torn".into(), user("a", None, "x")];
-    check_lines(&lines, &["<p class=\"error\">Not everything is here: the session file has lines that are 1 no JSON (skipped).</p>"]);
+    check_lines(
+        &lines,
+        &[
+            "<p class=\"error\">Not everything is here: the session file has lines that are 1 no JSON (skipped).</p>",
+        ],
+    );
 }
 
 #[test]
@@ -240,10 +343,19 @@ fn sums_are_of_all_branches_and_of_what_is_not_shown() {
         assistant("a", None, json!([])),
         assistant("b", Some("a"), json!([])),
         assistant("c", Some("a"), json!([])),
-        entry("d", Some("c"), json!({"type": "usage", "kind": "cache_warm", "provider": "p", "model": "m", "usage": usage})),
+        entry(
+            "d",
+            Some("c"),
+            json!({"type": "usage", "kind": "cache_warm", "provider": "p", "model": "m", "usage": usage}),
+        ),
     ];
-    check_lines(&lines, &["<section class=\"totals\" id=\"totals\">",
-        "<td>p/m</td><td>3</td><td>3,607</td><td>102</td><td>0</td><td>0</td><td>$1.04</td></tr>\n</table>"]);
+    check_lines(
+        &lines,
+        &[
+            "<section class=\"totals\" id=\"totals\">",
+            "<td>p/m</td><td>3</td><td>3,607</td><td>102</td><td>0</td><td>0</td><td>$1.04</td></tr>\n</table>",
+        ],
+    );
 }
 
 #[test]
@@ -257,11 +369,21 @@ fn branches_are_reachable_and_the_current_one_comes_first() {
     ];
     check_lines(
         &lines,
-        &["<section class=\"piece shown\" id=\"p0\" data-next=\"1\">", "id=\"e0\"", "<nav class=\"branches\"", "2 branches",
-          "<a href=\"#p2\">left</a>", "<a href=\"#p1\" aria-current=\"true\">right</a>",
-          "<section class=\"piece shown\" id=\"p1\" data-parent=\"0\">", "id=\"e3\"",
-          "<h2 class=\"others\">Other branches</h2>", "<section class=\"piece\" id=\"p2\" data-parent=\"0\">",
-          "<a href=\"#p0\">an earlier part</a>", "id=\"e1\"", "id=\"e2\""],
+        &[
+            "<section class=\"piece shown\" id=\"p0\" data-next=\"1\">",
+            "id=\"e0\"",
+            "<nav class=\"branches\"",
+            "2 branches",
+            "<a href=\"#p2\">left</a>",
+            "<a href=\"#p1\" aria-current=\"true\">right</a>",
+            "<section class=\"piece shown\" id=\"p1\" data-parent=\"0\">",
+            "id=\"e3\"",
+            "<h2 class=\"others\">Other branches</h2>",
+            "<section class=\"piece\" id=\"p2\" data-parent=\"0\">",
+            "<a href=\"#p0\">an earlier part</a>",
+            "id=\"e1\"",
+            "id=\"e2\"",
+        ],
     );
 }
 

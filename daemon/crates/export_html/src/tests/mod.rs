@@ -38,8 +38,12 @@ pub(super) fn user(id: &str, parent: Option<&str>, text: &str) -> String {
 
 pub(super) fn assistant(id: &str, parent: Option<&str>, content: Value) -> String {
     let usage = json!({"input": 1200, "output": 34, "totalTokens": 1234, "cost": {"total": 0.0123}});
-    message(id, parent, json!({"role": "assistant", "content": content, "provider": "p", "model": "m", "usage": usage,
-        "stopReason": "stop", "durationMs": 1500}))
+    message(
+        id,
+        parent,
+        json!({"role": "assistant", "content": content, "provider": "p", "model": "m", "usage": usage,
+        "stopReason": "stop", "durationMs": 1500}),
+    )
 }
 
 /// A session whose entries follow each other.
