@@ -24,6 +24,7 @@ mod daemon;
 mod diagnostics;
 mod dialogs;
 mod doctor;
+mod export;
 mod failures;
 mod flags;
 mod golden;

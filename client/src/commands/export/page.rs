@@ -2,12 +2,12 @@
 
 use std::{
     io::{self, Read, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
 };
 
-use agentd_connect::find_agentd;
+use agentd_connect::{ConnectError, find_agentd};
 use agentd_protocol::{
     daemon::SessionInfo,
     entry::{SESSION_VERSION, SessionHeader, SessionTag},
@@ -50,7 +50,7 @@ pub(super) fn of_memory(options: &ExportOptions, session: &SessionInfo, lines: &
 
 /// Has `agentd` make the page of `source`, with `input` on its stdin, and passes it on as it comes.
 fn write(options: &ExportOptions, source: &str, input: &str) -> Result<Exit, Fault> {
-    let program = find_agentd().map_err(|error| Fault::new(Exit::NoDaemon, format!("agentctl: {error}")))?;
+    let program = find_agentd()?;
     let mut command = Command::new(&program);
     command.args(["--export", source, "-"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -84,10 +84,8 @@ enum Outcome {
 
 /// Runs the program to its end. An error is one of `out`.
 fn pass(command: &mut Command, input: &str, out: &mut dyn Write) -> io::Result<Outcome> {
-    let not_run = |error: io::Error| {
-        let text = format!("agentctl: cannot run {}: {error}", command.get_program().to_string_lossy());
-        Outcome::Failed { why: Fault::new(Exit::NoDaemon, text) }
-    };
+    let program = PathBuf::from(command.get_program());
+    let not_run = |source: io::Error| Outcome::Failed { why: ConnectError::Spawn { program, source }.into() };
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return Ok(not_run(error)),
