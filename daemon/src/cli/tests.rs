@@ -135,3 +135,21 @@ fn a_bridge_passes_its_arguments_on_and_finds_mistakes_itself() {
     assert!(error(&["--stdio", "--shared", "--socket", "s"]).contains("AGENTD_SOCKET"));
     assert!(error(&["--stdio", "--shared", "--nope"]).contains("Unknown option: --nope"));
 }
+
+#[test]
+fn an_export_names_a_file_and_where_its_page_goes() {
+    let export = |args: &[&str]| match read(args).unwrap() {
+        Invocation::Export { input, output } => (input, output),
+        other => panic!("{other:?}"),
+    };
+    let to = |input: &str, output: Option<&str>| (input.to_owned(), output.map(str::to_owned));
+    assert_eq!(export(&["--export", "a.jsonl"]), to("a.jsonl", None));
+    assert_eq!(export(&["--export=a.jsonl", "b.html"]), to("a.jsonl", Some("b.html")));
+    assert_eq!(export(&["--export", "-", "-", "--stdio"]), to("-", Some("-")));
+    assert_eq!(export(&["--export", "a.jsonl", "--offline"]), to("a.jsonl", None));
+    for missing in [&["--export"][..], &["--export", "--stdio"]] {
+        assert!(read(missing).unwrap_err().contains("--export needs a session file"));
+    }
+    let args = ["--export".to_owned(), "a".to_owned()];
+    assert!(parse_session(&args, Path::new("/p"), Environment::default()).unwrap_err().contains("--export"));
+}
