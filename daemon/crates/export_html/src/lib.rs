@@ -2,7 +2,7 @@
 //!
 //! The page is written as it comes, an answer with its tool results at a time; nothing of it is kept. It shows the
 //! current path, and reaches the other branches with its own script; without scripts all branches follow each other.
-//! [`page`] is the only way to the output, and it takes text, never markup.
+//! `page` is the only way to the output, and it takes text, never markup.
 
 mod assets;
 mod blocks;
