@@ -72,12 +72,11 @@ pub enum Origin {
     },
 }
 
-/// Serves a client until its input ends, or `ending` fires, and everything that it is owed is written.
+/// Serves a client until its input ends, or `ending` fires, and everything that it is owed is written. To a host, no line is
+/// begun once `ending` has fired and this has returned: it would ask on, and find nobody.
 ///
 /// # Errors
 /// When its output cannot be written any more.
-///
-/// Cancel safety: when it is dropped, no more lines are begun.
 pub async fn serve(
     connection: Connection,
     lines: mpsc::Receiver<Line>,
@@ -85,6 +84,7 @@ pub async fn serve(
     ending: CancellationToken,
 ) -> std::io::Result<()> {
     let count = connection.registry.enter();
+    let (is_host, over) = (matches!(connection.origin, Origin::Host { .. }), ending.clone());
     let (outbox, out) = mpsc::channel(OUTBOX);
     // Dropped with this future, it ends the task.
     let mut writing = JoinSet::new();
@@ -99,6 +99,9 @@ pub async fn serve(
         // The writer ends by itself only when the client is gone: then nobody is left to read for.
         written = writing.join_next() => return joined(written),
         () = &mut reading => {}
+    }
+    if is_host && over.is_cancelled() {
+        writing.shutdown().await;
     }
     joined(writing.join_next().await)
 }

@@ -62,7 +62,9 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         shutdown_deadline,
         max_line_bytes,
     };
-    let mut serving = Box::pin(connection::serve(connection, lines, output, CancellationToken::new()));
+    let ending = CancellationToken::new();
+    let serving = connection::serve(connection, lines, output, ending.clone());
+    tokio::pin!(serving);
     tokio::select! {
         served = &mut serving => match served {
             Ok(()) => Ok(ExitCode::SUCCESS),
@@ -72,10 +74,14 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
             }
         },
         code = signals.next() => {
-            // Nothing more is said, as by the reference: a host that hears of a run's end asks on, and finds nobody.
-            drop(serving);
+            ending.cancel();
+            // Nothing more is said, as by the reference; what a broken stdout was doing does not count any more.
+            let closing = async {
+                let _ = (&mut serving).await;
+                registry.close_all().await;
+            };
             tokio::select! {
-                _ = tokio::time::timeout(SIGNAL_GRACE, registry.close_all()) => {}
+                _ = tokio::time::timeout(SIGNAL_GRACE, closing) => {}
                 // A second signal means now.
                 _ = signals.next() => {}
             }
