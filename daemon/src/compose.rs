@@ -7,7 +7,9 @@ use agentd_auth::CommandCache;
 use agentd_config::models::SharedModels;
 use agentd_process::{GuardCommand, Launcher};
 use agentd_session::{Pool, Services, ToolContext};
-use agentd_tools::{BashOptions, BashTool, EditTool, FileQueue, ReadTool, WriteTool};
+use agentd_tools::{
+    BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool, WriteTool,
+};
 use tokio_util::task::TaskTracker;
 
 use crate::hub::Foundation;
@@ -43,5 +45,8 @@ fn tools(context: ToolContext) -> Vec<Arc<dyn Tool>> {
         })),
         Arc::new(EditTool::new(files.clone()).with_home(&context.home)),
         Arc::new(WriteTool::new(files).with_home(&context.home)),
+        Arc::new(GrepTool::new().with_home(&context.home)),
+        Arc::new(FindTool::new().with_home(&context.home)),
+        Arc::new(LsTool::new().with_home(&context.home)),
     ]
 }

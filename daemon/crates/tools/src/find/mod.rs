@@ -1,0 +1,6 @@
+//! The tool `find`: files and folders whose names fit a glob. The rules are those of `fd --glob --hidden`.
+
+mod pattern;
+mod tool;
+
+pub use tool::FindTool;

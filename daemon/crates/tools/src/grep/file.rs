@@ -1,0 +1,172 @@
+//! The matches of one file, as they are shown.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use grep_regex::RegexMatcher;
+use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
+use tokio_util::sync::CancellationToken;
+
+use crate::search::List;
+
+/// Lines that are shown no further, in UTF-16 units.
+const MAX_LINE_UNITS: usize = 500;
+
+/// What was found in one file or in several.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) list: List,
+    /// Matching lines, not counting those that only stand in the context of the last one.
+    pub(super) matches: usize,
+    /// Whether there are more matches than were wanted.
+    pub(super) has_more: bool,
+    pub(super) cut_lines: bool,
+    /// Files and folders that could not be read.
+    pub(super) unreadable: usize,
+}
+
+impl Found {
+    /// Puts what was found later behind it.
+    pub(super) fn append(&mut self, other: &Self) {
+        self.list.append(&other.list);
+        self.matches += other.matches;
+        self.has_more |= other.has_more;
+        self.cut_lines |= other.cut_lines;
+        self.unreadable += other.unreadable;
+    }
+}
+
+/// When to stop: the call was aborted, or others have found enough.
+pub(super) struct Stop<'a> {
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) enough: &'a AtomicBool,
+}
+
+impl Stop<'_> {
+    pub(super) fn is_set(&self) -> bool {
+        self.enough.load(Ordering::Relaxed) || self.cancel.is_cancelled()
+    }
+}
+
+/// What is the same for every file of a search.
+pub(super) struct Search<'a> {
+    pub(super) matcher: &'a RegexMatcher,
+    /// Lines shown before and after each match.
+    pub(super) context: usize,
+    pub(super) stop: Stop<'a>,
+}
+
+impl Search<'_> {
+    /// Searches a file for at most `most` matching lines, and adds them to `found` under the name `shown`.
+    pub(super) fn file(
+        &self,
+        engine: &mut Searcher,
+        (path, shown): (&Path, &str),
+        most: usize,
+        found: &mut Found,
+    ) {
+        let (stop, after) = (&self.stop, self.context as u64);
+        let lines = Lines { shown, most, after, matches: 0, last: 0, stop, found: &mut *found };
+        let searched = File::open(path)
+            .and_then(|file| engine.search_reader(self.matcher, Interruptible { file, stop }, lines));
+        if searched.is_err() && !stop.is_set() {
+            found.unreadable += 1;
+        }
+    }
+}
+
+/// Reads a file until it is told to stop, so that a file without a match does not hold up the end.
+struct Interruptible<'a> {
+    file: File,
+    stop: &'a Stop<'a>,
+}
+
+impl Read for Interruptible<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_set() {
+            return Err(io::Error::other("stopped"));
+        }
+        self.file.read(buffer)
+    }
+}
+
+struct Lines<'a> {
+    shown: &'a str,
+    most: usize,
+    /// How many lines are shown after a match.
+    after: u64,
+    matches: usize,
+    /// The line of the last match that counts.
+    last: u64,
+    stop: &'a Stop<'a>,
+    found: &'a mut Found,
+}
+
+impl Lines<'_> {
+    fn show(&mut self, mark: char, line: u64, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_end_matches(['\n', '\r']);
+        let (text, is_cut) = cut(text);
+        self.found.cut_lines |= is_cut;
+        let end = if is_cut { "... [truncated]" } else { "" };
+        self.found.list.push(&format!("{}{mark}{line}{mark} {text}{end}", self.shown));
+    }
+
+    /// Whether a line stands in the context of the last match that counts.
+    fn is_near(&self, line: u64) -> bool {
+        line <= self.last + self.after
+    }
+}
+
+impl Sink for Lines<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let line = found.line_number().unwrap_or_default();
+        if self.matches >= self.most {
+            self.found.has_more = true;
+            if self.most > 0 && self.is_near(line) {
+                self.show('-', line, found.bytes());
+                return Ok(true);
+            }
+            return Ok(false);
+        }
+        self.matches += 1;
+        self.found.matches += 1;
+        self.last = line;
+        self.show(':', line, found.bytes());
+        Ok(!self.stop.is_set())
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        let line = context.line_number().unwrap_or_default();
+        if self.matches >= self.most {
+            // What stands before a match that is not shown is not shown either.
+            if *context.kind() == SinkContextKind::Before || !self.is_near(line) {
+                return Ok(!self.found.has_more);
+            }
+        }
+        self.show('-', line, context.bytes());
+        Ok(true)
+    }
+}
+
+/// The beginning of a line that is too long.
+fn cut(line: &str) -> (&str, bool) {
+    // A byte is at most one unit.
+    if line.len() <= MAX_LINE_UNITS {
+        return (line, false);
+    }
+    let mut units = 0;
+    for (at, character) in line.char_indices() {
+        units += character.len_utf16();
+        if units > MAX_LINE_UNITS {
+            return (&line[..at], true);
+        }
+    }
+    (line, false)
+}

@@ -1,0 +1,10 @@
+//! The tool `grep`: lines that fit a regular expression, in a file or below a folder.
+//!
+//! It is ripgrep's engine in this process. Files are searched by several threads and shown in the order of the walk.
+
+mod file;
+mod pattern;
+mod tool;
+mod tree;
+
+pub use tool::GrepTool;

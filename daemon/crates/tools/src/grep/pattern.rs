@@ -1,0 +1,35 @@
+//! The regular expression and the engine that looks for it.
+
+use agentd_agent::ToolError;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+
+/// The longest line that is looked at, in bytes: 32 MiB for each thread.
+const MAX_LINE_BYTES: usize = 32 << 20;
+
+/// Compiles a pattern with ripgrep's rules.
+///
+/// # Errors
+/// What is wrong with it, in ripgrep's words.
+pub(super) fn compile(pattern: &str, ignore_case: bool, literal: bool) -> Result<RegexMatcher, ToolError> {
+    RegexMatcherBuilder::new()
+        .case_insensitive(ignore_case)
+        .fixed_strings(literal)
+        .multi_line(true)
+        .line_terminator(Some(b'\n'))
+        .build(pattern)
+        .map_err(|error| ToolError(format!("rg: {error}")))
+}
+
+/// An engine for one thread. A file that was named is searched whatever it is; of files below a folder, those with a NUL
+/// byte are left at the first one.
+pub(super) fn engine(context: usize, is_named: bool) -> Searcher {
+    let binary = if is_named { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) };
+    SearcherBuilder::new()
+        .line_number(true)
+        .before_context(context)
+        .after_context(context)
+        .binary_detection(binary)
+        .heap_limit(Some(MAX_LINE_BYTES))
+        .build()
+}

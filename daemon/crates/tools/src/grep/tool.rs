@@ -1,0 +1,186 @@
+//! What the model sees of `grep`.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{LazyLock, atomic::AtomicBool},
+};
+
+use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_protocol::tool::{ToolResult, ToolSpec};
+use ignore::overrides::{Override, OverrideBuilder};
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    file::{Found, Search, Stop},
+    pattern::{compile, engine},
+    tree::{Wanted, search_tree},
+};
+use crate::{
+    arguments, blocking,
+    home::Home,
+    search::{Notices, Place, WalkRules},
+};
+
+const DEFAULT_LIMIT: f64 = 100.0;
+
+/// Lines shown around a match at most: they are in memory.
+const MOST_CONTEXT: usize = 1000;
+
+/// Looks for lines that fit a regular expression.
+pub struct GrepTool {
+    home: Home,
+}
+
+impl GrepTool {
+    /// The tool, with the home directory of the process for `~`.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { home: Home::default() }
+    }
+
+    /// Sets the session's home directory: what `~` means in paths.
+    #[must_use]
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Home::new(home);
+        self
+    }
+}
+
+impl Default for GrepTool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What models are told; the same in all sessions.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec {
+    name: "grep".to_owned(),
+    description: "Search file contents for a pattern. Gives matching lines with file and line number. Files that \
+                  .gitignore names are left out, hidden files are searched. At most 100 matches (limit) or 50KB \
+                  come back, whichever is less; long lines are cut to 500 characters."
+        .to_owned(),
+    parameters: json!({
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "The regular expression (Rust syntax), or the text with literal"},
+            "path": {"type": "string", "description": "The folder or file to search; by default the working directory"},
+            "glob": {"type": "string", "description": "Only files that fit this glob, such as '*.ts' or 'src/**/*.rs'; with a leading ! all others"},
+            "ignoreCase": {"type": "boolean", "description": "Whether upper and lower case are the same; default false"},
+            "literal": {"type": "boolean", "description": "Whether the pattern is plain text; default false"},
+            "context": {"type": "number", "description": "Lines to show before and after each match; default 0"},
+            "limit": {"type": "number", "description": "How many matches to give at most; default 100"},
+        },
+        "required": ["pattern"],
+    }),
+    constrained_sampling: None,
+}
+});
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Arguments {
+    pattern: String,
+    path: Option<String>,
+    glob: Option<String>,
+    #[serde(default)]
+    ignore_case: bool,
+    #[serde(default)]
+    literal: bool,
+    context: Option<f64>,
+    limit: Option<f64>,
+}
+
+impl Tool for GrepTool {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn snippet(&self) -> Option<&str> {
+        Some("Search file contents; respects .gitignore")
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        let home = self.home.clone();
+        Box::pin(async move {
+            let arguments: Arguments = arguments::parse(invocation.arguments)?;
+            let (cwd, cancel) = (invocation.cwd, invocation.cancel);
+            blocking::run(move || grep(&arguments, &cwd, &home, &cancel)).await
+        })
+    }
+}
+
+fn grep(
+    arguments: &Arguments,
+    cwd: &Path,
+    home: &Home,
+    cancel: &CancellationToken,
+) -> Result<ToolResult, ToolError> {
+    let place = Place::find(arguments.path.as_deref(), cwd, home)?;
+    let matcher = compile(&arguments.pattern, arguments.ignore_case, arguments.literal)?;
+    // A conversion from f64 saturates, and what is no number becomes 0.
+    let limit = (arguments.limit.unwrap_or(DEFAULT_LIMIT) as usize).max(1);
+    let context = (arguments.context.unwrap_or_default() as usize).min(MOST_CONTEXT);
+    let found = if place.about.is_dir() {
+        let overrides = overrides(arguments.glob.as_deref(), &place.path)?;
+        let root = &place.path;
+        let rules = WalkRules { root, own_ignore_file: ".rgignore", require_git: true, overrides };
+        search_tree(rules, &Wanted { matcher: &matcher, context, limit }, cancel)?
+    } else if place.about.is_file() {
+        let name = place.path.file_name().unwrap_or_default().to_string_lossy();
+        let stop = Stop { cancel, enough: &AtomicBool::new(false) };
+        let mut found = Found::default();
+        let search = Search { matcher: &matcher, context, stop };
+        search.file(&mut engine(context, true), (&place.path, &name), limit, &mut found);
+        found
+    } else {
+        let path = place.path.display();
+        return Err(ToolError(format!("Cannot search {path}: it is neither a file nor a folder")));
+    };
+    if cancel.is_cancelled() {
+        return Err(blocking::aborted());
+    }
+    Ok(show(found, limit))
+}
+
+/// The globs that choose among files, in ripgrep's form.
+fn overrides(glob: Option<&str>, root: &Path) -> Result<Override, ToolError> {
+    let Some(glob) = glob.filter(|glob| !glob.is_empty()) else { return Ok(Override::empty()) };
+    let glob = glob.strip_prefix("./").unwrap_or(glob);
+    let mut builder = OverrideBuilder::new(root);
+    let built = builder.add(glob).and_then(|builder| builder.build());
+    built.map_err(|error| ToolError(format!("rg: {error}")))
+}
+
+fn show(found: Found, limit: usize) -> ToolResult {
+    let mut notices = Notices::default();
+    if found.has_more {
+        notices.add(format!(
+            "{limit} matches limit reached. Use limit={} for more, or refine pattern",
+            limit.saturating_mul(2)
+        ));
+        notices.detail("matchLimitReached", limit);
+    }
+    if found.cut_lines {
+        notices.detail("linesTruncated", true);
+    }
+    let mut list = found.list;
+    if list.is_empty() {
+        list.push("No matches found");
+    }
+    let last = [
+        found
+            .cut_lines
+            .then(|| "Some lines truncated to 500 chars. Use read tool to see full lines".to_owned()),
+        (found.unreadable > 0).then(|| match found.unreadable {
+            1 => "1 file or folder could not be read".to_owned(),
+            number => format!("{number} files or folders could not be read"),
+        }),
+    ];
+    list.into_result_with(notices, last.into_iter().flatten())
+}
+
+#[cfg(test)]
+mod tests;

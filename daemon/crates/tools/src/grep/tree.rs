@@ -1,0 +1,227 @@
+//! Searching a folder with several threads, and showing what they find in the order of the walk.
+
+use std::{
+    collections::BTreeMap,
+    num::NonZero,
+    path::{Path, PathBuf},
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use agentd_agent::ToolError;
+use grep_regex::RegexMatcher;
+use grep_searcher::Searcher;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    file::{Found, Search, Stop},
+    pattern::engine,
+};
+use crate::search::{Walk, WalkRules};
+
+/// Files that a thread takes from the walk at once: enough that taking them costs little beside searching them.
+const BATCH: usize = 32;
+
+/// Threads at most, the caller's included: one search must not have a big machine for itself.
+const MOST_THREADS: usize = 8;
+
+/// Batches that may wait for an earlier one: what they found, up to 50 KiB each, is in memory.
+const MOST_WAITING: usize = 64;
+
+/// What to look for, and how much of it.
+pub(super) struct Wanted<'a> {
+    pub(super) matcher: &'a RegexMatcher,
+    /// Lines shown before and after each match.
+    pub(super) context: usize,
+    /// Matching lines at most.
+    pub(super) limit: usize,
+}
+
+/// Searches every file that `rules` let through. Blocks; stops early when there is enough, or when `cancel` fires.
+pub(super) fn search_tree(
+    rules: WalkRules<'_>,
+    wanted: &Wanted<'_>,
+    cancel: &CancellationToken,
+) -> Result<Found, ToolError> {
+    let root = rules.root.to_owned();
+    let enough = AtomicBool::new(false);
+    let shared = Shared {
+        walk: Mutex::new(Source { walk: Walk::new(rules), next: 0, unreadable: 0, is_over: false }),
+        order: Mutex::new(Order::default()),
+        moved: Condvar::new(),
+        search: Search {
+            matcher: wanted.matcher,
+            context: wanted.context,
+            stop: Stop { cancel, enough: &enough },
+        },
+        root: &root,
+        limit: wanted.limit,
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+    thread::scope(|scope| {
+        // With fewer threads than hoped for it takes longer, and that is all.
+        let helpers: Vec<_> = (1..threads)
+            .map_while(|_| {
+                thread::Builder::new().name("grep".into()).spawn_scoped(scope, || shared.work()).ok()
+            })
+            .collect();
+        shared.work();
+        helpers.into_iter().for_each(|helper| {
+            // A panic has been reported by the thread itself; what it had is missing, as below.
+            let _ = helper.join();
+        });
+    });
+    let Shared { walk, order, .. } = shared;
+    let mut order = order.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if !enough.load(Ordering::Relaxed) && !cancel.is_cancelled() && !order.waiting.is_empty() {
+        return Err(ToolError("The search stopped unexpectedly; try it again.".to_owned()));
+    }
+    order.found.unreadable += walk.into_inner().unwrap_or_else(PoisonError::into_inner).unreadable;
+    Ok(order.found)
+}
+
+struct Shared<'a> {
+    walk: Mutex<Source>,
+    order: Mutex<Order>,
+    /// Tells that batches wait no longer.
+    moved: Condvar,
+    search: Search<'a>,
+    root: &'a Path,
+    /// Matching lines at most.
+    limit: usize,
+}
+
+/// The files that nobody has taken yet.
+struct Source {
+    walk: Walk,
+    /// The number of the next batch.
+    next: usize,
+    unreadable: usize,
+    is_over: bool,
+}
+
+/// What was found, put in order.
+#[derive(Default)]
+struct Order {
+    found: Found,
+    /// The number of the batch that comes next.
+    next: usize,
+    /// Batches that were searched before their turn.
+    waiting: BTreeMap<usize, (Found, Vec<PathBuf>)>,
+    /// Whether a thread has ended: nothing is waited for from then on.
+    is_ending: bool,
+}
+
+/// Tells the other threads that one has ended, by a panic too.
+struct Leaving<'a>(&'a Shared<'a>);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.order).is_ending = true;
+        self.0.moved.notify_all();
+    }
+}
+
+impl Shared<'_> {
+    /// Searches batch after batch until nothing is left or there is enough.
+    fn work(&self) {
+        let _leaving = Leaving(self);
+        let mut engine = engine(self.search.context, false);
+        while let Some((number, files)) = self.take() {
+            let mut found = Found::default();
+            for file in &files {
+                if self.search.stop.is_set() {
+                    return;
+                }
+                // Whoever comes earlier in the order may have found some already.
+                let most = self.limit.saturating_sub(found.matches);
+                self.search_file(&mut engine, file, most, &mut found);
+                if found.has_more {
+                    break;
+                }
+            }
+            self.hand_in(number, found, files);
+        }
+    }
+
+    fn search_file(&self, engine: &mut Searcher, file: &Path, most: usize, found: &mut Found) {
+        let shown = file.strip_prefix(self.root).unwrap_or(file).to_string_lossy();
+        self.search.file(engine, (file, &shown), most, found);
+    }
+
+    fn take(&self) -> Option<(usize, Vec<PathBuf>)> {
+        let mut source = lock(&self.walk);
+        if source.is_over || self.search.stop.is_set() {
+            return None;
+        }
+        let mut files = Vec::with_capacity(BATCH);
+        while files.len() < BATCH && !self.search.stop.is_set() {
+            match source.walk.next() {
+                Some(Ok(entry)) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+                    files.push(entry.into_path());
+                }
+                Some(Ok(_)) => {}
+                Some(Err(_)) => source.unreadable += 1,
+                None => {
+                    source.is_over = true;
+                    break;
+                }
+            }
+        }
+        if files.is_empty() {
+            return None;
+        }
+        let number = source.next;
+        source.next += 1;
+        Some((number, files))
+    }
+
+    /// Puts a batch in its place, and shows what is complete up to there.
+    fn hand_in(&self, number: usize, found: Found, files: Vec<PathBuf>) {
+        let mut order = lock(&self.order);
+        order.waiting.insert(number, (found, files));
+        loop {
+            let next = order.next;
+            let Some((found, files)) = order.waiting.remove(&next) else { break };
+            order.next += 1;
+            let room = self.limit - order.found.matches;
+            if found.matches > room || found.has_more {
+                let cut = self.first(&files, room);
+                order.found.append(&cut);
+                order.found.has_more = true;
+                self.search.stop.enough.store(true, Ordering::Relaxed);
+                order.waiting.clear();
+                return;
+            }
+            order.found.append(&found);
+        }
+        self.moved.notify_all();
+        let is_ahead = |order: &mut Order| {
+            order.waiting.len() > MOST_WAITING && !order.is_ending && !self.search.stop.is_set()
+        };
+        // A poisoned lock says only that another thread has panicked; it has left then.
+        drop(self.moved.wait_while(order, is_ahead));
+    }
+
+    /// The first matches of a batch that has more than there is room for.
+    fn first(&self, files: &[PathBuf], room: usize) -> Found {
+        let mut engine = engine(self.search.context, false);
+        let mut found = Found::default();
+        for file in files {
+            if found.has_more || self.search.stop.cancel.is_cancelled() {
+                break;
+            }
+            let room = room.saturating_sub(found.matches);
+            self.search_file(&mut engine, file, room, &mut found);
+        }
+        found
+    }
+}
+
+/// Nothing is left half done under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

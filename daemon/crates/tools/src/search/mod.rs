@@ -1,0 +1,9 @@
+//! What the tools share that look through folders: walking them in a fixed order, and lists that are cut.
+
+mod list;
+mod place;
+mod walk;
+
+pub(crate) use list::{List, Notices};
+pub(crate) use place::Place;
+pub(crate) use walk::{Walk, WalkRules};

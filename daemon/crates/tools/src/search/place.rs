@@ -1,0 +1,35 @@
+//! Where a search begins.
+
+use std::{
+    fs::Metadata,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use agentd_agent::ToolError;
+
+use crate::{errno, home::Home};
+
+/// A path that is there.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) about: Metadata,
+}
+
+impl Place {
+    /// What a path argument means; without one, the working directory. Reads its metadata; blocks.
+    ///
+    /// # Errors
+    /// `Path not found: ABS`, and what else the system says.
+    pub(crate) fn find(argument: Option<&str>, cwd: &Path, home: &Home) -> Result<Self, ToolError> {
+        let path = home.resolve(argument.unwrap_or("."), cwd)?;
+        match path.metadata() {
+            Ok(about) => Ok(Self { path, about }),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Err(ToolError(format!("Path not found: {}", path.display())))
+            }
+            Err(error) => Err(ToolError(errno::describe(&error, "stat", &path))),
+        }
+    }
+}
