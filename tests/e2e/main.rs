@@ -45,6 +45,7 @@ mod resources;
 mod retry;
 mod rpc;
 mod schemas;
+mod search_tools;
 mod sessions;
 mod shared;
 mod shutdown;

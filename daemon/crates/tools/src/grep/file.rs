@@ -1,8 +1,7 @@
 //! The matches of one file, as they are shown.
 
 use std::{
-    fs::File,
-    io::{self, Read},
+    io,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -11,6 +10,7 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 use tokio_util::sync::CancellationToken;
 
+use super::{input::Input, pattern::Engine};
 use crate::search::List;
 
 /// Lines that are shown no further, in UTF-16 units.
@@ -64,33 +64,20 @@ impl Search<'_> {
     /// Searches a file for at most `most` matching lines, and adds them to `found` under the name `shown`.
     pub(super) fn file(
         &self,
-        engine: &mut Searcher,
+        engine: &mut Engine,
         (path, shown): (&Path, &str),
         most: usize,
         found: &mut Found,
     ) {
         let (stop, after) = (&self.stop, self.context as u64);
-        let lines = Lines { shown, most, after, matches: 0, last: 0, stop, found: &mut *found };
-        let searched = File::open(path)
-            .and_then(|file| engine.search_reader(self.matcher, Interruptible { file, stop }, lines));
+        let searched = Input::open(path, engine.is_named, &mut engine.head, stop).and_then(|input| {
+            let Some(input) = input else { return Ok(()) };
+            let lines = Lines { shown, most, after, matches: 0, last: 0, stop, found: &mut *found };
+            engine.searcher.search_reader(self.matcher, input, lines)
+        });
         if searched.is_err() && !stop.is_set() {
             found.unreadable += 1;
         }
-    }
-}
-
-/// Reads a file until it is told to stop, so that a file without a match does not hold up the end.
-struct Interruptible<'a> {
-    file: File,
-    stop: &'a Stop<'a>,
-}
-
-impl Read for Interruptible<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.stop.is_set() {
-            return Err(io::Error::other("stopped"));
-        }
-        self.file.read(buffer)
     }
 }
 

@@ -21,15 +21,26 @@ pub(super) fn compile(pattern: &str, ignore_case: bool, literal: bool) -> Result
         .map_err(|error| ToolError(format!("rg: {error}")))
 }
 
-/// An engine for one thread. A file that was named is searched whatever it is; of files below a folder, those with a NUL
-/// byte are left at the first one.
-pub(super) fn engine(context: usize, is_named: bool) -> Searcher {
-    let binary = if is_named { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) };
-    SearcherBuilder::new()
-        .line_number(true)
-        .before_context(context)
-        .after_context(context)
-        .binary_detection(binary)
-        .heap_limit(Some(MAX_LINE_BYTES))
-        .build()
+/// What one thread searches with.
+pub(super) struct Engine {
+    pub(super) searcher: Searcher,
+    /// Whether the file was named, and is searched whatever it is.
+    pub(super) is_named: bool,
+    /// The beginning of a file.
+    pub(super) head: Vec<u8>,
+}
+
+impl Engine {
+    /// A file that was named is searched whatever it is; of files below a folder, those that are no text are left out.
+    pub(super) fn new(context: usize, is_named: bool) -> Self {
+        let binary = if is_named { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) };
+        let searcher = SearcherBuilder::new()
+            .line_number(true)
+            .before_context(context)
+            .after_context(context)
+            .binary_detection(binary)
+            .heap_limit(Some(MAX_LINE_BYTES))
+            .build();
+        Self { searcher, is_named, head: Vec::new() }
+    }
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     file::{Found, Search, Stop},
-    pattern::{compile, engine},
+    pattern::{Engine, compile},
     tree::{Wanted, search_tree},
 };
 use crate::{
@@ -133,7 +133,7 @@ fn grep(
         let stop = Stop { cancel, enough: &AtomicBool::new(false) };
         let mut found = Found::default();
         let search = Search { matcher: &matcher, context, stop };
-        search.file(&mut engine(context, true), (&place.path, &name), limit, &mut found);
+        search.file(&mut Engine::new(context, true), (&place.path, &name), limit, &mut found);
         found
     } else {
         let path = place.path.display();

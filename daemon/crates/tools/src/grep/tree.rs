@@ -13,12 +13,11 @@ use std::{
 
 use agentd_agent::ToolError;
 use grep_regex::RegexMatcher;
-use grep_searcher::Searcher;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     file::{Found, Search, Stop},
-    pattern::engine,
+    pattern::Engine,
 };
 use crate::search::{Walk, WalkRules};
 
@@ -129,7 +128,7 @@ impl Shared<'_> {
     /// Searches batch after batch until nothing is left or there is enough.
     fn work(&self) {
         let _leaving = Leaving(self);
-        let mut engine = engine(self.search.context, false);
+        let mut engine = Engine::new(self.search.context, false);
         while let Some((number, files)) = self.take() {
             let mut found = Found::default();
             for file in &files {
@@ -147,7 +146,7 @@ impl Shared<'_> {
         }
     }
 
-    fn search_file(&self, engine: &mut Searcher, file: &Path, most: usize, found: &mut Found) {
+    fn search_file(&self, engine: &mut Engine, file: &Path, most: usize, found: &mut Found) {
         let shown = file.strip_prefix(self.root).unwrap_or(file).to_string_lossy();
         self.search.file(engine, (file, &shown), most, found);
     }
@@ -208,7 +207,7 @@ impl Shared<'_> {
 
     /// The first matches of a batch that has more than there is room for.
     fn first(&self, files: &[PathBuf], room: usize) -> Found {
-        let mut engine = engine(self.search.context, false);
+        let mut engine = Engine::new(self.search.context, false);
         let mut found = Found::default();
         for file in files {
             if found.has_more || self.search.stop.cancel.is_cancelled() {

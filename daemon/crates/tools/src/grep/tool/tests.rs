@@ -151,13 +151,23 @@ async fn long_lines_and_long_lists_are_cut() {
 async fn odd_files_do_no_harm() {
     let tree = Tree::new(&[("a", "x\n")]);
     tree.write("binary", b"x\0x\nx\n");
+    let late = ["x early\n".as_bytes(), &b"-\n".repeat(100_000), b"x again\n\0\nx late\n"].concat();
+    tree.write("late", &late);
     tree.write("latin", b"caf\xe9 x\n");
     tree.write("utf16", b"\xff\xfex\0\n\0");
     symlink(".", tree.path().join("loop")).unwrap();
     symlink("/etc/passwd", tree.path().join("link")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, tree.path().join("fifo"), rustix::fs::Mode::RWXU).unwrap();
-    tree.check(json!({"pattern": "x"}), "a:1: x\nlatin:1: caf\u{fffd} x\nutf16:1: x").await;
-    tree.check(json!({"pattern": "x", "path": "loop"}), "a:1: x\nlatin:1: caf\u{fffd} x\nutf16:1: x").await;
+    tree.check(
+        json!({"pattern": "x"}),
+        "a:1: x\nlate:1: x early\nlate:100002: x again\nlatin:1: caf\u{fffd} x\nutf16:1: x",
+    )
+    .await;
+    tree.check(
+        json!({"pattern": "x", "path": "loop"}),
+        "a:1: x\nlate:1: x early\nlate:100002: x again\nlatin:1: caf\u{fffd} x\nutf16:1: x",
+    )
+    .await;
     let fifo = refused(&tree.tool, tree.path(), json!({"pattern": "x", "path": "fifo"})).await;
     assert!(fifo.ends_with("fifo: it is neither a file nor a folder"), "{fifo}");
 }

@@ -1,0 +1,65 @@
+//! The bytes of a file, until a search stops.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use super::file::Stop;
+
+/// As much of a file is looked at to tell whether it is text: 64 KiB.
+const HEAD_BYTES: u64 = 64 * 1024;
+
+/// A file as it is searched. Its end comes early where the search stops, so that a file without a match does not hold up
+/// the end, and before a NUL byte, so that what is found does not depend on the sizes of buffers.
+pub(super) struct Input<'a> {
+    head: &'a [u8],
+    file: File,
+    is_text: bool,
+    is_over: bool,
+    stop: &'a Stop<'a>,
+}
+
+impl<'a> Input<'a> {
+    /// Opens a file, with `head` as the place for its beginning; `None` for one that is no text and was not named.
+    pub(super) fn open(
+        path: &Path,
+        is_named: bool,
+        head: &'a mut Vec<u8>,
+        stop: &'a Stop<'a>,
+    ) -> io::Result<Option<Self>> {
+        let file = File::open(path)?;
+        head.clear();
+        (&file).take(HEAD_BYTES).read_to_end(head)?;
+        // UTF-16 is full of NUL bytes; the engine knows it by its mark.
+        let is_wide = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
+        let is_text = !is_named && !is_wide;
+        if is_text && memchr::memchr(0, head).is_some() {
+            return Ok(None);
+        }
+        Ok(Some(Self { head, file, is_text, is_over: false, stop }))
+    }
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_set() {
+            return Err(io::Error::other("stopped"));
+        }
+        if !self.head.is_empty() {
+            return self.head.read(buffer);
+        }
+        if self.is_over {
+            return Ok(0);
+        }
+        let count = self.file.read(buffer)?;
+        if self.is_text
+            && let Some(end) = memchr::memchr(0, &buffer[..count])
+        {
+            self.is_over = true;
+            return Ok(end);
+        }
+        Ok(count)
+    }
+}
