@@ -279,6 +279,8 @@ fn of_two_that_take_the_place_the_last_one_gets_it_and_an_idle_session_just_runs
     let replies = [
         Reply::stream(sse::answer("Zero.")),
         Reply::stream(sse::text("half")).hang(),
+        // Where the first of the two is quick, it has an answer before the second takes its place.
+        Reply::stream(sse::answer("Whole.")),
         Reply::stream(sse::answer("Whole.")),
     ];
     let server = MockServer::start(replies);

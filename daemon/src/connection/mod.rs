@@ -64,6 +64,8 @@ pub enum Origin {
         cumulative: bool,
         /// Whether the host can show dialogs, and answers them.
         answers: bool,
+        /// Whether the host is told what ends with the connection. One that could ask on is not: it would find nobody.
+        hears_the_end: bool,
     },
     /// A client of the socket, which comes and goes.
     Socket {
@@ -72,8 +74,8 @@ pub enum Origin {
     },
 }
 
-/// Serves a client until its input ends, or `ending` fires, and everything that it is owed is written. To a host, no line is
-/// begun once `ending` has fired and this has returned: it would ask on, and find nobody.
+/// Serves a client until its input ends, or `ending` fires, and everything that it is owed is written. To a host that does
+/// not hear the end, no line is begun once `ending` has fired and this has returned.
 ///
 /// # Errors
 /// When its output cannot be written any more.
@@ -84,7 +86,8 @@ pub async fn serve(
     ending: CancellationToken,
 ) -> std::io::Result<()> {
     let count = connection.registry.enter();
-    let (is_host, over) = (matches!(connection.origin, Origin::Host { .. }), ending.clone());
+    let falls_silent = matches!(connection.origin, Origin::Host { hears_the_end: false, .. });
+    let over = ending.clone();
     let (outbox, out) = mpsc::channel(OUTBOX);
     // Dropped with this future, it ends the task.
     let mut writing = JoinSet::new();
@@ -100,7 +103,7 @@ pub async fn serve(
         written = writing.join_next() => return joined(written),
         () = &mut reading => {}
     }
-    if is_host && over.is_cancelled() {
+    if falls_silent && over.is_cancelled() {
         writing.shutdown().await;
     }
     joined(writing.join_next().await)

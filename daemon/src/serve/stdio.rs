@@ -55,6 +55,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
             on_eof: options.on_eof,
             cumulative: options.cumulative,
             answers: true,
+            hears_the_end: false,
         },
         options: options.session,
         // The host ends us by the end of the input; over this wire nobody else can.

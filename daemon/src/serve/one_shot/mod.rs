@@ -74,6 +74,7 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
             on_eof: OnEof::Abort,
             cumulative: options.cumulative,
             answers: false,
+            hears_the_end: true,
         },
         options: options.session,
         shutdown: ShutdownSwitch::default(),
