@@ -3,4 +3,4 @@
 mod pattern;
 mod tool;
 
-pub use tool::FindTool;
+pub use tool::{Find, FindTool};

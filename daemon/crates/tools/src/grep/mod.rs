@@ -8,4 +8,4 @@ mod pattern;
 mod tool;
 mod tree;
 
-pub use tool::GrepTool;
+pub use tool::{Grep, GrepTool};

@@ -1,58 +1,33 @@
 //! What the model sees of `grep`.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::{LazyLock, atomic::AtomicBool},
 };
 
-use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_agent::ToolError;
 use agentd_protocol::tool::{ToolResult, ToolSpec};
 use ignore::overrides::{Override, OverrideBuilder};
 use serde::Deserialize;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     file::{Found, Search, Stop},
     pattern::{Engine, compile},
     tree::{Wanted, search_tree},
 };
-use crate::{
-    arguments, blocking,
-    home::Home,
-    search::{Notices, Place, WalkRules},
-};
+use crate::search::{Here, Notices, SearchKind, SearchTool, WalkRules, limit};
 
-const DEFAULT_LIMIT: f64 = 100.0;
+const DEFAULT_LIMIT: usize = 100;
 
 /// Lines shown around a match at most: they are in memory.
 const MOST_CONTEXT: usize = 1000;
 
 /// Looks for lines that fit a regular expression.
-pub struct GrepTool {
-    home: Home,
-}
+pub type GrepTool = SearchTool<Grep>;
 
-impl GrepTool {
-    /// The tool, with the home directory of the process for `~`.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { home: Home::default() }
-    }
-
-    /// Sets the session's home directory: what `~` means in paths.
-    #[must_use]
-    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
-        self.home = Home::new(home);
-        self
-    }
-}
-
-impl Default for GrepTool {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+/// What `grep` does.
+pub enum Grep {}
 
 /// What models are told; the same in all sessions.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -81,7 +56,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Arguments {
+pub struct Arguments {
     pattern: String,
     path: Option<String>,
     glob: Option<String>,
@@ -93,56 +68,39 @@ struct Arguments {
     limit: Option<f64>,
 }
 
-impl Tool for GrepTool {
-    fn spec(&self) -> &ToolSpec {
+impl SearchKind for Grep {
+    type Arguments = Arguments;
+
+    const SNIPPET: &'static str = "Search file contents; respects .gitignore";
+
+    fn spec() -> &'static ToolSpec {
         &SPEC
     }
 
-    fn snippet(&self) -> Option<&str> {
-        Some("Search file contents; respects .gitignore")
+    fn search(arguments: &Arguments, here: &Here<'_>) -> Result<ToolResult, ToolError> {
+        let place = here.place(arguments.path.as_deref())?;
+        let matcher = compile(&arguments.pattern, arguments.ignore_case, arguments.literal)?;
+        let limit = limit(arguments.limit, DEFAULT_LIMIT);
+        // A conversion from f64 saturates, and what is no number becomes 0.
+        let context = (arguments.context.unwrap_or_default() as usize).min(MOST_CONTEXT);
+        let found = if place.about.is_dir() {
+            let overrides = overrides(arguments.glob.as_deref(), &place.path)?;
+            let root = &place.path;
+            let rules = WalkRules { root, own_ignore_file: ".rgignore", require_git: true, overrides };
+            search_tree(rules, &Wanted { matcher: &matcher, context, limit }, here.cancel)?
+        } else if place.about.is_file() {
+            let name = place.path.file_name().unwrap_or_default().to_string_lossy();
+            let stop = Stop { cancel: here.cancel, enough: &AtomicBool::new(false) };
+            let mut found = Found::default();
+            let search = Search { matcher: &matcher, context, stop };
+            search.file(&mut Engine::new(context, true), (&place.path, &name), limit, &mut found);
+            found
+        } else {
+            let path = place.path.display();
+            return Err(ToolError(format!("Cannot search {path}: it is neither a file nor a folder")));
+        };
+        Ok(show(found, limit))
     }
-
-    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
-        let home = self.home.clone();
-        Box::pin(async move {
-            let arguments: Arguments = arguments::parse(invocation.arguments)?;
-            let (cwd, cancel) = (invocation.cwd, invocation.cancel);
-            blocking::run(move || grep(&arguments, &cwd, &home, &cancel)).await
-        })
-    }
-}
-
-fn grep(
-    arguments: &Arguments,
-    cwd: &Path,
-    home: &Home,
-    cancel: &CancellationToken,
-) -> Result<ToolResult, ToolError> {
-    let place = Place::find(arguments.path.as_deref(), cwd, home)?;
-    let matcher = compile(&arguments.pattern, arguments.ignore_case, arguments.literal)?;
-    // A conversion from f64 saturates, and what is no number becomes 0.
-    let limit = (arguments.limit.unwrap_or(DEFAULT_LIMIT) as usize).max(1);
-    let context = (arguments.context.unwrap_or_default() as usize).min(MOST_CONTEXT);
-    let found = if place.about.is_dir() {
-        let overrides = overrides(arguments.glob.as_deref(), &place.path)?;
-        let root = &place.path;
-        let rules = WalkRules { root, own_ignore_file: ".rgignore", require_git: true, overrides };
-        search_tree(rules, &Wanted { matcher: &matcher, context, limit }, cancel)?
-    } else if place.about.is_file() {
-        let name = place.path.file_name().unwrap_or_default().to_string_lossy();
-        let stop = Stop { cancel, enough: &AtomicBool::new(false) };
-        let mut found = Found::default();
-        let search = Search { matcher: &matcher, context, stop };
-        search.file(&mut Engine::new(context, true), (&place.path, &name), limit, &mut found);
-        found
-    } else {
-        let path = place.path.display();
-        return Err(ToolError(format!("Cannot search {path}: it is neither a file nor a folder")));
-    };
-    if cancel.is_cancelled() {
-        return Err(blocking::aborted());
-    }
-    Ok(show(found, limit))
 }
 
 /// The globs that choose among files, in ripgrep's form.

@@ -1,6 +1,9 @@
 use std::{fs, os::unix::fs::symlink, sync::Arc};
 
+use agentd_agent::Tool;
 use serde_json::json;
+
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::testing::{call, call_with, done, refused, text};

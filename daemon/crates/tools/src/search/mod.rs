@@ -2,8 +2,11 @@
 
 mod list;
 mod place;
+mod tool;
 mod walk;
 
 pub(crate) use list::{List, Notices};
 pub(crate) use place::Place;
+pub(crate) use tool::{Here, limit};
+pub use tool::{SearchKind, SearchTool};
 pub(crate) use walk::{Walk, WalkRules};

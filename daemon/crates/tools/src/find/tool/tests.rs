@@ -1,6 +1,9 @@
 use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, os::unix::fs::symlink, path::Path, sync::Arc};
 
+use agentd_agent::Tool;
 use serde_json::{Value, json};
+
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::testing::{call, call_with, done, refused, text};

@@ -1,7 +1,10 @@
 use std::{fs, os::unix::fs::symlink, path::Path, sync::Arc};
 
+use agentd_agent::Tool;
 use agentd_protocol::tool::ToolResult;
 use serde_json::{Value, json};
+
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::testing::{call, call_with, done, refused, text};

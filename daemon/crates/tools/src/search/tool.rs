@@ -1,0 +1,99 @@
+//! The frame of the tools that search: arguments in, work on a blocking thread, a result out.
+
+use std::{
+    marker::PhantomData,
+    path::{Path, PathBuf},
+};
+
+use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_protocol::tool::{ToolResult, ToolSpec};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use super::Place;
+use crate::{arguments, blocking, home::Home};
+
+/// What one of these tools does.
+pub trait SearchKind: Send + Sync + 'static {
+    /// The arguments, checked against the schema.
+    type Arguments: DeserializeOwned + Send + 'static;
+
+    /// One line for the system prompt.
+    const SNIPPET: &'static str;
+
+    /// What models are told; the same in all sessions.
+    fn spec() -> &'static ToolSpec;
+
+    /// Does the work. Blocks; ends soon after the call was aborted.
+    fn search(arguments: &Self::Arguments, here: &Here<'_>) -> Result<ToolResult, ToolError>;
+}
+
+/// Where a call works.
+pub struct Here<'a> {
+    cwd: &'a Path,
+    home: &'a Home,
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+impl Here<'_> {
+    /// What a path argument means; without one, the working directory. Blocks.
+    pub(crate) fn place(&self, argument: Option<&str>) -> Result<Place, ToolError> {
+        Place::find(argument, self.cwd, self.home)
+    }
+}
+
+/// A tool that looks through folders and changes nothing.
+pub struct SearchTool<S> {
+    home: Home,
+    search: PhantomData<S>,
+}
+
+impl<S> SearchTool<S> {
+    /// The tool, with the home directory of the process for `~`.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { home: Home::default(), search: PhantomData }
+    }
+
+    /// Sets the session's home directory: what `~` means in paths.
+    #[must_use]
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Home::new(home);
+        self
+    }
+}
+
+impl<S> Default for SearchTool<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: SearchKind> Tool for SearchTool<S> {
+    fn spec(&self) -> &ToolSpec {
+        S::spec()
+    }
+
+    fn snippet(&self) -> Option<&str> {
+        Some(S::SNIPPET)
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        let home = self.home.clone();
+        Box::pin(async move {
+            let arguments: S::Arguments = arguments::parse(invocation.arguments)?;
+            let (cwd, cancel) = (invocation.cwd, invocation.cancel);
+            blocking::run(move || {
+                let found = S::search(&arguments, &Here { cwd: &cwd, home: &home, cancel: &cancel });
+                if cancel.is_cancelled() { Err(blocking::aborted()) } else { found }
+            })
+            .await
+        })
+    }
+}
+
+/// A `limit` as a number: at least one. What it is without the argument, the tool says.
+pub(crate) fn limit(argument: Option<f64>, default: usize) -> usize {
+    // A conversion from f64 saturates, and what is no number becomes 0.
+    argument.map_or(default, |limit| limit as usize).max(1)
+}
