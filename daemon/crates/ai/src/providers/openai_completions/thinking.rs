@@ -67,12 +67,8 @@ pub(super) fn fields(
         ThinkingFormat::Qwen => set("enable_thinking", json!(on)),
         ThinkingFormat::QwenChatTemplate => {
             with_effort = false;
-            let kwargs = if on {
-                json!({ "enable_thinking": true, "preserve_thinking": true })
-            } else {
-                json!({ "enable_thinking": false })
-            };
-            set("chat_template_kwargs", kwargs);
+            // What was thought before stays in the transcript, also where no more is to be thought.
+            set("chat_template_kwargs", json!({ "enable_thinking": on, "preserve_thinking": true }));
         }
         ThinkingFormat::ChatTemplate | ThinkingFormat::Baseten => {
             with_effort = false;
@@ -198,7 +194,12 @@ mod tests {
             Low,
             json!({"chat_template_kwargs": {"enable_thinking": true, "preserve_thinking": true}}),
         );
-        check("qwen-chat-template", &none, Off, json!({"chat_template_kwargs": {"enable_thinking": false}}));
+        check(
+            "qwen-chat-template",
+            &none,
+            Off,
+            json!({"chat_template_kwargs": {"enable_thinking": false, "preserve_thinking": true}}),
+        );
         check("string-thinking", &none, High, json!({"thinking": "high"}));
         check("string-thinking", &none, Off, json!({"thinking": "none"}));
         check("string-thinking", &no_off, Off, json!({}));
