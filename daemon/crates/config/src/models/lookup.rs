@@ -95,6 +95,7 @@ impl<'a> Lookup<'a> {
             ([], None) => Ok(None),
             (several, _) => Err(ReferenceError::Ambiguous {
                 text: text.to_owned(),
+                can_use_several: with_auth.len() > 1,
                 candidates: several.iter().map(|model| format!("{}/{}", model.provider, model.id)).collect(),
             }),
         }
@@ -140,7 +141,9 @@ impl<'a> Lookup<'a> {
         let is_default = |model: &&Arc<Model>| Some(model.id.as_str()) == default;
         let base = spoken.iter().find(is_default).or(spoken.first()).or(silent.first()).cloned();
         let Some(base) = base.filter(|_| !id.is_empty()) else { return Ok(None) };
-        let model = Model { id: id.to_owned(), name: id.to_owned(), ..Model::clone(&base) };
+        // Who asks for a level knows a model that has some.
+        let reasoning = base.reasoning || level.is_some_and(|level| level != ThinkingLevel::Off);
+        let model = Model { id: id.to_owned(), name: id.to_owned(), reasoning, ..Model::clone(&base) };
         let model = self.spoken(Arc::new(model))?;
         let warning = format!(
             "Model \"{id}\" not found for provider \"{provider}\". Using custom model id.{}",
@@ -186,6 +189,11 @@ impl<'a> Lookup<'a> {
     fn with_id(&self, id: &str, of: impl Fn(&str) -> bool) -> Vec<Arc<Model>> {
         let registry = self.offer.registry;
         self.collect(|provider| of(provider) && registry.may_have(provider, id), |model| same(&model.id, id))
+    }
+
+    /// The models in reach that have this id, whichever provider they are of.
+    pub(super) fn all_with_id(&self, id: &str) -> Vec<Arc<Model>> {
+        self.with_id(id, |_| true)
     }
 
     /// The models in reach that fit, of providers that fit too.

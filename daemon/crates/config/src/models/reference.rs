@@ -22,15 +22,18 @@ pub struct Resolved {
 pub enum ReferenceError {
     /// Several providers have that model, and nothing prefers one of them.
     #[error(
-        "Model \"{text}\" is ambiguous across providers: {}. Several have it and none of them alone is authenticated. \
-         Use --provider or provider/model.",
-        candidates.join(", ")
+        "Model \"{text}\" is ambiguous across providers: {}. {} matching provider is authenticated. Use --provider or \
+         provider/model.",
+        candidates.join(", "),
+        if *can_use_several { "More than one" } else { "No" }
     )]
     Ambiguous {
         /// The text.
         text: String,
         /// The models as `provider/id`.
         candidates: Vec<String>,
+        /// Whether there are credentials for several of them; else there are for none.
+        can_use_several: bool,
     },
     /// The model is known, but not spoken to.
     #[error(
@@ -176,15 +179,16 @@ mod tests {
         check(&["openai", "openrouter"], None, "openai/gpt-6", "openai/gpt-6");
         check(&["openrouter"], None, "openai/gpt-6", "openrouter/openai/gpt-6");
         check(&[], None, "openai/gpt-6", "openai/gpt-6");
-        for auth in [&[][..], &["groq", "openrouter"]] {
-            let error = resolve(auth, None, "shared").unwrap_err().to_string();
-            assert!(
-                error.starts_with(
-                    "Model \"shared\" is ambiguous across providers: openrouter/shared, groq/shared. "
+        for (auth, who) in [(&[][..], "No"), (&["groq", "openrouter"], "More than one")] {
+            check_error(
+                auth,
+                None,
+                "shared",
+                &format!(
+                    "Model \"shared\" is ambiguous across providers: openrouter/shared, groq/shared. {who} matching \
+                     provider is authenticated. Use --provider or provider/model."
                 ),
-                "{error}"
             );
-            assert!(error.ends_with("Use --provider or provider/model."), "{error}");
         }
     }
 
@@ -221,6 +225,7 @@ mod tests {
             let warning =
                 format!("Model \"{id}\" not found for provider \"{provider}\". Using custom model id.");
             assert_eq!(resolved.warning, Some(warning));
+            assert_eq!(resolved.model.reasoning, level.is_some(), "{text}");
         };
         custom(Some("anthropic"), "next", "anthropic/next", "next", None);
         custom(None, "anthropic/next:max", "anthropic/next", "next", Some(ThinkingLevel::Max));

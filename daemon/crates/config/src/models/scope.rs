@@ -65,6 +65,17 @@ fn select(
             warnings.push(none_match(pattern, &why_none(offer, pattern)));
             Vec::new()
         }
+        Err(ReferenceError::Ambiguous { text, .. }) => {
+            // To go through all of them is what the user would see anyway.
+            let models = Lookup::in_usable(offer).all_with_id(&text);
+            let providers: Vec<&str> = models.iter().map(|model| model.provider.as_str()).collect();
+            warnings.push(format!(
+                "{NAME}: \"{pattern}\" matches several providers: {}. Use provider/id to choose one.",
+                providers.join(", ")
+            ));
+            let level = split_level(pattern).filter(|(before, _)| *before == text).map(|(_, level)| level);
+            models.into_iter().map(|model| ScopedModel { model, level }).collect()
+        }
         Err(error) => {
             warnings.push(format!("{NAME}: {error}"));
             Vec::new()
@@ -197,10 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn an_ambiguous_pattern_is_said_once() {
-        let scope = resolve_scope(&TestOffer::new(&["a/two", "b/two"], &["a", "b"]).offer(), &["two"]);
-        assert!(scope.models.is_empty());
-        assert_eq!(scope.warnings.len(), 1);
-        assert!(scope.warnings[0].contains("ambiguous"), "{:?}", scope.warnings);
+    fn of_an_ambiguous_pattern_all_models_are_taken_and_it_is_said() {
+        let said = |pattern: &str| {
+            format!(
+                "models to go through: \"{pattern}\" matches several providers: a, b. Use provider/id to choose one."
+            )
+        };
+        check(&["two", "one"], &["a/two", "b/two", "a/one"], &[&said("two")]);
+        check(&["TWO:high"], &["a/two@high", "b/two@high"], &[&said("TWO:high")]);
     }
 }
