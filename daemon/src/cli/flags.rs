@@ -176,20 +176,26 @@ impl Flags {
             "--cumulative-updates" => self.cumulative = true,
             "-c" | "--continue" => self.continue_last = true,
             "-r" | "--resume" => self.resume = true,
-            "--session" => self.session = Some(value()?),
+            "--session" => self.session = unless_empty(value()?),
             "--session-id" => self.session_id = Some(value()?),
-            "--session-dir" => self.session_dir = Some(value()?),
-            "--fork" => self.fork = Some(value()?),
+            "--session-dir" => self.session_dir = unless_empty(value()?),
+            "--fork" => self.fork = unless_empty(value()?),
             "--no-session" => self.no_session = true,
-            "-n" | "--name" => self.name = Some(value()?),
-            "--provider" => self.provider = Some(value()?),
-            "--model" => self.model = Some(value()?),
+            "-n" | "--name" => {
+                let name = value()?;
+                if name.trim().is_empty() {
+                    return Err("Error: --name requires a non-empty value".into());
+                }
+                self.name = Some(name);
+            }
+            "--provider" => self.provider = unless_empty(value()?),
+            "--model" => self.model = unless_empty(value()?),
             "--models" => self.models = Some(list(&value()?)),
-            "--api-key" => self.api_key = Some(value()?),
+            "--api-key" => self.api_key = unless_empty(value()?),
             "--thinking" => self.thinking(&value()?),
-            "--system-prompt" => self.system_prompt = Some(value()?),
-            "--append-system-prompt" => self.append_system_prompt.push(value()?),
-            "-t" | "--tools" => self.tools.allow = Some(list(&value()?)),
+            "--system-prompt" => self.system_prompt = unless_empty(value()?),
+            "--append-system-prompt" => self.append_system_prompt.extend(unless_empty(value()?)),
+            "-t" | "--tools" => self.tools.allow = Some(tool_names(flag, &value()?)?),
             "-xt" | "--exclude-tools" => self.tools.exclude = list(&value()?),
             "-nt" | "--no-tools" | "-nbt" | "--no-builtin-tools" => self.tools.none = true,
             "-nc" | "--no-context-files" => self.no_context_files = true,
@@ -334,6 +340,21 @@ fn lacks_value(flag: &str) -> String {
         "--mode" => "Error: --mode requires text, json, or rpc".into(),
         _ => format!("Error: {flag} needs a value. `agentd --help` lists the flags."),
     }
+}
+
+/// Scripts write `--model "$MODEL"` with a variable that may be empty: the flag then counts as not given, as in the reference.
+fn unless_empty(value: String) -> Option<String> {
+    Some(value).filter(|value| !value.is_empty())
+}
+
+/// Names, or changes of the default choice. Both in one list have no meaning.
+fn tool_names(flag: &str, value: &str) -> Result<Vec<String>, String> {
+    let names = list(value);
+    let changes = names.iter().filter(|name| name.starts_with(['+', '-'])).count();
+    if changes != 0 && changes != names.len() {
+        return Err(format!("Error: {flag}: tool names cannot be mixed with +name or -name entries"));
+    }
+    Ok(names)
 }
 
 fn list(value: &str) -> Vec<String> {

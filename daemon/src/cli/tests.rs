@@ -55,6 +55,25 @@ fn targets() {
 }
 
 #[test]
+fn an_empty_value_is_as_if_the_flag_were_not_there() {
+    let flags = [
+        "--session",
+        "--fork",
+        "--session-dir",
+        "--provider",
+        "--model",
+        "--api-key",
+        "--system-prompt",
+        "--append-system-prompt",
+    ];
+    let plain = format!("{:?}", stdio(&["--stdio"]));
+    for flag in flags {
+        assert_eq!(format!("{:?}", stdio(&["--stdio", flag, ""])), plain, "{flag}");
+    }
+    assert_eq!(stdio(&["--stdio", "--model", "a", "--model="]).session.model, None);
+}
+
+#[test]
 fn mistakes_are_named() {
     let check = |args: &[&str], part: &str| {
         let error = read(args).unwrap_err();
@@ -74,6 +93,10 @@ fn mistakes_are_named() {
     check(&["serv"], "serv is about one session");
     check(&["serve", "--bogus"], "Unknown option: --bogus");
     check(&["serve"], "set HOME");
+    check(&["--stdio", "-t", "read,+grep"], "-t: tool names cannot be mixed with +name or -name entries");
+    check(&["--stdio", "--tools", "-bash,*"], "--tools: tool names cannot be mixed with");
+    check(&["--stdio", "--name", " "], "--name requires a non-empty value");
+    check(&["--stdio", "--session-id", "", "-c"], "--session-id cannot be combined");
     assert_eq!(stdio(&["--stdio", "--thinking", "lots"]).warnings.len(), 1);
 }
 

@@ -84,7 +84,7 @@ pub struct ToolSelection {
     pub allow: Option<Vec<String>>,
     /// The names to leave out, with `*`, applied last.
     pub exclude: Vec<String>,
-    /// No tools at all.
+    /// No tools by default: only what `allow` names.
     pub none: bool,
 }
 
@@ -92,10 +92,10 @@ impl ToolSelection {
     /// Whether a tool is active. `defaults` are the names that are active when nothing was chosen.
     #[must_use]
     pub fn is_active(&self, name: &str, defaults: &[String]) -> bool {
-        if self.none || self.exclude.iter().any(|pattern| matches(pattern, name)) {
+        if self.exclude.iter().any(|pattern| matches(pattern, name)) {
             return false;
         }
-        let by_default = defaults.iter().any(|pattern| matches(pattern, name));
+        let by_default = !self.none && defaults.iter().any(|pattern| matches(pattern, name));
         let Some(allow) = &self.allow else { return by_default };
         choose(allow, name, by_default)
     }
@@ -128,7 +128,15 @@ pub(crate) fn default_tools(setting: Option<&[String]>) -> Vec<String> {
     const BUILT_IN: [&str; 4] = ["read", "bash", "edit", "write"];
     let Some(list) = setting else { return BUILT_IN.map(str::to_owned).to_vec() };
     if list.is_empty() || !list.iter().all(|item| item.starts_with(['+', '-'])) {
-        return list.to_vec();
+        // Beside names there is no default choice that could be changed: the list is gone through from the beginning.
+        let mut names: Vec<String> = Vec::new();
+        for item in list {
+            match item.strip_prefix('-') {
+                Some(pattern) => names.retain(|name| !matches(pattern, name)),
+                None => names.push(item.strip_prefix('+').unwrap_or(item).to_owned()),
+            }
+        }
+        return names;
     }
     let added = list.iter().filter_map(|item| item.strip_prefix('+')).map(str::to_owned);
     let kept = BUILT_IN.into_iter().filter(|name| choose(list, name, true)).map(str::to_owned);
@@ -156,7 +164,10 @@ mod tests {
 
     fn active(allow: Option<&[&str]>, exclude: &[&str]) -> Vec<&'static str> {
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let selection = ToolSelection { allow: allow.map(list), exclude: list(exclude), none: false };
+        active_of(&ToolSelection { allow: allow.map(list), exclude: list(exclude), none: false })
+    }
+
+    fn active_of(selection: &ToolSelection) -> Vec<&'static str> {
         let defaults = default_tools(None);
         ["read", "bash", "edit", "write", "grep"]
             .into_iter()
@@ -173,5 +184,20 @@ mod tests {
         assert_eq!(active(Some(&["*"]), &["b*h"]), ["read", "edit", "write", "grep"]);
         assert_eq!(default_tools(Some(&["+grep".into(), "-bash".into()])), ["read", "edit", "write", "grep"]);
         assert_eq!(default_tools(Some(&["ls".into()])), ["ls"]);
+        assert_eq!(
+            default_tools(Some(&["read".into(), "bash".into(), "-bash".into(), "+ls".into()])),
+            ["read", "ls"]
+        );
+    }
+
+    #[test]
+    fn without_default_tools_those_that_are_named_stay() {
+        let active = |allow: Option<&[&str]>| {
+            let allow = allow.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+            active_of(&ToolSelection { allow, exclude: Vec::new(), none: true })
+        };
+        assert!(active(None).is_empty());
+        assert_eq!(active(Some(&["read", "grep"])), ["read", "grep"]);
+        assert_eq!(active(Some(&["+grep", "-read"])), ["grep"]);
     }
 }
