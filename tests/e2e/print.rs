@@ -46,6 +46,31 @@ fn the_text_of_the_last_answer_and_nothing_else() {
 }
 
 #[test]
+fn a_level_that_was_asked_for_on_going_on_is_there_the_next_time() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::new();
+    home.configure(&json!({"providers": {"fake": {
+        "baseUrl": server.base_url(), "api": "openai-completions", "apiKey": "k",
+        "models": [{"id": "fake", "reasoning": true}],
+    }}}));
+    for args in [
+        &["-p", "--model", "fake:high", "1"][..],
+        &["-p", "-c", "2"],
+        &["-p", "-c", "--thinking", "low", "3"],
+        &["-p", "-c", "--thinking", "low", "4"],
+        &["-p", "-c", "5"],
+    ] {
+        assert_eq!(run(&home, args).code, 0, "{args:?}");
+    }
+    let requests = server.requests();
+    let asked: Vec<_> = requests.iter().map(|request| request.body["reasoning_effort"].as_str()).collect();
+    assert_eq!(asked, ["high", "high", "low", "low", "low"].map(Some));
+    let records = records(&home.session_files()[0]);
+    let levels = records.iter().filter_map(|record| record["thinkingLevel"].as_str());
+    assert_eq!(levels.collect::<Vec<_>>(), ["high", "low"]);
+}
+
+#[test]
 fn prompts_are_put_together_from_stdin_files_and_words() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::new();

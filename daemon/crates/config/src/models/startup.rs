@@ -42,6 +42,8 @@ pub struct Startup {
     pub model: Arc<Model>,
     /// The level, one of the model's.
     pub level: ThinkingLevel,
+    /// Whether the command line asked for a level.
+    pub level_is_asked: bool,
     /// What to tell the user.
     pub warnings: Vec<String>,
 }
@@ -56,20 +58,24 @@ pub fn choose_startup(offer: &Offer<'_>, request: &StartupRequest<'_>) -> Result
     let mut warnings = Vec::new();
     let (model, pinned) = match (request.model, request.provider) {
         (Some(text), provider) => {
-            let resolved = resolve_reference(offer, provider, text)?;
+            let mut resolved = resolve_reference(offer, provider, text)?;
+            if resolved.warning.is_some() && request.thinking.is_some_and(|level| level != ThinkingLevel::Off)
+            {
+                // Only the provider knows this id: who asks for a level knows that there are some.
+                Arc::make_mut(&mut resolved.model).reasoning = true;
+            }
             warnings.extend(resolved.warning);
             (resolved.model, resolved.level)
         }
         (None, Some(provider)) => return Err(ReferenceError::ProviderAlone(provider.to_owned())),
         (None, None) => unasked(offer, request, &mut warnings),
     };
-    let wish = request
-        .thinking
-        .or(pinned)
+    let asked = request.thinking.or(pinned);
+    let wish = asked
         .or_else(|| request.session.and_then(|session| session.level))
         .unwrap_or_else(|| configured_level(request.settings, &model).unwrap_or(ThinkingLevel::Medium));
     let level = model.clamp_thinking(Some(wish));
-    Ok(Startup { model, level, warnings })
+    Ok(Startup { model, level, level_is_asked: asked.is_some(), warnings })
 }
 
 /// The level after `set_model` or `cycle_model`: that of the scope, of the settings for this model, of the settings for

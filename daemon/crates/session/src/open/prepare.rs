@@ -131,14 +131,14 @@ fn prepare_from(
     let has_moved = moved.is_some();
     let restored = has_past.then(|| moved.unwrap_or_else(|| restored_choice(&session)));
     let sources = ChoiceSources { services, models: &models, auth: &auth, settings: &settings };
-    let (choice, scope) = sources.choose(options, restored.as_ref(), &mut found)?;
+    let Chosen { choice, level_is_asked, scope } = sources.choose(options, restored.as_ref(), &mut found)?;
     let key_provider = options.api_key.as_ref().map(|key| {
         let before = rested.and_then(|rested| rested.key_provider.as_deref());
         let provider = before.unwrap_or(&choice.model.provider).to_owned();
         auth.set_override(provider.clone(), key.clone());
         provider
     });
-    record_start(&mut session, &choice, options.name.as_deref(), restored.as_ref())?;
+    record_start(&mut session, &choice, level_is_asked, options.name.as_deref(), restored.as_ref())?;
 
     let parent = session.tree.info().parent_session.as_deref().map(Path::new);
     let parent_id = parent.and_then(|path| read_header(path).ok().flatten()).map(|it| it.id().to_owned());
@@ -278,7 +278,7 @@ pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<R
         load(&shared.agent_dir, &options.cwd, &options.environment, Some(true));
     let (services, models, auth) = (&shared.services, &shared.models, &shared.auth);
     let sources = ChoiceSources { services, models, auth, settings: &settings };
-    let (beginning, scope) = sources.choose(options, None, &mut found)?;
+    let Chosen { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
     let lasting = Lasting {
         services: Arc::clone(services),
@@ -305,13 +305,22 @@ struct ChoiceSources<'a> {
     settings: &'a Settings,
 }
 
+/// The first choice.
+struct Chosen {
+    choice: Choice,
+    /// Whether the options ask for a level.
+    level_is_asked: bool,
+    /// The models to go through.
+    scope: Vec<ScopedModel>,
+}
+
 impl ChoiceSources<'_> {
     fn choose(
         &self,
         options: &SessionOptions,
         restored: Option<&RestoredChoice>,
         found: &mut Vec<Diagnostic>,
-    ) -> Result<(Choice, Vec<ScopedModel>), OpenError> {
+    ) -> Result<Chosen, OpenError> {
         let Self { services, models, auth, settings } = *self;
         let apis: Vec<&str> = services.providers.apis().collect();
         let has_auth = |provider: &str| auth.is_configured(provider);
@@ -328,13 +337,13 @@ impl ChoiceSources<'_> {
             session: restored,
             settings,
         };
-        let Startup { model, level, warnings: of_choice } =
-            choose_startup(&offer, &request).map_err(|error| OpenError::Model {
+        let Startup { model, level, level_is_asked, warnings: of_choice } = choose_startup(&offer, &request)
+            .map_err(|error| OpenError::Model {
                 error,
                 load_error: models.load_error().map(str::to_owned),
             })?;
         found.extend(of_choice.into_iter().map(of_models));
-        Ok((Choice { model, level }, scope))
+        Ok(Chosen { choice: Choice { model, level }, level_is_asked, scope })
     }
 }
 
@@ -364,6 +373,7 @@ fn restored_choice(session: &OpenSession) -> RestoredChoice {
 fn record_start(
     session: &mut OpenSession,
     Choice { model, level }: &Choice,
+    level_is_asked: bool,
     name: Option<&str>,
     restored: Option<&RestoredChoice>,
 ) -> Result<(), StoreError> {
@@ -382,7 +392,10 @@ fn record_start(
             entries.push(NewEntry::from_body(&level_entry)?);
         }
         // The model goes on record with the next answer; a level has no other place.
-        Some(restored) if restored.level.is_none() && has_messages => {
+        Some(restored)
+            if (restored.level.is_none() && has_messages)
+                || (level_is_asked && model.reasoning && restored.level != Some(*level)) =>
+        {
             entries.push(NewEntry::from_body(&level_entry)?);
         }
         Some(_) => {}
