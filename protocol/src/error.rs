@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The line is no JSON, or not UTF-8.
+    /// The line is no JSON.
     Parse,
     /// There is no command of that name.
     UnknownCommand,

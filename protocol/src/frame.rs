@@ -1,9 +1,14 @@
 //! One record on the wire: a command comes in, a response goes out.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::error::{ErrorCode, Failure};
+use crate::{
+    error::{ErrorCode, Failure},
+    surrogates::{self, replace_lone_surrogates},
+};
 
 /// What every command line has, read before anything else of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,12 +43,12 @@ impl Head {
             Value::deserialize(deserializer).map(Some)
         }
         if !line.trim_start().starts_with('{') {
-            return match serde_json::from_str::<serde::de::IgnoredAny>(line) {
+            return match surrogates::parse::<serde::de::IgnoredAny>(line) {
                 Ok(_) => Ok(Self { id: None, kind: None, session_id: None }),
                 Err(error) => Err(parse_failure(&error)),
             };
         }
-        let fields: Fields = serde_json::from_str(line).map_err(|error| parse_failure(&error))?;
+        let fields: Fields = surrogates::parse(line).map_err(|error| parse_failure(&error))?;
         let kind = fields.kind.map(|kind| match kind {
             Value::String(name) => name,
             other => other.to_string(),
@@ -77,8 +82,16 @@ impl From<FieldError> for Failure {
     }
 }
 
-/// Reads the parameters of a command from its line.
+/// Reads the parameters of a command from its line. A half of a character, as JavaScript leaves when it cuts a text, reads as
+/// U+FFFD.
 pub(crate) fn parse_params<T: DeserializeOwned>(line: &str) -> Result<T, FieldError> {
+    read_params(line).or_else(|error| match replace_lone_surrogates(line) {
+        Cow::Borrowed(_) => Err(error),
+        Cow::Owned(line) => read_params(&line),
+    })
+}
+
+fn read_params<T: DeserializeOwned>(line: &str) -> Result<T, FieldError> {
     let mut deserializer = serde_json::Deserializer::from_str(line);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();

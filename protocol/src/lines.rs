@@ -10,10 +10,8 @@ pub const DEFAULT_MAX_LINE_BYTES: usize = 64 << 20;
 /// What a reader found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// A line without its LF, and without one CR before it.
+    /// A line without its LF, and without one CR before it. What is not UTF-8 in it reads as U+FFFD.
     Text(String),
-    /// A line that is not UTF-8. It was skipped.
-    NotUtf8,
     /// A line longer than the cap. It was skipped to its LF, and its bytes were not kept.
     TooLong,
 }
@@ -71,7 +69,9 @@ impl LineSplitter {
         if bytes.last() == Some(&b'\r') {
             bytes.pop();
         }
-        String::from_utf8(bytes).map_or(Line::NotUtf8, Line::Text)
+        // A client that lets a byte of another encoding through still gets its answer, with the `id` that it waits for.
+        let text = String::from_utf8(bytes);
+        Line::Text(text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 }
 
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn survives_long_and_bad_lines() {
-        let lines = split(4, &[b"12345", b"67\nok\n\xFF\nfour\n55555"]);
-        assert_eq!(lines, [Line::TooLong, text("ok"), Line::NotUtf8, text("four"), Line::TooLong]);
+        let lines = split(4, &[b"12345", b"67\nok\na\xFF\nfour\n55555"]);
+        assert_eq!(lines, [Line::TooLong, text("ok"), text("a\u{fffd}"), text("four"), Line::TooLong]);
     }
 
     #[test]

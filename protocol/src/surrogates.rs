@@ -19,7 +19,7 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
 }
 
 /// Replaces each escape of a lone surrogate by the escape of U+FFFD.
-fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
+pub(crate) fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut out = String::new();
     // Everything before `copied` is in `out`.

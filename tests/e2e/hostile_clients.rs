@@ -103,7 +103,7 @@ fn lines_that_are_no_commands_are_answered_one_by_one() {
         b"\"get_state\"",
         &deep,
         deep_field.as_bytes(),
-        b"{\"type\":\"prompt\",\"message\":\"\xED\xA0\x80\"}",
+        b"{\"type\":\"prompt\",\"message\":\xED\xA0\x80}",
     ] {
         let (code, said) = refusal(&mut hostile, line);
         let shown = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();

@@ -118,12 +118,6 @@ impl Reader {
     async fn line(&mut self, line: Line) {
         match line {
             Line::Text(text) => self.text(&text).await,
-            Line::NotUtf8 => {
-                let failure =
-                    Failure::new(ErrorCode::Parse, "Failed to parse command: the line is not valid UTF-8")
-                        .hint("Send JSON in UTF-8; anything else can stand in a string as a \\u escape.");
-                self.fail(None, Some("parse"), failure).await;
-            }
             Line::TooLong => {
                 let limit = self.connection.max_line_bytes;
                 let text =

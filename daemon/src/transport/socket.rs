@@ -98,7 +98,7 @@ mod tests {
         while let Some(line) = lines.recv().await {
             seen.push(line);
         }
-        assert_eq!(seen, [Line::TooLong, Line::NotUtf8, Line::Text("last".into())]);
+        assert_eq!(seen, [Line::TooLong, Line::Text("\u{fffd}".into()), Line::Text("last".into())]);
     }
 
     #[tokio::test]

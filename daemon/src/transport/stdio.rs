@@ -92,7 +92,7 @@ mod tests {
             seen.push(line);
         }
         let text = |text: &str| Line::Text(text.into());
-        assert_eq!(seen, [text("{}"), Line::TooLong, Line::NotUtf8, text("last")]);
+        assert_eq!(seen, [text("{}"), Line::TooLong, text("\u{fffd}"), text("last")]);
     }
 
     #[tokio::test]
