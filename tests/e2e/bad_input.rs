@@ -175,8 +175,6 @@ fn lines_that_are_no_commands() {
         assert!(response["error"].as_str().unwrap().starts_with("Failed to parse command: "), "{response}");
         assert_eq!(response.get("id"), None);
     }
-    daemon.send_bytes(b"{\"type\":\"get_state\",\"id\":\"\xFF\"}\n");
-    assert_eq!(daemon.line()["success"], false);
     for line in ["3", "true", "\"get_state\"", "[]", "null", "{}"] {
         daemon.send_bytes(format!("{line}\n").as_bytes());
         let response = daemon.line();
@@ -186,6 +184,57 @@ fn lines_that_are_no_commands() {
     daemon.send_bytes(b"  {\"id\":\"x\",\"type\":\"abort\"}  \r\n");
     assert_eq!(daemon.line()["id"], "x");
     assert_alive(&mut daemon);
+}
+
+#[test]
+fn texts_that_are_no_whole_characters_are_taken() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    // What JavaScript sends that cut a text in the middle of a character, and what comes of text that is Latin-1.
+    for (line, shown) in [
+        (&b"{\"id\":\"a\",\"type\":\"prompt\",\"message\":\"cut \\ud83d\"}\n"[..], "cut \u{fffd}"),
+        (b"{\"id\":\"a\",\"type\":\"prompt\",\"message\":\"caf\xE9\"}\n", "caf\u{fffd}"),
+        (
+            b"{\"id\":\"a\",\"type\":\"prompt\",\"x\":\"\\udc00\",\"message\":\"\\ud83d\\ude00\"}\n",
+            "\u{1f600}",
+        ),
+    ] {
+        daemon.send_bytes(line);
+        let response = daemon.line();
+        assert_eq!((&response["id"], &response["success"]), (&json!("a"), &json!(true)), "{response}");
+        daemon.settled();
+        let request = server.requests().pop().unwrap();
+        assert_eq!(text(request.messages().last().unwrap()), shown);
+    }
+    daemon.send_bytes(b"{\"type\":\"abort\",\"id\":\"\xFF\"}\n");
+    assert_eq!(daemon.line()["id"], "\u{fffd}");
+    assert_alive(&mut daemon);
+}
+
+#[test]
+fn an_image_that_is_none_is_left_out_and_the_model_is_told() {
+    const PIXEL: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    const NOTE: &str = "[Image omitted: it is no PNG, JPEG, GIF or WebP image in base64.]";
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/jpeg"});
+    let images = json!([image("!!!"), image(&format!("data:image/png;base64,{PIXEL}")), image("aGVsbG8=")]);
+    daemon.done(json!({"type": "follow_up", "message": "Then this.", "images": images}));
+    daemon.send(&json!({"id": "p", "type": "prompt", "message": "Look.", "images": images}));
+    let events = daemon.settled();
+    let users: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "message_end" && event["message"]["role"] == "user")
+        .map(|event| &event["message"]["content"])
+        .collect();
+    let expected = |text: &str| {
+        json!([{"type": "text", "text": format!("{text}\n\n{NOTE}\n{NOTE}")},
+            {"type": "image", "data": PIXEL, "mimeType": "image/png"}])
+    };
+    assert_eq!(users, [&expected("Look."), &expected("Then this.")]);
 }
 
 #[test]

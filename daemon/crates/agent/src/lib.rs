@@ -8,6 +8,7 @@ mod arguments;
 mod execute;
 pub mod hooks;
 mod host;
+mod images;
 mod in_flight;
 pub mod queue;
 mod run;

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Host, HostError, SetupError, execute,
     execute::Batch,
+    images,
     queue::{QueueKind, Queued},
     turn::{self, Answer},
 };
@@ -173,17 +174,24 @@ impl<H: Host> Run<'_, H> {
     }
 }
 
-/// A prompt as the transcript holds it: a text block, then the images.
+/// A prompt as the transcript holds it: a text block, then the images. Instead of one that no model takes, the text has a note.
 ///
 /// # Errors
 /// [`HostError::NotStored`] when it cannot be serialised.
 pub fn user_message(
-    text: String,
+    mut text: String,
     images: Vec<agentd_protocol::message::ImageContent>,
     timestamp: i64,
 ) -> Result<Json<Message>, HostError> {
+    let count = images.len();
+    let images: Vec<ContentBlock> =
+        images.into_iter().filter_map(images::usable).map(ContentBlock::Image).collect();
+    for omitted in 0..count - images.len() {
+        text.push_str(if omitted == 0 { "\n\n" } else { "\n" });
+        text.push_str(images::OMITTED);
+    }
     let mut content = vec![ContentBlock::text(text)];
-    content.extend(images.into_iter().map(ContentBlock::Image));
+    content.extend(images);
     let message = Message::User(UserMessage { content: MessageContent::Blocks(content), timestamp });
     Json::new(message).map_err(|error| HostError::NotStored(error.to_string()))
 }
