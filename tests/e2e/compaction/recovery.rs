@@ -3,7 +3,7 @@
 use agentd_e2e::{Daemon, MockServer, Reply, sse};
 use serde_json::{Value, json};
 
-use super::{answer, frame, home, of_kind, too_long};
+use super::{answer, frame, home, home_with, of_kind, too_long};
 use crate::support::{answers, records, text};
 
 /// What a prompt in a new session comes to.
@@ -97,6 +97,24 @@ fn an_answer_that_was_cut_short_is_asked_for_again() {
     let server = MockServer::start([whole]);
     let events = run(&server);
     assert!(of_kind(&events, "compaction_end").is_empty());
+}
+
+#[test]
+fn a_short_prompt_is_not_what_fills_the_window() {
+    let cut = || Reply::stream(sse::text("Hal") + &sse::end("length", (500, 0, 50)));
+    for failed in [cut, too_long] {
+        let server = MockServer::start([failed(), answer("More.", 10)]);
+        let home = home_with(&server, &json!({"reserveTokens": 200, "keepRecentTokens": 20_000}));
+        let mut daemon = Daemon::start(&home, &[]);
+        let events = daemon.prompt("AAAA");
+        assert_eq!(frame(&events, "agent_end"), ["agent_end", "agent_settled"]);
+        // What the user wrote is still there for the next prompt.
+        daemon.prompt("BBBB");
+        let requests = server.requests();
+        assert_eq!(requests.len(), 2);
+        let messages = requests[1].messages();
+        assert_eq!([text(&messages[1]), text(messages.last().unwrap())], ["AAAA", "BBBB"]);
+    }
 }
 
 #[test]

@@ -55,11 +55,8 @@ impl Chooser {
         self.current = choice;
     }
 
-    /// The levels to choose from: those of the model; all where there is no model.
+    /// The levels to choose from: those of the model, and only `off` where there is none.
     pub(crate) fn levels(&self) -> Vec<ThinkingLevel> {
-        if self.current.model.is_placeholder() {
-            return ThinkingLevel::ALL.to_vec();
-        }
         self.current.model.thinking_levels()
     }
 
@@ -86,6 +83,6 @@ mod tests {
         assert_eq!(chooser(true, ThinkingLevel::Off).next_level(), Some(ThinkingLevel::Minimal));
         assert_eq!(chooser(false, ThinkingLevel::Off).next_level(), None);
         let none = Choice { model: Arc::new(Model::placeholder()), level: ThinkingLevel::Off };
-        assert_eq!(Chooser::new(none, Vec::new()).levels().len(), 7);
+        assert_eq!(Chooser::new(none, Vec::new()).levels(), [ThinkingLevel::Off]);
     }
 }

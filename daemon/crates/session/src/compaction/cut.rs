@@ -55,7 +55,7 @@ pub(super) fn cut(pieces: &[Piece], begin: usize, keep: u64, tokens: impl Fn(usi
         Some(enough) => candidates(enough).unwrap_or(last),
         None => first,
     };
-    if leaves_only_failures(&pieces[at + 1..]) {
+    if enough.is_some() && leaves_only_failures(&pieces[at + 1..]) {
         at += 1;
     }
     while at > begin && pieces[at - 1].is_invisible() {
@@ -68,7 +68,8 @@ pub(super) fn cut(pieces: &[Piece], begin: usize, keep: u64, tokens: impl Fn(usi
 }
 
 /// Whether what follows a prompt is only a failed answer that was left out: then it is the prompt itself that the model did
-/// not take, and it must not stay.
+/// not take, and it must not stay. (A prompt that is shorter than what may stay is not what fills a window: a summary of it would
+/// be no shorter, and the model would not get to see what the user wrote.)
 fn leaves_only_failures(after: &[Piece]) -> bool {
     after.iter().all(|piece| piece.is_invisible()) && after.contains(&Piece::Omitted { is_answer: true })
 }
@@ -155,6 +156,9 @@ mod tests {
         check("uauox-", 10, Some((3, Some(2))));
         // Something else stays too: then the prompt does.
         check("uaux-", 11, Some((1, Some(0))));
+        // The prompt is short.
+        check("ux-", 11, Some((0, None)));
+        check("sux-", 1000, Some((1, None)));
         // No answer was left out.
         check("uau--", 10, Some((2, None)));
     }
