@@ -41,6 +41,22 @@ fn shape(record: &Value) -> Value {
 }
 
 #[test]
+fn a_new_session_follows_beside_the_file_that_was_opened() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let folder = home.project().join("kept");
+    let path = folder.join("a.jsonl").display().to_string();
+    let mut daemon = Daemon::start(&home, &["--session", &path]);
+    daemon.prompt("Hi.");
+    daemon.done(json!({"type": "new_session"}));
+    let state = daemon.done(json!({"type": "get_state"}));
+    assert_eq!(file(&state).parent(), Some(folder.as_path()));
+    // One that follows that one is there, too.
+    daemon.done(json!({"type": "new_session"}));
+    assert_eq!(file(&daemon.done(json!({"type": "get_state"}))).parent(), Some(folder.as_path()));
+}
+
+#[test]
 fn a_fork_begins_before_a_message_and_hands_it_back() {
     both(&answers(&["One.", "Two.", "Other."]), &[], |_, server, client| {
         client.say("first");

@@ -1,6 +1,9 @@
 //! Commands that leave a session for another one: a new one, that of a file, a copy.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use agentd_config::resolve_path;
 use agentd_protocol::{
@@ -70,7 +73,15 @@ impl Reader {
             Some(parent) => Target::Child(parent),
             None => Target::New,
         };
-        let session = self.registry.open(SessionOptions { target, ..successor(from) }).await?.session;
+        let mut options = SessionOptions { target, ..successor(from) };
+        // A session that was opened by its file, wherever that is, is followed by one beside it; `--session-dir` comes first.
+        if options.session_dir.is_none()
+            && let Target::Existing(_) = from.options().target
+            && let Some(folder) = from.file().as_deref().and_then(Path::parent)
+        {
+            options.session_dir = Some(folder.to_owned());
+        }
+        let session = self.registry.open(options).await?.session;
         Ok(Destination { session, text: None })
     }
 

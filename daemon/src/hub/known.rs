@@ -96,7 +96,7 @@ impl Known {
     }
 
     /// Its file, which need not be there yet.
-    pub(super) fn file(&self) -> Option<PathBuf> {
+    pub fn file(&self) -> Option<PathBuf> {
         match &*self.state() {
             State::Loaded(handle) => handle.file().map(PathBuf::from),
             State::Resting(resting) => Some(resting.0.file().to_owned()),
