@@ -91,7 +91,12 @@ fn a_project_that_is_not_trusted_is_mentioned_and_not_complained_about() {
     let checked = ctl::run(&home, &["config", "check"]);
     assert_eq!(checked.code, 0, "{checked:?}");
     assert_says(&checked.stdout, &["note: ", "--approve"]);
+    let checked = ctl::run(&home, &["config", "check", "--approve"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    assert_says(&checked.stdout, &["warning: ", ".pi/settings.json:1: \"defaultModel\" is ignored"]);
+    home.write_agent("prompts/bad.md", "---\nx: [\n---\nText");
     let doctor = ctl::run(&home, &["doctor"]);
+    assert_says(&doctor.stdout, &["warn skills, templates, instructions: ", "bad.md:"]);
     assert_says(&doctor.stdout, &["warn project trust: ", ".pi/settings.json", "trust.json"]);
 }
 

@@ -109,6 +109,7 @@ fn checks_come_in_order_and_a_key_is_named_and_never_shown() {
             "agent_dir",
             "settings",
             "trust",
+            "resources",
             "models_file",
             "keys",
             "auth_file",

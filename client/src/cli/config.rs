@@ -28,6 +28,10 @@ pub(crate) struct ExplainOptions {
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
 
+    /// As if this folder were trusted
+    #[arg(long, short)]
+    pub(crate) approve: bool,
+
     /// Print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -38,6 +42,7 @@ pub(crate) struct ExplainOptions {
 #[command(after_help = "\
 Examples:
   agentctl config check
+  agentctl config check --approve      what would be wrong if this folder were trusted
   agentctl config check --json
 
 Looks at settings, models.json, trust, skills, prompt templates and instructions. `agentctl doctor` looks at keys, folders
@@ -47,6 +52,10 @@ Exit codes:
   0    nothing is wrong
   1    something is not used, or not as it stands there")]
 pub(crate) struct CheckOptions {
+    /// As if this folder were trusted
+    #[arg(long, short)]
+    pub(crate) approve: bool,
+
     /// Print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) fn explain(options: &ExplainOptions) -> Exit {
     let explain = || {
         let params = ExplainSettingParams { key: options.key.clone() };
-        let answer = one_call::call_quietly::<ExplainSetting>(&params)?;
+        let answer = one_call::call_quietly_with::<ExplainSetting>(trust(options.approve), &params)?;
         if options.json { one_call::print_json(&answer) } else { one_call::print(&explanation(&answer)) }
     };
     one_call::conclude(explain())
@@ -31,7 +31,7 @@ pub(crate) fn check(options: &CheckOptions) -> Exit {
 }
 
 fn checked(options: &CheckOptions) -> Result<Exit, Fault> {
-    let found = one_call::call_quietly::<GetDiagnostics>(&NoParams {})?;
+    let found = one_call::call_quietly_with::<GetDiagnostics>(trust(options.approve), &NoParams {})?;
     let printed = if options.json {
         one_call::print_json(&found)?
     } else {
@@ -39,6 +39,10 @@ fn checked(options: &CheckOptions) -> Result<Exit, Fault> {
     };
     let fails = found.diagnostics.iter().any(|it| it.level > DiagnosticLevel::Info);
     Ok(if printed == Exit::Answered && fails { Exit::Failed } else { printed })
+}
+
+fn trust(approve: bool) -> &'static [&'static str] {
+    if approve { &["--approve"] } else { &[] }
 }
 
 /// A line for each, as compilers write them.

@@ -28,7 +28,7 @@ const HURRIED_GRACE: Duration = Duration::from_millis(300);
 /// A refusal, with its hint, exits with 1; a daemon that is missing or breaks down with 3. A signal ends the call without
 /// a word.
 pub(crate) fn call<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
-    call_with::<C>(params, Output::start)
+    call_with::<C>(&[], params, Output::start)
 }
 
 /// As [`call`], for answers that say themselves what is wrong with the user's files: what agentd says on stderr is passed
@@ -37,8 +37,16 @@ pub(crate) fn call<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
 /// # Errors
 /// As [`call`].
 pub(crate) fn call_quietly<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
+    call_quietly_with::<C>(&[], params)
+}
+
+/// As [`call_quietly`], with more flags for agentd.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) fn call_quietly_with<C: Call>(flags: &[&str], params: &C::Params) -> Result<C::Data, Fault> {
     let kept = Kept::default();
-    let answer = call_with::<C>(params, || Output::start_with(io::stdout(), kept.clone()));
+    let answer = call_with::<C>(flags, params, || Output::start_with(io::stdout(), kept.clone()));
     if answer.is_err() {
         // A stderr that cannot be written has no reader.
         let _ = io::stderr().write_all(&kept.take());
@@ -77,11 +85,12 @@ impl Write for Kept {
 }
 
 fn call_with<C: Call>(
+    flags: &[&str],
     params: &C::Params,
     output: impl FnOnce() -> io::Result<Output>,
 ) -> Result<C::Data, Fault> {
-    let start = Start { args: vec!["--no-session".into()], cwd: None };
-    converse_with(start, output, async |client: &Client| client.call::<C>(params).await)
+    let args = ["--no-session"].iter().chain(flags).map(|flag| (*flag).to_owned()).collect();
+    converse_with(Start { args, cwd: None }, output, async |client: &Client| client.call::<C>(params).await)
 }
 
 /// Starts `agentd --stdio`, makes several calls, and ends it. What agentd says on stderr goes to ours.

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 
 use super::{
     finding::{Name, summary},
-    folders, keys, models, program, servers, settings as settings_check, shell,
+    folders, keys, models, program, resources, servers, settings as settings_check, shell,
 };
 use crate::admin::Context;
 
@@ -78,6 +78,7 @@ fn files(context: &Context, found: Option<&Found>) -> Vec<Check> {
             let models_file = found.agent_dir.models_file();
             checks.push(folders::agent_dir(found.agent_dir.path()));
             checks.extend(settings_check::check(context, found));
+            checks.extend(resources::check(context, found));
             checks.extend(models::file(&models_file, &found.registry));
             checks.extend(keys::check(context, found));
             checks.extend(keys::file(&found.agent_dir));

@@ -6,6 +6,7 @@ mod folders;
 mod keys;
 mod models;
 mod program;
+mod resources;
 mod servers;
 mod settings;
 mod shell;
