@@ -41,7 +41,7 @@ impl LoadReport {
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
-        (!odd.is_empty()).then(|| format!("the session file has lines that are {}", odd.join(", ")))
+        (!odd.is_empty()).then(|| format!("odd lines in the session file: {}", odd.join(", ")))
     }
 }
 

@@ -330,7 +330,7 @@ fn damage_is_said() {
     check_lines(
         &lines,
         &[
-            "<p class=\"error\">Not everything is here: the session file has lines that are 1 no JSON (skipped).</p>",
+            "<p class=\"error\">Not everything is here: odd lines in the session file: 1 no JSON (skipped).</p>",
         ],
     );
 }

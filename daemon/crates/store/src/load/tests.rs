@@ -48,7 +48,7 @@ fn odd_lines_are_skipped_and_counted() {
     assert_eq!(session.report, expected);
     assert_eq!(
         session.report.warning().unwrap(),
-        "the session file has lines that are 2 no JSON (skipped), 3 no session entries (skipped), 1 not UTF-8 (read \
+        "odd lines in the session file: 2 no JSON (skipped), 3 no session entries (skipped), 1 not UTF-8 (read \
          as far as they are)"
     );
     assert_eq!(LoadReport::default().warning(), None);
