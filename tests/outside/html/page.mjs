@@ -48,6 +48,8 @@ async function visit(address, does, { width = 1200, height = 900, scheme = "ligh
   assert.deepEqual(noise, []);
 }
 
+// What a click leads to comes with an event of its own, a moment later.
+const appears = (page, text) => page.getByText(text).first().waitFor({ state: "visible" });
 const visible = (page, text) => page.getByText(text).first().isVisible();
 const shot = async (page, name, fullPage = false) => { if (shots) await page.screenshot({ path: join(shots, `${name}.png`), fullPage }); };
 const noSideways = async (page) => {
@@ -92,14 +94,15 @@ const tests = {
       const branches = page.locator("nav.branches").first();
       assert.equal(await branches.locator("[aria-current]").count(), 1);
       await branches.locator("a:not([aria-current])").click();
-      assert.ok(await visible(page, "A zebra crossed here"));
+      await appears(page, "A zebra crossed here");
       assert.ok(!await visible(page, "I checked the page at 00:30"));
       assert.ok(await visible(page, "Can you find out why"), "what both branches begin with");
       assert.equal(await branches.locator("[aria-current]").count(), 1);
-      await page.goBack();
-      await page.waitForFunction(() => document.querySelectorAll(".piece.shown").length > 0);
       await branches.locator("a:not([aria-current])").click();
-      assert.ok(await visible(page, "I checked the page at 00:30"));
+      await appears(page, "I checked the page at 00:30");
+      assert.ok(!await visible(page, "A zebra crossed here"));
+      await page.goBack();
+      await appears(page, "A zebra crossed here");
       assert.ok(await page.evaluate(() => window.stays), "no reload");
     });
     // An address of an entry of another branch leads there.
@@ -107,7 +110,7 @@ const tests = {
       const id = await page.evaluate(() => [...document.querySelectorAll("article")].find((one) => one.textContent.includes("zebra")).id);
       await page.goto(`${address}#${id}`);
       await page.reload();
-      assert.ok(await visible(page, "A zebra crossed here"));
+      await appears(page, "A zebra crossed here");
     });
   },
 
