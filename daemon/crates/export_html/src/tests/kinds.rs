@@ -37,7 +37,7 @@ fn the_head_says_what_the_session_is() {
         &[
             "<h1 dir=\"auto\">First &lt;prompt&gt;</h1>",
             "s1",
-            "/work/app",
+            "/home/u/app",
             "2026-11-21 03:28:11 UTC",
             "1 prompt · 1 answer · 0 tool calls",
             "1,234 tokens · $0.0123",

@@ -14,7 +14,7 @@ use crate::{
 
 /// The header of a session file.
 pub(super) fn header() -> String {
-    json!({"type": "session", "version": 3, "id": "s1", "timestamp": "2026-11-21T03:28:11.123Z", "cwd": "/work/app"})
+    json!({"type": "session", "version": 3, "id": "s1", "timestamp": "2026-11-21T03:28:11.123Z", "cwd": "/home/u/app"})
         .to_string()
 }
 
