@@ -2,5 +2,6 @@
 
 mod pattern;
 mod tool;
+mod tree;
 
 pub use tool::{Find, FindTool};

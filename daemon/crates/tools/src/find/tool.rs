@@ -7,8 +7,12 @@ use agentd_protocol::tool::{ToolResult, ToolSpec};
 use ignore::overrides::Override;
 use serde::Deserialize;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
-use super::pattern::Pattern;
+use super::{
+    pattern::Pattern,
+    tree::{Entry, Found, MOST_KEPT, first},
+};
 use crate::{
     blocking,
     search::{Here, List, Notices, Place, SearchKind, SearchTool, Walk, WalkRules, limit},
@@ -72,31 +76,77 @@ impl SearchKind for Find {
             require_git: is_in_repository(&root),
             overrides: Override::empty(),
         };
-        let (mut list, mut notices) = (List::default(), Notices::default());
-        let (mut results, mut unreadable) = (0, 0);
-        for entry in Walk::new(rules) {
-            if here.cancel.is_cancelled() {
-                return Err(blocking::aborted());
+        let mut listing = Listing::new(&root, limit);
+        if limit > MOST_KEPT {
+            listing.walk(Walk::new(rules), &pattern, here.cancel);
+        } else {
+            listing.add(first(rules, &pattern, limit, here.cancel));
+        }
+        if here.cancel.is_cancelled() {
+            return Err(blocking::aborted());
+        }
+        Ok(listing.into_result())
+    }
+}
+
+/// The results as they are shown.
+struct Listing<'a> {
+    root: &'a Path,
+    limit: usize,
+    list: List,
+    has_more: bool,
+    unreadable: usize,
+}
+
+impl<'a> Listing<'a> {
+    fn new(root: &'a Path, limit: usize) -> Self {
+        Self { root, limit, list: List::default(), has_more: false, unreadable: 0 }
+    }
+
+    /// Takes what threads have found.
+    fn add(&mut self, found: Found) {
+        found.results.iter().for_each(|entry| self.push(entry));
+        self.has_more = found.has_more;
+        self.unreadable = found.unreadable;
+    }
+
+    /// Looks at one entry after the other; nothing but the list is in memory.
+    fn walk(&mut self, walk: Walk, pattern: &Pattern, cancel: &CancellationToken) {
+        let mut results = 0;
+        for entry in walk {
+            if cancel.is_cancelled() {
+                return;
             }
             let Ok(entry) = entry else {
-                unreadable += 1;
+                self.unreadable += 1;
                 continue;
             };
             if entry.depth() == 0 || !pattern.fits(entry.path()) {
                 continue;
             }
-            if results == limit {
-                notices.add(format!(
-                    "{limit} results limit reached. Use limit={} for more, or refine pattern",
-                    limit.saturating_mul(2)
-                ));
-                notices.detail("resultLimitReached", limit);
-                break;
+            if results == self.limit {
+                self.has_more = true;
+                return;
             }
             results += 1;
-            let shown = entry.path().strip_prefix(&root).unwrap_or(entry.path()).to_string_lossy();
-            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            list.push(&format!("{shown}{}", if is_folder { "/" } else { "" }));
+            self.push(&entry.into());
+        }
+    }
+
+    fn push(&mut self, entry: &Entry) {
+        let shown = entry.path.strip_prefix(self.root).unwrap_or(&entry.path).to_string_lossy();
+        self.list.push(&format!("{shown}{}", if entry.is_folder { "/" } else { "" }));
+    }
+
+    fn into_result(self) -> ToolResult {
+        let Self { limit, mut list, has_more, unreadable, .. } = self;
+        let mut notices = Notices::default();
+        if has_more {
+            notices.add(format!(
+                "{limit} results limit reached. Use limit={} for more, or refine pattern",
+                limit.saturating_mul(2)
+            ));
+            notices.detail("resultLimitReached", limit);
         }
         if list.is_empty() {
             list.push("No files found matching pattern");
@@ -105,7 +155,7 @@ impl SearchKind for Find {
             1 => "1 folder could not be read".to_owned(),
             number => format!("{number} folders could not be read"),
         });
-        Ok(list.into_result_with(notices, last))
+        list.into_result_with(notices, last)
     }
 }
 

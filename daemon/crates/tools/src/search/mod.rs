@@ -9,4 +9,4 @@ pub(crate) use list::{List, Notices};
 pub(crate) use place::Place;
 pub(crate) use tool::{Here, limit};
 pub use tool::{SearchKind, SearchTool};
-pub(crate) use walk::{Walk, WalkRules};
+pub(crate) use walk::{Walk, WalkRules, Walked};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ignore::{DirEntry, WalkBuilder, overrides::Override};
+use ignore::{DirEntry, WalkBuilder, WalkParallel, overrides::Override};
 
 /// How a folder is walked: hidden files too, symbolic links not followed, ignore files respected.
 pub(crate) struct WalkRules<'a> {
@@ -23,14 +23,26 @@ pub(crate) struct Walk(ignore::Walk);
 
 impl Walk {
     pub(crate) fn new(rules: WalkRules<'_>) -> Self {
-        let mut builder = WalkBuilder::new(rules.root);
+        let mut builder = rules.builder();
+        builder.sort_by_file_name(Ord::cmp);
+        Self(builder.build())
+    }
+}
+
+impl WalkRules<'_> {
+    /// A walk by that many threads, which meet the entries in any order, folders before what is in them.
+    pub(crate) fn parallel(self, threads: usize) -> WalkParallel {
+        self.builder().threads(threads).build_parallel()
+    }
+
+    fn builder(self) -> WalkBuilder {
+        let mut builder = WalkBuilder::new(self.root);
         builder
             .hidden(false)
-            .require_git(rules.require_git)
-            .overrides(rules.overrides)
-            .add_custom_ignore_filename(rules.own_ignore_file)
-            .sort_by_file_name(Ord::cmp);
-        Self(builder.build())
+            .require_git(self.require_git)
+            .overrides(self.overrides)
+            .add_custom_ignore_filename(self.own_ignore_file);
+        builder
     }
 }
 

@@ -1,0 +1,230 @@
+//! Walking a folder with several threads, and keeping what comes first in the order of the walk.
+
+use std::{
+    collections::BinaryHeap,
+    num::NonZero,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use ignore::{DirEntry, Error, WalkState};
+use tokio_util::sync::CancellationToken;
+
+use super::pattern::Pattern;
+use crate::search::{WalkRules, Walked};
+
+/// Threads at most: one search must not have a big machine for itself.
+const MOST_THREADS: usize = 8;
+
+/// The most results that threads are used for: so many paths are in memory. More are found by one thread, in their order.
+pub(super) const MOST_KEPT: usize = 100_000;
+
+/// Places of unreadable folders that are kept; beyond that they are only counted.
+const MOST_UNREADABLE: usize = 10_000;
+
+/// What was found, in the order of the walk.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) results: Vec<Entry>,
+    /// Whether there are more results than were wanted.
+    pub(super) has_more: bool,
+    /// Folders before the last result that could not be read.
+    pub(super) unreadable: usize,
+}
+
+/// A result. Its order is that of the walk: depth first, the entries of a folder by the bytes of their names, which is how
+/// paths are ordered.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    pub(super) path: PathBuf,
+    pub(super) is_folder: bool,
+}
+
+impl From<DirEntry> for Entry {
+    fn from(entry: DirEntry) -> Self {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        Self { path: entry.into_path(), is_folder }
+    }
+}
+
+/// The first `limit` entries that fit, [`MOST_KEPT`] at most. Blocks; ends early when `cancel` fires.
+///
+/// Threads meet the entries in any order. Once there is one result too many, folders behind all that is kept are not entered, so
+/// what is walked beyond the limit is about what was under way.
+pub(super) fn first(
+    rules: WalkRules<'_>,
+    pattern: &Pattern,
+    limit: usize,
+    cancel: &CancellationToken,
+) -> Found {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+    let shared = Shared {
+        pattern,
+        cancel,
+        most: limit.min(MOST_KEPT) + 1,
+        is_full: AtomicBool::new(false),
+        kept: Mutex::default(),
+    };
+    rules.parallel(threads).run(|| Box::new(|entry| shared.visit(entry)));
+    shared.kept.into_inner().unwrap_or_else(PoisonError::into_inner).finish(limit)
+}
+
+struct Shared<'a> {
+    pattern: &'a Pattern,
+    cancel: &'a CancellationToken,
+    /// One more than is wanted.
+    most: usize,
+    /// Whether that many were found.
+    is_full: AtomicBool,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// The last one in order is on top.
+    results: BinaryHeap<Entry>,
+    unreadable: Vec<PathBuf>,
+    unreadable_anywhere: usize,
+}
+
+impl Shared<'_> {
+    fn visit(&self, entry: Walked) -> WalkState {
+        if self.cancel.is_cancelled() {
+            return WalkState::Quit;
+        }
+        match entry {
+            Ok(entry) if entry.depth() == 0 => WalkState::Continue,
+            Ok(entry) => self.meet(entry),
+            Err(error) => {
+                self.lock().on_error(&error);
+                WalkState::Continue
+            }
+        }
+    }
+
+    fn meet(&self, entry: DirEntry) -> WalkState {
+        if self.is_full.load(Ordering::Relaxed)
+            && self.lock().results.peek().is_some_and(|last| last.path.as_path() < entry.path())
+        {
+            // So is everything in it.
+            return WalkState::Skip;
+        }
+        if self.pattern.fits(entry.path()) {
+            let mut kept = self.lock();
+            kept.results.push(entry.into());
+            if kept.results.len() > self.most {
+                kept.results.pop();
+            }
+            if kept.results.len() == self.most {
+                self.is_full.store(true, Ordering::Relaxed);
+            }
+        }
+        WalkState::Continue
+    }
+
+    /// Nothing is left half done under this lock.
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn on_error(&mut self, error: &Error) {
+        match place(error) {
+            Some(path) if self.unreadable.len() < MOST_UNREADABLE => self.unreadable.push(path.to_owned()),
+            _ => self.unreadable_anywhere += 1,
+        }
+    }
+
+    fn finish(self, limit: usize) -> Found {
+        let Self { results, unreadable, unreadable_anywhere } = self;
+        let mut results = results.into_sorted_vec();
+        // Folders behind that one may have been met or not: they do not count.
+        let end = if results.len() > limit { results.pop() } else { None };
+        let counts = |path: &PathBuf| end.as_ref().is_none_or(|end| *path < end.path);
+        Found {
+            results,
+            has_more: end.is_some(),
+            unreadable: unreadable_anywhere + unreadable.iter().filter(|path| counts(path)).count(),
+        }
+    }
+}
+
+fn place(error: &Error) -> Option<&Path> {
+    match error {
+        Error::WithPath { path, .. } => Some(path),
+        Error::WithDepth { err, .. } | Error::WithLineNumber { err, .. } => place(err),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use ignore::overrides::Override;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::search::Walk;
+
+    fn rules(root: &Path) -> WalkRules<'_> {
+        WalkRules { root, own_ignore_file: ".fdignore", require_git: false, overrides: Override::empty() }
+    }
+
+    /// The same, one after the other.
+    fn in_order(root: &Path, pattern: &Pattern) -> Vec<Entry> {
+        let walk = Walk::new(rules(root)).map(Result::unwrap);
+        walk.filter(|entry| entry.depth() > 0 && pattern.fits(entry.path())).map(Entry::from).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn threads_find_what_a_walk_in_order_finds_first(
+            files in prop::collection::vec("[abAB.-]{1,2}d?(/[ab0]{1,2}d){0,3}/[a-c!]{1,3}", 1..60),
+            ignored in prop::option::of("[abAB]{1,2}d?"),
+            limit in 1usize..40,
+            pattern in prop_oneof![Just("*"), Just("a*"), Just("*/a?"), Just("**/*d/*")],
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            for file in &files {
+                let path = folder.path().join(file);
+                // Some names stand for a folder in one path and for a file in another: whichever came first stays.
+                if fs::create_dir_all(path.parent().unwrap()).is_ok() {
+                    let _ = fs::write(path, "");
+                }
+            }
+            fs::write(folder.path().join(".gitignore"), ignored.unwrap_or_default()).unwrap();
+            let pattern = Pattern::new(pattern).unwrap();
+            let mut expected = in_order(folder.path(), &pattern);
+            let has_more = expected.len() > limit;
+            expected.truncate(limit);
+            let found = first(rules(folder.path()), &pattern, limit, &CancellationToken::new());
+            prop_assert_eq!((found.results, found.has_more, found.unreadable), (expected, has_more, 0));
+        }
+    }
+
+    #[test]
+    fn unreadable_folders_count_where_a_walk_in_order_would_meet_them() {
+        let at = |path: &str, errors: &[&str]| {
+            let mut kept = Kept { results: BinaryHeap::new(), ..Kept::default() };
+            kept.results.extend(["/w/a", path].map(|path| Entry { path: path.into(), is_folder: false }));
+            for path in errors {
+                let err = Box::new(Error::Io(std::io::Error::other("no")));
+                kept.on_error(&Error::WithDepth {
+                    depth: 1,
+                    err: Box::new(Error::WithPath { path: path.into(), err }),
+                });
+            }
+            kept.finish(1)
+        };
+        let found = at("/w/m", &["/w/b", "/w/c/x", "/w/m/x", "/w/z"]);
+        assert_eq!((found.results.len(), found.has_more, found.unreadable), (1, true, 2));
+    }
+}
