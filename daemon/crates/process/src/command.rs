@@ -2,6 +2,8 @@
 
 use std::{ffi::OsString, fmt, io, path::PathBuf};
 
+use crate::streams::Streams;
+
 /// A program to start.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CommandSpec {
@@ -13,6 +15,8 @@ pub struct CommandSpec {
     pub cwd: PathBuf,
     /// Its complete environment; nothing is inherited. Of two entries with one name the later counts.
     pub env: Vec<(OsString, OsString)>,
+    /// What it reads from and writes to.
+    pub streams: Streams,
 }
 
 /// Leaves out the arguments and the environment, which may hold secrets.
@@ -23,6 +27,7 @@ impl fmt::Debug for CommandSpec {
             .field("cwd", &self.cwd)
             .field("args", &self.args.len())
             .field("env", &self.env.len())
+            .field("streams", &self.streams)
             .finish()
     }
 }
@@ -89,7 +94,7 @@ pub enum SpawnError {
         /// What the system said.
         source: io::Error,
     },
-    /// The system refused what a new process needs: a pipe, a socket pair, or a fork.
+    /// The system refused what a new process needs: a pipe, a terminal, a socket pair, or a fork.
     #[error("cannot prepare a new process: {0}")]
     Resources(#[source] io::Error),
     /// The process that watches the command was killed while the command was starting. Whether the command ran is

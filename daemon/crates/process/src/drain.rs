@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::{io::AsyncReadExt as _, time::sleep};
 
-use crate::process::OutputPipe;
+use crate::output::OutputPipe;
 
 /// Bytes that are taken at once.
 const CHUNK: usize = 64 * 1024;

@@ -9,8 +9,7 @@ use std::{
 };
 
 use agentd_protocol::command::Work;
-use rustix::pipe::{PipeFlags, pipe_with};
-use tokio::net::{UnixStream, unix::pipe};
+use tokio::net::UnixStream;
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -18,8 +17,10 @@ use crate::{
     drain,
     launcher::Launcher,
     listing::ProcessView,
-    process::{KILL_WAIT, OutputPipe, Process},
+    output::OutputPipe,
+    process::{KILL_WAIT, Process},
     scope::{Scope, State},
+    streams::Streams,
     wire::{self, Order, Stage},
 };
 
@@ -65,8 +66,7 @@ impl ProcessGroup {
         ProcessView::new(Arc::downgrade(&self.inner))
     }
 
-    /// Starts a program: in a session of its own, with nothing to read, and with its output and its errors in one pipe,
-    /// so that they arrive in the order in which they were written.
+    /// Starts a program in a session of its own, with the streams that it asks for.
     ///
     /// # Errors
     /// See [`SpawnError`]. A guard that was killed is replaced without an error, as long as the command cannot have run.
@@ -75,7 +75,7 @@ impl ProcessGroup {
         let bytes = wire::encode_command(&command)?;
         // The guard may be killed between taking the request and forking: the command has not run then.
         for _ in 0..2 {
-            let process = self.request().await?;
+            let process = self.request(command.streams).await?;
             // An error here says only that the scope ended early; its reports say why.
             let _ = process.watch().scope().send(&bytes).await;
             let state = process.watch().launched().await;
@@ -97,12 +97,11 @@ impl ProcessGroup {
     }
 
     /// A scope without a command.
-    async fn request(&self) -> Result<Process, SpawnError> {
-        let (output, output_end) =
-            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| SpawnError::Resources(errno.into()))?;
+    async fn request(&self, streams: Streams) -> Result<Process, SpawnError> {
+        let (ends, streams) = streams.open().map_err(SpawnError::Resources)?;
         let (socket, scope_end) = StdStream::pair().map_err(SpawnError::Resources)?;
-        let (output, socket) = register(output, socket).map_err(SpawnError::Resources)?;
-        self.inner.launcher.request(OwnedFd::from(scope_end), output_end).await?;
+        let socket = register(socket).map_err(SpawnError::Resources)?;
+        self.inner.launcher.request(OwnedFd::from(scope_end), streams).await?;
 
         let (scope, monitor) = Scope::new(socket, self.work.clone());
         let scope = Arc::new(scope);
@@ -123,7 +122,7 @@ impl ProcessGroup {
                 inner.members().scopes.remove(&id);
             }
         });
-        Ok(Process::new(self.clone(), scope, OutputPipe::new(output)))
+        Ok(Process::new(self.clone(), scope, ends))
     }
 
     /// Ends every process of the group and closes it: it starts no more.
@@ -201,9 +200,9 @@ async fn all_gone(scopes: &[Arc<Scope>]) {
     }
 }
 
-fn register(output: OwnedFd, socket: StdStream) -> io::Result<(pipe::Receiver, UnixStream)> {
+fn register(socket: StdStream) -> io::Result<UnixStream> {
     socket.set_nonblocking(true)?;
-    Ok((pipe::Receiver::from_owned_fd(output)?, UnixStream::from_std(socket)?))
+    UnixStream::from_std(socket)
 }
 
 fn spawn_error(command: CommandSpec, stage: Stage, errno: i32) -> SpawnError {

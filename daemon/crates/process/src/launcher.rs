@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     io,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::{net::UnixStream as StdStream, process::CommandExt as _},
     },
     path::PathBuf,
@@ -62,14 +62,15 @@ impl Launcher {
         ProcessGroup::new(self.clone())
     }
 
-    /// Has the guard fork a scope that talks through `scope` and whose command writes to `output`.
+    /// Has the guard fork a scope that talks through `scope` and whose command gets `streams`.
     ///
     /// A guard that is gone is replaced, once. Cancel safety: if dropped, the request was made or it was not; without
     /// its other end a scope does nothing.
-    pub(crate) async fn request(&self, scope: OwnedFd, output: OwnedFd) -> Result<(), SpawnError> {
+    pub(crate) async fn request(&self, scope: OwnedFd, streams: Vec<OwnedFd>) -> Result<(), SpawnError> {
+        let fds: Vec<BorrowedFd<'_>> = [&scope].into_iter().chain(&streams).map(AsFd::as_fd).collect();
         let mut slot = self.inner.guard.lock().await;
         if let Some(guard) = &*slot {
-            match guard.send(&scope, &output).await {
+            match guard.send(&fds).await {
                 Ok(()) => return Ok(()),
                 Err(error) => {
                     tracing::warn!(%error, "the process guard is gone; starting another");
@@ -79,7 +80,7 @@ impl Launcher {
         }
         let failed = |source| SpawnError::Guard { program: self.inner.command.program.clone(), source };
         let guard = slot.insert(Guard::start(&self.inner.command).await.map_err(failed)?);
-        guard.send(&scope, &output).await.map_err(failed)
+        guard.send(&fds).await.map_err(failed)
     }
 
     /// The process id of the guard, while there is one.
@@ -105,9 +106,8 @@ impl Guard {
     }
 
     /// Waits only while the guard is behind with its requests.
-    async fn send(&self, scope: &OwnedFd, output: &OwnedFd) -> io::Result<()> {
-        let send =
-            || linux::send_request(&self.control, scope.as_fd(), output.as_fd()).map_err(io::Error::from);
+    async fn send(&self, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let send = || linux::send_request(&self.control, fds).map_err(io::Error::from);
         self.control.async_io(Interest::WRITABLE, send).await
     }
 }

@@ -1,22 +1,15 @@
 //! One running command.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
-
-use tokio::{
-    io::{AsyncRead, ReadBuf},
-    net::unix::pipe,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use crate::{
     command::ExitStatus,
     group::ProcessGroup,
+    input::InputPipe,
+    output::OutputPipe,
     scope::{Scope, State},
+    streams::Ends,
+    terminal::{Terminal, TerminalSize},
     wire::Order,
 };
 
@@ -30,8 +23,13 @@ pub(crate) const KILL_WAIT: Duration = Duration::from_secs(5);
 /// background to the group.
 #[derive(Debug)]
 pub struct Process {
-    /// What the command and everything that it started write, in the order in which they write it.
+    /// What the command and everything that it started write, in the order in which they write it; without the errors
+    /// where these have a pipe of their own.
     pub output: OutputPipe,
+    /// The errors, with [`crate::Streams::Separate`].
+    pub errors: Option<OutputPipe>,
+    input: Option<InputPipe>,
+    terminal: Option<Arc<Terminal>>,
     group: ProcessGroup,
     watch: Watch,
 }
@@ -41,8 +39,9 @@ pub struct Process {
 pub(crate) struct Watch(Arc<Scope>);
 
 impl Process {
-    pub(crate) fn new(group: ProcessGroup, scope: Arc<Scope>, output: OutputPipe) -> Self {
-        Self { output, group, watch: Watch(scope) }
+    pub(crate) fn new(group: ProcessGroup, scope: Arc<Scope>, ends: Ends) -> Self {
+        let Ends { output, errors, input, terminal } = ends;
+        Self { output, errors, input, terminal, group, watch: Watch(scope) }
     }
 
     pub(crate) fn watch(&self) -> &Watch {
@@ -53,6 +52,25 @@ impl Process {
     #[must_use]
     pub fn pid(&self) -> Option<i32> {
         self.watch.0.now().started
+    }
+
+    /// Takes out what the command reads from; `None` if it has nothing to read from, or that was taken before.
+    ///
+    /// Left in here, the input stays open and empty until this process is dropped.
+    #[must_use]
+    pub fn take_input(&mut self) -> Option<InputPipe> {
+        self.input.take()
+    }
+
+    /// Gives the command's terminal another size, and tells what runs in its foreground.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] when the command runs on no terminal; otherwise what the system says.
+    pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
+        match &self.terminal {
+            Some(terminal) => terminal.resize(size),
+            None => Err(io::Error::new(io::ErrorKind::Unsupported, "the command runs on no terminal")),
+        }
     }
 
     /// How the command's own process ended, if it has.
@@ -91,8 +109,9 @@ impl Process {
 
     /// Stops reading: what runs in the background stays in the group, and may go on writing into nowhere.
     pub(crate) fn forget_output(&mut self) {
-        if let Some(receiver) = self.output.0.take() {
-            self.group.drain(OutputPipe::new(receiver));
+        let errors = self.errors.as_mut();
+        for output in [Some(&mut self.output), errors].into_iter().flatten().filter_map(OutputPipe::take) {
+            self.group.drain(output);
         }
     }
 }
@@ -133,35 +152,5 @@ impl Watch {
 
     pub(crate) fn start_kill(&self) {
         self.0.order(Order::Kill);
-    }
-}
-
-/// The reading end of what a command writes.
-#[derive(Debug)]
-pub struct OutputPipe(Option<pipe::Receiver>);
-
-impl OutputPipe {
-    pub(crate) fn new(receiver: pipe::Receiver) -> Self {
-        Self(Some(receiver))
-    }
-
-    /// Reads what is there without waiting: 0 at the end, [`io::ErrorKind::WouldBlock`] when there is nothing now.
-    pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Asks the pipe itself: the runtime may not yet know that there is something to read.
-        let Some(receiver) = &self.0 else { return Ok(0) };
-        Ok(rustix::io::read(receiver, buffer)?)
-    }
-}
-
-impl AsyncRead for OutputPipe {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match &mut self.0 {
-            Some(receiver) => Pin::new(receiver).poll_read(cx, buffer),
-            None => Poll::Ready(Ok(())),
-        }
     }
 }

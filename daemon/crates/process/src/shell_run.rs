@@ -12,8 +12,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     command::{CommandSpec, ExitStatus},
     group::ProcessGroup,
+    input::InputPipe,
+    output::OutputPipe,
     process::{KILL_WAIT, Process},
     shell::ShellError,
+    streams::Streams,
+    terminal::TerminalSize,
 };
 
 /// How long the output of a shell that has exited must be silent before nobody waits for more of it.
@@ -40,6 +44,8 @@ pub struct ShellCommand {
     pub timeout: Option<Duration>,
     /// Fires when it is to be killed at once, with all that it started.
     pub cancel: CancellationToken,
+    /// What it reads from and writes to: [`ShellRun::next`] gives the output, without the errors where they are separate.
+    pub streams: Streams,
 }
 
 /// Why a command was killed.
@@ -115,8 +121,9 @@ impl ShellRun {
     /// # Errors
     /// See [`ShellError`]. Cancel safety: if dropped, whatever was started is killed.
     pub async fn start(group: &ProcessGroup, command: ShellCommand) -> Result<Self, ShellError> {
-        let ShellCommand { shell, command, cwd, env, timeout, cancel } = command;
-        let spec = CommandSpec { program: shell.into(), args: vec!["-c".into(), command.into()], cwd, env };
+        let ShellCommand { shell, command, cwd, env, timeout, cancel, streams } = command;
+        let args = vec!["-c".into(), command.into()];
+        let spec = CommandSpec { program: shell.into(), args, cwd, env, streams };
         let process = group.spawn(spec).await?;
         let started = Instant::now();
         Ok(Self {
@@ -170,6 +177,26 @@ impl ShellRun {
             return None;
         }
         Some(&self.buffer[..count])
+    }
+
+    /// Takes out what the command reads from; see [`Process::take_input`].
+    #[must_use]
+    pub fn take_input(&mut self) -> Option<InputPipe> {
+        self.process.take_input()
+    }
+
+    /// Takes out what the command writes as errors, with [`Streams::Separate`]. They must be read beside the output.
+    #[must_use]
+    pub fn take_errors(&mut self) -> Option<OutputPipe> {
+        self.process.errors.take()
+    }
+
+    /// Gives the command's terminal another size.
+    ///
+    /// # Errors
+    /// See [`Process::resize`].
+    pub fn resize(&self, size: TerminalSize) -> std::io::Result<()> {
+        self.process.resize(size)
     }
 
     /// How the shell ended, as far as [`ShellRun::next`] has noticed.

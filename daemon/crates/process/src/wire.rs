@@ -6,7 +6,11 @@ use std::{
     path::PathBuf,
 };
 
-use crate::command::{CommandSpec, SpawnError};
+use crate::{
+    command::{CommandSpec, SpawnError},
+    streams::Streams,
+    terminal::TerminalSize,
+};
 
 /// What a scope is told after its command is running, a byte each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,12 +104,20 @@ pub(crate) fn encode_command(command: &CommandSpec) -> Result<Vec<u8>, SpawnErro
         put(&mut out, name, "environment")?;
         put(&mut out, value, "environment")?;
     }
+    out.push(match command.streams {
+        Streams::Output => b'o',
+        Streams::InputOutput => b'i',
+        Streams::Separate => b's',
+        Streams::Terminal(_) => b't',
+    });
     let length = (out.len() - 8) as u64;
     out[..8].copy_from_slice(&length.to_ne_bytes());
     Ok(out)
 }
 
 /// Reads back what [`encode_command`] wrote, without the length; `None` when the bytes are something else.
+///
+/// The size of a terminal is not passed on: the terminal knows it.
 pub(crate) fn decode_command(bytes: &[u8]) -> Option<CommandSpec> {
     let mut rest = bytes;
     let cwd = PathBuf::from(take(&mut rest)?);
@@ -114,7 +126,14 @@ pub(crate) fn decode_command(bytes: &[u8]) -> Option<CommandSpec> {
     let env = (0..take_count(&mut rest)?)
         .map(|_| Some((take(&mut rest)?, take(&mut rest)?)))
         .collect::<Option<_>>()?;
-    rest.is_empty().then_some(CommandSpec { program, args, cwd, env })
+    let streams = match rest {
+        b"o" => Streams::Output,
+        b"i" => Streams::InputOutput,
+        b"s" => Streams::Separate,
+        b"t" => Streams::Terminal(TerminalSize::default()),
+        _ => return None,
+    };
+    Some(CommandSpec { program, args, cwd, env, streams })
 }
 
 fn put(out: &mut Vec<u8>, text: &OsStr, part: &'static str) -> Result<(), SpawnError> {
@@ -161,8 +180,14 @@ mod tests {
             cwd in text(),
             args in proptest::collection::vec(text(), 0..5),
             env in proptest::collection::vec((text(), text()), 0..5),
+            streams in prop_oneof![
+                Just(Streams::Output),
+                Just(Streams::InputOutput),
+                Just(Streams::Separate),
+                Just(Streams::Terminal(TerminalSize::default())),
+            ],
         ) {
-            let command = CommandSpec { program, args, cwd: cwd.into(), env };
+            let command = CommandSpec { program, args, cwd: cwd.into(), env, streams };
             let bytes = encode_command(&command).expect("no NUL bytes");
             prop_assert_eq!(u64::from_ne_bytes(bytes[..8].try_into().unwrap()), (bytes.len() - 8) as u64);
             prop_assert_eq!(decode_command(&bytes[8..]), Some(command));
@@ -192,6 +217,7 @@ mod tests {
             args: vec!["-c".into(), "a\0b".into()],
             cwd: "/".into(),
             env: Vec::new(),
+            streams: Streams::Output,
         };
         assert!(matches!(encode_command(&command), Err(SpawnError::NulByte { part: "arguments" })));
     }

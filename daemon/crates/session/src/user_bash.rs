@@ -1,6 +1,6 @@
 //! Shell commands of the user (`bash`, `abort_bash`): run beside everything else, recorded in the transcript.
 
-use agentd_process::{CleanedOutput, CleanedRun, ProcessGroup, ShellCommand, ShellError, Stopped};
+use agentd_process::{CleanedOutput, CleanedRun, ProcessGroup, ShellCommand, ShellError, Stopped, Streams};
 use agentd_protocol::{
     Json,
     command::{BashParams, Work, WorkKind},
@@ -172,6 +172,7 @@ async fn run(
         env: shared.child_environment.to_vec(),
         timeout: None,
         cancel,
+        streams: Streams::Output,
     };
     let mut run = CleanedRun::start(group, command, shared.temp_dir.clone()).await?;
     while let Some(delta) = run.next().await {

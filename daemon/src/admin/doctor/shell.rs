@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use agentd_config::resolve_path;
-use agentd_process::{GuardCommand, Launcher, ShellCommand, ShellError, ShellRun, Stopped, resolve_shell};
+use agentd_process::{
+    GuardCommand, Launcher, ShellCommand, ShellError, ShellRun, Stopped, Streams, resolve_shell,
+};
 use agentd_protocol::{doctor::Check, settings::Settings};
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +39,7 @@ pub(super) async fn check(context: &Context, settings: Option<&Settings>) -> Che
         env,
         timeout: Some(LIMIT),
         cancel: CancellationToken::new(),
+        streams: Streams::Output,
     };
     // A launcher of our own: its guard ends with this check.
     let launcher = Launcher::new(GuardCommand::this_program());

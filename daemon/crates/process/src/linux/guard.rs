@@ -26,17 +26,20 @@ use super::{
     procfs, scope,
     sys::{self, Fork},
 };
-use crate::wire::{Report, Stage};
+use crate::{
+    streams::Streams,
+    wire::{Report, Stage},
+};
 
-/// Descriptors that go with a request: the scope's end of its socket, and where the command's output goes.
-const REQUEST_FDS: usize = 2;
+/// Descriptors that go with a request at most: the scope's end of its socket, and the command's streams.
+const REQUEST_FDS: usize = 1 + Streams::MAX_FDS;
 
 /// Runs the guard until the daemon closes its end of the control socket, which is the standard input.
 ///
 /// The daemon's `main` calls this, before it starts any thread, when its first argument says so; [`crate::GuardCommand`]
 /// is the other side of that agreement. The guard is in a session of its own, so that a Ctrl-C in the daemon's terminal
 /// does not reach it, and blocks every signal. It uses no memory that grows and reads no command: a request is one byte
-/// and two descriptors, and the fork that gets them, a scope, does the rest.
+/// and a few descriptors, and the fork that gets them, a scope, does the rest.
 pub fn run_guard() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,19 +54,15 @@ pub fn run_guard() -> ExitCode {
     }
 }
 
-/// Asks the guard at the other end of `control` for a scope. Does not block.
+/// Asks the guard at the other end of `control` for a scope with these descriptors: its end of its socket, then the streams
+/// of its command. Does not block.
 ///
 /// # Errors
 /// [`Errno::AGAIN`] when the guard is behind; [`Errno::PIPE`] and its like when it is gone.
-pub(crate) fn send_request(
-    control: impl AsFd,
-    scope: BorrowedFd<'_>,
-    output: BorrowedFd<'_>,
-) -> Result<(), Errno> {
-    let fds = [scope, output];
+pub(crate) fn send_request(control: impl AsFd, fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REQUEST_FDS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    ancillary.push(SendAncillaryMessage::ScmRights(&fds));
+    ancillary.push(SendAncillaryMessage::ScmRights(fds));
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     sendmsg(control, &[IoSlice::new(b"s")], &mut ancillary, flags).map(drop)
 }
@@ -152,21 +151,20 @@ impl Guard {
         if received == 0 {
             return Ok(false);
         }
-        let fds: Vec<OwnedFd> = ancillary
+        let mut fds = ancillary
             .drain()
             .filter_map(|message| match message {
                 RecvAncillaryMessage::ScmRights(fds) => Some(fds),
                 _ => None,
             })
-            .flatten()
-            .collect();
-        if let Ok([scope, output]) = <[OwnedFd; REQUEST_FDS]>::try_from(fds) {
-            self.start_scope(UnixStream::from(scope), output);
+            .flatten();
+        if let Some(scope) = fds.next() {
+            self.start_scope(UnixStream::from(scope), fds.collect());
         }
         Ok(true)
     }
 
-    fn start_scope(&mut self, mut socket: UnixStream, output: OwnedFd) {
+    fn start_scope(&mut self, mut socket: UnixStream, streams: Vec<OwnedFd>) {
         match sys::fork() {
             Ok(Fork::Parent(pid)) => {
                 self.scopes.insert(Pid::as_raw_nonzero(pid).get());
@@ -176,7 +174,7 @@ impl Guard {
                 let null = fs::File::open("/dev/null").map(OwnedFd::from);
                 let Ok(null) = null else { std::process::exit(1) };
                 drop(std::mem::replace(&mut self.control, null));
-                let ok = scope::run(socket, output, &self.signals);
+                let ok = scope::run(socket, streams, &self.signals);
                 std::process::exit(i32::from(!ok));
             }
             Err(error) => {

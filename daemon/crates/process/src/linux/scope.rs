@@ -19,7 +19,10 @@ use rustix::{
 };
 
 use super::{procfs, sys};
-use crate::wire::{self, Order, Report, Stage};
+use crate::{
+    streams::Streams,
+    wire::{self, Order, Report, Stage},
+};
 
 /// Pauses between two rounds of killing what has not gone yet: short at first, for processes that were just born, and
 /// longer for those that cannot die now (in the middle of a disk or network wait) or not by us (another user's).
@@ -29,9 +32,9 @@ const KILL_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::f
 const LONE_KILL_TIME: Duration = Duration::from_secs(10);
 
 /// Runs one command and returns when nothing of it is left. Returns false when that could not be made true.
-pub(super) fn run(mut socket: UnixStream, output: OwnedFd, signals: &OwnedFd) -> bool {
+pub(super) fn run(mut socket: UnixStream, streams: Vec<OwnedFd>, signals: &OwnedFd) -> bool {
     let _ = fs::write("/proc/self/comm", "agentd-scope");
-    match start(&mut socket, output) {
+    match start(&mut socket, streams) {
         Ok(shell) => Scope { socket, shell: Some(shell), kill: None }.watch(signals),
         Err(Some((stage, errno))) => {
             // With the daemon gone nobody waits for the reason, and nothing was started.
@@ -43,7 +46,7 @@ pub(super) fn run(mut socket: UnixStream, output: OwnedFd, signals: &OwnedFd) ->
 }
 
 /// Reads the command and starts it. `Err(None)` means that the daemon is gone or does not want it any more.
-fn start(socket: &mut UnixStream, output: OwnedFd) -> Result<i32, Option<(Stage, i32)>> {
+fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<i32, Option<(Stage, i32)>> {
     let gone = |_: io::Error| None;
     let own = getpid();
     set_child_subreaper(Some(own)).map_err(|errno| Some((Stage::Scope, errno.raw_os_error())))?;
@@ -58,16 +61,34 @@ fn start(socket: &mut UnixStream, output: OwnedFd) -> Result<i32, Option<(Stage,
 
     // Entered here and not by the new process, so that a missing directory is told apart from a missing program.
     env::set_current_dir(&spec.cwd).map_err(failed(Stage::WorkingDirectory))?;
-    let stderr = output.try_clone().map_err(failed(Stage::Scope))?;
     let mut command = Command::new(&spec.program);
     command.args(&spec.args).env_clear().envs(spec.env);
-    command.stdin(Stdio::null()).stdout(output).stderr(stderr);
-    sys::detach_on_start(&mut command);
+    connect(&mut command, spec.streams, streams).map_err(failed(Stage::Scope))?;
+    sys::detach_on_start(&mut command, matches!(spec.streams, Streams::Terminal(_)));
     let child = command.spawn().map_err(failed(Stage::Program))?;
     // Staying in it would keep the command's directory from being unmounted for as long as anything runs.
     let _ = env::set_current_dir("/");
     let pid = i32::try_from(child.id()).map_err(|_| Some((Stage::Scope, libc::ERANGE)))?;
     Ok(pid)
+}
+
+/// Gives the command its streams; see [`Streams::open`] for their order.
+fn connect(command: &mut Command, streams: Streams, fds: Vec<OwnedFd>) -> io::Result<()> {
+    let mut fds = fds.into_iter();
+    let mut next = || fds.next().ok_or_else(|| io::Error::from_raw_os_error(libc::EBADMSG));
+    let stdin = match streams {
+        Streams::Output => Stdio::null(),
+        Streams::InputOutput | Streams::Separate => Stdio::from(next()?),
+        Streams::Terminal(_) => {
+            let terminal = next()?;
+            command.stdin(terminal.try_clone()?).stdout(terminal.try_clone()?).stderr(terminal);
+            return Ok(());
+        }
+    };
+    let stdout = next()?;
+    let stderr = if streams == Streams::Separate { next()? } else { stdout.try_clone()? };
+    command.stdin(stdin).stdout(stdout).stderr(stderr);
+    Ok(())
 }
 
 fn failed(stage: Stage) -> impl Fn(io::Error) -> Option<(Stage, i32)> {

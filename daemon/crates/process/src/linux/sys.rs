@@ -136,12 +136,16 @@ pub(super) fn replace_stdin(fd: impl AsFd) -> io::Result<()> {
     check(unsafe { libc::dup2(fd.as_fd().as_raw_fd(), 0) }).map(drop)
 }
 
-/// Has the started program lead a session of its own, with no signal blocked.
-pub(super) fn detach_on_start(command: &mut Command) {
-    // SAFETY: both calls are async-signal-safe and touch nothing but the new process.
+/// Has the started program lead a session of its own, with no signal blocked; if `on_terminal`, the terminal that is its
+/// standard input controls that session.
+pub(super) fn detach_on_start(command: &mut Command, on_terminal: bool) {
+    // SAFETY: all calls are async-signal-safe and touch nothing but the new process and its terminal.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             check(libc::setsid())?;
+            if on_terminal {
+                check(libc::ioctl(0, libc::TIOCSCTTY, 0))?;
+            }
             let mut set = MaybeUninit::<libc::sigset_t>::uninit();
             libc::sigemptyset(set.as_mut_ptr());
             check(libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), ptr::null_mut())).map(drop)

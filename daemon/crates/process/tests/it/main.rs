@@ -7,4 +7,5 @@ mod listing;
 mod output;
 mod shell_run;
 mod spawn;
+mod streams;
 mod trees;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
-use agentd_process::{ProcessGroup, ShellCommand, resolve_shell};
+use agentd_process::{ProcessGroup, ShellCommand, Streams, resolve_shell};
 use agentd_protocol::{
     command::{Work, WorkKind},
     tool::{ConstrainedSampling, ToolSpec},
@@ -89,7 +89,8 @@ impl BashTool {
         let shell =
             resolve_shell(shell_path.as_deref(), &env).await.map_err(|error| ToolError(error.to_string()))?;
         let time = timeout.as_ref().map(|timeout| timeout.time);
-        let command = ShellCommand { shell, command, cwd, env, timeout: time, cancel };
+        let command =
+            ShellCommand { shell, command, cwd, env, timeout: time, cancel, streams: Streams::Output };
         let work = Work { kind: WorkKind::Tool, id: Some(call_id.into()), name: Some(SPEC.name.clone()) };
         call::run(&group.working_for(work), command, timeout, temp_dir.clone(), &progress).await
     }

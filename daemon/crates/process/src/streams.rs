@@ -1,0 +1,80 @@
+//! What a command reads from and writes to: made here, used at one end by the daemon and at the other by the command.
+
+use std::{io, os::fd::OwnedFd, sync::Arc};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::net::unix::pipe;
+
+use crate::{
+    input::InputPipe,
+    output::OutputPipe,
+    terminal::{Terminal, TerminalSize},
+};
+
+/// The standard streams of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Streams {
+    /// Nothing to read; output and errors in one pipe, so that they arrive in the order in which they were written.
+    #[default]
+    Output,
+    /// A pipe to read from; output and errors in one pipe.
+    InputOutput,
+    /// A pipe each for input, output and errors. Both of the latter must be read: a full one stops the command.
+    Separate,
+    /// A terminal of this size, which controls the command's session. What is written to it arrives as terminals get it: LF
+    /// as CR LF, and what is typed echoed.
+    Terminal(TerminalSize),
+}
+
+/// The daemon's ends of a command's streams.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) output: OutputPipe,
+    pub(crate) errors: Option<OutputPipe>,
+    pub(crate) input: Option<InputPipe>,
+    pub(crate) terminal: Option<Arc<Terminal>>,
+}
+
+impl Streams {
+    /// How many descriptors a command is given for them at most.
+    pub(crate) const MAX_FDS: usize = 3;
+
+    /// Makes the streams. The second value is the command's ends, in the order in which a scope expects them: input,
+    /// output, errors, as far as there are any; or the terminal.
+    ///
+    /// # Errors
+    /// When the system refuses them, and without a tokio runtime.
+    pub(crate) fn open(self) -> io::Result<(Ends, Vec<OwnedFd>)> {
+        if let Self::Terminal(size) = self {
+            let (terminal, theirs) = Terminal::open(size)?;
+            let ends = Ends {
+                output: OutputPipe::of_terminal(Arc::clone(&terminal)),
+                errors: None,
+                input: Some(InputPipe::of_terminal(Arc::clone(&terminal))),
+                terminal: Some(terminal),
+            };
+            return Ok((ends, vec![theirs]));
+        }
+        let mut theirs = Vec::with_capacity(Self::MAX_FDS);
+        let input = match self {
+            Self::InputOutput | Self::Separate => {
+                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                theirs.push(read);
+                Some(InputPipe::of_pipe(pipe::Sender::from_owned_fd(write)?))
+            }
+            Self::Output | Self::Terminal(_) => None,
+        };
+        let output = output_pipe(&mut theirs)?;
+        let errors = match self {
+            Self::Separate => Some(output_pipe(&mut theirs)?),
+            Self::Output | Self::InputOutput | Self::Terminal(_) => None,
+        };
+        Ok((Ends { output, errors, input, terminal: None }, theirs))
+    }
+}
+
+fn output_pipe(theirs: &mut Vec<OwnedFd>) -> io::Result<OutputPipe> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    theirs.push(write);
+    Ok(OutputPipe::of_pipe(pipe::Receiver::from_owned_fd(read)?))
+}
