@@ -5,8 +5,8 @@ use std::sync::Arc;
 use agentd_agent::Tool;
 use agentd_auth::CommandCache;
 use agentd_config::models::SharedModels;
-use agentd_process::{GuardCommand, Launcher};
-use agentd_session::{Pool, Services, ToolContext};
+use agentd_process::{GuardCommand, Launcher, LocalShell, Shell};
+use agentd_session::{Pool, Services, ToolContext, Toolbox};
 use agentd_tools::{
     BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool, WriteTool,
 };
@@ -32,15 +32,15 @@ pub fn services(Foundation { epoch, limits, watch }: Foundation) -> Arc<Services
 }
 
 /// The tools of one session, in the order in which models see them.
-fn tools(context: ToolContext) -> Vec<Arc<dyn Tool>> {
+fn tools(context: ToolContext) -> Toolbox {
     let files = FileQueue::default();
-    vec![
+    let shell: Arc<dyn Shell> =
+        Arc::new(LocalShell { group: context.processes, path: context.shell_path, env: context.environment });
+    let tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(ReadTool::new().with_home(&context.home)),
         Arc::new(BashTool::new(BashOptions {
-            group: context.processes,
-            shell_path: context.shell_path,
+            shell: Arc::clone(&shell),
             command_prefix: context.shell_command_prefix,
-            env: context.environment,
             temp_dir: context.temp_dir,
         })),
         Arc::new(EditTool::new(files.clone()).with_home(&context.home)),
@@ -48,5 +48,6 @@ fn tools(context: ToolContext) -> Vec<Arc<dyn Tool>> {
         Arc::new(GrepTool::new().with_home(&context.home)),
         Arc::new(FindTool::new().with_home(&context.home)),
         Arc::new(LsTool::new().with_home(&context.home)),
-    ]
+    ];
+    Toolbox { tools, shell }
 }

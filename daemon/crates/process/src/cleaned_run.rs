@@ -7,21 +7,21 @@ use agentd_protocol::tool::Truncation;
 use crate::{
     clean::Cleaner,
     decode::Utf8Stream,
-    group::ProcessGroup,
+    operations::{RunningCommand, Shell, ShellJob},
     shell::ShellError,
-    shell_run::{ShellCommand, ShellOutcome, ShellRun},
+    shell_run::ShellOutcome,
     tail::{FullOutput, OutputTail},
 };
 
 /// A command that runs and whose output comes as clean text (see [`Cleaner`]). Dropping it kills the command.
 ///
 /// ```text
-/// let mut run = CleanedRun::start(&group, command, temp_dir).await?;
+/// let mut run = CleanedRun::start(&shell, job, temp_dir).await?;
 /// while let Some(text) = run.next().await { … }
 /// let output = run.finish();
 /// ```
 pub struct CleanedRun {
-    run: ShellRun,
+    run: Box<dyn RunningCommand>,
     tail: OutputTail,
     decoder: Utf8Stream,
     cleaner: Cleaner,
@@ -40,17 +40,13 @@ pub struct CleanedOutput {
 }
 
 impl CleanedRun {
-    /// Starts `command` in `group`. Long output goes to a file in `temp_dir`.
+    /// Starts a command with `shell`. Long output goes to a file in `temp_dir`.
     ///
     /// # Errors
     /// See [`ShellError`]. Cancel safety: if dropped, whatever was started is killed.
-    pub async fn start(
-        group: &ProcessGroup,
-        command: ShellCommand,
-        temp_dir: PathBuf,
-    ) -> Result<Self, ShellError> {
+    pub async fn start(shell: &dyn Shell, job: ShellJob, temp_dir: PathBuf) -> Result<Self, ShellError> {
         Ok(Self {
-            run: ShellRun::start(group, command).await?,
+            run: shell.start(job).await?,
             tail: OutputTail::new(temp_dir),
             decoder: Utf8Stream::new(),
             cleaner: Cleaner::new(),
@@ -81,12 +77,17 @@ impl CleanedRun {
     }
 
     /// How it ended, once [`Self::next`] has given `None`.
-    #[must_use]
-    pub fn finish(self) -> CleanedOutput {
+    ///
+    /// # Errors
+    /// [`ShellError::Unreachable`] when the machine where it ran was lost, so that nobody knows.
+    pub fn finish(self) -> Result<CleanedOutput, ShellError> {
+        if let Some(failure) = self.run.failure() {
+            return Err(ShellError::Unreachable(failure));
+        }
         let full_output = match self.tail.full_output() {
             FullOutput::File(path) => Some(path.to_path_buf()),
             FullOutput::Shown | FullOutput::Lost(_) => None,
         };
-        CleanedOutput { output: self.tail.snapshot(), full_output, outcome: self.run.finish() }
+        Ok(CleanedOutput { output: self.tail.snapshot(), full_output, outcome: self.run.finish() })
     }
 }

@@ -6,7 +6,8 @@
 //! end of their socket closes, which happens even when the daemon is killed outright. Scopes are forked by the *guard*,
 //! a second run of the daemon's own program (see [`run_guard`]) that stays small.
 //!
-//! The rest is what running a shell needs: [`ShellRun`] for one command from start to end, [`OutputTail`] for output
+//! The rest is what running a shell needs: [`Shell`] for wherever a session's commands run, [`ShellRun`] for one command
+//! on this machine from start to end, [`OutputTail`] for output
 //! of any length in bounded memory, [`Cleaner`] for terminal output as plain text.
 //!
 //! This crate knows nothing of sessions, tools or models.
@@ -23,6 +24,7 @@ mod launcher;
 #[cfg(target_os = "linux")]
 mod linux;
 mod listing;
+mod operations;
 mod output;
 mod process;
 mod responder;
@@ -48,6 +50,7 @@ pub use launcher::{GuardCommand, Launcher};
 #[cfg(target_os = "linux")]
 pub use linux::run_guard;
 pub use listing::{ProcessTable, ProcessView, RunningProcess};
+pub use operations::{LocalShell, RunningCommand, Shell, ShellFuture, ShellJob};
 pub use output::OutputPipe;
 pub use process::Process;
 pub use shell::{ShellError, resolve_shell};

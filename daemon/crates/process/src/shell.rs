@@ -18,6 +18,9 @@ pub enum ShellError {
     /// The working directory does not exist.
     #[error("Working directory does not exist: {}\nCannot execute bash commands.", .0.display())]
     WorkingDirectoryMissing(PathBuf),
+    /// The machine where commands run cannot be reached: what happened, and what to do.
+    #[error("{0}")]
+    Unreachable(String),
     /// Anything else.
     #[error(transparent)]
     Spawn(SpawnError),

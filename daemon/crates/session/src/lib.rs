@@ -48,7 +48,7 @@ pub use options::{SessionOptions, Target, ToolSelection};
 pub use pool::Pool;
 pub use reply::Reply;
 pub use rest::Rested;
-pub use shared::{ChildEnvironment, Limits, Services, ToolContext};
+pub use shared::{ChildEnvironment, Limits, Services, ToolContext, Toolbox};
 pub use summary::Summary;
 pub use ui::{Abilities, Answer, Asker, Dialog, Notice, Present, Ui};
 pub use watch::Watch;

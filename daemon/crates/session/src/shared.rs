@@ -16,7 +16,7 @@ use agentd_config::{
     resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
 };
-use agentd_process::{Launcher, ProcessGroup, ShellError, resolve_shell};
+use agentd_process::{Launcher, ProcessGroup, Shell};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     model::{Model, ThinkingLevel},
@@ -48,8 +48,16 @@ pub struct Services {
     pub limits: Limits,
     /// Is told what becomes of sessions.
     pub watch: Arc<dyn Watch>,
-    /// Makes the tools of one session, in the order in which models see them.
-    pub tools: Box<dyn Fn(ToolContext) -> Vec<Arc<dyn Tool>> + Send + Sync>,
+    /// Makes the tools of one session.
+    pub tools: Box<dyn Fn(ToolContext) -> Toolbox + Send + Sync>,
+}
+
+/// What one session works with.
+pub struct Toolbox {
+    /// The tools, in the order in which models see them.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// What runs the commands of the user.
+    pub shell: Arc<dyn Shell>,
 }
 
 /// What one session may keep, and how long.
@@ -96,11 +104,13 @@ pub(crate) struct Shared {
     pub(crate) cwd: PathBuf,
     pub(crate) agent_dir: AgentDir,
     pub(crate) environment: Environment,
-    pub(crate) child_environment: ChildEnvironment,
     pub(crate) temp_dir: PathBuf,
     pub(crate) processes: ProcessGroup,
     pub(crate) tools: Arc<ToolSet>,
-    pub(crate) shell: Shell,
+    /// What runs the user's commands.
+    pub(crate) shell: Arc<dyn Shell>,
+    /// The setting `shellCommandPrefix`.
+    pub(crate) shell_prefix: Option<String>,
     pub(crate) settings: Settings,
     /// What is wrong with the files, settings and flags that the session was made from.
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -135,28 +145,15 @@ pub(crate) struct PromptSources {
     pub(crate) flags: ResourceFlags,
 }
 
-/// How the user's commands are run.
-pub(crate) struct Shell {
-    pub(crate) path: Option<PathBuf>,
-    pub(crate) prefix: Option<String>,
-}
-
-impl Shell {
-    /// The shell to start.
-    pub(crate) async fn find(&self, environment: &[(OsString, OsString)]) -> Result<PathBuf, ShellError> {
-        resolve_shell(self.path.as_deref(), environment).await
-    }
-
-    /// The command line after the configured prefix line.
-    pub(crate) fn prefixed(&self, command: &str) -> String {
-        match &self.prefix {
+impl Shared {
+    /// A command line of the user after the configured prefix line.
+    pub(crate) fn prefixed_command(&self, command: &str) -> String {
+        match &self.shell_prefix {
             Some(prefix) => format!("{prefix}\n{command}"),
             None => command.to_owned(),
         }
     }
-}
 
-impl Shared {
     /// The adapter of a wire API.
     pub(crate) fn provider(&self, api: &str) -> Result<Arc<dyn Provider>, Failure> {
         self.services.providers.get(api).ok_or_else(|| {

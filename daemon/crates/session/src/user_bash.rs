@@ -1,6 +1,6 @@
 //! Shell commands of the user (`bash`, `abort_bash`): run beside everything else, recorded in the transcript.
 
-use agentd_process::{CleanedOutput, CleanedRun, ProcessGroup, ShellCommand, ShellError, Stopped, Streams};
+use agentd_process::{CleanedOutput, CleanedRun, ShellError, ShellJob, Stopped, Streams};
 use agentd_protocol::{
     Json,
     command::{BashParams, Work, WorkKind},
@@ -89,12 +89,11 @@ impl Actor {
         let number = self.user_bash.last;
         let (id, name) = (asked.id().cloned(), Some(params.command.clone()));
         let work = Work { kind: WorkKind::Bash, id, name };
-        let group = self.shared.processes.working_for(work.clone());
-        self.user_bash.running.push(Running { number, work, waiting: Vec::new() });
+        self.user_bash.running.push(Running { number, work: work.clone(), waiting: Vec::new() });
         let cancel = self.user_bash.cancel.child_token();
         let (shared, steps) = (std::sync::Arc::clone(&self.shared), self.steps.clone());
         self.tasks.spawn(async move {
-            let result = run(&shared, &group, &params.command, asked.id(), &steps, cancel).await;
+            let result = run(&shared, work, &params.command, asked.id(), &steps, cancel).await;
             let end = BashEnd { number, asked, params, result };
             // Without the actor there is nobody to tell.
             let _ = steps.send(Step::BashEnded(Box::new(end))).await;
@@ -159,22 +158,25 @@ impl Actor {
 /// Runs a command and publishes its output as it comes.
 async fn run(
     shared: &Shared,
-    group: &ProcessGroup,
+    work: Work,
     command: &str,
     id: Option<&Value>,
     steps: &mpsc::Sender<Step>,
     cancel: CancellationToken,
 ) -> Result<CleanedOutput, ShellError> {
-    let command = ShellCommand {
-        shell: shared.shell.find(&shared.child_environment).await?,
-        command: shared.shell.prefixed(command),
-        cwd: shared.cwd.clone(),
-        env: shared.child_environment.to_vec(),
+    let there = cancel.run_until_cancelled(shared.shell.directory(&shared.cwd)).await;
+    // A command that was aborted by now is killed when it starts, wherever that is.
+    let cwd = there.unwrap_or_else(|| Ok(shared.cwd.clone()))?;
+    let job = ShellJob {
+        command: shared.prefixed_command(command),
+        cwd,
+        env: Vec::new(),
         timeout: None,
         cancel,
         streams: Streams::Output,
+        work,
     };
-    let mut run = CleanedRun::start(group, command, shared.temp_dir.clone()).await?;
+    let mut run = CleanedRun::start(&*shared.shell, job, shared.temp_dir.clone()).await?;
     while let Some(delta) = run.next().await {
         let event = Event::from(BashExecutionUpdate { id: id.cloned(), delta });
         match encode(&event) {
@@ -185,5 +187,5 @@ async fn run(
             Err(error) => tracing::error!(%error, "cannot write an event"),
         }
     }
-    Ok(run.finish())
+    run.finish()
 }

@@ -2,9 +2,13 @@
 
 use std::{fs, path::Path};
 
-use agentd_process::{CleanedOutput, CleanedRun, FullOutput, OutputTail, ProcessGroup, ShellRun};
+use agentd_process::{
+    CleanedOutput, CleanedRun, FullOutput, LocalShell, OutputTail, ProcessGroup, ShellJob, ShellRun, Streams,
+};
+use agentd_protocol::command::{Work, WorkKind};
+use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{launcher, shell, soon};
+use crate::fixture::{env, launcher, shell, soon};
 
 /// Kilobytes of memory that this process has taken so far at most.
 fn peak_memory() -> u64 {
@@ -38,11 +42,21 @@ async fn a_flood_is_kept_whole_on_disk_and_small_in_memory() {
 
 /// Runs a client's command to its end; its text comes in `pieces`.
 async fn cleaned(group: &ProcessGroup, script: &str, dir: &Path, pieces: &mut Vec<String>) -> CleanedOutput {
-    let mut run = CleanedRun::start(group, shell(script), dir.into()).await.expect("a run");
+    let shell = LocalShell { group: group.clone(), path: None, env: env().into() };
+    let job = ShellJob {
+        command: script.into(),
+        cwd: "/".into(),
+        env: Vec::new(),
+        timeout: None,
+        cancel: CancellationToken::new(),
+        streams: Streams::Output,
+        work: Work { kind: WorkKind::Bash, id: None, name: None },
+    };
+    let mut run = CleanedRun::start(&shell, job, dir.into()).await.expect("a run");
     while let Some(piece) = run.next().await {
         pieces.push(piece);
     }
-    run.finish()
+    run.finish().expect("a known end")
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ use crate::{
     reply::Reply,
     requests::Ledger,
     run::RetryPolicy,
-    shared::{PromptSources, Services, Shared, Shell, ToolContext, child_environment},
+    shared::{PromptSources, Services, Shared, ToolContext, Toolbox, child_environment},
 };
 
 /// A session that lacks only its actor.
@@ -206,15 +206,13 @@ fn configured(
         options.compat,
     ));
     let temp_dir = temp_dir(&options.environment);
-    let shell = Shell {
-        path: settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment)),
-        prefix: settings.shell_command_prefix.clone(),
-    };
-    let tools = (services.tools)(ToolContext {
+    let shell_path =
+        settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
+    let Toolbox { tools, shell } = (services.tools)(ToolContext {
         processes: processes.clone(),
-        shell_path: shell.path.clone(),
-        shell_command_prefix: shell.prefix.clone(),
-        environment: Arc::clone(&child_environment),
+        shell_path,
+        shell_command_prefix: settings.shell_command_prefix.clone(),
+        environment: child_environment,
         temp_dir: temp_dir.clone(),
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
     });
@@ -227,11 +225,11 @@ fn configured(
         session_file,
         agent_dir,
         environment: options.environment.clone(),
-        child_environment,
         temp_dir,
         processes,
         tools: Arc::new(ToolSet::new(active)),
         shell,
+        shell_prefix: settings.shell_command_prefix.clone(),
         models,
         auth,
         key_provider,

@@ -14,14 +14,14 @@ use std::{
 use agentd_agent::{Execution, Invocation, Tool, ToolError, ToolFuture};
 use agentd_ai::{Delta, DeltaStream, Provider, Registry, Request};
 use agentd_config::{Environment, resources::ResourceFlags};
-use agentd_process::{GuardCommand, Launcher};
+use agentd_process::{GuardCommand, Launcher, LocalShell};
 use agentd_protocol::{
     command::Command,
     tool::{ToolResult, ToolSpec},
 };
 use agentd_session::{
     Attached, FeedReader, Item, Limits, Pool, Reply, Services, SessionHandle, SessionOptions, Target,
-    ToolSelection, Watch, open,
+    ToolSelection, Toolbox, Watch, open,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -231,14 +231,18 @@ fn services(model: Stepped, orders: Arc<Orders>, watch: Arc<News>) -> Arc<Servic
         epoch: "epoch".into(),
         limits: Limits::default(),
         watch,
-        tools: Box::new(move |_| {
+        tools: Box::new(move |context| {
             let spec = ToolSpec {
                 name: "bash".into(),
                 description: String::new(),
                 parameters: json!({"type": "object"}),
                 constrained_sampling: None,
             };
-            vec![Arc::new(SteppedTool { spec, orders: Arc::clone(&orders) })]
+            let (group, path, env) = (context.processes, context.shell_path, context.environment);
+            Toolbox {
+                tools: vec![Arc::new(SteppedTool { spec, orders: Arc::clone(&orders) })],
+                shell: Arc::new(LocalShell { group, path, env }),
+            }
         }),
     })
 }

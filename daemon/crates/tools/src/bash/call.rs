@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use agentd_agent::{Progress, ToolError};
-use agentd_process::{Halves, OutputTail, ProcessGroup, ShellCommand, ShellRun};
+use agentd_process::{Halves, OutputTail, Shell, ShellJob};
 use agentd_protocol::tool::ToolResult;
 use tokio::{
     select,
@@ -23,20 +23,20 @@ pub(super) struct Timeout {
     pub(super) seconds: f64,
 }
 
-/// Runs `command`, tells `progress` of its output, and makes the result.
+/// Runs a command, tells `progress` of its output, and makes the result.
 pub(super) async fn run(
-    group: &ProcessGroup,
-    command: ShellCommand,
+    shell: &dyn Shell,
+    job: ShellJob,
     timeout: Option<Timeout>,
     temp_dir: PathBuf,
     progress: &Progress,
 ) -> Result<ToolResult, ToolError> {
     progress.report(ToolResult::default());
-    let cancel = command.cancel.clone();
+    let cancel = job.cancel.clone();
     let started = select! {
         biased;
         () = cancel.cancelled() => return Err(ToolError(report::ABORTED.into())),
-        started = ShellRun::start(group, command) => started,
+        started = shell.start(job) => started,
     };
     let mut run = started.map_err(|error| ToolError(error.to_string()))?;
     let mut output = Output { tail: OutputTail::new(temp_dir), halves: Halves::new() };
@@ -57,6 +57,9 @@ pub(super) async fn run(
     output.finish().await;
     if updates.dirty {
         updates.send(&output.tail);
+    }
+    if let Some(failure) = run.failure() {
+        return Err(report::lost(&output.tail, &failure));
     }
     report::result(&output.tail, output.halves, &run.finish(), timeout)
 }

@@ -57,6 +57,11 @@ pub(super) fn result(
     })
 }
 
+/// The message for a command of which nobody knows how it ended; `tail` must be finished.
+pub(super) fn lost(tail: &OutputTail, failure: &str) -> ToolError {
+    ToolError(joined(shown(tail, &tail.snapshot()), failure))
+}
+
 fn joined(text: String, status: &str) -> String {
     if text.is_empty() { status.to_owned() } else { format!("{text}\n\n{status}") }
 }

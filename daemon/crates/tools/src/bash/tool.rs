@@ -1,14 +1,13 @@
 //! What the model is told about `bash`, and how a call of it starts.
 
 use std::{
-    ffi::OsString,
     path::PathBuf,
     sync::{Arc, LazyLock},
     time::Duration,
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
-use agentd_process::{ProcessGroup, ShellCommand, Streams, resolve_shell};
+use agentd_process::{Shell, ShellJob, Streams};
 use agentd_protocol::{
     command::{Work, WorkKind},
     tool::{ConstrainedSampling, ToolSpec},
@@ -22,22 +21,17 @@ use super::call::{self, Timeout};
 const MAX_TIMEOUT: Duration = Duration::from_millis(2_147_483_647);
 
 /// What the calls of one session's `bash` have in common.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct BashOptions {
-    /// Where the commands run, and what they leave in the background.
-    pub group: ProcessGroup,
-    /// The setting `shellPath`: the shell to use instead of the system's.
-    pub shell_path: Option<PathBuf>,
+    /// What runs the commands.
+    pub shell: Arc<dyn Shell>,
     /// The setting `shellCommandPrefix`: a line that comes before every command.
     pub command_prefix: Option<String>,
-    /// The complete environment of the session's processes; each call adds its own variables.
-    pub env: Arc<[(OsString, OsString)]>,
     /// Where output that is too long to show is kept.
     pub temp_dir: PathBuf,
 }
 
 /// Runs shell commands.
-#[derive(Debug)]
 pub struct BashTool {
     options: BashOptions,
 }
@@ -79,20 +73,21 @@ impl BashTool {
         let arguments: Arguments = serde_json::from_value(arguments)
             .map_err(|error| ToolError(format!("Invalid arguments for bash: {error}")))?;
         let timeout = arguments.timeout.map(timeout).transpose()?;
-        let BashOptions { group, shell_path, command_prefix, env, temp_dir } = &self.options;
+        let BashOptions { shell, command_prefix, temp_dir } = &self.options;
         let command = match command_prefix {
             Some(prefix) => format!("{prefix}\n{}", arguments.command),
             None => arguments.command,
         };
-        let mut env = env.to_vec();
-        env.extend(session_env.into_iter().map(|(name, value)| (name.into(), value.into())));
-        let shell =
-            resolve_shell(shell_path.as_deref(), &env).await.map_err(|error| ToolError(error.to_string()))?;
-        let time = timeout.as_ref().map(|timeout| timeout.time);
-        let command =
-            ShellCommand { shell, command, cwd, env, timeout: time, cancel, streams: Streams::Output };
-        let work = Work { kind: WorkKind::Tool, id: Some(call_id.into()), name: Some(SPEC.name.clone()) };
-        call::run(&group.working_for(work), command, timeout, temp_dir.clone(), &progress).await
+        let job = ShellJob {
+            command,
+            cwd,
+            env: session_env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            timeout: timeout.as_ref().map(|timeout| timeout.time),
+            cancel,
+            streams: Streams::Output,
+            work: Work { kind: WorkKind::Tool, id: Some(call_id.into()), name: Some(SPEC.name.clone()) },
+        };
+        call::run(&**shell, job, timeout, temp_dir.clone(), &progress).await
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use agentd_agent::{Invocation, Progress, Tool as _, ToolError};
-use agentd_process::{GuardCommand, Launcher, ProcessGroup};
+use agentd_process::{GuardCommand, Launcher, LocalShell, ProcessGroup};
 use agentd_protocol::tool::ToolResult;
 use agentd_tools::{BashOptions, BashTool};
 use serde_json::{Value, json};
@@ -28,22 +28,23 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self::with(|_| {})
+        Self::with(|_, _| {})
     }
 
-    fn with(change: impl FnOnce(&mut BashOptions)) -> Self {
+    fn with(change: impl FnOnce(&mut LocalShell, &mut BashOptions)) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let program = PathBuf::from(env!("CARGO_BIN_EXE_agentd-tools-test-guard"));
         let group = Launcher::new(GuardCommand { program, args: Vec::new() }).group();
         let path: (OsString, OsString) = ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
-        let mut options = BashOptions {
+        let mut shell = LocalShell {
             group: group.clone(),
-            shell_path: None,
-            command_prefix: None,
+            path: None,
             env: [path, ("FROM_SESSION".into(), "base".into())].into(),
-            temp_dir: dir.path().into(),
         };
-        change(&mut options);
+        let mut options =
+            BashOptions { shell: Arc::new(shell.clone()), command_prefix: None, temp_dir: dir.path().into() };
+        change(&mut shell, &mut options);
+        options.shell = Arc::new(shell);
         Self {
             tool: BashTool::new(options),
             group,
@@ -117,13 +118,13 @@ async fn a_command_gets_its_folder_its_variables_and_no_input() {
 
 #[tokio::test]
 async fn settings_choose_the_shell_and_a_first_line() {
-    let bench = Bench::with(|options| options.command_prefix = Some("greet() { echo hello $1; }".into()));
+    let bench = Bench::with(|_, options| options.command_prefix = Some("greet() { echo hello $1; }".into()));
     assert_eq!(text(&bench.run("greet you").await.unwrap()), "hello you\n");
 
-    let bench = Bench::with(|options| options.shell_path = Some("/bin/sh".into()));
+    let bench = Bench::with(|shell, _| shell.path = Some("/bin/sh".into()));
     assert_eq!(text(&bench.run("echo $0").await.unwrap()), "/bin/sh\n");
 
-    let bench = Bench::with(|options| options.shell_path = Some("/no/shell".into()));
+    let bench = Bench::with(|shell, _| shell.path = Some("/no/shell".into()));
     assert_eq!(bench.run("true").await.unwrap_err().0, "Custom shell path not found: /no/shell");
 }
 
