@@ -27,7 +27,7 @@ fn a_model_searches_when_it_may() {
     assert_eq!(said[0], "src/lib.rs:1: pub fn run() {}\nsrc/main.rs:1: fn main() {}");
     assert_eq!(said[1], "src/lib.rs\nsrc/main.rs");
     assert_eq!(said[2], ".ignore\nsrc/\ntarget/");
-    assert_says(&said[3], &["rg: regex parse error"]);
+    assert_says(&said[3], &["regex parse error"]);
     assert_eq!(results[3]["isError"], true);
     let request = &server.requests()[0];
     let names: Vec<_> = request.body["tools"].as_array().expect("tools").iter().collect();

@@ -16,7 +16,7 @@ const MAX_SHOWN: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentsError {
     /// The text is not JSON, even with the usual slips mended.
-    #[error("they are not valid JSON ({reason}). Received: {shown}")]
+    #[error("not valid JSON ({reason})\n\nReceived arguments:\n{shown}")]
     Invalid {
         /// What the parser met.
         reason: String,
@@ -24,7 +24,7 @@ pub enum ArgumentsError {
         shown: String,
     },
     /// The text is JSON, but no object.
-    #[error("they must be a JSON object, not {found}. Received: {shown}")]
+    #[error("Tool arguments must be a JSON object, not {found}\n\nReceived arguments:\n{shown}")]
     NoObject {
         /// What it is instead.
         found: &'static str,

@@ -58,12 +58,20 @@ fn choose(scope: &mut Scope<'_>, branches: &[Value], value: &mut Value) {
 fn visit_members(scope: &mut Scope<'_>, schema: &Value, value: &mut Value) {
     let Value::Object(members) = value else { return };
     members.retain(|name, member| {
-        if !member.is_null() || required(schema).any(|wanted| wanted == name) {
+        // What models send for an argument that they want to leave out: `null` where sampling is strict, or no text for a
+        // number or a flag.
+        let is_blank = member.is_null() || member.as_str().is_some_and(|text| text.trim().is_empty());
+        if !is_blank || required(schema).any(|wanted| wanted == name) {
             return true;
         }
-        // Strict sampling makes models send `null` for what they want to leave out.
         let named = schema.get("properties").and_then(|properties| properties.get(name));
-        named.is_none_or(|wanted| scope.fits(wanted, member))
+        let leaves_out = |wanted: &Value| {
+            let types = types(wanted);
+            member.is_null()
+                || !types.is_empty()
+                    && types.iter().all(|name| matches!(*name, "number" | "integer" | "boolean"))
+        };
+        named.is_none_or(|wanted| scope.fits(wanted, member) || !leaves_out(wanted))
     });
     for (name, member) in members {
         if let Some(wanted) = member_schema(schema, name) {
@@ -93,6 +101,11 @@ fn converted(value: &Value, wanted: &str) -> Option<Value> {
         ("boolean", Value::String(text)) => match text.trim() {
             "true" => Some(Value::Bool(true)),
             "false" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        ("boolean", Value::Number(number)) => match number.as_u64() {
+            Some(0) => Some(Value::Bool(false)),
+            Some(1) => Some(Value::Bool(true)),
             _ => None,
         },
         ("number" | "integer", Value::String(text)) => {

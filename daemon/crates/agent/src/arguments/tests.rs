@@ -42,9 +42,25 @@ fn simple_values_are_converted() {
     row("number", json!(true), json!(1));
     row("boolean", json!("true"), json!(true));
     row("boolean", json!("false"), json!(false));
+    row("boolean", json!(1), json!(true));
+    row("boolean", json!(0), json!(false));
     row("array", json!("[1, \"x\"]"), json!([1, "x"]));
     row("object", json!("{\"x\": 1}"), json!({"x": 1}));
     check(one(json!({"type": ["null", "integer"]})), json!({"a": "7"}), json!({"a": 7}));
+}
+
+#[test]
+fn no_text_for_an_optional_number_or_flag_leaves_it_out() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"n": {"type": "number"}, "b": {"type": "boolean"}, "s": {"type": "string"}, "any": {}},
+    });
+    check(schema, json!({"n": "", "b": " ", "s": "", "any": ""}), json!({"s": "", "any": ""}));
+    check_refused(
+        one(json!({"type": "number"})),
+        json!({"a": ""}),
+        "Validation failed for tool \"t\":\n  - a: expected number, got string\n\nReceived arguments:\n{\n  \"a\": \"\"\n}",
+    );
 }
 
 #[test]

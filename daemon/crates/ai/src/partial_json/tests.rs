@@ -48,7 +48,7 @@ fn what_cannot_be_read_says_why() {
     check_error("[1]", "an array");
     check_error("null", "null");
     check_error("12", "a number");
-    check_error("hello", "Received: hello");
+    check_error("hello", "\n\nReceived arguments:\nhello");
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(1000), "]".repeat(1000));
     check_error(&deep, "nested deeper");
     let long = parse_arguments(&"x".repeat(5000)).unwrap_err().to_string();

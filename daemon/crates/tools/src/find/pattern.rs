@@ -13,11 +13,12 @@ pub(super) struct Pattern {
 
 impl Pattern {
     /// Reads a glob. One with a slash is held against whole paths, at any depth unless it says otherwise; one without
-    /// upper-case letters fits both cases.
+    /// upper-case letters fits both cases; an empty one fits everything.
     ///
     /// # Errors
     /// What is wrong with it.
     pub(super) fn new(text: &str) -> Result<Self, ToolError> {
+        let text = if text.is_empty() { "*" } else { text };
         let of_paths = text.contains('/');
         let is_anchored = text.starts_with('/') || text.starts_with("**/") || text == "**";
         let glob = if of_paths && !is_anchored { format!("**/{text}") } else { text.to_owned() };
@@ -60,6 +61,7 @@ mod tests {
         check("/w/*.rs", "/x/w/a.rs", false);
         check("{a,b}?.[ch]", "/w/b1.h", true);
         check("*", "/w/.hidden", true);
+        check("", "/w/.hidden", true);
         assert_eq!(
             Pattern::new("[a").err().unwrap().0,
             "Invalid glob \"[a\": unclosed character class; missing ']'"

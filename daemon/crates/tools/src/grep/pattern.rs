@@ -10,7 +10,7 @@ const MAX_LINE_BYTES: usize = 32 << 20;
 /// Compiles a pattern with ripgrep's rules.
 ///
 /// # Errors
-/// What is wrong with it, in ripgrep's words.
+/// What is wrong with it, in the words of ripgrep's parser.
 pub(super) fn compile(pattern: &str, ignore_case: bool, literal: bool) -> Result<RegexMatcher, ToolError> {
     RegexMatcherBuilder::new()
         .case_insensitive(ignore_case)
@@ -18,7 +18,11 @@ pub(super) fn compile(pattern: &str, ignore_case: bool, literal: bool) -> Result
         .multi_line(true)
         .line_terminator(Some(b'\n'))
         .build(pattern)
-        .map_err(|error| ToolError(format!("rg: {error}")))
+        .map_err(|error| {
+            // The engine puts the pattern in a group first, and would show that.
+            let as_given = if literal { None } else { regex_syntax::parse(pattern).err() };
+            ToolError(as_given.map_or_else(|| error.to_string(), |error| error.to_string()))
+        })
 }
 
 /// What one thread searches with.
@@ -31,9 +35,10 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// A file that was named is searched whatever it is; of files below a folder, those that are no text are left out.
+    /// A file that was named is searched whatever it is, byte for byte; of files below a folder, those that are no text are left
+    /// out.
     pub(super) fn new(context: usize, is_named: bool) -> Self {
-        let binary = if is_named { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) };
+        let binary = if is_named { BinaryDetection::none() } else { BinaryDetection::quit(0) };
         let searcher = SearcherBuilder::new()
             .line_number(true)
             .before_context(context)

@@ -109,7 +109,7 @@ fn overrides(glob: Option<&str>, root: &Path) -> Result<Override, ToolError> {
     let glob = glob.strip_prefix("./").unwrap_or(glob);
     let mut builder = OverrideBuilder::new(root);
     let built = builder.add(glob).and_then(|builder| builder.build());
-    built.map_err(|error| ToolError(format!("rg: {error}")))
+    built.map_err(|error| ToolError(error.to_string()))
 }
 
 fn show(found: Found, limit: usize) -> ToolResult {

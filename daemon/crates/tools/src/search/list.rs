@@ -91,7 +91,6 @@ impl List {
         }
         ToolResult {
             details: (!notices.details.is_empty()).then_some(Value::Object(notices.details)),
-            structured_content: Some(Value::String(text.clone())),
             ..ToolResult::text(text)
         }
     }
@@ -177,7 +176,6 @@ mod tests {
             result,
             ToolResult {
                 details: Some(details.clone()),
-                structured_content: Some("a\n\n[2 results limit reached. 50.0KB limit reached]".into()),
                 ..ToolResult::text("a\n\n[2 results limit reached. 50.0KB limit reached]".to_owned())
             }
         );

@@ -111,7 +111,7 @@ impl<'a> Encoder<'a, '_> {
                 Part::Image(image) => Some(ContentPart::image(image)),
                 Part::Text(_) => None,
             }));
-            if text.is_empty() {
+            if text.trim().is_empty() {
                 text = if images.len() > before { "(see attached image)" } else { "(no tool output)" }.into();
             }
             let mut message = ChatMessage::new("tool", Content::Text(text));

@@ -176,13 +176,20 @@ async fn odd_files_do_no_harm() {
 }
 
 #[tokio::test]
+async fn a_named_file_is_searched_byte_for_byte() {
+    let tree = Tree::new(&[("bin", "hit\0\u{1}\n\0\nhit after\n")]);
+    tree.check(json!({"pattern": "hit", "path": "bin"}), "bin:1: hit\0\u{1}\nbin:3: hit after").await;
+    tree.check(json!({"pattern": "hit"}), "No matches found").await;
+}
+
+#[tokio::test]
 async fn mistakes_are_named() {
     let tree = Tree::new(&[]);
     let refuse = async |arguments: Value| refused(&tree.tool, tree.path(), arguments).await;
     let missing = tree.path().join("none").display().to_string();
     assert_eq!(refuse(json!({"pattern": "x", "path": "none"})).await, format!("Path not found: {missing}"));
     let regex = refuse(json!({"pattern": "(x"})).await;
-    assert!(regex.starts_with("rg: regex parse error:") && regex.contains("unclosed group"), "{regex}");
+    assert!(regex.starts_with("regex parse error:\n    (") && regex.contains("unclosed group"), "{regex}");
     let glob = refuse(json!({"pattern": "x", "glob": "[a"})).await;
     assert!(glob.contains("unclosed character class"), "{glob}");
     let cancel = CancellationToken::new();
