@@ -16,6 +16,7 @@ mod memory;
 mod readers;
 mod report;
 mod start;
+mod tools;
 
 use std::{
     env,
@@ -47,6 +48,7 @@ const SCENARIOS: &[Scenario] = &[
     ("latency", "from the model server's byte to the client's", latency::run),
     ("fan-out", "one answer for many clients, and the floor", fan_out::run),
     ("crowd", "many sessions at work at once", crowd::run),
+    ("tools", "tool calls, beside other programs", tools::run),
 ];
 
 fn main() -> ExitCode {

@@ -22,7 +22,7 @@ impl Report {
     /// A figure, rounded to what can be told apart.
     pub(crate) fn figure(&mut self, name: &str, value: f64, unit: &str) {
         let value = (value * 1000.0).round() / 1000.0;
-        say(&format!("  {name:<48} {value:>12} {unit}"));
+        say(&format!("  {name:<64} {value:>12} {unit}"));
         self.figures.insert(format!("{name} ({unit})"), json!(value));
     }
 
@@ -41,6 +41,17 @@ impl Report {
         let micros = |time: Duration| time.as_secs_f64() * 1e6;
         self.figure(&format!("{name}, median of {}", times.len()), micros(at(50)), "µs");
         self.figure(&format!("{name}, p{percentile}"), micros(at(percentile)), "µs");
+    }
+
+    /// The median of times.
+    pub(crate) fn median(&mut self, name: &str, times: &mut [Duration]) {
+        times.sort_unstable();
+        self.time(name, times[times.len() / 2]);
+    }
+
+    /// Something that is no figure.
+    pub(crate) fn note(&self, text: &str) {
+        say(&format!("  {}: {text}", self.scenario));
     }
 
     pub(crate) fn end(self) {
