@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agentd_agent::Tool;
 use agentd_auth::CommandCache;
 use agentd_config::models::SharedModels;
+use agentd_images::Images;
 use agentd_process::{GuardCommand, Launcher, LocalShell, Shell};
 use agentd_session::{Pool, Services, ToolContext, Toolbox};
 use agentd_tools::{
@@ -27,6 +28,7 @@ pub fn services(Foundation { epoch, limits, watch }: Foundation) -> Arc<Services
         models: SharedModels::default(),
         child_environments: Pool::default(),
         key_commands: CommandCache::default(),
+        images: Images::default(),
         tools: Box::new(tools),
     })
 }

@@ -164,6 +164,11 @@ pub enum ProjectTrust {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ImageSettings {
+    /// Whether images of prompts and tools are made smaller where they are larger than 2000 by 2000 pixels or 4.5 MiB of
+    /// base64, and checked before a model gets them; default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
+    pub auto_resize: Option<bool>,
     /// Whether images are kept from the model; default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]

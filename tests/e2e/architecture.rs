@@ -19,9 +19,21 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the way to the daemon knows neither command line nor daemon",
     ),
     (
+        "agentd-image-kind",
+        &[],
+        &["image", "agentd-protocol", "tokio"],
+        "both sides of the wire tell images by their first bytes, without decoders",
+    ),
+    (
+        "agentd-images",
+        &["agentd-protocol", "agentd-image-kind"],
+        &["reqwest", "rustix", "clap"],
+        "images are bytes: whoever has them reads and stores them",
+    ),
+    (
         "agentd-input",
-        &["agentd-protocol"],
-        &["tokio", "reqwest", "clap"],
+        &["agentd-protocol", "agentd-image-kind"],
+        &["tokio", "reqwest", "clap", "image"],
         "what prompts are made of is read before anything runs",
     ),
     (
@@ -38,7 +50,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-agent",
-        &["agentd-protocol", "agentd-ai"],
+        &["agentd-protocol", "agentd-ai", "agentd-images"],
         &["reqwest", "rustix", "clap"],
         "the loop has no disk and no network",
     ),
@@ -50,7 +62,14 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-tools",
-        &["agentd-protocol", "agentd-ai", "agentd-agent", "agentd-process"],
+        &[
+            "agentd-protocol",
+            "agentd-image-kind",
+            "agentd-images",
+            "agentd-ai",
+            "agentd-agent",
+            "agentd-process",
+        ],
         &["reqwest", "clap"],
         "tools never learn of sessions or connections",
     ),
@@ -69,7 +88,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-export-html",
-        &["agentd-protocol", "agentd-store"],
+        &["agentd-protocol", "agentd-image-kind", "agentd-store"],
         &["tokio", "reqwest", "clap"],
         "a page is made of a session's entries alone",
     ),
@@ -82,6 +101,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-store",
             "agentd-config",
             "agentd-export-html",
+            "agentd-images",
             "agentd-auth",
             "agentd-process",
             "agentd-tools",
@@ -100,6 +120,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-store",
             "agentd-config",
             "agentd-export-html",
+            "agentd-images",
             "agentd-auth",
             "agentd-process",
             "agentd-tools",

@@ -216,7 +216,7 @@ fn texts_that_are_no_whole_characters_are_taken() {
 fn an_image_that_is_none_is_left_out_and_the_model_is_told() {
     const PIXEL: &str =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    const NOTE: &str = "[Image omitted: it is no PNG, JPEG, GIF or WebP image in base64.]";
+    const NOTE: &str = "[Image omitted: it is no PNG, JPEG, GIF, WebP or BMP image in base64.]";
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &[]);

@@ -30,6 +30,7 @@ mod flags;
 mod golden;
 mod handover;
 mod hostile_clients;
+mod images;
 mod many_clients;
 mod models;
 mod persistence;

@@ -33,8 +33,8 @@ pub enum InputError {
         /// How large it may be.
         max_mib: u64,
     },
-    /// It holds bytes that are no text, and is no image that models take.
-    #[error("{} is neither text nor a PNG, JPEG, GIF or WebP image, so it cannot be sent along", .0.display())]
+    /// It holds bytes that are no text, and is no image of a known kind.
+    #[error("{} is neither text nor a PNG, JPEG, GIF, WebP or BMP image, so it cannot be sent along", .0.display())]
     NoText(PathBuf),
     /// What is piped in cannot be read, or is too much.
     #[error("Cannot read stdin: {0}")]

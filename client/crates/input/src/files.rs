@@ -5,10 +5,11 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use agentd_image_kind::ImageKind;
 use agentd_protocol::command::Image;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use crate::{InputError, image};
+use crate::InputError;
 
 /// The most that a file may hold: 40 MiB. In base64 that still fits a line of the wire.
 const MAX_BYTES: u64 = 40 << 20;
@@ -52,10 +53,10 @@ fn read_file(path: &Path, all: &mut Attachments) -> Result<(), InputError> {
     if bytes.is_empty() {
         return Ok(());
     }
-    if let Some(mime_type) = image::sniff(&bytes) {
+    if let Some(kind) = ImageKind::sniff(&bytes) {
         all.text.push_str(&format!("<file name=\"{shown}\"></file>\n"));
         let image =
-            Image { kind: "image".into(), data: STANDARD.encode(&bytes), mime_type: mime_type.into() };
+            Image { kind: "image".into(), data: STANDARD.encode(&bytes), mime_type: kind.mime_type().into() };
         all.images.push(image);
         return Ok(());
     }

@@ -4,7 +4,6 @@
 
 mod error;
 mod files;
-mod image;
 mod stdin;
 
 use agentd_protocol::command::PromptParams;

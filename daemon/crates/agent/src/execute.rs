@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use agentd_images::Images;
 use agentd_protocol::{
     Json,
     event::{Event, MessageEnd, MessageStart, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate},
@@ -24,7 +25,7 @@ use self::{news::News, stop::Stop};
 use crate::{
     Execution, Host, HostError, Invocation, Progress, Setup, Tool, answering,
     hooks::{Hooks, Verdict},
-    in_flight,
+    images, in_flight,
 };
 
 /// The result of a call that was never started because the run was aborted, or that was stopped alone.
@@ -150,7 +151,7 @@ async fn run_all<H: Host>(
             }
         }
     }
-    let running = Running::start(setup, calls, ready, &stop.calls);
+    let running = Running::start(setup, calls, ready, &stop.calls, &host.images());
     running.finish(host, calls, &mut outcomes, stop).await?;
     let outcomes = outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Outcome::failure(ABORTED)));
     emit_results(host, calls, outcomes.collect()).await
@@ -206,6 +207,7 @@ impl Running {
         calls: &[ToolCall],
         ready: Vec<(usize, Prepared)>,
         cancel: &CancellationToken,
+        images: &Images,
     ) -> Self {
         let news = Arc::new(News::default());
         let cancel = cancel.child_token();
@@ -220,6 +222,7 @@ impl Running {
                 arguments: prepared.arguments,
                 cwd: setup.cwd.clone(),
                 sees_images: setup.request.model.sees_images(),
+                images: images.clone(),
                 session_env: setup.session_env.clone(),
                 cancel: cancel.child_token(),
                 progress: Progress::new(move |partial| news.add(index, partial)),
@@ -309,6 +312,7 @@ async fn invoke(
     made: oneshot::Sender<()>,
 ) -> Outcome {
     let started = Instant::now();
+    let images = invocation.images.clone();
     let execution = async {
         let work = tool.execute(invocation);
         // Nobody waits behind the last call.
@@ -328,6 +332,7 @@ async fn invoke(
             (ToolResult::failure(format!("The tool {} failed unexpectedly.", call.name)), true)
         }
     };
+    let result = if tool.prepares_images() { result } else { images::of_result(result, &images).await };
     match hooks.after(call, result, failed).await {
         Ok((result, failed)) => Outcome { result, failed, duration_ms },
         Err(message) => Outcome { duration_ms, ..Outcome::failure(message) },

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use agentd_ai::{Provider, Request, failure::Failure};
+use agentd_images::Images;
 use agentd_protocol::{daemon::InFlight, event::Event, message::AssistantMessage};
 use tokio_util::sync::CancellationToken;
 
@@ -91,6 +92,9 @@ pub trait Host: Send {
     ) -> impl Future<Output = Result<(), HostError>> + Send {
         std::future::ready(Ok(()))
     }
+
+    /// What makes images fit for models, as the session's settings have it.
+    fn images(&self) -> Images;
 
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> i64;

@@ -1,5 +1,6 @@
 //! The loop: turns while there are tool calls or steering messages, then follow-ups.
 
+use agentd_images::Images;
 use agentd_protocol::{
     Json,
     event::{AgentEnd, AgentStart, MessageEnd, MessageStart, TurnEnd, TurnStart},
@@ -8,9 +9,9 @@ use agentd_protocol::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Host, HostError, SetupError, execute,
+    Host, HostError, SetupError, answering, execute,
     execute::Batch,
-    images,
+    images, nothing,
     queue::{QueueKind, Queued},
     turn::{self, Answer},
 };
@@ -160,7 +161,9 @@ impl<H: Host> Run<'_, H> {
             if self.cancel.is_cancelled() || !self.host.deliver(message.ticket).await? {
                 continue;
             }
-            let message = user_message(message.text, message.images, self.host.now_ms())?;
+            let images = self.host.images();
+            let message = user_message(message.text, message.images, self.host.now_ms(), &images);
+            let message = answering(self.host, message, nothing).await??;
             self.add(message).await?;
         }
         Ok(())
@@ -174,24 +177,25 @@ impl<H: Host> Run<'_, H> {
     }
 }
 
-/// A prompt as the transcript holds it: a text block, then the images. Instead of one that no model takes, the text has a note.
+/// A prompt as the transcript holds it: a text block, then the images. After a blank line the text says what was done to
+/// images, and which were left out since no model takes them.
 ///
 /// # Errors
-/// [`HostError::NotStored`] when it cannot be serialised.
-pub fn user_message(
+/// [`HostError::NotStored`] when it cannot be serialised. Cancel safety: nothing happens but the work on the images, which
+/// ends soon.
+pub async fn user_message(
     mut text: String,
-    images: Vec<agentd_protocol::message::ImageContent>,
+    given: Vec<agentd_protocol::message::ImageContent>,
     timestamp: i64,
+    images: &Images,
 ) -> Result<Json<Message>, HostError> {
-    let count = images.len();
-    let images: Vec<ContentBlock> =
-        images.into_iter().filter_map(images::usable).map(ContentBlock::Image).collect();
-    for omitted in 0..count - images.len() {
-        text.push_str(if omitted == 0 { "\n\n" } else { "\n" });
-        text.push_str(images::OMITTED);
+    let images::PromptImages { blocks, notes } = images::of_prompt(given, images).await;
+    if !notes.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&notes.join("\n"));
     }
     let mut content = vec![ContentBlock::text(text)];
-    content.extend(images);
+    content.extend(blocks);
     let message = Message::User(UserMessage { content: MessageContent::Blocks(content), timestamp });
     Json::new(message).map_err(|error| HostError::NotStored(error.to_string()))
 }

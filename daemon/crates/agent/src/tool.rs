@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, pin::Pin, sync::Arc};
 
+use agentd_images::Images;
 use agentd_protocol::tool::{ToolResult, ToolSpec};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,11 @@ pub trait Tool: Send + Sync {
     /// Whether calls of this tool may run beside others.
     fn execution(&self) -> Execution {
         Execution::Parallel
+    }
+
+    /// Whether the images of its results have been through [`Invocation::images`]; those of other tools go there afterwards.
+    fn prepares_images(&self) -> bool {
+        false
     }
 
     /// Mends the usual slips of models before the arguments are checked against the schema.
@@ -66,6 +72,8 @@ pub struct Invocation {
     pub cwd: PathBuf,
     /// Whether the current model can see images.
     pub sees_images: bool,
+    /// Makes images fit for models.
+    pub images: Images,
     /// Variables of the session for child processes (`PI_SESSION_ID`, `PI_MODEL`, …), on top of the session's environment.
     pub session_env: Vec<(String, String)>,
     /// Fires when the run is aborted.

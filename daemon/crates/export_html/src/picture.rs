@@ -1,5 +1,6 @@
 //! Images of a transcript.
 
+use agentd_image_kind::ImageKind;
 use agentd_protocol::message::ImageContent;
 use base64::{Engine, prelude::BASE64_STANDARD};
 
@@ -19,21 +20,8 @@ impl<'a> Picture<'a> {
     pub(crate) fn new(image: &'a ImageContent) -> Option<Self> {
         let data = image.data.as_str();
         let bytes = BASE64_STANDARD.decode(data).ok()?;
-        Some(Self { mime_type: kind(&bytes)?, data, bytes: bytes.len() })
-    }
-}
-
-fn kind(bytes: &[u8]) -> Option<&'static str> {
-    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        Some("image/png")
-    } else if bytes.starts_with(b"\xff\xd8\xff") {
-        Some("image/jpeg")
-    } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-        Some("image/gif")
-    } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        Some("image/webp")
-    } else {
-        None
+        let kind = ImageKind::by_signature(&bytes).filter(|kind| kind.is_for_the_web())?;
+        Some(Self { mime_type: kind.mime_type(), data, bytes: bytes.len() })
     }
 }
 

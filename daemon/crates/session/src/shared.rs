@@ -16,6 +16,7 @@ use agentd_config::{
     resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
 };
+use agentd_images::Images;
 use agentd_process::{Launcher, ProcessGroup, Shell};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
@@ -42,6 +43,8 @@ pub struct Services {
     pub child_environments: Pool<ChildEnvironment>,
     /// Outputs of commands that print keys, kept for the daemon's life.
     pub key_commands: agentd_auth::CommandCache,
+    /// Makes images fit for models, and bounds what that takes of memory.
+    pub images: Images,
     /// Names the daemon's life.
     pub epoch: String,
     /// What one session may keep, and how long.
@@ -121,6 +124,8 @@ pub(crate) struct Shared {
     pub(crate) prompt: PromptSources,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) block_images: bool,
+    /// Makes images fit for models, as the settings have it.
+    pub(crate) images: Images,
     pub(crate) cache_retention: CacheRetention,
     /// Whether contexts are compacted unasked; a command changes it.
     pub(crate) auto_compaction: AtomicBool,

@@ -49,6 +49,7 @@ async fn call() -> Result<String, String> {
         arguments,
         cwd,
         sees_images: false,
+        images: agentd_images::Images::default(),
         session_env: Vec::new(),
         cancel: CancellationToken::new(),
         progress: Progress::new(|_| ()),

@@ -12,6 +12,7 @@ use agentd_agent::{
     user_message,
 };
 use agentd_ai::{BlockKind, BlockSeal, Delta, DeltaStream, Provider, Request, failure::Failure};
+use agentd_images::Images;
 use agentd_protocol::{
     Json,
     event::Event,
@@ -117,6 +118,7 @@ pub(crate) struct Recorder {
     pub(crate) retries: bool,
     /// Stops the calls of the current answer.
     pub(crate) stop: Arc<Mutex<CancellationToken>>,
+    images: Images,
 }
 
 impl Recorder {
@@ -136,6 +138,7 @@ impl Recorder {
             broken_role: None,
             retries: false,
             stop: Arc::default(),
+            images: Images::default(),
         }
     }
 
@@ -145,7 +148,7 @@ impl Recorder {
         text: &str,
         cancel: &CancellationToken,
     ) -> Result<agentd_agent::Ended, HostError> {
-        let messages = vec![user_message(text.into(), Vec::new(), 0).unwrap()];
+        let messages = vec![user_message(text.into(), Vec::new(), 0, &self.images).await.unwrap()];
         agentd_agent::run(self, Start { messages, queued: Vec::new() }, cancel).await
     }
 
@@ -246,6 +249,10 @@ impl Host for Recorder {
             self.log.push(format!("stopped {}", ids.join(",")));
         }
         Ok(())
+    }
+
+    fn images(&self) -> Images {
+        self.images.clone()
     }
 
     fn now_ms(&self) -> i64 {

@@ -219,6 +219,8 @@ fn configured(
     found.extend(unknown_tools(&options.tools, &tools));
     let defaults = default_tools(settings.default_tools.as_deref());
     let active = tools.into_iter().filter(|tool| options.tools.is_active(&tool.spec().name, &defaults));
+    let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
+    let images = services.images.resizing(resizes);
     Shared {
         services,
         session_id,
@@ -243,6 +245,7 @@ fn configured(
             flags: options.resources.clone(),
         },
         idle_timeout: http_idle_timeout(&settings),
+        images,
         block_images: settings.images.as_ref().and_then(|images| images.block_images).unwrap_or(false),
         cache_retention: match options.environment.get("PI_CACHE_RETENTION") {
             Some("long") => CacheRetention::Long,

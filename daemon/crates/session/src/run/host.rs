@@ -9,6 +9,7 @@ use agentd_agent::{
     queue::{QueueKind, Queued, Ticket},
 };
 use agentd_ai::{Credentials, Request, failure::Failure};
+use agentd_images::Images;
 use agentd_protocol::{
     daemon::InFlight,
     event::{AutoRetryEnd, Event},
@@ -229,6 +230,10 @@ impl Host for RunHost {
             self.way.steps.send(Step::ToolsStopped(stopped)).await.map_err(|_| HostError::Gone)?;
         }
         Ok(())
+    }
+
+    fn images(&self) -> Images {
+        self.shared.images.clone()
     }
 
     fn now_ms(&self) -> i64 {

@@ -30,8 +30,9 @@ pub(super) async fn prepare(
             .await
             .map_err(|error| internal(error.to_string()))??
     };
-    let prompt =
-        user_message(prompt.text, prompt.images, now_ms()).map_err(|error| internal(error.to_string()))?;
+    let prompt = user_message(prompt.text, prompt.images, now_ms(), &shared.images)
+        .await
+        .map_err(|error| internal(error.to_string()))?;
     Ok(Start { messages: system.into_iter().chain([prompt]).collect(), queued: Vec::new() })
 }
 

@@ -228,6 +228,7 @@ fn services(model: Stepped, orders: Arc<Orders>, watch: Arc<News>) -> Arc<Servic
         models: agentd_config::models::SharedModels::default(),
         child_environments: Pool::default(),
         key_commands: agentd_auth::CommandCache::default(),
+        images: agentd_images::Images::default(),
         epoch: "epoch".into(),
         limits: Limits::default(),
         watch,

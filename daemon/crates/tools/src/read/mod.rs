@@ -1,8 +1,9 @@
 //! The `read` tool.
 
+mod image;
+mod kernel;
 mod open;
 mod scan;
-mod sniff;
 mod tool;
 
 pub use tool::ReadTool;

@@ -2,9 +2,9 @@
 
 use std::io::{self, Read};
 
+use agentd_image_kind::{ImageKind, SNIFFED};
 use agentd_protocol::tool::Truncation;
 
-use super::sniff;
 use crate::truncate::{Limits, truncate_head};
 
 /// How much is read at once.
@@ -24,8 +24,8 @@ pub(super) struct Range {
 pub(super) enum Scanned {
     /// Text.
     Text(Selection),
-    /// An image of that media type.
-    Image(&'static str),
+    /// An image, and its bytes as far as they were read.
+    Image(ImageKind, Vec<u8>),
     /// Nothing: it was told to stop.
     Stopped,
 }
@@ -57,14 +57,15 @@ pub(super) fn scan(
     let mut scan = Scan::new(range, limits);
     // The image check wants more than a short first read may give.
     let mut filled = 0;
-    while filled < sniff::SNIFFED {
+    while filled < SNIFFED {
         match read(&mut file, &mut buffer[filled..])? {
             0 => break,
             length => filled += length,
         }
     }
-    if let Some(kind) = sniff::image_type(&buffer[..filled]) {
-        return Ok(Scanned::Image(kind));
+    if let Some(kind) = ImageKind::sniff(&buffer[..filled]) {
+        buffer.truncate(filled);
+        return Ok(Scanned::Image(kind, buffer));
     }
     while filled > 0 {
         if stop() {

@@ -1,17 +1,20 @@
 //! What the model sees of `read`.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_image_kind::ImageKind;
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec, TruncatedBy, Truncation};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    image, kernel,
     open::open,
     scan::{Range, Scanned, Selection, scan},
 };
@@ -21,7 +24,7 @@ use crate::{
     truncate::{Limits, MAX_BYTES, format_size},
 };
 
-/// Reads text files, a part at a time where they are long.
+/// Reads text files, a part at a time where they are long, and images.
 pub struct ReadTool {
     home: Home,
 }
@@ -53,8 +56,9 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
 fn spec() -> ToolSpec {
     ToolSpec {
         name: "read".to_owned(),
-        description: "Read a text file. At most 2000 lines or 50KB come back at once, whichever is less; \
-                      for the rest of a longer file, call again with the offset that the result names."
+        description: "Read a text file or an image (jpg, png, gif, webp, bmp). Images come back as images. Of text, at most \
+                      2000 lines or 50KB come back at once, whichever is less; for the rest of a longer file, \
+                      call again with the offset that the result names."
             .to_owned(),
         parameters: json!({
             "type": "object",
@@ -94,26 +98,44 @@ impl Tool for ReadTool {
         Box::pin(async move {
             let arguments: Arguments = arguments::parse(invocation.arguments)?;
             let path = self.home.resolve(&arguments.path, &invocation.cwd)?;
-            let cancel = invocation.cancel;
-            blocking::run(move || read(&path, &arguments, &cancel)).await
+            let Invocation { cancel, images, sees_images, .. } = invocation;
+            let stop = cancel.clone();
+            match blocking::run(move || read(&path, &arguments, &stop)).await? {
+                Found::Text(result) => Ok(*result),
+                Found::Image(kind, bytes) => {
+                    let shown = image::show(kind, bytes, &images, sees_images);
+                    cancel.run_until_cancelled(shown).await.ok_or_else(blocking::aborted)
+                }
+            }
         })
+    }
+
+    fn prepares_images(&self) -> bool {
+        true
     }
 }
 
-fn read(path: &Path, arguments: &Arguments, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+/// What is in a file.
+enum Found {
+    Text(Box<ToolResult>),
+    /// An image, as far as it is worth reading.
+    Image(ImageKind, Vec<u8>),
+}
+
+fn read(path: &Path, arguments: &Arguments, cancel: &CancellationToken) -> Result<Found, ToolError> {
     if cancel.is_cancelled() {
         return Err(blocking::aborted());
     }
-    let file = open(path, &arguments.path)?;
+    let failed = |error: io::Error| ToolError(errno::describe(&error, "read", path));
+    let mut file = kernel::bounded(open(path, &arguments.path)?).map_err(failed)?;
     let range = range(arguments);
-    let scanned = scan(file, range, Limits::default(), || cancel.is_cancelled())
-        .map_err(|error| ToolError(errno::describe(&error, "read", path)))?;
-    match scanned {
-        Scanned::Text(selection) => show(&selection, range, arguments),
-        Scanned::Image(kind) => Err(ToolError(format!(
-            "Cannot read {}: it is an image ({kind}), and this version of read shows text only.",
-            arguments.path
-        ))),
+    match scan(&mut file, range, Limits::default(), || cancel.is_cancelled()).map_err(failed)? {
+        Scanned::Text(_) if file.limit() == 0 => Err(kernel::endless(&arguments.path)),
+        Scanned::Text(selection) => show(&selection, range, arguments).map(Box::new).map(Found::Text),
+        Scanned::Image(kind, start) => {
+            let bytes = image::rest(start, file, || cancel.is_cancelled()).map_err(failed)?;
+            Ok(Found::Image(kind, bytes.ok_or_else(blocking::aborted)?))
+        }
         Scanned::Stopped => Err(blocking::aborted()),
     }
 }

@@ -61,6 +61,7 @@ impl Bench {
             arguments,
             cwd: cwd.into(),
             sees_images: false,
+            images: agentd_images::Images::default(),
             session_env: vec![("PI_SESSION_ID".into(), "the-id".into())],
             cancel: self.cancel.clone(),
             progress: Progress::new(move |update| updates.lock().expect("no panic").push(update)),

@@ -1,5 +1,7 @@
 use std::{fs, sync::Arc};
 
+use agentd_protocol::message::ContentBlock;
+
 use super::*;
 use crate::testing::{call, call_with, done, refused, text};
 
@@ -100,7 +102,6 @@ async fn a_line_too_long_to_show_names_a_command() {
 async fn what_cannot_be_read_is_told() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("text.png"), "a\n").unwrap();
-    fs::write(dir.path().join("image.txt"), "GIF89a").unwrap();
     let refused = async |arguments| refused(&tool(), dir.path(), arguments).await;
     let missing = dir.path().join("no/such");
     assert_eq!(
@@ -115,10 +116,6 @@ async fn what_cannot_be_read_is_told() {
     assert_eq!(
         refused(json!({"path": "text.png", "offset": 1e300})).await,
         format!("Offset {} is beyond end of file (2 lines total)", 1e300)
-    );
-    assert_eq!(
-        refused(json!({"path": "image.txt"})).await,
-        "Cannot read image.txt: it is an image (image/gif), and this version of read shows text only."
     );
 }
 
@@ -147,4 +144,93 @@ async fn a_huge_file_is_no_trouble() {
     fs::File::create(dir.path().join("x")).unwrap().set_len(64 << 20).unwrap();
     let text = done(&tool(), dir.path(), json!({"path": "x"})).await;
     assert_eq!(text, "[Line 1 is 64.0MB, exceeds 50.0KB limit. Use bash: sed -n '1p' x | head -c 51200]");
+}
+
+/// One grey pixel, as a bitmap.
+const BMP: &[u8] = b"BM\x3a\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\x18\0\
+    \0\0\0\0\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x80\x80\x80\0";
+
+#[tokio::test]
+async fn images_come_as_images_whatever_they_are_called() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("notes.txt"), BMP).unwrap();
+    let result = call(&tool(), dir.path(), json!({"path": "notes.txt", "offset": 7})).await.unwrap();
+    let note = "Read image file [image/png]\n[Image converted from image/bmp to image/png.]";
+    let [ContentBlock::Text { text, .. }, ContentBlock::Image(image)] = &result.content[..] else {
+        panic!("{:?}", result.content)
+    };
+    assert_eq!((text.as_str(), image.mime_type.as_str()), (note, "image/png"));
+    assert_eq!(
+        result.structured_content,
+        Some(json!({"type": "image", "data": image.data, "mimeType": "image/png", "note": note}))
+    );
+    assert_eq!((result.details, result.is_error), (None, None));
+}
+
+#[tokio::test]
+async fn an_image_that_cannot_be_shown_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.png"), "GIF89a").unwrap();
+    let result = call(&tool(), dir.path(), json!({"path": "a.png"})).await.unwrap();
+    let expected = "Read image file [image/gif]\n\
+                    [Image omitted: could not be converted to a supported inline image format.]";
+    assert_eq!(text(&result), expected);
+    assert_eq!(result.structured_content, Some(Value::from(expected)));
+    // More than is worth reading; a hole takes no room on the disk.
+    fs::write(dir.path().join("b.png"), "GIF89a").unwrap();
+    fs::File::options().write(true).open(dir.path().join("b.png")).unwrap().set_len(200 << 20).unwrap();
+    assert_eq!(
+        done(&tool(), dir.path(), json!({"path": "b.png"})).await,
+        "Read image file [image/gif]\n[Image omitted: could not be resized below the inline image size limit.]"
+    );
+}
+
+#[tokio::test]
+async fn a_model_that_sees_no_images_is_told() {
+    let images = agentd_images::Images::default();
+    let shown = image::show(ImageKind::Bmp, BMP.to_vec(), &images, false).await;
+    assert_eq!(shown.content.len(), 2);
+    let ContentBlock::Text { text, .. } = &shown.content[0] else { panic!("{shown:?}") };
+    assert!(
+        text.ends_with(
+            "png.]\n[Current model does not support images. The image will be omitted from this request.]"
+        ),
+        "{text}"
+    );
+    let omitted = image::show(ImageKind::Gif, b"GIF89a".to_vec(), &images, false).await;
+    assert!(self::text(&omitted).ends_with("inline image format.]"));
+}
+
+#[tokio::test]
+async fn the_end_of_a_large_file_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    fs::write(&path, "first\n").unwrap();
+    let file = fs::File::options().append(true).open(&path).unwrap();
+    file.set_len(64 << 20).unwrap();
+    std::io::Write::write_all(&mut &file, b"\nlast but one\nlast").unwrap();
+    let text = done(&tool(), dir.path(), json!({"path": "x", "offset": 3})).await;
+    assert_eq!(text, "last but one\nlast");
+}
+
+/// They say that they are empty.
+#[tokio::test]
+async fn files_of_the_kernel_have_content() {
+    let text = done(&tool(), Path::new("/"), json!({"path": "/proc/self/status", "limit": 1})).await;
+    assert!(text.starts_with("Name:\t"), "{text}");
+    assert!(text.contains("more lines in file. Use offset=2 to continue.]"), "{text}");
+}
+
+#[test]
+fn files_of_the_kernel_without_end_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("x"), "x").unwrap();
+    let limit = |path: &Path| kernel::bounded(fs::File::open(path).unwrap()).unwrap().limit();
+    assert_eq!(limit(&dir.path().join("x")), u64::MAX);
+    assert_eq!(limit(Path::new("/proc/self/status")), 16 << 20);
+    assert_eq!(
+        kernel::endless("/proc/kcore").0,
+        "Cannot read /proc/kcore: it is a file of the kernel that goes on past 16.0MB, perhaps without end. Use bash to \
+         read a part of it, such as its start: head -c 51200 /proc/kcore"
+    );
 }

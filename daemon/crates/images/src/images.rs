@@ -1,0 +1,112 @@
+//! What others hold: preparing images without blocking the runtime, in bounded memory.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use agentd_protocol::message::ImageContent;
+use tokio::sync::Semaphore;
+
+use crate::{
+    Omission, Prepared,
+    job::{Job, Wish},
+};
+
+/// The largest file that is worth being handed to [`Images::prepare`]: 128 MiB.
+pub const MAX_FILE_BYTES: u64 = 128 << 20;
+
+/// What all decoding of the process may take together, in MiB. One image takes at most 704 of them.
+const MEMORY_MIB: u32 = 768;
+
+/// What even a small image counts as, in MiB, so that not too many are worked on at the same time.
+const LEAST_MIB: u32 = 32;
+
+/// Makes images fit for models: of a kind that they take, upright, at most 2000 by 2000 pixels, in base64 shorter than
+/// 4.5 MiB. What fits already stays as it is, to the byte.
+///
+/// Clones share one bound on memory, so a process should make one and clone it.
+#[derive(Debug, Clone)]
+pub struct Images {
+    memory: Arc<Semaphore>,
+    wish: Wish,
+}
+
+impl Default for Images {
+    fn default() -> Self {
+        Self { memory: Arc::new(Semaphore::new(MEMORY_MIB as usize)), wish: Wish::Fit }
+    }
+}
+
+impl Images {
+    /// The same memory for someone who wants images resized, or left in their size (and then only converted where no
+    /// model takes them).
+    #[must_use]
+    pub fn resizing(&self, resizes: bool) -> Self {
+        Self { memory: Arc::clone(&self.memory), wish: if resizes { Wish::Fit } else { Wish::Convert } }
+    }
+
+    /// Prepares an image in `bytes`.
+    ///
+    /// # Errors
+    /// Why it is left out. Cancel safety: when this is dropped the work ends soon, on its own thread.
+    pub async fn prepare(&self, bytes: Vec<u8>) -> Result<Prepared, Omission> {
+        let wish = self.wish;
+        self.work(move || Job::of_bytes(bytes, wish)).await
+    }
+
+    /// Prepares an image of a message. Its media type is found anew; base64 may be in any of its usual forms.
+    ///
+    /// # Errors
+    /// As [`Images::prepare`], which also says what dropping does.
+    pub async fn prepare_content(&self, image: ImageContent) -> Result<Prepared, Omission> {
+        let wish = self.wish;
+        self.work(move || Job::of_base64(image.data, wish)).await
+    }
+
+    async fn work(
+        &self,
+        job: impl FnOnce() -> Result<Job, Omission> + Send + 'static,
+    ) -> Result<Prepared, Omission> {
+        let (job, memory) = blocking(move || {
+            let job = job()?;
+            let memory = job.memory()?;
+            Ok((job, memory))
+        })
+        .await?;
+        let mib = u32::try_from(memory >> 20).unwrap_or(u32::MAX).clamp(LEAST_MIB, MEMORY_MIB);
+        let Ok(permit) = Arc::clone(&self.memory).acquire_many_owned(mib).await else {
+            return Err(Omission::Unconvertible);
+        };
+        let left = Left(Arc::new(AtomicBool::new(false)));
+        let nobody_waits = Arc::clone(&left.0);
+        blocking(move || {
+            // The memory is free when the thread is done, not when nobody waits any more.
+            let _permit = permit;
+            job.run(|| nobody_waits.load(Ordering::Relaxed))
+        })
+        .await
+    }
+}
+
+/// Says, when dropped, that nobody waits.
+struct Left(Arc<AtomicBool>);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs `work` off the runtime's threads. A decoder that panics is one that cannot decode.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Omission> + Send + 'static,
+) -> Result<T, Omission> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "an image could not be worked on to the end");
+        Err(Omission::Unconvertible)
+    })
+}
+
+#[cfg(test)]
+mod tests;

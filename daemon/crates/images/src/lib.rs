@@ -1,0 +1,20 @@
+//! Images, made such that models take them: of a kind that they know, upright, and not too large.
+//!
+//! [`Images`] is what others hold. It decodes off the runtime's threads, and bounds the memory that all decoding of the
+//! process takes together. This crate knows nothing of files, tools or sessions.
+
+mod content;
+mod decode;
+mod encode;
+mod fit;
+mod images;
+mod job;
+mod outcome;
+mod raster;
+#[cfg(test)]
+mod testing;
+
+pub use self::{
+    images::{Images, MAX_FILE_BYTES},
+    outcome::{Omission, Prepared},
+};
