@@ -40,6 +40,12 @@ impl Halves {
         self.rest.push(rest);
     }
 
+    /// Whether the middle of the text is left out.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.rest_bytes > HALF_BYTES
+    }
+
     /// The text, with `[... N bytes omitted ...]` on a line of its own in place of its middle if that was left out.
     #[must_use]
     pub fn finish(self) -> String {

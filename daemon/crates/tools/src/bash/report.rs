@@ -50,7 +50,7 @@ pub(super) fn result(
         text = joined(text, &format!("Command exited with code {code}"));
     }
     Ok(ToolResult {
-        structured_content: Some(structured(tail, halves, outcome, code, truncation.truncated)),
+        structured_content: Some(structured(tail, halves, outcome, code)),
         details: truncation.truncated.then(|| Value::Object(details(tail, &truncation))),
         is_error: (code != 0).then_some(true),
         ..ToolResult::text(text)
@@ -108,23 +108,20 @@ fn timed_out(outcome: &ShellOutcome, timeout: Option<Timeout>) -> String {
             ". The shell exited with code {} after {} seconds, but background processes it started kept writing output \
             until the timeout.",
             exit.code,
-            seconds(after)
+            // To the tenth, without a fraction that is none.
+            (after.as_secs_f64() * 10.0).round() / 10.0
         ));
     }
     text
 }
 
-fn structured(
-    tail: &OutputTail,
-    halves: Halves,
-    outcome: &ShellOutcome,
-    code: i32,
-    truncated: bool,
-) -> Value {
+/// The same for programs. Its output is longer than the model's, and seldom cut.
+fn structured(tail: &OutputTail, halves: Halves, outcome: &ShellOutcome, code: i32) -> Value {
     let mut value = Map::new();
+    let is_cut = halves.is_cut();
     value.insert("output".into(), halves.finish().into());
-    value.insert("truncated".into(), truncated.into());
-    if let FullOutput::File(path) = tail.full_output() {
+    value.insert("truncated".into(), is_cut.into());
+    if is_cut && let FullOutput::File(path) = tail.full_output() {
         value.insert("full_output_path".into(), path.display().to_string().into());
     }
     value.insert("exit_code".into(), code.into());
@@ -202,7 +199,7 @@ mod tests {
             shell_exited_after: Some(Duration::from_millis(120)),
             ..timed_out
         };
-        let expected = "x\n\nCommand timed out after 1 seconds. The shell exited with code 0 after 0.12 seconds, but \
+        let expected = "x\n\nCommand timed out after 1 seconds. The shell exited with code 0 after 0.1 seconds, but \
             background processes it started kept writing output until the timeout.";
         assert_eq!(text("x", background, limit(1.0)).await, Err(expected.into()));
     }
@@ -245,9 +242,14 @@ mod tests {
         assert_eq!(details, json!({ "truncation": tail.snapshot(), "fullOutputPath": path }));
         assert_eq!(seen.is_error, Some(true));
         let structured = seen.structured_content.unwrap();
-        assert_eq!(structured["full_output_path"], json!(path));
+        assert_eq!(structured["truncated"], false, "programs see all of it");
         assert_eq!(structured["output"], "x\n".repeat(3000));
         assert_eq!(update(&tail).details, Some(details));
+
+        let (tail, halves) = finished(&dir, &"x\n".repeat(600_000)).await;
+        let structured = result(&tail, halves, &outcome(0), None).unwrap().structured_content.unwrap();
+        let FullOutput::File(path) = tail.full_output() else { panic!("no file") };
+        assert_eq!((&structured["truncated"], &structured["full_output_path"]), (&json!(true), &json!(path)));
     }
 
     #[tokio::test]
