@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 pub use self::{params::*, tree::*};
 
 use crate::{
+    client_tools::{
+        RegisterToolsParams, RegisteredTools, ToolProgressParams, ToolResponseParams, UnregisterToolsParams,
+        UnregisteredTools,
+    },
     compaction::CompactionResult,
     credentials::{AuthStatus, AuthStatusParams, Login, LoginParams, Logout, LogoutParams},
     daemon::{
@@ -21,6 +25,7 @@ use crate::{
     model_list::{ListModelsParams, ModelList},
     resources::{Diagnostics, SlashCommands},
     session::{SessionState, SessionStats},
+    tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
 };
 
 /// The result of a command that answers without `data`.
@@ -82,6 +87,8 @@ pub enum Scope {
     Session,
     /// The connection, which goes on with another session than the one that it names, or than its current one.
     Replacement,
+    /// The connection, which provides tools for sessions.
+    Tools,
     /// Nobody in particular: it is about the user's set-up.
     SetUp,
     /// The connection and the daemon behind it.
@@ -104,6 +111,10 @@ impl Command {
             | Self::Fork(_)
             | Self::Branch(_)
             | Self::CloneSession(_) => Scope::Replacement,
+            Self::RegisterTools(_)
+            | Self::UnregisterTools(_)
+            | Self::ToolResponse(_)
+            | Self::ToolProgress(_) => Scope::Tools,
             Self::Hello(_)
             | Self::OpenSession(_)
             | Self::AttachSession(_)
@@ -156,6 +167,7 @@ impl Command {
                 | Self::GetCommands(_)
                 | Self::GetAvailableModels(_)
                 | Self::GetAvailableThinkingLevels(_)
+                | Self::GetTools(_)
                 | Self::GetDiagnostics(_)
                 | Self::ExplainSetting(_)
                 | Self::ListModels(_)
@@ -253,6 +265,19 @@ commands! {
     Compact = "compact": CompactParams => CompactionResult,
     /// Switches compaction by itself on or off, and saves the choice in the global settings.
     SetAutoCompaction = "set_auto_compaction": SwitchParams => NoData,
+    /// The tools that the session has, active or not.
+    GetTools = "get_tools": NoParams => ToolList,
+    /// Chooses the tools that the model can call, from the next turn on.
+    SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools,
+    /// Provides tools: the model can call them from the next turn on, and each call comes back as `tool_request`. They leave
+    /// with the connection. Only after `hello`.
+    RegisterTools = "register_tools": RegisterToolsParams => RegisteredTools,
+    /// Takes tools back that this connection registered. Calls that are under way can still be answered.
+    UnregisterTools = "unregister_tools": UnregisterToolsParams => UnregisteredTools,
+    /// Answers a `tool_request`.
+    ToolResponse = "tool_response": ToolResponseParams => NoData,
+    /// Shows what a call that this client works on has given so far.
+    ToolProgress = "tool_progress": ToolProgressParams => NoData,
     /// Runs a shell command of the user's and records it in the session.
     Bash = "bash": BashParams => BashOutput,
     /// Kills all running `bash` commands.

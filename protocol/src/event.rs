@@ -8,12 +8,14 @@ use serde_json::{Map, Value};
 
 use crate::{
     Json,
+    client_tools::{ToolCancel, ToolRequest},
     compaction::{CompactionReason, CompactionResult},
     daemon::{Lagged, SessionChanged, SessionClosed, SessionOpened},
     entry::SessionEntry,
     message::{AssistantMessage, Message, StopReason, ToolCall, Usage},
     model::ThinkingLevel,
     tool::ToolResult,
+    tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
 };
 
@@ -140,6 +142,12 @@ events! {
     SessionClosed = "session_closed",
     /// This client was too slow, and events were not sent to it; only after `hello` with `sessions`.
     Lagged = "lagged",
+    /// The session's tools, or which of them are active, changed; only after `hello` with `sessions`.
+    ToolsChanged = "tools_changed",
+    /// The model calls a tool of a client; only to the connection that registered the tool.
+    ToolRequest = "tool_request",
+    /// A call of a client's tool needs no answer any more; only to the connection that registered the tool.
+    ToolCancel = "tool_cancel",
 }
 
 /// The daemon takes commands. It says so only where it is asked to: commands that are sent before wait.

@@ -8,6 +8,7 @@
 //! payload). Dispatch, name lists and the JSON Schema files in `schemas/` come from them, so that a command or an
 //! event exists in one place.
 
+pub mod client_tools;
 pub mod command;
 pub mod compaction;
 pub mod credentials;
@@ -35,6 +36,7 @@ mod shown_url;
 pub mod socket_path;
 mod surrogates;
 pub mod tool;
+pub mod tool_list;
 pub mod ui;
 pub mod usage;
 

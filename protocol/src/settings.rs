@@ -48,6 +48,14 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = ["read", "bash", "edit", "write"])))]
     pub default_tools: Option<Vec<String>>,
+    /// Tools that sessions do not have: names, with `*` for any part of one. Nobody can activate or provide such a tool (as
+    /// `--exclude-tools`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub exclude_tools: Option<Vec<String>>,
+    /// Tools that clients provide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_tools: Option<ClientToolSettings>,
     /// Whether a project's own settings and prompts are used where nothing else says so; default `ask`. Only read from
     /// the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +109,22 @@ pub struct Settings {
     /// The daemon itself. Only read from the user's settings, at its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daemon: Option<DaemonSettings>,
+}
+
+/// Settings of tools that clients provide.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClientToolSettings {
+    /// How long a client may take for a call, in milliseconds, where its tool does not say; 0 for no limit. Default 600000
+    /// (10 minutes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 600_000)))]
+    pub timeout_ms: Option<u64>,
+    /// The longest `tool_response` or `tool_progress` that is taken, in bytes of its line. Default 8388608 (8 MiB).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 8_388_608)))]
+    pub max_result_bytes: Option<u64>,
 }
 
 /// Settings of the daemon, for all its sessions and clients.

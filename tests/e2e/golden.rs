@@ -84,6 +84,11 @@ fn tree_commands() {
 }
 
 #[test]
+fn active_tools() {
+    play("active_tools.jsonl", []);
+}
+
+#[test]
 fn no_model() {
     let home = Home::new();
     let mut daemon = Daemon::start(&home, &["--no-session"]);

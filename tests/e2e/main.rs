@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod abort;
+mod active_tools;
 mod agentctl;
 mod agentctl_daemon;
 mod agentctl_docs;
@@ -15,6 +16,7 @@ mod bad_input;
 mod bash;
 mod canary;
 mod captures;
+mod client_tools;
 mod clients;
 mod compaction;
 mod crash;

@@ -23,7 +23,7 @@ fn impatient(server: &MockServer) -> (Home, Service) {
 }
 
 /// Waits until the session is not in memory: looks, and looks again whenever the watcher is told of a change.
-fn gone(watcher: &mut SocketClient, id: &str) {
+pub(crate) fn gone(watcher: &mut SocketClient, id: &str) {
     loop {
         let resting = watcher.done(json!({"type": "list_sessions", "live": false}));
         if resting["sessions"].as_array().unwrap().iter().any(|session| session["id"] == id) {

@@ -40,7 +40,8 @@ Prompt and tools
       --append-system-prompt <text|file>   after the prompt; repeatable
   -t, --tools <list>            only these tools, or changes of the default (+name, -name)
  -xt, --exclude-tools <list>    without these tools
- -nt, --no-tools                no tools but those that -t names (-nbt, --no-builtin-tools: the same; all are built in)
+ -nt, --no-tools                no tools but those that -t names
+-nbt, --no-builtin-tools        the same, but clients may provide tools
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
       --skill <path>            a skill, or a folder of skills; repeatable
  -ns, --no-skills               no skills but those of --skill

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use agentd_session::{Abilities, Present, ReaderId};
+use agentd_session::{Abilities, Present, ReaderId, ToolSeat};
 use tokio_util::sync::CancellationToken;
 
 use super::following::Pending;
@@ -19,6 +19,18 @@ pub(super) struct Attachment {
     pub(super) _count: ClientCount,
     /// While we answer what it asks its user.
     pub(super) present: Option<Present>,
+    /// While we provide tools for it.
+    pub(super) tools: Option<ToolSeat>,
+}
+
+impl Attachment {
+    /// Ends it, while the client is still there.
+    fn leave(self) {
+        self.leaving.cancel();
+        if let Some(tools) = self.tools {
+            tools.leave();
+        }
+    }
 }
 
 /// All of them, and the current one.
@@ -38,11 +50,18 @@ impl Attachments {
         self.followed.insert(id, attachment);
     }
 
-    /// Follows a session no longer; answers that are under way still come.
-    pub(super) fn leave(&mut self, id: &str) -> Option<Attachment> {
-        let attachment = self.followed.remove(id)?;
-        attachment.leaving.cancel();
-        Some(attachment)
+    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut Attachment> {
+        self.followed.get_mut(id)
+    }
+
+    /// Follows a session no longer; answers that are under way still come. False when it was not followed.
+    pub(super) fn leave(&mut self, id: &str) -> bool {
+        self.take(id).map(Attachment::leave).is_some()
+    }
+
+    /// Takes a session out, to be followed anew.
+    pub(super) fn take(&mut self, id: &str) -> Option<Attachment> {
+        self.followed.remove(id)
     }
 
     /// Those that are followed.
@@ -57,9 +76,29 @@ impl Attachments {
         }
     }
 
+    /// Follows none but this one, if it is followed.
+    pub(super) fn leave_others(&mut self, id: &str) {
+        let stays = self.followed.remove_entry(id);
+        self.leave_all();
+        self.followed.extend(stays);
+    }
+
     pub(super) fn leave_all(&mut self) {
         for (_, attachment) in self.followed.drain() {
-            attachment.leaving.cancel();
+            attachment.leave();
+        }
+    }
+
+    /// Our places as one that provides tools: in that session, or in all.
+    pub(super) fn seats<'a>(&'a self, id: Option<&'a str>) -> impl Iterator<Item = &'a ToolSeat> {
+        let meant = self.followed.iter().filter(move |(session, _)| id.is_none_or(|id| ***session == *id));
+        meant.filter_map(|(_, attachment)| attachment.tools.as_ref())
+    }
+
+    /// Provides no tools any more: the client cannot answer.
+    pub(super) fn disconnect_tools(&mut self) {
+        for attachment in self.followed.values_mut() {
+            attachment.tools = None;
         }
     }
 }

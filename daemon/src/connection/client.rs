@@ -20,6 +20,8 @@ pub(super) struct Client {
     /// How it sees what sessions say.
     pub(super) view: View,
     role: Role,
+    /// Whether it introduced itself.
+    is_introduced: bool,
     /// Whether no user is behind it who could be asked.
     pub(super) is_alone: bool,
 }
@@ -27,7 +29,14 @@ pub(super) struct Client {
 impl Client {
     /// Somebody who has not said anything.
     pub(super) fn new(number: u64) -> Self {
-        Self { number, name: None, view: View::default(), role: Role::default(), is_alone: false }
+        Self {
+            number,
+            name: None,
+            view: View::default(),
+            role: Role::default(),
+            is_introduced: false,
+            is_alone: false,
+        }
     }
 
     /// What others are told that it is called.
@@ -38,6 +47,11 @@ impl Client {
     /// Whether its events name their session, so that it can follow several.
     pub(super) fn names_sessions(&self) -> bool {
         self.view.names_sessions
+    }
+
+    /// Whether it introduced itself, and so knows more than the plain wire.
+    pub(super) fn is_introduced(&self) -> bool {
+        self.is_introduced
     }
 
     /// Whether it may answer questions to the user.
@@ -83,10 +97,11 @@ impl Client {
         };
         self.name = params.client.as_ref().map(|client| client.name.clone()).filter(|name| !name.is_empty());
         self.role = params.role;
+        self.is_introduced = true;
         Ok(Hello {
             protocol: PROTOCOL,
             daemon: daemon_info(registry),
-            capabilities: ["sessions", "ui", "replay", "cumulative"].map(str::to_owned).to_vec(),
+            capabilities: ["sessions", "ui", "replay", "cumulative", "tools"].map(str::to_owned).to_vec(),
             limits: Limits { max_line_bytes: max_line_bytes as u64 },
         })
     }

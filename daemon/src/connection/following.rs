@@ -100,7 +100,13 @@ impl Following {
                     feed.mute();
                 }
                 if left && pending.is_none() {
-                    break;
+                    // What is for this client alone is never dropped.
+                    if !feed.ready_items(&mut items) {
+                        break;
+                    }
+                    pending.answered(answers(&items));
+                    yield Batch::Items(Arc::clone(&session), std::mem::take(&mut items));
+                    continue;
                 }
                 let more = tokio::select! {
                     biased;
@@ -128,6 +134,6 @@ fn answers(items: &[Item]) -> u64 {
 fn seq(item: &Item) -> Option<u64> {
     match item {
         Item::Event { seq, .. } => Some(*seq),
-        Item::Reply { .. } | Item::Lagged { .. } => None,
+        Item::Reply { .. } | Item::Addressed { .. } | Item::Lagged { .. } => None,
     }
 }

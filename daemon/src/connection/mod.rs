@@ -10,6 +10,7 @@ mod following;
 mod managing;
 mod opening;
 mod processes;
+mod providing;
 mod questions;
 mod reader;
 mod replacing;

@@ -106,7 +106,7 @@ impl Reader {
 
     pub(super) async fn detach_session(&mut self, params: SessionParams, id: Option<Value>) {
         const NAME: &str = "detach_session";
-        if self.sessions.leave(&params.session_id).is_none() {
+        if !self.sessions.leave(&params.session_id) {
             let text = format!("This connection does not follow a session \"{}\".", params.session_id);
             return self.fail(id, Some(NAME), Failure::new(ErrorCode::SessionNotFound, text)).await;
         }
@@ -125,7 +125,7 @@ impl Reader {
         so_far: Option<Json<Message>>,
     ) {
         if !self.client.names_sessions() {
-            self.sessions.leave_all();
+            self.sessions.leave_others(session.id());
         }
         self.follow(session, feed, so_far).await;
     }

@@ -23,6 +23,7 @@ use super::{
     attachment::Attachments,
     client::Client,
     following::{Following, Pending},
+    providing::{self, Providing},
     writer::Out,
 };
 use crate::{
@@ -40,6 +41,8 @@ pub(super) struct Reader {
     /// waited for or not.
     pub(super) on_eof: OnEof,
     outbox: mpsc::Sender<Out>,
+    /// The tools that it provides.
+    pub(super) providing: Providing,
     /// While all sessions are watched; ends that when it is dropped.
     pub(super) watching: Option<DropGuard>,
     /// Commands that take their time and are done beside all others.
@@ -51,7 +54,8 @@ impl Reader {
         let registry = Arc::clone(&connection.registry);
         let (client, sessions) = (Client::new(number), Attachments::default());
         let (on_eof, beside) = (OnEof::default(), JoinSet::new());
-        Self { connection, registry, client, sessions, on_eof, outbox, watching: None, beside }
+        let providing = Providing::default();
+        Self { connection, registry, client, sessions, on_eof, outbox, providing, watching: None, beside }
     }
 
     /// Follows the session that is there from the start, if one is.
@@ -80,6 +84,8 @@ impl Reader {
                 None => break,
             }
         }
+        // Nobody answers calls any more; what waits for them must not wait on.
+        self.sessions.disconnect_tools();
         // Whoever asked before the end of the input is answered.
         while self.beside.join_next().await.is_some() {}
         match self.connection.origin {
@@ -140,7 +146,12 @@ impl Reader {
         }
         let command = match kind.and_then(|name| Command::parse(name, line)) {
             None => return self.fail(head.id, kind, unknown_command(kind)).await,
-            Some(Err(field)) => return self.fail(head.id, kind, field.into()).await,
+            Some(Err(field)) => {
+                if kind == Some(providing::RESPONSE) {
+                    self.providing.unreadable(line, &field);
+                }
+                return self.fail(head.id, kind, field.into()).await;
+            }
             Some(Ok(command)) => command,
         };
         if let Err(failure) = self.client.may(&command) {
@@ -152,6 +163,7 @@ impl Reader {
             return self.fail(head.id, kind, failure.hint("`agentctl up` starts it again.")).await;
         }
         match command.scope() {
+            Scope::Tools => self.provide(command, head, line.len()).await,
             Scope::SetUp => self.administer(command, head.id),
             Scope::Daemon => self.manage(command, head.id).await,
             Scope::Replacement => self.replace(command, head).await,
@@ -225,7 +237,13 @@ impl Reader {
     ) {
         let id = Arc::clone(session.id());
         let (pending, leaving) = (Pending::default(), CancellationToken::new());
-        self.sessions.leave(&id);
+        let before = self.sessions.take(&id);
+        let tools = before.and_then(|before| {
+            // Before the other end falls silent: what is said to its tools from here on is said to this one.
+            before.tools.as_ref().inspect(|tools| tools.listen_as(feed.id()));
+            before.leaving.cancel();
+            before.tools
+        });
         let attachment = super::attachment::Attachment {
             reader: feed.id(),
             pending: pending.clone(),
@@ -233,11 +251,13 @@ impl Reader {
             session: Arc::clone(&session),
             _count: session.client(),
             present: self.client.abilities().map(|abilities| session.feed().enter(abilities)),
+            tools,
         };
         self.sessions.insert(Arc::clone(&id), attachment);
         self.sessions.current = Some(Arc::clone(&session));
         let following = Following { session: id, feed, pending, leaving, so_far };
         self.tell(Out::Follow(Box::new(following))).await;
+        self.bring_tools(&session).await;
         self.ask_trust(&session).await;
     }
 
@@ -279,7 +299,7 @@ impl Reader {
     }
 }
 
-fn ended() -> Failure {
+pub(super) fn ended() -> Failure {
     Failure::new(ErrorCode::NoSession, "The session has ended.")
 }
 

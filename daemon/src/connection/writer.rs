@@ -183,6 +183,7 @@ impl Lines {
                 None => write_line(&line, &mut self.batch),
                 Some(cumulative) => write_line(&cumulative.response(&line), &mut self.batch),
             },
+            Item::Addressed { line } => write_line(&line, &mut self.batch),
             Item::Lagged { from_seq } => self.lagged(session, from_seq),
         }
     }
@@ -257,7 +258,7 @@ fn length(item: &Item) -> usize {
     /// Room for the line break, and for the session's name.
     const MORE: usize = 80;
     match item {
-        Item::Event { line, .. } | Item::Reply { line, .. } => line.len() + MORE,
+        Item::Event { line, .. } | Item::Reply { line } | Item::Addressed { line } => line.len() + MORE,
         Item::Lagged { .. } => MORE,
     }
 }

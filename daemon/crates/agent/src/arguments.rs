@@ -37,10 +37,17 @@ impl ArgumentSchema {
         }))
     }
 
+    /// Whether a schema can be used to check arguments. Compiles it, which takes a moment.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub fn try_compile(schema: &Value) -> Result<(), String> {
+        compile(schema).map(drop).map_err(|error| error.to_string())
+    }
+
     fn validator(&self) -> Option<&Validator> {
         let compile = || {
-            let compiled = jsonschema::options().build(&self.0.schema);
-            compiled
+            compile(&self.0.schema)
                 .inspect_err(|error| {
                     tracing::warn!(%error, "a tool's argument schema does not compile; its arguments are not checked");
                 })
@@ -71,6 +78,10 @@ impl ArgumentSchema {
         }
         Err(report::failure(tool_name, validator, &mended, &received))
     }
+}
+
+fn compile(schema: &Value) -> Result<Validator, jsonschema::ValidationError<'static>> {
+    jsonschema::options().build(schema)
 }
 
 #[cfg(test)]

@@ -4,7 +4,12 @@ use std::{path::PathBuf, sync::Arc};
 
 use agentd_ai::{Provider, Request, failure::Failure};
 use agentd_images::Images;
-use agentd_protocol::{daemon::InFlight, event::Event, message::AssistantMessage};
+use agentd_protocol::{
+    Json,
+    daemon::InFlight,
+    event::Event,
+    message::{AssistantMessage, Message},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -44,6 +49,16 @@ pub trait Host: Send {
     /// Fails when the session is gone, or its file cannot be written.
     fn between_turns(&mut self) -> impl Future<Output = Result<(), HostError>> + Send {
         std::future::ready(Ok(()))
+    }
+
+    /// A turn begins: what the model has to be told first, because its tools, or the prompt with them, are not what the
+    /// transcript says any more. Is not asked at the turn that begins with the messages of [`crate::Start`], which say it.
+    /// What it gives is published and stored as any message.
+    ///
+    /// # Errors
+    /// Fails when the session is gone.
+    fn turn_begins(&mut self) -> impl Future<Output = Result<Option<Json<Message>>, HostError>> + Send {
+        std::future::ready(Ok(None))
     }
 
     /// Puts together the next model call from the context as it stands now.

@@ -49,13 +49,14 @@ pub async fn run<H: Host>(
     let mut run = Run { host, cancel, messages: Vec::new(), last: None, will_retry: false };
     run.host.emit(AgentStart {}.into()).await?;
     run.host.emit(TurnStart {}.into()).await?;
+    let is_told = !start.messages.is_empty();
     for message in start.messages {
         run.add(message).await?;
     }
     // A run that begins with queued messages does not look into the queue again before its first answer.
     let steering =
         if start.queued.is_empty() { run.next_queued(QueueKind::Steering).await? } else { start.queued };
-    run.turns(steering).await?;
+    run.turns(steering, is_told).await?;
     let Run { host, messages, last, will_retry, .. } = run;
     host.emit(AgentEnd { messages, will_retry }.into()).await?;
     Ok(Ended { last, will_retry })
@@ -81,7 +82,8 @@ enum After {
 }
 
 impl<H: Host> Run<'_, H> {
-    async fn turns(&mut self, mut pending: Vec<Queued>) -> Result<(), HostError> {
+    /// `is_told`: the transcript says already what the first turn's prompt and tools are.
+    async fn turns(&mut self, mut pending: Vec<Queued>, mut is_told: bool) -> Result<(), HostError> {
         let mut first = true;
         loop {
             let mut after = After::Tools;
@@ -94,6 +96,11 @@ impl<H: Host> Run<'_, H> {
                     self.host.emit(TurnStart {}.into()).await?;
                 }
                 first = false;
+                if !std::mem::take(&mut is_told)
+                    && let Some(message) = self.host.turn_begins().await?
+                {
+                    self.add(message).await?;
+                }
                 self.deliver(std::mem::take(&mut pending)).await?;
                 after = self.turn().await?;
                 if after == After::Failed {

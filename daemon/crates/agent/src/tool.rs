@@ -17,14 +17,19 @@ pub trait Tool: Send + Sync {
     /// The name, the description and the schema of the arguments.
     fn spec(&self) -> &ToolSpec;
 
+    /// The name that people see; `None`: the tool's own.
+    fn label(&self) -> Option<&str> {
+        None
+    }
+
     /// One line for the system prompt: what the tool does. `None` keeps the tool out of the list there.
     fn snippet(&self) -> Option<&str> {
         None
     }
 
     /// Advice for the system prompt, a sentence each.
-    fn guidelines(&self) -> &[&str] {
-        &[]
+    fn guidelines(&self) -> Vec<&str> {
+        Vec::new()
     }
 
     /// Whether calls of this tool may run beside others.

@@ -39,6 +39,7 @@ use crate::{
     shared::Shared,
     step::{Failed, Fullness, STEPS_AT_ONCE, Snapshot, Step},
     summary::SummaryBoard,
+    tools::SessionTools,
     trust::Trusting,
     ui::PendingDialogs,
     user_bash::UserBash,
@@ -82,6 +83,8 @@ pub(crate) struct Actor {
     pub(crate) has_moved: bool,
     /// Questions to the user that nobody has answered yet.
     pub(crate) dialogs: PendingDialogs,
+    /// What the model can call.
+    pub(crate) tools: SessionTools,
     /// Whether the project's own settings count, and who was asked.
     pub(crate) trust: Trusting,
     /// Set once the session takes no new work.
@@ -109,6 +112,8 @@ impl Actor {
         let idle = sleep(idle_after.unwrap_or_default());
         tokio::pin!(idle);
         let (mut taken_steps, mut taken_commands) = (Vec::new(), Vec::new());
+        // A client may have taken its tools away while the session was not in memory.
+        self.tell_tools();
         loop {
             self.wait_for_room(&closing).await;
             // Unbiased: neither a flood of commands nor a fast model keeps the other waiting. An abort needs no
@@ -121,6 +126,7 @@ impl Actor {
                 }
                 _ = steps.recv_many(&mut taken_steps, STEPS_AT_ONCE) => {}
                 Some(_) = self.tasks.join_next() => {}
+                () = self.tools.board().changed() => self.tell_tools(),
                 // Set again only when it has fired: that is cheaper than at every event.
                 () = &mut idle, if idle_after.is_some() => {
                     let idle_after = idle_after.unwrap_or_default();
@@ -150,6 +156,7 @@ impl Actor {
                         let _ = copied.send(self.copy(point));
                     }
                     Message::UiResponse(answer) => self.on_ui_response(answer.0, answer.1),
+                    Message::Tools(message) => self.on_tools(*message),
                     Message::AskTrust => self.ask_trust(),
                     Message::WhenIdle(done) => self.when_idle(done),
                     Message::Header(header) => {
@@ -225,10 +232,17 @@ impl Actor {
                 let _ = reply.send(waits);
             }
             Step::Context { reply } => {
-                let snapshot =
-                    Snapshot { messages: self.journal.messages().to_vec(), choice: self.chooser.current() };
+                let snapshot = Snapshot {
+                    messages: self.journal.messages().to_vec(),
+                    choice: self.chooser.current(),
+                    tools: self.tools.current(&self.shared.tools),
+                };
                 let _ = reply.send(snapshot);
             }
+            Step::Tools { reply } => {
+                let _ = reply.send(self.tools.current(&self.shared.tools));
+            }
+            Step::ToolRequest(request) => request.send(),
             Step::Accepted => self.on_accepted().await,
             Step::Refused(failure) => self.on_refused(failure).await,
             Step::Started(line) => {

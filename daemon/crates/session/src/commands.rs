@@ -65,6 +65,8 @@ impl Actor {
             Command::SetAutoCompaction(params) => self.set_auto_compaction(params.enabled, reply).await,
             Command::Bash(params) => self.bash(params, reply),
             Command::AbortBash(_) => self.abort_bash(reply),
+            Command::GetTools(_) => self.get_tools(reply),
+            Command::SetActiveTools(params) => self.set_active_tools(params, reply).await,
             Command::GetDiagnostics(_) => self.get_diagnostics(reply),
             Command::ExplainSetting(params) => self.explain_setting(params, reply),
             Command::SetSessionName(params) => self.set_name(&params, reply).await,

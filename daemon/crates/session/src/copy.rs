@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use agentd_store::SessionTree;
 
+use crate::tools::ToolChoice;
+
 /// Up to where a session is copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyPoint {
@@ -17,6 +19,8 @@ pub enum CopyPoint {
 #[derive(Debug)]
 pub struct Copied {
     pub(crate) tree: Box<SessionTree>,
+    /// The tools that somebody chose in the original.
+    pub(crate) tools: ToolChoice,
     /// Where the file of the original is; `None`: in memory only, as the copy will be.
     pub(crate) folder: Option<PathBuf>,
     /// The text of the message that the copy ends before.

@@ -7,6 +7,7 @@ use std::{
 
 use agentd_process::ProcessView;
 use agentd_protocol::{
+    client_tools::ClientTool,
     command::{AbortParams, AbortScope, Command},
     error::{ErrorCode, Failure},
     ui::UiResponse,
@@ -15,11 +16,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Attached, Copied, CopyPoint,
+    Attached, Copied, CopyPoint, Registered, ToolSeat,
     feed::Feed,
     reply::Reply,
     rest::{Rested, Resting},
     summary::{Shown, Summary},
+    tools::ToolsMessage,
     ui::Ui,
 };
 
@@ -49,6 +51,8 @@ pub(crate) enum Message {
     Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
     /// An answer to a question to the user, and who gave it.
     UiResponse(Box<(UiResponse, String)>),
+    /// A client provides tools, or does not any more.
+    Tools(Box<ToolsMessage>),
     /// Somebody is there who can be asked whether the project is trusted.
     AskTrust,
     /// Answers when the session is idle.
@@ -157,6 +161,35 @@ impl SessionHandle {
     pub async fn ask_trust(&self) {
         // A session that has ended needs no trust.
         let _ = self.inbox.send(Message::AskTrust).await;
+    }
+
+    /// Gives the session tools of a client, whose place in it is `seat`; `tools` have passed [`check_client_tools`](crate::check_client_tools). Those that the
+    /// seat has there already are replaced. `reply` is answered unless the session has ended.
+    ///
+    /// Cancel safety: dropped early, the tools may be there or not.
+    pub async fn register_tools(
+        &self,
+        seat: &ToolSeat,
+        tools: Vec<ClientTool>,
+        reply: Option<Reply>,
+    ) -> Registered {
+        let (done, waiting) = oneshot::channel();
+        let message = ToolsMessage::Register { seat: Arc::clone(seat.seat()), tools, reply, done };
+        if self.inbox.send(Message::Tools(Box::new(message))).await.is_err() {
+            return Registered::Ended;
+        }
+        match waiting.await {
+            Ok(Ok(())) => Registered::Done,
+            Ok(Err(failure)) => Registered::Refused(failure),
+            Err(_) => Registered::Ended,
+        }
+    }
+
+    /// Tells the listeners now that tools are gone, and then answers `reply`, if there is one, with the names `tools`. False when
+    /// the session has ended.
+    pub async fn tools_left(&self, tools: Vec<String>, reply: Option<Reply>) -> bool {
+        let message = ToolsMessage::Left { tools, reply };
+        self.inbox.send(Message::Tools(Box::new(message))).await.is_ok()
     }
 
     /// What reaches the session's user through its clients.

@@ -84,8 +84,10 @@ pub struct ToolSelection {
     pub allow: Option<Vec<String>>,
     /// The names to leave out, with `*`, applied last.
     pub exclude: Vec<String>,
-    /// No tools by default: only what `allow` names.
+    /// No built-in tools but those that `allow` names.
     pub none: bool,
+    /// No tools of clients but those that `allow` names.
+    pub none_of_clients: bool,
 }
 
 impl ToolSelection {
@@ -98,6 +100,30 @@ impl ToolSelection {
         let by_default = !self.none && defaults.iter().any(|pattern| matches(pattern, name));
         let Some(allow) = &self.allow else { return by_default };
         choose(allow, name, by_default)
+    }
+
+    /// Whether a session has a built-in tool at all, so that it can be made active.
+    #[must_use]
+    pub(crate) fn permits(&self, name: &str) -> bool {
+        self.lets_in(name, self.none)
+    }
+
+    /// Whether a client may provide a tool of that name.
+    #[must_use]
+    pub(crate) fn permits_of_client(&self, name: &str) -> bool {
+        self.lets_in(name, self.none_of_clients)
+    }
+
+    /// A list of names is the whole of what there may be. Changes of the default choice leave all tools there; only where there
+    /// are none they bring some.
+    fn lets_in(&self, name: &str, none: bool) -> bool {
+        let is_excluded = self.exclude.iter().any(|pattern| matches(pattern, name));
+        !is_excluded
+            && match &self.allow {
+                Some(allow) if none || !modifies(allow) => choose(allow, name, false),
+                Some(_) => true,
+                None => !none,
+            }
     }
 }
 
@@ -113,13 +139,17 @@ impl ToolSelection {
 
 /// Applies a list of names, or of `+name` and `-name` when it holds nothing else.
 fn choose(list: &[String], name: &str, by_default: bool) -> bool {
-    let modifies = !list.is_empty() && list.iter().all(|item| item.starts_with(['+', '-']));
-    if !modifies {
+    if !modifies(list) {
         return list.iter().any(|pattern| matches(pattern, name));
     }
     // The last word on a name counts.
     let last = list.iter().rev().find(|item| matches(&item[1..], name));
     last.map_or(by_default, |item| item.starts_with('+'))
+}
+
+/// Whether a list holds nothing but `+name` and `-name`.
+fn modifies(list: &[String]) -> bool {
+    !list.is_empty() && list.iter().all(|item| item.starts_with(['+', '-']))
 }
 
 /// The names that a `defaultTools` setting makes active: a list of its own, or a change of the built-in choice.
@@ -164,7 +194,11 @@ mod tests {
 
     fn active(allow: Option<&[&str]>, exclude: &[&str]) -> Vec<&'static str> {
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        active_of(&ToolSelection { allow: allow.map(list), exclude: list(exclude), none: false })
+        active_of(&ToolSelection {
+            allow: allow.map(list),
+            exclude: list(exclude),
+            ..ToolSelection::default()
+        })
     }
 
     fn active_of(selection: &ToolSelection) -> Vec<&'static str> {
@@ -191,10 +225,39 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_let_in_cannot_be_made_active() {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let check = |allow: Option<&[&str]>, exclude: &[&str], none, own: &[&str], of_clients: &[&str]| {
+            let selection = ToolSelection {
+                allow: allow.map(list),
+                exclude: list(exclude),
+                none,
+                none_of_clients: none && exclude.is_empty(),
+            };
+            let names = ["read", "bash", "grep"];
+            let permitted: Vec<&str> = names.into_iter().filter(|name| selection.permits(name)).collect();
+            assert_eq!(permitted, own, "{selection:?}");
+            let names = ["deploy", "open"];
+            let permitted: Vec<&str> =
+                names.into_iter().filter(|name| selection.permits_of_client(name)).collect();
+            assert_eq!(permitted, of_clients, "{selection:?}");
+        };
+        check(None, &[], false, &["read", "bash", "grep"], &["deploy", "open"]);
+        check(Some(&["read", "dep*"]), &[], false, &["read"], &["deploy"]);
+        check(Some(&["-bash", "+grep"]), &[], false, &["read", "bash", "grep"], &["deploy", "open"]);
+        check(None, &["b*", "open"], false, &["read", "grep"], &["deploy"]);
+        check(Some(&["*"]), &["bash"], false, &["read", "grep"], &["deploy", "open"]);
+        check(None, &[], true, &[], &[]);
+        check(Some(&["+read"]), &[], true, &["read"], &[]);
+        // Without built-in tools, those of clients are there.
+        check(None, &["x"], true, &[], &["deploy", "open"]);
+    }
+
+    #[test]
     fn without_default_tools_those_that_are_named_stay() {
         let active = |allow: Option<&[&str]>| {
             let allow = allow.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
-            active_of(&ToolSelection { allow, exclude: Vec::new(), none: true })
+            active_of(&ToolSelection { allow, none: true, ..ToolSelection::default() })
         };
         assert!(active(None).is_empty());
         assert_eq!(active(Some(&["read", "grep"])), ["read", "grep"]);

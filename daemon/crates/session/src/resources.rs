@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use agentd_agent::ToolSet;
 use agentd_config::resources::{
     ExpandError, ResourceQuery, appended_prompt_file, context_files, expand, load_resources, load_skills,
     system_prompt_file, text_or_file,
@@ -49,18 +50,18 @@ impl Shared {
         diagnostics
     }
 
-    /// Reads the files that belong to the system prompt; blocks.
+    /// What the system prompt is made of when the model can call these tools. Reads files; blocks.
     ///
     /// # Errors
     /// A file that `--system-prompt` or `--append-system-prompt` names cannot be read. What is wrong with others, the session
     /// says when it is opened.
-    pub(crate) fn prompt_parts(&self) -> Result<PromptParts<'_>, Failure> {
+    pub(crate) fn prompt_parts<'a>(&self, tools: &'a ToolSet) -> Result<PromptParts<'a>, Failure> {
         let mut diagnostics = Vec::new();
         let PromptFiles { custom, appended, context } = self.prompt_files(&mut diagnostics)?;
         for diagnostic in diagnostics {
             tracing::debug!(%diagnostic, "a file of the system prompt");
         }
-        let tools: Vec<_> = self.tools.iter().collect();
+        let tools: Vec<_> = tools.iter().collect();
         let active: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
         let reads = active.iter().any(|name| matches!(*name, "read" | "bash"));
         let skills = if reads { load_skills(&self.resource_query()) } else { Vec::new() };
@@ -78,7 +79,7 @@ impl Shared {
                 .iter()
                 .filter_map(|tool| Some((tool.spec().name.as_str(), tool.snippet()?)))
                 .collect(),
-            guidelines: tools.iter().flat_map(|tool| tool.guidelines().iter().copied()).collect(),
+            guidelines: tools.iter().flat_map(|tool| tool.guidelines()).collect(),
             active,
             cwd: self.cwd.display().to_string(),
         })

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use agentd_config::models::RestoredChoice;
 use tokio::sync::oneshot;
 
-use crate::{actor::Actor, choice::Choice};
+use crate::{actor::Actor, choice::Choice, tools::ToolChoice};
 
 /// What brings a session back that has left memory, beside its feed and the options that it was opened with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Rested {
     pub(crate) moved: Option<RestoredChoice>,
     /// The provider that a key of the options is for.
     pub(crate) key_provider: Option<Box<str>>,
+    /// The tools that somebody chose.
+    pub(crate) tools: ToolChoice,
     /// Whether the user said that the project is trusted for as long as the session is open.
     pub(crate) trusted: bool,
 }
@@ -72,6 +74,7 @@ impl Actor {
             unsaved: self.journal.unsaved().map(Into::into),
             leaf,
             moved,
+            tools: self.tools.chosen().clone(),
             trusted: self.trust.is_given(),
             key_provider: self.shared.key_provider.as_deref().map(Into::into),
         })

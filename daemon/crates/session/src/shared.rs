@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{Tool, ToolSet};
+use agentd_agent::Tool;
 use agentd_ai::{CacheRetention, Credentials, HttpRetries, Provider, Registry, ThinkingBudgets};
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
@@ -27,7 +27,7 @@ use agentd_protocol::{
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
-use crate::{feed::FeedLimits, pool::Pool, run::RetryPolicy, watch::Watch};
+use crate::{feed::FeedLimits, pool::Pool, run::RetryPolicy, tools::OwnTools, watch::Watch};
 
 /// What all sessions of a daemon share.
 pub struct Services {
@@ -109,7 +109,8 @@ pub(crate) struct Shared {
     pub(crate) environment: Environment,
     pub(crate) temp_dir: PathBuf,
     pub(crate) processes: ProcessGroup,
-    pub(crate) tools: Arc<ToolSet>,
+    /// The built-in tools, active or not.
+    pub(crate) tools: OwnTools,
     /// What runs the user's commands.
     pub(crate) shell: Arc<dyn Shell>,
     /// The setting `shellCommandPrefix`.

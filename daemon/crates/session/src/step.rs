@@ -1,7 +1,9 @@
 //! What the run, and other tasks of a session, send to its actor.
 
+use std::sync::Arc;
+
 use agentd_agent::{
-    HostError, StoppedCall,
+    HostError, StoppedCall, ToolSet,
     queue::{QueueKind, Queued, Ticket},
 };
 use agentd_protocol::{
@@ -20,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     choice::Choice,
+    client_tools::Request,
     compaction::{CompactionError, Plan, PlanRequest},
     open::Reconfigured,
     reply::Reply,
@@ -45,6 +48,10 @@ pub(crate) enum Step {
     Deliver { ticket: Ticket, reply: oneshot::Sender<bool> },
     /// The context as it stands, and the model that it is for.
     Context { reply: oneshot::Sender<Snapshot> },
+    /// What can the model call?
+    Tools { reply: oneshot::Sender<Arc<ToolSet>> },
+    /// A client is asked for a call of its tool.
+    ToolRequest(Request),
     /// The prompt passed its checks.
     Accepted,
     /// The prompt did not pass its checks: there is no run.
@@ -120,4 +127,6 @@ pub(crate) struct Fullness {
 pub(crate) struct Snapshot {
     pub(crate) messages: Vec<Json<Message>>,
     pub(crate) choice: Choice,
+    /// What the model can call.
+    pub(crate) tools: Arc<ToolSet>,
 }

@@ -96,6 +96,7 @@ impl Actor {
         });
         let level_body = (level.unwrap_or("off") != choice.level.as_str())
             .then(|| EntryBody::ThinkingLevelChange { thinking_level: choice.level.as_str().into() });
+        self.record_tools().await;
         for body in [model_body, level_body].into_iter().flatten() {
             if let Err(error) = self.journal.append(&body).await {
                 // The run's first message meets the same trouble, and its client is told then.
@@ -130,6 +131,7 @@ impl Actor {
         let new = NewSession { parent_session, ..NewSession::new(tree.header().cwd(), now_ms()) };
         let copy = copy_branch(tree, leaf.as_deref(), new).map_err(not_copied)?;
         Ok(Copied {
+            tools: self.tools.chosen().clone(),
             tree: Box::new(copy),
             folder: self.journal.file().and_then(|file| file.parent()).map(Into::into),
             text,

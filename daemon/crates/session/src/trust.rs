@@ -111,6 +111,8 @@ impl Actor {
         }
         self.interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
         self.shared = Arc::new(shared);
+        self.tools.forget();
+        self.tell_tools();
         self.queues.set_modes(modes);
         self.chooser.set_scope(scope);
         // What was chosen by hand since stays.

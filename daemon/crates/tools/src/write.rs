@@ -70,8 +70,8 @@ impl Tool for WriteTool {
         Some("Create a file, or replace a whole one")
     }
 
-    fn guidelines(&self) -> &[&str] {
-        &["Use write only for new files and complete rewrites; change parts of a file with edit."]
+    fn guidelines(&self) -> Vec<&str> {
+        vec!["Use write only for new files and complete rewrites; change parts of a file with edit."]
     }
 
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {

@@ -2,12 +2,12 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use bytes::Bytes;
+use super::{Item, events::Events};
 
-use super::{
-    Item,
-    events::{Events, weight},
-};
+/// The bytes that an item's line takes when it is written: with its LF.
+fn weight(item: &Item) -> u64 {
+    item.line_len() as u64 + 1
+}
 
 /// Where a listener stands in the row of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,8 @@ pub(super) struct Listener {
 struct Reply {
     /// The number of the event that it stands before.
     before: u64,
-    line: Bytes,
+    /// The answer, or another line for this listener alone.
+    item: Item,
 }
 
 impl Listener {
@@ -57,10 +58,10 @@ impl Listener {
         of_events + self.reply_bytes
     }
 
-    /// Adds an answer that stands before the event `before`.
-    pub(super) fn reply(&mut self, before: u64, line: Bytes) {
-        self.reply_bytes += weight(&line);
-        self.replies.push_back(Reply { before, line });
+    /// Adds an answer, or another line for this listener alone, that stands before the event `before`.
+    pub(super) fn send(&mut self, before: u64, item: Item) {
+        self.reply_bytes += weight(&item);
+        self.replies.push_back(Reply { before, item });
     }
 
     /// Takes items until there are no more or `max_bytes` are reached.
@@ -90,10 +91,10 @@ impl Listener {
             Standing::Aside => u64::MAX,
         };
         if self.replies.front().is_some_and(|reply| reply.before <= here)
-            && let Some(Reply { line, .. }) = self.replies.pop_front()
+            && let Some(Reply { item, .. }) = self.replies.pop_front()
         {
-            self.reply_bytes -= weight(&line);
-            return Some(Item::Reply { line });
+            self.reply_bytes -= weight(&item);
+            return Some(item);
         }
         match self.standing {
             Standing::Before(seq) => {

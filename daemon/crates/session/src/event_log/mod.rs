@@ -59,6 +59,11 @@ pub enum Item {
         /// The finished line, without LF.
         line: Bytes,
     },
+    /// A line for this listener alone that is no answer. It stands among the events where it was sent.
+    Addressed {
+        /// The finished line, without LF.
+        line: Bytes,
+    },
     /// The listener was cut off: it did not keep up, and others listen too. No event follows.
     Lagged {
         /// The first event that it did not get.
@@ -71,7 +76,7 @@ impl Item {
     #[must_use]
     pub fn line_len(&self) -> usize {
         match self {
-            Self::Event { line, .. } | Self::Reply { line } => line.len(),
+            Self::Event { line, .. } | Self::Reply { line } | Self::Addressed { line } => line.len(),
             Self::Lagged { .. } => 0,
         }
     }
@@ -146,9 +151,18 @@ impl EventLog {
 
     /// Adds an answer. It is dropped when whoever asked no longer listens.
     pub(crate) fn reply(&mut self, reader: ReaderId, line: Bytes) {
+        self.send(reader, Item::Reply { line });
+    }
+
+    /// Adds a line for one listener that is no answer. As an answer, it is dropped only when the listener no longer listens.
+    pub(crate) fn address(&mut self, reader: ReaderId, line: Bytes) {
+        self.send(reader, Item::Addressed { line });
+    }
+
+    fn send(&mut self, reader: ReaderId, item: Item) {
         let before = self.events.last_seq() + 1;
         if let Some(listener) = self.listeners.get_mut(&reader) {
-            listener.reply(before, line);
+            listener.send(before, item);
             self.note_slack(reader);
         }
     }

@@ -23,7 +23,7 @@ fn take_all(log: &mut EventLog, reader: ReaderId) -> Vec<String> {
         .iter()
         .map(|item| match item {
             Item::Event { seq, line, .. } => format!("{seq} {}", String::from_utf8_lossy(line)),
-            Item::Reply { line } => String::from_utf8_lossy(line).into_owned(),
+            Item::Reply { line } | Item::Addressed { line } => String::from_utf8_lossy(line).into_owned(),
             Item::Lagged { from_seq } => format!("lagged from {from_seq}"),
         })
         .collect()
@@ -128,6 +128,23 @@ fn one_listener_is_waited_for_and_one_of_several_is_cut_off() {
     log.publish(line("e"));
     assert!(take_all(&mut log, slow).is_empty(), "told once, and no more events");
     assert_eq!(take_all(&mut log, quick), ["3 c", "4 d", "5 e"]);
+}
+
+#[test]
+fn what_is_for_one_listener_alone_is_never_dropped() {
+    let mut log = log(4, 0);
+    let (slow, start) = (attach(&mut log, 1), Instant::now());
+    let other = attach(&mut log, 2);
+    log.publish(line("a"));
+    log.address(slow, line("request"));
+    log.publish(line("b"));
+    assert_eq!(take_all(&mut log, other), ["1 a", "2 b"]);
+    log.make_room(start, GRACE);
+    assert!(log.make_room(start + 2 * GRACE, GRACE).has_cut);
+    log.mute(slow);
+    assert_eq!(take_all(&mut log, slow), ["request"], "neither by a cut nor by leaving");
+    log.address(ReaderId(3), line("to nobody"));
+    assert!(take_all(&mut log, slow).is_empty() && take_all(&mut log, other).is_empty());
 }
 
 #[test]

@@ -22,6 +22,7 @@ use tokio::{
 
 pub use self::reader::Reader;
 use crate::{
+    client_tools::ToolBoard,
     event_log::{Audience, EventLog, ReaderId},
     ui::{Abilities, Presence, Present},
 };
@@ -52,6 +53,7 @@ struct Shared {
     /// How long too much may wait for one listener while there are others.
     grace: Duration,
     presence: Presence,
+    board: ToolBoard,
     /// Fires when there is something to take: lines, a cut, the end.
     news: Notify,
     /// Fires when whoever waits for room should look again.
@@ -69,8 +71,8 @@ impl Feed {
     fn starting_after(last_seq: u64, limits: FeedLimits) -> Self {
         let FeedLimits { outbox_bytes, replay_bytes, grace } = limits;
         let log = Mutex::new(EventLog::starting_after(last_seq, outbox_bytes, replay_bytes));
-        let presence = Presence::default();
-        Self(Arc::new(Shared { log, grace, presence, news: Notify::new(), relief: Notify::new() }))
+        let (presence, board) = (Presence::default(), ToolBoard::default());
+        Self(Arc::new(Shared { log, grace, presence, board, news: Notify::new(), relief: Notify::new() }))
     }
 
     /// Lets go of the events that are only kept for listeners that come back; what listeners have yet to take stays.
@@ -106,6 +108,11 @@ impl Feed {
         self.0.presence.enter(abilities)
     }
 
+    /// The tools that clients provide. It outlasts the session's stay in memory, as the listeners do.
+    pub(crate) fn board(&self) -> &ToolBoard {
+        &self.0.board
+    }
+
     /// Who is there to answer questions. It outlasts the session's stay in memory, as the listeners do.
     pub(crate) fn presence(&self) -> &Presence {
         &self.0.presence
@@ -114,6 +121,13 @@ impl Feed {
     /// Answers one listener, after everything that was published so far.
     pub fn reply(&self, reader: ReaderId, line: Bytes) {
         self.lock().reply(reader, line);
+        self.0.news.notify_waiters();
+    }
+
+    /// Sends one listener a line that is no answer, after everything that was published so far. It is never dropped, as answers
+    /// are not.
+    pub(crate) fn address(&self, reader: ReaderId, line: Bytes) {
+        self.lock().address(reader, line);
         self.0.news.notify_waiters();
     }
 

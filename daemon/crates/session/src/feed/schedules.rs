@@ -222,6 +222,7 @@ impl Client {
                     );
                     view.next_answer += 1;
                 }
+                Item::Addressed { .. } => panic!("nobody sends such a line here"),
                 Item::Lagged { from_seq } => {
                     assert!(!view.has_lagged, "told twice");
                     assert_eq!(from_seq, view.next, "the first event that it did not get");

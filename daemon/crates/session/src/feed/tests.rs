@@ -19,7 +19,9 @@ fn line(text: &str) -> Bytes {
 async fn next(reader: &Reader) -> Option<String> {
     let items = next_items(reader).await;
     let text = items.iter().map(|item| match item {
-        Item::Event { line, .. } | Item::Reply { line } => format!("{}\n", String::from_utf8_lossy(line)),
+        Item::Event { line, .. } | Item::Reply { line } | Item::Addressed { line } => {
+            format!("{}\n", String::from_utf8_lossy(line))
+        }
         Item::Lagged { from_seq } => format!("lagged {from_seq}\n"),
     });
     (!items.is_empty()).then(|| text.collect())

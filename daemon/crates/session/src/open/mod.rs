@@ -28,6 +28,7 @@ use crate::{
     shared::Services,
     step::STEPS,
     summary::SummaryBoard,
+    tools::SessionTools,
     trust::Trusting,
     ui::{PendingDialogs, Ui},
     user_bash::UserBash,
@@ -104,6 +105,7 @@ async fn start(
         trust_is_open,
         journal,
         requests,
+        tools,
         chooser,
         modes,
         parent_id,
@@ -131,6 +133,7 @@ async fn start(
         },
         closing: closing.clone(),
     };
+    let tools = SessionTools::new(feed.board().clone(), steps.clone(), tools);
     let actor = Actor {
         shared: Arc::new(shared),
         feed,
@@ -152,6 +155,7 @@ async fn start(
         requests,
         has_moved,
         dialogs: PendingDialogs::default(),
+        tools,
         trust: Trusting::new(options, trust_is_open, was_trusted),
         closing: false,
     };

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{Tool, ToolSet};
+use agentd_agent::Tool;
 use agentd_ai::{CacheRetention, HttpRetries, ThinkingBudgets};
 use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
@@ -44,6 +44,7 @@ use crate::{
     requests::Ledger,
     run::RetryPolicy,
     shared::{PromptSources, Services, Shared, ToolContext, Toolbox, child_environment},
+    tools::{OwnTools, ToolChoice, choice_entry, chosen_on},
 };
 
 /// A session that lacks only its actor.
@@ -53,6 +54,7 @@ pub(super) struct Prepared {
     pub(super) trust_is_open: bool,
     pub(super) journal: Journal,
     pub(super) requests: Ledger<Reply>,
+    pub(super) tools: ToolChoice,
     pub(super) chooser: Chooser,
     pub(super) modes: (QueueMode, QueueMode),
     /// The session that this one was forked from.
@@ -92,7 +94,7 @@ fn prepare_from(
         Beginning::Rested(rested) => (Some(rested), None),
         Beginning::Copy(copied) => (None, Some(copied)),
     };
-    let rested = rested.as_ref();
+    let (rested, of_copy) = (rested.as_ref(), copied.as_ref().map(|copied| copied.tools.clone()));
     let as_it_was = rested.map(|_| options.without_beginning());
     let options = as_it_was.as_ref().unwrap_or(options);
 
@@ -138,6 +140,17 @@ fn prepare_from(
         auth.set_override(provider.clone(), key.clone());
         provider
     });
+    let on_branch = chosen_on(&session.tree);
+    // What was chosen in a session goes on with it. A file is opened as flags have it, where there are any.
+    let tools = match (rested, &of_copy) {
+        (Some(rested), _) => rested.tools.clone(),
+        (None, Some(of_original)) => of_original.clone(),
+        (None, None) if options.tools == ToolSelection::default() => on_branch.clone(),
+        (None, None) => None,
+    };
+    if of_copy.is_some() && tools != on_branch {
+        append(&mut session, NewEntry::from_body(&choice_entry(tools.as_deref()))?)?;
+    }
     record_start(&mut session, &choice, level_is_asked, options.name.as_deref(), restored.as_ref())?;
 
     let parent = session.tree.info().parent_session.as_deref().map(Path::new);
@@ -162,6 +175,7 @@ fn prepare_from(
         shared,
         trust_is_open,
         requests: Ledger::of(&session.tree),
+        tools,
         journal: Journal::new(session),
         chooser: Chooser::new(choice, scope),
         modes,
@@ -218,7 +232,8 @@ fn configured(
     });
     found.extend(unknown_tools(&options.tools, &tools));
     let defaults = default_tools(settings.default_tools.as_deref());
-    let active = tools.into_iter().filter(|tool| options.tools.is_active(&tool.spec().name, &defaults));
+    let mut selection = options.tools.clone();
+    selection.exclude.extend(settings.exclude_tools.iter().flatten().cloned());
     let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
     let images = services.images.resizing(resizes);
     Shared {
@@ -229,7 +244,7 @@ fn configured(
         environment: options.environment.clone(),
         temp_dir,
         processes,
-        tools: Arc::new(ToolSet::new(active)),
+        tools: OwnTools::new(tools, selection, &defaults),
         shell,
         shell_prefix: settings.shell_command_prefix.clone(),
         models,
@@ -401,11 +416,13 @@ fn record_start(
         }
         Some(_) => {}
     }
-    for entry in entries {
-        let entry = session.tree.prepare(entry, now_ms());
-        session.writer.append(&entry)?;
-        session.tree.push(entry);
-    }
+    entries.into_iter().try_for_each(|entry| append(session, entry))
+}
+
+fn append(session: &mut OpenSession, entry: NewEntry) -> Result<(), StoreError> {
+    let entry = session.tree.prepare(entry, now_ms());
+    session.writer.append(&entry)?;
+    session.tree.push(entry);
     Ok(())
 }
 

@@ -64,7 +64,7 @@ pub(super) fn reopen(
 /// A session of a copied branch. Its file is made at once if there is a message in it, and has nowhere to be without a
 /// folder.
 pub(super) fn adopt(copied: Copied, files: &Files<'_>) -> Result<OpenSession, OpenError> {
-    let Copied { tree, folder, text: _ } = copied;
+    let Copied { tree, folder, tools: _, text: _ } = copied;
     Ok(files.store().adopt(*tree, folder.as_deref(), Begin::WithMessage)?)
 }
 

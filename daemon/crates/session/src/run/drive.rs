@@ -61,6 +61,7 @@ async fn prepared(host: &mut RunHost, prompt: Prompt, cancel: &CancellationToken
     answering(host, check, nothing).await.map_err(gone)??;
     host.compact_before_prompt().await.map_err(gone)?;
     let snapshot = host.snapshot().await.map_err(gone)?;
+    host.declare(&snapshot.tools);
     let preparation = unless(cancel, prepare::prepare(&shared, snapshot, prompt));
     answering(host, preparation, nothing).await.map_err(gone)?
 }

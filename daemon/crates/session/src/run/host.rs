@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use agentd_agent::{
-    Host, HostError, Setup, SetupError, StoppedCall, answering,
+    Host, HostError, Setup, SetupError, StoppedCall, ToolSet, answering,
     hooks::NoHooks,
     nothing,
     queue::{QueueKind, Queued, Ticket},
@@ -11,6 +11,7 @@ use agentd_agent::{
 use agentd_ai::{Credentials, Request, failure::Failure};
 use agentd_images::Images;
 use agentd_protocol::{
+    Json,
     daemon::InFlight,
     event::{AutoRetryEnd, Event},
     message::{AssistantMessage, Message, StopReason},
@@ -25,7 +26,7 @@ use crate::{
     step::{Failed, Fullness, Snapshot, Step},
 };
 
-use super::{drive::Way, retry::Retries};
+use super::{drive::Way, prepare, retry::Retries};
 
 /// The surroundings of one run.
 pub(crate) struct RunHost {
@@ -33,6 +34,8 @@ pub(crate) struct RunHost {
     way: Way,
     pub(super) retries: Retries,
     pub(super) guard: RecoveryGuard,
+    /// What the model can call, as the transcript says; `None` before anything was declared.
+    tools: Option<Arc<ToolSet>>,
 }
 
 /// Whether an answer came about.
@@ -42,7 +45,12 @@ fn is_answer(answer: &AssistantMessage) -> bool {
 
 impl RunHost {
     pub(super) fn new(shared: Arc<Shared>, way: Way) -> Self {
-        Self { shared, way, retries: Retries::default(), guard: RecoveryGuard::default() }
+        Self { shared, way, retries: Retries::default(), guard: RecoveryGuard::default(), tools: None }
+    }
+
+    /// The run begins with a message that declares these tools.
+    pub(super) fn declare(&mut self, tools: &Arc<ToolSet>) {
+        self.tools = Some(Arc::clone(tools));
     }
 
     /// Sends a step that needs no answer. A session that is gone needs none either.
@@ -151,8 +159,21 @@ impl Host for RunHost {
         self.compact_between_turns().await
     }
 
+    async fn turn_begins(&mut self) -> Result<Option<Json<Message>>, HostError> {
+        let tools = self.ask(|reply| Step::Tools { reply }).await?;
+        if self.tools.as_ref().is_some_and(|declared| Arc::ptr_eq(declared, &tools)) {
+            return Ok(None);
+        }
+        self.declare(&tools);
+        let (shared, transcript) = (Arc::clone(&self.shared), self.snapshot().await?.messages);
+        let made = answering(self, prepare::change(&shared, transcript, tools), nothing).await?;
+        made.map_err(|failure| HostError::NotStored(failure.error))
+    }
+
     async fn setup(&mut self) -> Result<Setup, SetupError> {
-        let Snapshot { messages, choice } = self.snapshot().await?;
+        let Snapshot { messages, choice, tools } = self.snapshot().await?;
+        // What was declared, though it may have changed since: that is for the next turn.
+        let tools = self.tools.clone().unwrap_or(tools);
         let model = choice.model;
         let refused = |message: String| SetupError::Refused {
             message,
@@ -187,7 +208,7 @@ impl Host for RunHost {
                 model: addressed,
                 messages,
             },
-            tools: Arc::clone(&shared.tools),
+            tools,
             hooks: Arc::new(NoHooks),
             sequential_tools: false,
             cwd: shared.cwd.clone(),

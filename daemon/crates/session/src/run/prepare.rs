@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use agentd_agent::{Start, user_message};
+use agentd_agent::{Start, ToolSet, user_message};
 use agentd_ai::{SystemState, replay};
 use agentd_protocol::{
     Json,
     error::{ErrorCode, Failure},
     message::Message,
 };
+use serde_json::{Map, Value};
 
 use super::drive::Prompt;
 use crate::{clock::now_ms, shared::Shared, step::Snapshot, system_prompt};
@@ -26,9 +27,12 @@ pub(super) async fn prepare(
     let internal = |error: String| Failure::new(ErrorCode::Internal, error);
     let system = {
         let shared = Arc::clone(shared);
-        tokio::task::spawn_blocking(move || system_message(&shared, &snapshot.messages))
-            .await
-            .map_err(|error| internal(error.to_string()))??
+        tokio::task::spawn_blocking(move || {
+            let wanted = system_prompt::sections(&shared.prompt_parts(&snapshot.tools)?);
+            update(&snapshot.messages, &wanted, &snapshot.tools)
+        })
+        .await
+        .map_err(|error| internal(error.to_string()))??
     };
     let prompt = user_message(prompt.text, prompt.images, now_ms(), &shared.images)
         .await
@@ -36,12 +40,35 @@ pub(super) async fn prepare(
     Ok(Start { messages: system.into_iter().chain([prompt]).collect(), queued: Vec::new() })
 }
 
+/// Tells the model of other tools, and of the system prompt that goes with them; `None` when the transcript says it already.
+/// Where the prompt's files cannot be read any more, it stays as it was.
+pub(super) async fn change(
+    shared: &Arc<Shared>,
+    transcript: Vec<Json<Message>>,
+    tools: Arc<ToolSet>,
+) -> Result<Option<Json<Message>>, Failure> {
+    let shared = Arc::clone(shared);
+    let made = tokio::task::spawn_blocking(move || {
+        let wanted = match shared.prompt_parts(&tools) {
+            Ok(parts) => system_prompt::sections(&parts),
+            Err(failure) => {
+                tracing::warn!(error = failure.error, "the system prompt stays as it was");
+                replay(&transcript).sections
+            }
+        };
+        update(&transcript, &wanted, &tools)
+    });
+    made.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?
+}
+
 /// The message that brings the transcript's system state up to date; `None` when it is.
-fn system_message(shared: &Shared, transcript: &[Json<Message>]) -> Result<Option<Json<Message>>, Failure> {
-    let wanted = system_prompt::sections(&shared.prompt_parts()?);
-    let tools = shared.tools.specs();
+fn update(
+    transcript: &[Json<Message>],
+    wanted: &Map<String, Value>,
+    tools: &ToolSet,
+) -> Result<Option<Json<Message>>, Failure> {
     let SystemState { sections, tools: declared, .. } = replay(transcript);
-    let message = system_prompt::update((&sections, &declared), (&wanted, &tools), now_ms());
+    let message = system_prompt::update((&sections, &declared), (wanted, &tools.specs()), now_ms());
     message
         .map(|message| Json::new(Message::System(message)))
         .transpose()

@@ -298,7 +298,7 @@ impl Listener {
                 return None;
             }
             self.ahead.extend(items.iter().map(|item| match item {
-                Item::Event { line, .. } | Item::Reply { line } => {
+                Item::Event { line, .. } | Item::Reply { line } | Item::Addressed { line } => {
                     serde_json::from_slice::<Value>(line).unwrap()
                 }
                 Item::Lagged { from_seq } => panic!("cut off at {from_seq}"),

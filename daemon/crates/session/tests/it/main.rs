@@ -4,6 +4,7 @@
 
 mod abort;
 mod attach;
+mod client_tools;
 mod dialogs;
 mod fixture;
 mod fold;

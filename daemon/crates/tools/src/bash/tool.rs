@@ -100,8 +100,8 @@ impl Tool for BashTool {
         Some("Run bash commands: list files, search, build, test, use git")
     }
 
-    fn guidelines(&self) -> &[&str] {
-        &[
+    fn guidelines(&self) -> Vec<&str> {
+        vec![
             "The PI_* environment variables of a bash command tell about this session (its id, file, provider and model); inspect them when that helps.",
         ]
     }

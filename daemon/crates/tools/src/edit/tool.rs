@@ -101,8 +101,8 @@ impl Tool for EditTool {
         Some("Replace exact pieces of text in a file, several separate ones in one call")
     }
 
-    fn guidelines(&self) -> &[&str] {
-        &[
+    fn guidelines(&self) -> Vec<&str> {
+        vec![
             "Make all changes to one file in one edit call with several entries in edits.",
             "Keep each oldText of edit as short as it can be while it is exact and unique in the file, and let no two \
              overlap.",

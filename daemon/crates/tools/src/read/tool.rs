@@ -90,8 +90,8 @@ impl Tool for ReadTool {
         Some("Read the content of a file")
     }
 
-    fn guidelines(&self) -> &[&str] {
-        &["Look at files with read, not with cat or sed."]
+    fn guidelines(&self) -> Vec<&str> {
+        vec!["Look at files with read, not with cat or sed."]
     }
 
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {

@@ -1,0 +1,310 @@
+//! The calls that a client works on.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use agentd_agent::Progress;
+use agentd_protocol::{
+    client_tools::{ToolProgressParams, ToolResponseParams},
+    error::{ErrorCode, Failure},
+    tool::ToolResult,
+};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+/// How many requests that are over a client can be told about, when it answers late.
+const REMEMBERED: usize = 256;
+
+/// The calls that one connection works on, in all its sessions. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct ClientCalls(Arc<Mutex<Calls>>);
+
+#[derive(Default)]
+struct Calls {
+    open: HashMap<String, Open>,
+    /// Requests that are over, oldest first.
+    over: VecDeque<(String, Over)>,
+}
+
+struct Open {
+    /// Whose tool it is.
+    seat: u64,
+    tool: String,
+    /// Whether the client knows of it.
+    sent: bool,
+    max_bytes: usize,
+    progress: Progress,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// What came of a call.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answer {
+    /// The client's result.
+    Result(Box<ToolResult>),
+    /// Why there is none.
+    Failed(String),
+}
+
+/// Why a request is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    Answered,
+    Aborted,
+    TimedOut,
+    /// The connection left the session.
+    Left,
+}
+
+impl Over {
+    fn why(self) -> &'static str {
+        match self {
+            Self::Answered => "it was answered before",
+            Self::Aborted => "it was aborted",
+            Self::TimedOut => "it took too long",
+            Self::Left => "this connection has left the session",
+        }
+    }
+}
+
+/// Why a seat's calls end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// The client is gone.
+    Disconnected,
+    /// It follows the session no longer.
+    LeftSession,
+}
+
+impl Leaving {
+    /// What the model is told.
+    pub(super) fn text(self, tool: &str) -> String {
+        match self {
+            Self::Disconnected => format!("The client that provides the tool {tool} has disconnected."),
+            Self::LeftSession => format!("The client that provides the tool {tool} has left the session."),
+        }
+    }
+}
+
+impl ClientCalls {
+    /// Opens a request: its id, and what comes of it.
+    pub(super) fn open(
+        &self,
+        seat: u64,
+        tool: &str,
+        max_bytes: usize,
+        progress: Progress,
+    ) -> (String, oneshot::Receiver<Answer>) {
+        let (id, tool) = (Uuid::new_v4().to_string(), tool.to_owned());
+        let (answer, answered) = oneshot::channel();
+        let open = Open { seat, tool, sent: false, max_bytes, progress, answer };
+        self.lock().open.insert(id.clone(), open);
+        (id, answered)
+    }
+
+    /// Sends a request on its way, unless it is over already.
+    pub(super) fn send(&self, id: &str, send: impl FnOnce()) {
+        let mut calls = self.lock();
+        if let Some(open) = calls.open.get_mut(id) {
+            open.sent = true;
+            // Under the lock, so that nobody takes it back in between.
+            send();
+        }
+    }
+
+    /// Gives a request up; true when the client knows of it and has not answered.
+    pub(super) fn give_up(&self, id: &str, why: Over) -> bool {
+        self.lock().end(id, why).is_some_and(|open| open.sent)
+    }
+
+    /// Ends every call of a seat.
+    pub(super) fn leave(&self, seat: u64, leaving: Leaving) {
+        let mut calls = self.lock();
+        let ids: Vec<String> =
+            calls.open.iter().filter(|(_, open)| open.seat == seat).map(|(id, _)| id.clone()).collect();
+        for id in ids {
+            if let Some(open) = calls.end(&id, Over::Left) {
+                // A call that is over meanwhile waits for nothing.
+                let _ = open.answer.send(Answer::Failed(leaving.text(&open.tool)));
+            }
+        }
+    }
+
+    /// Takes the client's answer to a request. `bytes` is the length of the line that brought it.
+    ///
+    /// # Errors
+    /// When nobody waits for it, and when it cannot be used: then the call fails, and says so to the model.
+    pub fn respond(&self, params: ToolResponseParams, bytes: usize) -> Result<(), Failure> {
+        let mut calls = self.lock();
+        let max_bytes = calls.get(&params.request_id)?.max_bytes;
+        let (answer, outcome) = match (params.result, params.error) {
+            _ if bytes > max_bytes => {
+                let failure = too_long("result", bytes, max_bytes);
+                (unusable(&failure.error), Err(failure))
+            }
+            (Some(result), None) => (Answer::Result(Box::new(result.into())), Ok(())),
+            (None, Some(error)) if !error.trim().is_empty() => (Answer::Failed(error), Ok(())),
+            (None, Some(_)) => {
+                let text = "Invalid field \"error\": expected a text that says why the call failed, got \"\"";
+                (unusable(text), Err(Failure::new(ErrorCode::InvalidField, text)))
+            }
+            (result, _) => {
+                let found = if result.is_some() { "both" } else { "neither" };
+                let text = format!("Expected one of \"result\" and \"error\", got {found}");
+                (unusable(&text), Err(Failure::new(ErrorCode::InvalidField, text)))
+            }
+        };
+        if let Some(open) = calls.end(&params.request_id, Over::Answered) {
+            let _ = open.answer.send(answer);
+        }
+        outcome
+    }
+
+    /// Shows what a call has given so far. `bytes` is the length of the line that brought it.
+    ///
+    /// # Errors
+    /// When nobody waits for it, and when it is too long; the call goes on either way.
+    pub fn progress(&self, params: ToolProgressParams, bytes: usize) -> Result<(), Failure> {
+        let calls = self.lock();
+        let open = calls.get(&params.request_id)?;
+        if bytes > open.max_bytes {
+            return Err(too_long("partialResult", bytes, open.max_bytes));
+        }
+        open.progress.report(params.partial_result.into());
+        Ok(())
+    }
+
+    /// A `tool_response` could not be read. If its request is known, the call fails: the client believes that it has answered.
+    pub fn unreadable(&self, request_id: &str, error: &str) {
+        if let Some(open) = self.lock().end(request_id, Over::Answered) {
+            let _ = open.answer.send(unusable(error));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        // No method panics halfway.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Calls {
+    fn get(&self, id: &str) -> Result<&Open, Failure> {
+        self.open.get(id).ok_or_else(|| {
+            let over = self.over.iter().find(|(over, _)| over == id);
+            match over {
+                Some((_, over)) => {
+                    let text = format!("The request \"{id}\" is over: {}. This was ignored.", over.why());
+                    Failure::new(ErrorCode::NotFound, text)
+                }
+                None => Failure::new(ErrorCode::NotFound, format!("There is no request \"{id}\"."))
+                    .hint("requestId is that of a tool_request that this connection got."),
+            }
+        })
+    }
+
+    fn end(&mut self, id: &str, why: Over) -> Option<Open> {
+        let open = self.open.remove(id)?;
+        if self.over.len() >= REMEMBERED {
+            self.over.pop_front();
+        }
+        self.over.push_back((id.to_owned(), why));
+        Some(open)
+    }
+}
+
+/// What the model is told of an answer that cannot be used.
+fn unusable(why: &str) -> Answer {
+    Answer::Failed(format!("The client that provides the tool gave a result that cannot be used: {why}"))
+}
+
+fn too_long(field: &str, bytes: usize, max_bytes: usize) -> Failure {
+    let text = format!("Invalid field \"{field}\": expected at most {max_bytes} bytes, got {bytes}");
+    Failure::new(ErrorCode::TooLarge, text)
+        .hint("The setting clientTools.maxResultBytes is the limit; answer with the path of a file instead.")
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::client_tools::ClientToolResult;
+
+    use super::*;
+
+    fn opened(calls: &ClientCalls) -> (String, oneshot::Receiver<Answer>) {
+        calls.open(1, "t", 100, Progress::new(|_| {}))
+    }
+
+    fn response(id: &str, result: bool, error: Option<&str>) -> ToolResponseParams {
+        ToolResponseParams {
+            request_id: id.into(),
+            result: result.then(ClientToolResult::default),
+            error: error.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_request_is_answered_once() {
+        let calls = ClientCalls::default();
+        let (id, mut answer) = opened(&calls);
+        calls.respond(response(&id, true, None), 10).unwrap();
+        assert_eq!(answer.try_recv().unwrap(), Answer::Result(Box::default()));
+        let failure = calls.respond(response(&id, true, None), 10).unwrap_err();
+        assert_eq!(failure.code, ErrorCode::NotFound);
+        assert!(failure.error.contains("answered before"), "{failure}");
+        let failure = calls.respond(response("x", true, None), 10).unwrap_err();
+        assert!(failure.error.contains("no request \"x\""), "{failure}");
+    }
+
+    #[test]
+    fn what_cannot_be_used_ends_the_call_and_is_refused() {
+        for (result, error, bytes, says) in [
+            (false, None, 10, "got neither"),
+            (true, Some("x"), 10, "got both"),
+            (false, Some(" "), 10, "says why"),
+            (true, None, 101, "at most 100 bytes, got 101"),
+        ] {
+            let calls = ClientCalls::default();
+            let (id, mut answer) = opened(&calls);
+            let failure = calls.respond(response(&id, result, error), bytes).unwrap_err();
+            assert!(failure.error.contains(says), "{failure}");
+            let Answer::Failed(text) = answer.try_recv().unwrap() else { panic!("no failure") };
+            assert!(text.contains(says), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_was_given_up_is_not_sent() {
+        let calls = ClientCalls::default();
+        let (id, _answer) = opened(&calls);
+        assert!(!calls.give_up(&id, Over::Aborted), "the client never heard of it");
+        calls.send(&id, || panic!("it is over"));
+        let (id, _answer) = opened(&calls);
+        let mut sent = false;
+        calls.send(&id, || sent = true);
+        assert!(sent && calls.give_up(&id, Over::TimedOut));
+        let failure = calls.respond(response(&id, true, None), 10).unwrap_err();
+        assert!(failure.error.contains("took too long"), "{failure}");
+    }
+
+    #[test]
+    fn those_who_leave_take_their_calls_along_and_no_others() {
+        let calls = ClientCalls::default();
+        let (_, mut first) = opened(&calls);
+        let (_, mut other) = calls.open(2, "o", 100, Progress::new(|_| {}));
+        calls.leave(1, Leaving::Disconnected);
+        let text = "The client that provides the tool t has disconnected.";
+        assert_eq!(first.try_recv().unwrap(), Answer::Failed(text.into()));
+        assert!(other.try_recv().is_err());
+    }
+
+    #[test]
+    fn only_so_many_are_remembered() {
+        let calls = ClientCalls::default();
+        for _ in 0..=REMEMBERED {
+            let (id, _) = opened(&calls);
+            calls.give_up(&id, Over::Aborted);
+        }
+        assert_eq!(calls.lock().over.len(), REMEMBERED);
+    }
+}

@@ -1,0 +1,207 @@
+//! A tool of a client, as the loop calls it.
+
+use std::{future::pending, sync::Arc, time::Duration};
+
+use agentd_agent::{Execution, Invocation, Tool, ToolError, ToolFuture};
+use agentd_protocol::{
+    client_tools::{ClientTool, ToolCancel, ToolCancelReason, ToolRequest},
+    event::Event,
+    settings::Settings,
+    tool::{ToolResult, ToolSpec},
+    tool_list::ToolExecution,
+};
+use bytes::Bytes;
+use tokio::{sync::mpsc, time::sleep};
+
+use super::{
+    calls::{Answer, Leaving, Over},
+    seat::Seat,
+};
+use crate::{reply::encode, step::Step};
+
+/// How long a client may take for a call, where nothing else says so.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// The longest result, where nothing else says so, in bytes.
+const MAX_RESULT_BYTES: usize = 8 << 20;
+
+/// The result of a call that was stopped.
+const ABORTED: &str = "Operation aborted";
+
+/// What the session's settings say of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CallLimits {
+    /// How long a client may take where its tool does not say; `None`: as long as it likes.
+    timeout: Option<Duration>,
+    max_result_bytes: usize,
+}
+
+impl CallLimits {
+    pub(crate) fn of(settings: &Settings) -> Self {
+        let of = settings.client_tools.clone().unwrap_or_default();
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Self {
+            timeout: of.timeout_ms.map_or(Some(TIMEOUT), limit),
+            max_result_bytes: of.max_result_bytes.map_or(MAX_RESULT_BYTES, bytes),
+        }
+    }
+}
+
+/// 0 stands for none.
+fn limit(millis: u64) -> Option<Duration> {
+    (millis > 0).then(|| Duration::from_millis(millis))
+}
+
+/// A tool that a client provides.
+pub(crate) struct RemoteTool {
+    seat: Arc<Seat>,
+    spec: ToolSpec,
+    label: Option<String>,
+    snippet: Option<String>,
+    guidelines: Vec<String>,
+    execution: ToolExecution,
+    timeout: Option<Duration>,
+    max_result_bytes: usize,
+}
+
+impl RemoteTool {
+    pub(crate) fn new(seat: &Arc<Seat>, tool: ClientTool, limits: CallLimits) -> Self {
+        let ClientTool { name, description, parameters, label, snippet, guidelines, execution, timeout_ms } =
+            tool;
+        Self {
+            seat: Arc::clone(seat),
+            spec: ToolSpec { name, description, parameters, constrained_sampling: None },
+            label,
+            snippet,
+            guidelines,
+            execution,
+            timeout: timeout_ms.map_or(limits.timeout, limit),
+            max_result_bytes: limits.max_result_bytes,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    pub(super) fn seat_id(&self) -> u64 {
+        self.seat.id
+    }
+
+    /// Who provides it.
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    /// How long the client may take for a call.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+/// A client's tool in a session that is in memory.
+pub(crate) struct Provided {
+    pub(crate) tool: Arc<RemoteTool>,
+    pub(crate) steps: mpsc::Sender<Step>,
+}
+
+/// A request on its way to the client, behind what the run has said before.
+pub(crate) struct Request {
+    seat: Arc<Seat>,
+    id: String,
+    line: Bytes,
+}
+
+impl Request {
+    /// Sends it, unless the call is over already.
+    pub(crate) fn send(self) {
+        let Self { seat, id, line } = self;
+        seat.calls.send(&id, || seat.address(line));
+    }
+}
+
+impl Provided {
+    async fn call(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
+        let (tool, seat) = (&*self.tool, &self.tool.seat);
+        let Invocation { call_id, arguments, cancel, progress, .. } = invocation;
+        let (id, answer) = seat.calls.open(seat.id, tool.name(), tool.max_result_bytes, progress);
+        let request = Event::from(ToolRequest {
+            request_id: id.clone(),
+            session_id: seat.session_id.clone(),
+            tool_call_id: call_id,
+            tool_name: tool.name().to_owned(),
+            args: arguments,
+        });
+        let line = encode(&request).map_err(|error| ToolError(error.to_string()))?;
+        let request = Request { seat: Arc::clone(seat), id: id.clone(), line };
+        let asked = async {
+            // A session that is gone drops the request, and with the run ends the call.
+            let _ = self.steps.send(Step::ToolRequest(request)).await;
+            answer.await
+        };
+        let too_late = async {
+            match tool.timeout {
+                Some(limit) => sleep(limit).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = asked => match answer {
+                Ok(Answer::Result(result)) => Ok(*result),
+                Ok(Answer::Failed(why)) => Err(ToolError(why)),
+                Err(_) => Err(ToolError(Leaving::Disconnected.text(tool.name()))),
+            },
+            () = cancel.cancelled() => {
+                self.take_back(id, Over::Aborted, ToolCancelReason::Aborted);
+                Err(ToolError(ABORTED.into()))
+            }
+            () = too_late => {
+                self.take_back(id, Over::TimedOut, ToolCancelReason::Timeout);
+                let seconds = tool.timeout.unwrap_or_default().as_secs_f64();
+                Err(ToolError(format!(
+                    "The client that provides the tool {} did not answer within {seconds} seconds.",
+                    tool.name()
+                )))
+            }
+        }
+    }
+
+    /// Nobody waits for the answer any more; a client that knows of the call is told so.
+    fn take_back(&self, request_id: String, over: Over, reason: ToolCancelReason) {
+        let seat = &self.tool.seat;
+        if seat.calls.give_up(&request_id, over) {
+            let session_id = seat.session_id.clone();
+            seat.tell(&Event::from(ToolCancel { request_id, session_id, reason }));
+        }
+    }
+}
+
+impl Tool for Provided {
+    fn spec(&self) -> &ToolSpec {
+        &self.tool.spec
+    }
+
+    fn label(&self) -> Option<&str> {
+        self.tool.label.as_deref()
+    }
+
+    fn snippet(&self) -> Option<&str> {
+        self.tool.snippet.as_deref()
+    }
+
+    fn guidelines(&self) -> Vec<&str> {
+        self.tool.guidelines.iter().map(String::as_str).collect()
+    }
+
+    fn execution(&self) -> Execution {
+        match self.tool.execution {
+            ToolExecution::Parallel => Execution::Parallel,
+            ToolExecution::Sequential => Execution::Sequential,
+        }
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        Box::pin(self.call(invocation))
+    }
+}

@@ -1,0 +1,154 @@
+//! The commands about a session's tools.
+
+use std::sync::Arc;
+
+use agentd_protocol::{
+    client_tools::{ClientTool, RegisteredTools, UnregisteredTools},
+    error::{ErrorCode, Failure},
+    event::Event,
+    tool_list::{ActiveTools, SetActiveToolsParams, ToolList, ToolsChanged},
+};
+use tokio::sync::oneshot;
+
+use super::{choice, chosen_on, session_tools::named};
+use crate::{
+    actor::Actor,
+    client_tools::{CallLimits, MAX_TOOLS, RemoteTool, Seat},
+    event_log::Audience,
+    reply::{Reply, encode},
+};
+
+/// What a connection that provides tools sends a session.
+pub(crate) enum ToolsMessage {
+    /// Adds tools, or replaces those of the same seat. `reply` is answered if there is one; `done` says what came of it.
+    Register {
+        seat: Arc<Seat>,
+        tools: Vec<ClientTool>,
+        reply: Option<Reply>,
+        done: oneshot::Sender<Result<(), Failure>>,
+    },
+    /// Tools were taken away: those of these names, `reply` says.
+    Left { tools: Vec<String>, reply: Option<Reply> },
+}
+
+/// What became of tools that were to be registered.
+#[derive(Debug)]
+pub enum Registered {
+    /// The session has them.
+    Done,
+    /// It does not take them.
+    Refused(Failure),
+    /// It has ended, and answers nothing.
+    Ended,
+}
+
+impl Actor {
+    pub(crate) fn get_tools(&self, reply: Reply) {
+        reply.data(&self.feed, ToolList { tools: self.tools.list(&self.shared.tools) });
+    }
+
+    /// On record first: a choice outlasts the daemon. Where it changes nothing, nothing is written.
+    pub(crate) async fn set_active_tools(&mut self, params: SetActiveToolsParams, reply: Reply) {
+        let own = &self.shared.tools;
+        let names = match self.tools.check(own, &params.tools) {
+            Ok(names) => names,
+            Err(failure) => return reply.fail(&self.feed, failure),
+        };
+        if names != self.tools.active(own) {
+            if let Err(failure) = self.journal.append(&choice::entry(Some(&names))).await {
+                return reply.fail(&self.feed, failure);
+            }
+            self.tools.choose(names.clone());
+            self.tell_tools();
+        }
+        reply.data(&self.feed, ActiveTools { tools: names });
+    }
+
+    pub(crate) fn on_tools(&mut self, message: ToolsMessage) {
+        match message {
+            ToolsMessage::Register { seat, tools, reply, done } => {
+                let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+                let outcome = self.register(&seat, tools);
+                if let Some(reply) = reply {
+                    let session_id = Some(self.shared.session_id.clone());
+                    let answer = outcome.clone().map(|()| RegisteredTools { tools: names, session_id });
+                    reply.result(&self.feed, answer);
+                }
+                // Whoever asked may have left; then the tools are gone again.
+                let _ = done.send(outcome);
+            }
+            ToolsMessage::Left { tools, reply } => {
+                self.tell_tools();
+                if let Some(reply) = reply {
+                    reply.data(&self.feed, UnregisteredTools { tools });
+                }
+            }
+        }
+    }
+
+    fn register(&mut self, seat: &Arc<Seat>, tools: Vec<ClientTool>) -> Result<(), Failure> {
+        let (_, posted) = self.tools.board().posted();
+        let own = &self.shared.tools;
+        let mut count = posted.len();
+        for tool in &tools {
+            let name = &tool.name;
+            let taken = |by: &str| {
+                let text = format!("The name \"{name}\" is taken by {by}.");
+                Failure::new(ErrorCode::InvalidField, text).hint("Give the tool another name.")
+            };
+            if own.is_built_in(name) {
+                return Err(taken("a built-in tool"));
+            }
+            if !own.permits_of_client(name) {
+                let has =
+                    named(&self.tools.states(own).into_iter().map(|tool| tool.name).collect::<Vec<_>>());
+                let text = format!("This session may not have the tool \"{name}\"; it has {has}.");
+                let hint = "It was opened with --tools, --exclude-tools or --no-tools, or the setting excludeTools says so.";
+                return Err(Failure::new(ErrorCode::Forbidden, text).hint(hint));
+            }
+            match posted.iter().find(|posted| posted.tool.name() == name) {
+                Some(posted) if posted.tool.seat().is(seat) => {}
+                Some(posted) => {
+                    return Err(taken(&format!(
+                        "a tool of another client ({})",
+                        posted.tool.seat().client()
+                    )));
+                }
+                None => count += 1,
+            }
+        }
+        if count > MAX_TOOLS {
+            let text =
+                format!("The clients of a session can provide {MAX_TOOLS} tools; these would make {count}.");
+            return Err(Failure::new(ErrorCode::TooLarge, text));
+        }
+        let limits = CallLimits::of(&self.shared.settings);
+        self.tools.board().post(tools.into_iter().map(|tool| RemoteTool::new(seat, tool, limits)));
+        self.tell_tools();
+        Ok(())
+    }
+
+    /// Tells the listeners of the tools, unless they know.
+    pub(crate) fn tell_tools(&self) {
+        let tools = self.tools.states(&self.shared.tools);
+        if !self.tools.board().tell(&tools) {
+            return;
+        }
+        match encode(&Event::from(ToolsChanged { tools })) {
+            Ok(line) => self.feed.publish_for(Audience::Counting, line),
+            Err(error) => tracing::error!(%error, "cannot write an event"),
+        }
+    }
+
+    /// Puts the choice of tools on record, where the branch that the session goes on with says something else.
+    pub(crate) async fn record_tools(&mut self) {
+        if *self.tools.chosen() == chosen_on(self.journal.tree()) {
+            return;
+        }
+        let entry = choice::entry(self.tools.chosen().as_deref());
+        if let Err(error) = self.journal.append(&entry).await {
+            // The run's first message meets the same trouble, and its client is told then.
+            tracing::error!(%error, "the tools of a branch could not be recorded");
+        }
+    }
+}

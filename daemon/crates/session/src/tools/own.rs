@@ -1,0 +1,56 @@
+//! The tools that agentd itself gives a session.
+
+use std::sync::Arc;
+
+use agentd_agent::Tool;
+
+use crate::ToolSelection;
+
+/// The built-in tools of a session, as flags and settings have them. Pure.
+pub(crate) struct OwnTools {
+    tools: Vec<OwnTool>,
+    /// The names of all there are, those that the session does not have included.
+    names: Vec<String>,
+    selection: ToolSelection,
+}
+
+/// A built-in tool that the session has.
+pub(crate) struct OwnTool {
+    pub(crate) tool: Arc<dyn Tool>,
+    /// Whether it is active where nobody chose.
+    pub(crate) by_default: bool,
+}
+
+impl OwnTool {
+    pub(crate) fn name(&self) -> &str {
+        &self.tool.spec().name
+    }
+}
+
+impl OwnTools {
+    /// `defaults` are the names that are active when nothing was chosen.
+    pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, selection: ToolSelection, defaults: &[String]) -> Self {
+        let names = tools.iter().map(|tool| tool.spec().name.clone()).collect();
+        let tools = tools
+            .into_iter()
+            .filter(|tool| selection.permits(&tool.spec().name))
+            .map(|tool| OwnTool { by_default: selection.is_active(&tool.spec().name, defaults), tool })
+            .collect();
+        Self { tools, names, selection }
+    }
+
+    /// Those that the session has, in the order in which models see them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &OwnTool> {
+        self.tools.iter()
+    }
+
+    /// Whether there is a built-in tool of that name, in this session or not.
+    pub(crate) fn is_built_in(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known == name)
+    }
+
+    /// Whether a client may provide a tool of that name.
+    pub(crate) fn permits_of_client(&self, name: &str) -> bool {
+        self.selection.permits_of_client(name)
+    }
+}

@@ -1,0 +1,174 @@
+//! All tools of a session that is in memory, and those that the model can call.
+
+use std::{sync::Arc, time::Duration};
+
+use agentd_agent::{Execution, Tool, ToolSet};
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    tool_list::{ToolExecution, ToolInfo, ToolSource, ToolState},
+};
+use tokio::sync::mpsc;
+
+use super::{OwnTools, ToolChoice};
+use crate::{
+    client_tools::{Provided, ToolBoard},
+    step::Step,
+};
+
+/// The tools of a session.
+pub(crate) struct SessionTools {
+    /// Those of clients.
+    board: ToolBoard,
+    /// How a client's tool reaches the session.
+    steps: mpsc::Sender<Step>,
+    /// Which of the built-in ones somebody chose; other names in it mean nothing.
+    chosen: ToolChoice,
+    /// What the model can call, and the version of the board that it is for.
+    current: Option<(u64, Arc<ToolSet>)>,
+}
+
+/// A tool of a session, and what is known about it.
+struct Listed {
+    tool: Arc<dyn Tool>,
+    active: bool,
+    /// Of a client's tool: who provides it, and how long it may take.
+    client: Option<(String, Option<Duration>)>,
+}
+
+impl SessionTools {
+    pub(crate) fn new(board: ToolBoard, steps: mpsc::Sender<Step>, chosen: ToolChoice) -> Self {
+        Self { board, steps, chosen, current: None }
+    }
+
+    /// The tools of clients.
+    pub(crate) fn board(&self) -> &ToolBoard {
+        &self.board
+    }
+
+    /// What somebody chose.
+    pub(crate) fn chosen(&self) -> &ToolChoice {
+        &self.chosen
+    }
+
+    /// The built-in tools are others now, or are chosen differently.
+    pub(crate) fn forget(&mut self) {
+        self.current = None;
+    }
+
+    /// What the model can call. The same value until something changes.
+    pub(crate) fn current(&mut self, own: &OwnTools) -> Arc<ToolSet> {
+        if let Some((version, tools)) = &self.current
+            && *version == self.board.version()
+        {
+            return Arc::clone(tools);
+        }
+        let (version, listed) = self.listed(own);
+        let active = listed.into_iter().filter(|listed| listed.active).map(|listed| listed.tool);
+        let tools = Arc::new(ToolSet::new(active));
+        self.current = Some((version, Arc::clone(&tools)));
+        tools
+    }
+
+    /// All tools, as clients see them.
+    pub(crate) fn list(&self, own: &OwnTools) -> Vec<ToolInfo> {
+        self.listed(own).1.into_iter().map(info).collect()
+    }
+
+    /// All tools in short.
+    pub(crate) fn states(&self, own: &OwnTools) -> Vec<ToolState> {
+        let state = |Listed { tool, active, client }: Listed| ToolState {
+            name: tool.spec().name.clone(),
+            active,
+            source: source(client.as_ref()),
+            client: client.map(|(client, _)| client),
+        };
+        self.listed(own).1.into_iter().map(state).collect()
+    }
+
+    /// The names of the active tools.
+    pub(crate) fn active(&self, own: &OwnTools) -> Vec<String> {
+        let states = self.states(own);
+        states.into_iter().filter(|tool| tool.active).map(|tool| tool.name).collect()
+    }
+
+    /// The names of a choice, in the order of the tools, each once.
+    ///
+    /// # Errors
+    /// Names those that no tool of the session has, and the tools that there are.
+    pub(crate) fn check(&self, own: &OwnTools, wanted: &[String]) -> Result<Vec<String>, Failure> {
+        let all: Vec<String> = self.states(own).into_iter().map(|tool| tool.name).collect();
+        let unknown: Vec<&String> = wanted.iter().filter(|name| !all.contains(name)).collect();
+        if !unknown.is_empty() {
+            let quoted = unknown.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+            let which = if unknown.len() == 1 { "tool" } else { "tools" };
+            let text = format!("Unknown {which} {quoted}; this session has {}.", named(&all));
+            let failure = Failure::new(ErrorCode::InvalidField, text);
+            return Err(if unknown.iter().any(|name| own.is_built_in(name)) {
+                failure.hint(
+                    "Flags or settings of the session leave out built-in tools that are not listed here.",
+                )
+            } else {
+                failure
+            });
+        }
+        Ok(all.into_iter().filter(|name| wanted.contains(name)).collect())
+    }
+
+    /// Makes exactly these tools active.
+    pub(crate) fn choose(&mut self, names: Vec<String>) {
+        self.board.activate(&names);
+        self.chosen = Some(names.into());
+        self.forget();
+    }
+
+    /// All tools, those of clients last, and the version of the board.
+    fn listed(&self, own: &OwnTools) -> (u64, Vec<Listed>) {
+        let is_active = |name: &str, by_default: bool| match &self.chosen {
+            Some(chosen) => chosen.iter().any(|chosen| chosen == name),
+            None => by_default,
+        };
+        let own = own.iter().map(|own| Listed {
+            active: is_active(own.name(), own.by_default),
+            tool: Arc::clone(&own.tool),
+            client: None,
+        });
+        let (version, posted) = self.board.posted();
+        let provided = posted.into_iter().map(|posted| Listed {
+            active: posted.active,
+            client: Some((posted.tool.seat().client().to_owned(), posted.tool.timeout())),
+            tool: Arc::new(Provided { tool: posted.tool, steps: self.steps.clone() }),
+        });
+        (version, own.chain(provided).collect())
+    }
+}
+
+/// Names in a sentence.
+pub(crate) fn named(names: &[String]) -> String {
+    if names.is_empty() { "no tools".to_owned() } else { names.join(", ") }
+}
+
+fn source(client: Option<&(String, Option<Duration>)>) -> ToolSource {
+    if client.is_some() { ToolSource::Client } else { ToolSource::Builtin }
+}
+
+fn info(Listed { tool, active, client }: Listed) -> ToolInfo {
+    let spec = tool.spec();
+    let timeout = client.as_ref().and_then(|(_, timeout)| *timeout);
+    ToolInfo {
+        name: spec.name.clone(),
+        label: tool.label().unwrap_or(&spec.name).to_owned(),
+        description: spec.description.clone(),
+        parameters: spec.parameters.clone(),
+        active,
+        source: source(client.as_ref()),
+        client: client.map(|(client, _)| client),
+        snippet: tool.snippet().map(str::to_owned),
+        guidelines: tool.guidelines().into_iter().map(str::to_owned).collect(),
+        execution: match tool.execution() {
+            Execution::Parallel => ToolExecution::Parallel,
+            Execution::Sequential => ToolExecution::Sequential,
+        },
+        timeout_ms: timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        constrained_sampling: spec.constrained_sampling.clone(),
+    }
+}

@@ -1,0 +1,594 @@
+//! Tools that clients provide.
+
+use agentd_e2e::{
+    Conversation, Daemon, Home, MockServer, Reply, Service, SocketClient, conversation::Wire, sse,
+};
+use serde_json::{Value, json};
+
+use crate::support::{assert_says, complaint, ended, text};
+
+fn hello<W: Wire>(client: &mut Conversation<W>, name: &str) -> Value {
+    client.done(json!({
+        "type": "hello", "protocol": 1, "client": {"name": name}, "capabilities": {"sessions": true},
+    }))
+}
+
+fn open(client: &mut SocketClient, home: &Home) -> String {
+    let opened = client.done(json!({"type": "open_session", "cwd": home.project()}));
+    opened["sessionId"].as_str().expect("an id").to_owned()
+}
+
+fn attach(client: &mut SocketClient, id: &str) {
+    client.done(json!({"type": "attach_session", "sessionId": id}));
+}
+
+/// A tool that takes a `name`.
+fn tool(name: &str) -> Value {
+    json!({
+        "name": name, "description": format!("Does {name}."), "snippet": format!("does {name}"),
+        "guidelines": [format!("Use {name} with care.")],
+        "parameters": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    })
+}
+
+fn register<W: Wire>(client: &mut Conversation<W>, tools: &[Value]) -> Value {
+    client.done(json!({"type": "register_tools", "tools": tools}))
+}
+
+/// The names of a session's tools that clients provide, with who does.
+fn provided<W: Wire>(client: &mut Conversation<W>, session: &str) -> Vec<(String, String)> {
+    let tools = client.done(json!({"type": "get_tools", "sessionId": session}))["tools"].clone();
+    let tools = tools.as_array().expect("a list").iter().filter(|tool| tool["source"] == "client");
+    let word = |value: &Value| value.as_str().expect("a text").to_owned();
+    tools.map(|tool| (word(&tool["name"]), word(&tool["client"]))).collect()
+}
+
+fn calls(calls: &[(&str, &str)]) -> Reply {
+    let calls: Vec<(&str, &str, Value)> =
+        calls.iter().map(|(id, tool)| (*id, *tool, json!({"name": id}))).collect();
+    Reply::stream(sse::calls(&calls))
+}
+
+fn answer() -> Reply {
+    Reply::stream(sse::answer("Ok."))
+}
+
+fn respond(client: &mut SocketClient, request: &Value, said: &str) {
+    let result = json!({"content": [{"type": "text", "text": said}]});
+    client.done(json!({"type": "tool_response", "requestId": request["requestId"], "result": result}));
+}
+
+fn offered(server: &MockServer, request: usize) -> Vec<String> {
+    let body = &server.requests()[request].body;
+    let tools = body["tools"].as_array().cloned().unwrap_or_default();
+    tools.iter().map(|tool| tool["function"]["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+/// A daemon with a session, one client that looks on, and one that provides tools.
+struct Stage {
+    server: MockServer,
+    home: Home,
+    service: Service,
+    user: SocketClient,
+    provider: SocketClient,
+    session: String,
+}
+
+impl Stage {
+    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::with_settings(replies, &json!({}))
+    }
+
+    fn with_settings(replies: impl IntoIterator<Item = Reply>, settings: &Value) -> Self {
+        let server = MockServer::start(replies);
+        let home = Home::with_model(&server);
+        home.settings(settings);
+        let service = Service::start(&home, &[]);
+        let (mut user, mut provider) = (service.client(), service.client());
+        hello(&mut user, "user");
+        hello(&mut provider, "provider");
+        let session = open(&mut user, &home);
+        attach(&mut provider, &session);
+        Self { server, home, service, user, provider, session }
+    }
+
+    fn prompt(&mut self) {
+        self.user.done(json!({"type": "prompt", "message": "Go."}));
+    }
+
+    /// The run's only tool result, when it has settled.
+    fn result(&mut self) -> Value {
+        let events = self.user.settled();
+        let results = ended(&events, "toolResult");
+        assert_eq!(results.len(), 1, "{results:?}");
+        results[0].clone()
+    }
+}
+
+#[test]
+fn a_call_goes_to_the_client_and_its_answer_to_the_model() {
+    let mut stage = Stage::new([calls(&[("c1", "deploy")]), answer()]);
+    let registered = register(&mut stage.provider, &[tool("deploy")]);
+    assert_eq!(registered, json!({"tools": ["deploy"], "sessionId": stage.session}));
+    let changed = stage.user.event("tools_changed");
+    let expected = json!({"name": "deploy", "active": true, "source": "client", "client": "provider"});
+    assert_eq!(changed["tools"].as_array().expect("a list").last(), Some(&expected));
+    stage.prompt();
+    let started = stage.provider.event("tool_execution_start");
+    assert_eq!(started["toolName"], "deploy");
+    // The very next line: it has no number, and nobody else gets it.
+    let request = stage.provider.line();
+    let expected = json!({"type": "tool_request", "requestId": request["requestId"], "sessionId": stage.session,
+        "toolCallId": "c1", "toolName": "deploy", "args": {"name": "c1"}});
+    assert_eq!(request, expected);
+    let id = &request["requestId"];
+    let partial = json!({"content": [{"type": "text", "text": "half"}], "details": {"done": 0.5}});
+    stage.provider.done(json!({"type": "tool_progress", "requestId": id, "partialResult": partial}));
+    let update = stage.user.event("tool_execution_update");
+    assert_eq!((&update["toolCallId"], &update["partialResult"]), (&json!("c1"), &partial));
+    let result = json!({"content": [{"type": "text", "text": "deployed"}], "details": {"url": "http://x/"}});
+    stage.provider.done(json!({"type": "tool_response", "requestId": id, "result": result}));
+    let events = stage.user.settled();
+    assert!(events.iter().all(|event| event["type"] != "tool_request"), "{events:?}");
+    let end = events.iter().find(|event| event["type"] == "tool_execution_end").expect("an end");
+    assert_eq!((&end["isError"], &end["result"]), (&json!(false), &result));
+    let stored = ended(&events, "toolResult")[0];
+    assert_eq!((text(stored).as_str(), &stored["details"]), ("deployed", &result["details"]));
+    // What the model saw.
+    assert_eq!(offered(&stage.server, 0), ["read", "bash", "edit", "write", "deploy"]);
+    let requests = stage.server.requests();
+    let system: String = requests[0].messages().iter().take(1).map(text).collect();
+    assert_says(&system, &["- deploy: does deploy", "- Use deploy with care."]);
+    let last = requests[1].messages().last().expect("a message").clone();
+    assert_eq!((&last["role"], text(&last).as_str()), (&json!("tool"), "deployed"));
+    // A second answer is too late.
+    let late = stage.provider.refused(json!({"type": "tool_response", "requestId": id, "result": result}));
+    assert_eq!(late["code"], "not_found");
+    assert_says(&complaint(&late), &["answered before", "ignored"]);
+}
+
+#[test]
+fn calls_run_side_by_side_unless_the_tool_says_otherwise() {
+    let mut stage = Stage::new([
+        calls(&[("c1", "deploy"), ("c2", "open"), ("c3", "deploy")]),
+        calls(&[("d1", "deploy"), ("d2", "alone")]),
+        answer(),
+    ]);
+    let mut alone = tool("alone");
+    alone["execution"] = json!("sequential");
+    register(&mut stage.provider, &[tool("deploy"), tool("open"), alone]);
+    stage.prompt();
+    let requests: Vec<Value> = (0..3).map(|_| stage.provider.event("tool_request")).collect();
+    // Answered in another order than asked; an error is one for the model.
+    respond(&mut stage.provider, &requests[2], "three");
+    stage.provider.done(
+        json!({"type": "tool_response", "requestId": requests[1]["requestId"], "error": "no such window"}),
+    );
+    respond(&mut stage.provider, &requests[0], "one");
+    let first = stage.provider.event("tool_request");
+    assert_eq!(first["toolCallId"], "d1");
+    respond(&mut stage.provider, &first, "four");
+    // Only now is the next one asked for.
+    let between = stage.provider.all_until("a request", |line| line["type"] == "tool_request");
+    assert!(between.iter().any(|line| line["type"] == "tool_execution_end" && line["toolCallId"] == "d1"));
+    respond(&mut stage.provider, between.last().expect("a request"), "five");
+    let events = stage.user.settled();
+    let results = ended(&events, "toolResult");
+    let seen: Vec<(String, bool)> =
+        results.iter().map(|result| (text(result), result["isError"] == true)).collect();
+    let expected =
+        [("one", false), ("no such window", true), ("three", false), ("four", false), ("five", false)];
+    assert_eq!(seen, expected.map(|(text, failed)| (text.to_owned(), failed)));
+}
+
+#[test]
+fn an_abort_ends_the_call_at_once_and_tells_the_client() {
+    for scope in [None, Some("tools")] {
+        let mut stage = Stage::new([calls(&[("c1", "deploy")]), answer()]);
+        register(&mut stage.provider, &[tool("deploy")]);
+        stage.prompt();
+        let request = stage.provider.event("tool_request");
+        let abort = scope.map_or(json!({"type": "abort"}), |scope| json!({"type": "abort", "scope": scope}));
+        stage.user.done(abort);
+        let cancel = stage.provider.event("tool_cancel");
+        let expected = json!({"type": "tool_cancel", "requestId": request["requestId"],
+            "sessionId": stage.session, "reason": "aborted"});
+        assert_eq!(cancel, expected);
+        let attached = stage.user.done(json!({"type": "get_messages"}));
+        let messages = attached["messages"].as_array().expect("messages");
+        let result = messages.iter().find(|message| message["role"] == "toolResult").expect("a result");
+        assert_eq!((text(result).as_str(), &result["isError"]), ("Operation aborted", &json!(true)));
+        let late = json!({"type": "tool_response", "requestId": request["requestId"], "error": "late"});
+        let refused = stage.provider.refused(late);
+        assert_says(&complaint(&refused), &["it was aborted", "ignored"]);
+        let progress = json!({"type": "tool_progress", "requestId": request["requestId"],
+            "partialResult": {"content": []}});
+        assert_eq!(stage.provider.refused(progress)["code"], "not_found");
+    }
+}
+
+#[test]
+fn a_client_that_takes_too_long_is_not_waited_for() {
+    let settings = json!({"clientTools": {"timeoutMs": 20}});
+    let mut stage = Stage::with_settings([calls(&[("c1", "deploy")]), answer()], &settings);
+    let mut slow = tool("slow");
+    slow["timeoutMs"] = json!(0);
+    register(&mut stage.provider, &[tool("deploy"), slow]);
+    let tools = stage.user.done(json!({"type": "get_tools"}))["tools"].clone();
+    let limits: Vec<&Value> =
+        tools.as_array().expect("a list").iter().map(|tool| &tool["timeoutMs"]).collect();
+    assert_eq!(limits[limits.len() - 2..], [&json!(20), &Value::Null]);
+    stage.prompt();
+    let request = stage.provider.event("tool_request");
+    let cancel = stage.provider.event("tool_cancel");
+    assert_eq!((&cancel["requestId"], &cancel["reason"]), (&request["requestId"], &json!("timeout")));
+    let result = stage.result();
+    let expected = "The client that provides the tool deploy did not answer within 0.02 seconds.";
+    assert_eq!((text(&result).as_str(), &result["isError"]), (expected, &json!(true)));
+    let late = json!({"type": "tool_response", "requestId": request["requestId"], "error": "late"});
+    assert_says(&complaint(&stage.provider.refused(late)), &["took too long"]);
+}
+
+#[test]
+fn a_client_that_is_gone_takes_its_tools_along() {
+    let mut stage = Stage::new([calls(&[("c1", "deploy")]), calls(&[("c2", "deploy")]), answer()]);
+    register(&mut stage.provider, &[tool("deploy")]);
+    stage.user.event("tools_changed");
+    stage.prompt();
+    stage.provider.event("tool_request");
+    // As after a kill: the connection breaks.
+    let provider = std::mem::replace(&mut stage.provider, stage.service.client());
+    drop(provider);
+    let events = stage.user.settled();
+    let results: Vec<String> = ended(&events, "toolResult").into_iter().map(text).collect();
+    let gone = "The client that provides the tool deploy has disconnected.";
+    // The model is told that the tool is gone, and calls it all the same.
+    assert_eq!(results, [gone, "Tool deploy not found"]);
+    let told = ended(&events, "system").into_iter().last().expect("a change").clone();
+    assert_eq!(told["toolsRemoved"], json!([{"name": "deploy"}]));
+    assert_eq!(offered(&stage.server, 1), ["read", "bash", "edit", "write"]);
+    assert!(events.iter().any(|event| event["type"] == "tools_changed"), "{events:?}");
+    assert_eq!(provided(&mut stage.user, &stage.session), []);
+    // Who comes back registers again.
+    hello(&mut stage.provider, "provider");
+    attach(&mut stage.provider, &stage.session);
+    register(&mut stage.provider, &[tool("deploy")]);
+    assert_eq!(provided(&mut stage.user, &stage.session), [("deploy".into(), "provider".into())]);
+}
+
+#[test]
+fn a_killed_process_is_a_client_that_is_gone() {
+    let server = MockServer::start([calls(&[("c1", "deploy")]), answer()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut user = service.client();
+    hello(&mut user, "user");
+    let session = open(&mut user, &home);
+    // A process of its own, behind the bridge.
+    let mut bridge = Daemon::start_shared(&home, &["--session-id", &session]);
+    hello(&mut bridge, "bridge");
+    bridge.done(json!({"type": "attach_session", "sessionId": session}));
+    register(&mut bridge, &[tool("deploy")]);
+    user.done(json!({"type": "prompt", "message": "Go."}));
+    bridge.event("tool_request");
+    bridge.signal(rustix::process::Signal::KILL);
+    let events = user.settled();
+    assert_says(&text(ended(&events, "toolResult")[0]), &["deploy has disconnected."]);
+}
+
+#[test]
+fn answers_that_cannot_be_used_are_refused_and_end_the_call() {
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    for (response, says) in [
+        (json!({}), &["neither"][..]),
+        (json!({"result": {"content": []}, "error": "x"}), &["both"]),
+        (json!({"error": 3}), &["\"error\"", "expected a string"]),
+        (json!({"error": ""}), &["says why"]),
+        (json!({"result": {"content": "text"}}), &["\"result.content\"", "expected a sequence"]),
+        (json!({"result": {}}), &["Missing field", "content"]),
+        (json!({"result": {"content": [{"type": "video"}]}}), &["\"text\" or \"image\""]),
+        (json!({"result": {"content": [{"type": "text"}]}}), &["text"]),
+        (json!({"result": {"content": [{"type": "image", "data": png}]}}), &["mimeType"]),
+        (
+            json!({"result": {"content": [{"type": "text", "text": "x".repeat(3000)}]}}),
+            &["at most 2000 bytes"],
+        ),
+    ] {
+        let settings = json!({"clientTools": {"maxResultBytes": 2000}});
+        let mut stage = Stage::with_settings([calls(&[("c1", "deploy")]), answer()], &settings);
+        register(&mut stage.provider, &[tool("deploy")]);
+        stage.prompt();
+        let request = stage.provider.event("tool_request");
+        let mut response = response;
+        response["type"] = json!("tool_response");
+        response["requestId"] = request["requestId"].clone();
+        let refused = stage.provider.refused(response);
+        assert_says(&complaint(&refused), says);
+        let result = stage.result();
+        assert_eq!(result["isError"], true);
+        assert_says(&text(&result), &[&["gave a result that cannot be used"], says].concat());
+    }
+}
+
+#[test]
+fn unknown_requests_are_refused() {
+    let mut stage = Stage::new([calls(&[("c1", "deploy")]), answer()]);
+    register(&mut stage.provider, &[tool("deploy")]);
+    stage.prompt();
+    let request = stage.provider.event("tool_request");
+    let id = &request["requestId"];
+    let result = json!({"content": []});
+    for command in [
+        json!({"type": "tool_response", "requestId": "nope", "result": result}),
+        json!({"type": "tool_progress", "requestId": "nope", "partialResult": result}),
+    ] {
+        let refused = stage.provider.refused(command);
+        assert_eq!(refused["code"], "not_found");
+        assert_says(&complaint(&refused), &["no request \"nope\"", "tool_request"]);
+    }
+    // Another client's request is not known to this one.
+    let stolen = json!({"type": "tool_response", "requestId": id, "result": result});
+    assert_eq!(stage.user.refused(stolen.clone())["code"], "not_found");
+    assert_eq!(
+        stage.provider.refused(json!({"type": "tool_response", "result": result}))["code"],
+        "invalid_field"
+    );
+    // News that cannot be used leaves the call as it was.
+    let bad = json!({"type": "tool_progress", "requestId": id, "partialResult": {"content": 3}});
+    assert_eq!(stage.provider.refused(bad)["code"], "invalid_field");
+    stage.provider.done(stolen);
+    assert_eq!(stage.result()["isError"], false);
+}
+
+#[test]
+fn images_come_back_as_the_loop_takes_them() {
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let mut stage = Stage::new([calls(&[("c1", "deploy")]), answer()]);
+    register(&mut stage.provider, &[tool("deploy")]);
+    stage.prompt();
+    let request = stage.provider.event("tool_request");
+    let content = json!([
+        {"type": "image", "data": png, "mimeType": "image/jpeg"},
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+    ]);
+    let result = json!({"content": content, "isError": true});
+    stage
+        .provider
+        .done(json!({"type": "tool_response", "requestId": request["requestId"], "result": result}));
+    let result = stage.result();
+    assert_eq!(result["isError"], true);
+    assert_eq!(result["content"][0], json!({"type": "image", "data": png, "mimeType": "image/png"}));
+    assert_says(&text(&result), &["Image omitted"]);
+}
+
+#[test]
+fn arguments_are_checked_before_the_client_is_asked() {
+    let wrong = Reply::stream(sse::calls(&[("c1", "deploy", json!({"nom": 3}))]));
+    let mut stage = Stage::new([wrong, answer()]);
+    register(&mut stage.provider, &[tool("deploy")]);
+    stage.prompt();
+    let result = stage.result();
+    assert_says(&text(&result), &["Validation failed for tool \"deploy\":", "name"]);
+    let seen = stage.provider.settled();
+    assert!(seen.iter().all(|line| line["type"] != "tool_request"), "{seen:?}");
+}
+
+#[test]
+fn tools_that_cannot_be_registered_are_refused_whole() {
+    let mut stage = Stage::new([]);
+    let register = |tools: Value| json!({"type": "register_tools", "tools": tools});
+    let without = |key: &str| {
+        let mut tool = tool("x");
+        tool.as_object_mut().expect("an object").remove(key);
+        tool
+    };
+    let with = |key: &str, value: Value| {
+        let mut tool = tool("x");
+        tool[key] = value;
+        tool
+    };
+    for (tools, says) in [
+        (json!([]), "at least one tool"),
+        (json!([tool("ok"), tool("a b")]), "tools[1].name"),
+        (json!([tool("ok"), tool("ok")]), "each name once"),
+        (json!([tool("bash")]), "taken by a built-in tool"),
+        (json!([without("description")]), "Missing field \"tools[0].description\""),
+        (json!([without("parameters")]), "parameters"),
+        (json!([with("parameters", json!({"type": "string"}))]), "\"object\""),
+        (json!([with("parameters", json!({"type": "object", "properties": 3}))]), "a valid JSON Schema"),
+        (json!([with("execution", json!("sometimes"))]), "\"parallel\" or \"sequential\""),
+        (json!([with("timeoutMs", json!(-1))]), "timeoutMs"),
+    ] {
+        let refused = stage.provider.refused(register(tools));
+        assert_eq!(refused["code"], "invalid_field");
+        assert_says(&complaint(&refused), &[says]);
+    }
+    assert_eq!(provided(&mut stage.user, &stage.session), []);
+    // Nobody takes another one's name; one's own tools are replaced.
+    stage.provider.done(register(json!([tool("mine")])));
+    let refused = stage.user.refused(register(json!([tool("other"), tool("mine")])));
+    assert_says(&complaint(&refused), &["\"mine\"", "another client (provider)"]);
+    stage.provider.done(register(json!([with("name", json!("mine"))])));
+    let mut again = tool("mine");
+    again["label"] = json!("My own");
+    stage.provider.done(register(json!([again])));
+    let tools = stage.user.done(json!({"type": "get_tools"}))["tools"].clone();
+    let mine: Vec<&Value> =
+        tools.as_array().expect("a list").iter().filter(|tool| tool["name"] == "mine").collect();
+    assert_eq!((mine.len(), &mine[0]["label"]), (1, &json!("My own")));
+    // Who has not said hello, only looks on, or does not follow the session, provides nothing.
+    let mut plain = stage.service.client();
+    attach(&mut plain, &stage.session);
+    let refused = plain.refused(register(json!([tool("x")])));
+    assert_eq!(refused["code"], "unsupported");
+    assert_says(&complaint(&refused), &["hello"]);
+    let mut observer = stage.service.client();
+    observer.done(json!({"type": "hello", "protocol": 1, "role": "observe"}));
+    assert_eq!(observer.refused(register(json!([tool("x")])))["code"], "forbidden");
+    let mut stranger = stage.service.client();
+    assert!(
+        hello(&mut stranger, "stranger")["capabilities"]
+            .as_array()
+            .expect("a list")
+            .contains(&json!("tools"))
+    );
+    let mut command = register(json!([tool("x")]));
+    command["sessionId"] = json!(stage.session);
+    let refused = stranger.refused(command.clone());
+    assert_says(&complaint(&refused), &["does not follow", "attach_session"]);
+    command["sessionId"] = json!("nope");
+    assert_eq!(stranger.refused(command)["code"], "session_not_found");
+}
+
+#[test]
+fn a_session_that_allows_only_some_tools_takes_no_others() {
+    let server = MockServer::start([]);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &["--no-session", "--tools", "read,dep*"]);
+    hello(&mut daemon, "host");
+    register(&mut daemon, &[tool("deploy")]);
+    let refused = daemon.refused(json!({"type": "register_tools", "tools": [tool("open")]}));
+    assert_eq!(refused["code"], "forbidden");
+    assert_says(&complaint(&refused), &["\"open\"", "it has read, deploy", "--tools"]);
+    let mut daemon = Daemon::start(&home, &["--no-session", "--no-builtin-tools"]);
+    hello(&mut daemon, "host");
+    register(&mut daemon, &[tool("open")]);
+    let mut daemon = Daemon::start(&home, &["--no-session", "--no-tools"]);
+    hello(&mut daemon, "host");
+    assert_eq!(
+        daemon.refused(json!({"type": "register_tools", "tools": [tool("open")]}))["code"],
+        "forbidden"
+    );
+}
+
+#[test]
+fn unregistered_tools_leave_and_calls_under_way_can_be_answered() {
+    let mut stage = Stage::new([calls(&[("c1", "deploy")]), answer()]);
+    register(&mut stage.provider, &[tool("deploy"), tool("open"), tool("shut")]);
+    stage.prompt();
+    let request = stage.provider.event("tool_request");
+    let unregister = |tools: Value| json!({"type": "unregister_tools", "tools": tools});
+    let refused = stage.provider.refused(unregister(json!(["deploy", "nope"])));
+    assert_eq!(refused["code"], "not_found");
+    assert_says(&complaint(&refused), &["\"nope\""]);
+    // The answer comes after the event.
+    stage.provider.send(&json!({"id": "u", "type": "unregister_tools", "tools": ["deploy", "open"]}));
+    let lines = stage.provider.all_until("the answer", |line| line["id"] == "u");
+    assert!(lines.iter().any(|line| line["type"] == "tools_changed"), "{lines:?}");
+    assert_eq!(lines.last().expect("an answer")["data"], json!({"tools": ["deploy", "open"]}));
+    respond(&mut stage.provider, &request, "done");
+    let result = stage.result();
+    assert_eq!(text(&result), "done");
+    assert_eq!(offered(&stage.server, 1), ["read", "bash", "edit", "write", "shut"]);
+    assert_eq!(stage.provider.done(json!({"type": "unregister_tools"}))["tools"], json!(["shut"]));
+    assert_eq!(provided(&mut stage.user, &stage.session), []);
+}
+
+#[test]
+fn tools_can_be_deactivated_and_stay() {
+    let mut stage = Stage::new([answer()]);
+    register(&mut stage.provider, &[tool("deploy"), tool("open")]);
+    let chosen = stage.user.done(json!({"type": "set_active_tools", "tools": ["open", "read"]}));
+    assert_eq!(chosen["tools"], json!(["read", "open"]));
+    stage.prompt();
+    stage.user.settled();
+    assert_eq!(offered(&stage.server, 0), ["read", "open"]);
+    assert_eq!(provided(&mut stage.user, &stage.session).len(), 2);
+}
+
+#[test]
+fn tools_go_along_where_the_connection_goes() {
+    let mut stage = Stage::new([answer(), answer()]);
+    let first = stage.session.clone();
+    // Before there is any session, and for one alone.
+    let mut roamer = stage.service.client();
+    roamer.done(json!({"type": "hello", "protocol": 1, "client": {"name": "roamer"}}));
+    assert_eq!(register(&mut roamer, &[tool("along")]), json!({"tools": ["along"]}));
+    attach(&mut roamer, &first);
+    roamer.done(json!({"type": "register_tools", "tools": [tool("here")], "sessionId": first}));
+    let both = [("along".to_owned(), "roamer".to_owned()), ("here".to_owned(), "roamer".to_owned())];
+    assert_eq!(provided(&mut stage.user, &first), both);
+    // To follow it anew changes nothing.
+    attach(&mut roamer, &first);
+    assert_eq!(provided(&mut stage.user, &first), both);
+    stage.prompt();
+    stage.user.settled();
+    for moving in [json!({"type": "clone"}), json!({"type": "new_session"})] {
+        roamer.done(moving);
+        let state = roamer.done(json!({"type": "get_state"}));
+        let next = state["sessionId"].as_str().expect("an id").to_owned();
+        assert_eq!(provided(&mut roamer, &next), both[..1]);
+        assert_eq!(provided(&mut stage.user, &first), [], "it follows the first one no longer");
+    }
+    // A name that is taken there is told, and all else goes on.
+    stage.provider.done(json!({"type": "register_tools", "tools": [tool("along")]}));
+    roamer.send(&json!({"id": "a", "type": "attach_session", "sessionId": first}));
+    roamer.until("the answer", |line| line["id"] == "a" && line["success"] == true);
+    let told = roamer.until("a complaint", |line| line["success"] == false);
+    assert_eq!((&told["command"], told.get("id")), (&json!("register_tools"), None));
+    assert_says(&complaint(&told), &["does not get your tools", "\"along\"", "another client (provider)"]);
+    let _ = &stage.home;
+}
+
+#[test]
+fn leaving_a_session_ends_its_calls() {
+    let mut stage = Stage::new([calls(&[("c1", "deploy")]), answer()]);
+    register(&mut stage.provider, &[tool("deploy")]);
+    stage.prompt();
+    let request = stage.provider.event("tool_request");
+    stage.provider.done(json!({"type": "detach_session", "sessionId": stage.session}));
+    let result = stage.result();
+    assert_eq!(text(&result), "The client that provides the tool deploy has left the session.");
+    let late = json!({"type": "tool_response", "requestId": request["requestId"], "error": "late"});
+    assert_says(&complaint(&stage.provider.refused(late)), &["has left the session"]);
+}
+
+#[test]
+fn tools_outlast_a_rest_and_a_client_that_leaves_meanwhile_is_missed_afterwards() {
+    let settings = json!({"daemon": {"idleUnloadMs": 1}});
+    let mut stage = Stage::with_settings([calls(&[("c1", "deploy")]), answer()], &settings);
+    let mut watcher = stage.service.client();
+    watcher.done(json!({"type": "watch_sessions"}));
+    register(&mut stage.provider, &[tool("deploy")]);
+    stage.user.event("tools_changed");
+    crate::unload::gone(&mut watcher, &stage.session);
+    stage.prompt();
+    let request = stage.provider.event("tool_request");
+    respond(&mut stage.provider, &request, "done");
+    assert_eq!(text(&stage.result()), "done");
+    crate::unload::gone(&mut watcher, &stage.session);
+    stage.provider.end_input();
+    // The daemon has seen the end of it once it closes the connection.
+    let provider = std::mem::replace(&mut stage.provider, stage.service.client());
+    let _ = provider.closed();
+    assert_eq!(provided(&mut stage.user, &stage.session), []);
+    let told = stage.user.event("tools_changed");
+    assert!(told["tools"].as_array().expect("a list").iter().all(|tool| tool["source"] == "builtin"));
+}
+
+#[test]
+fn the_host_of_a_private_daemon_provides_tools_too() {
+    let server = MockServer::start([calls(&[("c1", "deploy")]), answer()]);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let plain = daemon.refused(json!({"type": "register_tools", "tools": [tool("deploy")]}));
+    assert_eq!(plain["code"], "unsupported");
+    daemon.done(json!({"type": "hello", "protocol": 1}));
+    register(&mut daemon, &[tool("deploy")]);
+    daemon.send(&json!({"id": "1", "type": "prompt", "message": "Go."}));
+    let request = daemon.event("tool_request");
+    let result = json!({"content": [{"type": "text", "text": "done"}]});
+    daemon.done(json!({"type": "tool_response", "requestId": request["requestId"], "result": result}));
+    let events = daemon.settled();
+    assert_eq!(text(ended(&events, "toolResult")[0]), "done");
+    // No such event on the wire of a client that does not name sessions.
+    assert!(events.iter().all(|event| event["type"] != "tools_changed"));
+    // The end of the input ends a call, and the daemon.
+    server.push(calls(&[("c2", "deploy")]));
+    daemon.send(&json!({"id": "2", "type": "prompt", "message": "Again."}));
+    daemon.event("tool_request");
+    let ended = daemon.close();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+}
