@@ -10,6 +10,7 @@ mod rpc;
 mod sessions;
 mod setup;
 mod shell;
+mod tools;
 mod tree;
 mod work;
 
@@ -26,6 +27,7 @@ pub(crate) use self::{
     sessions::{AttachOptions, RemoveOptions, SessionsOptions},
     setup::{DoctorOptions, Setup, SetupLocalOptions},
     shell::{CompletionsOptions, ManOptions, Shell},
+    tools::ToolsOptions,
     tree::{ForkOptions, TreeOptions},
     work::{AbortOptions, PsOptions, SteerOptions, WatchOptions},
 };
@@ -77,6 +79,9 @@ pub(crate) enum Command {
 
     /// List the processes that work for sessions
     Ps(PsOptions),
+
+    /// List the tools of a session, and choose those that the model can call
+    Tools(ToolsOptions),
 
     /// Show the branches of a conversation
     Tree(TreeOptions),

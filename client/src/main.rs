@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         cli::Command::Steer(options) => commands::steer::run(&options),
         cli::Command::Abort(options) => commands::abort::run(&options),
         cli::Command::Ps(options) => commands::ps::run(&options),
+        cli::Command::Tools(options) => commands::tools::run(&options),
         cli::Command::Tree(options) => commands::tree::run(&options),
         cli::Command::Fork(options) => commands::fork::run(&options),
         cli::Command::Export(options) => commands::export::run(&options),

@@ -27,6 +27,7 @@ use agentd_protocol::{
     model_list::{ListModelsParams, ModelList},
     resources::Diagnostics,
     session::SessionState,
+    tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
     ui::UiResponse,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -99,10 +100,12 @@ calls! {
     ListSessions = "list_sessions": ListSessionsParams => SessionList,
     ListModels = "list_models": ListModelsParams => ModelList,
     OpenSession = "open_session": OpenSessionParams => OpenedSession,
+    GetTools = "get_tools": NoParams => ToolList,
     GetState = "get_state": NoParams => SessionState,
     Login = "login": LoginParams => credentials::Login,
     Logout = "logout": LogoutParams => credentials::Logout,
     Prompt = "prompt": PromptParams => Accepted,
+    SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools,
     SetModel = "set_model": SetModelParams => Model,
     Shutdown = "shutdown": ShutdownParams => (),
     SetupLocal = "setup_local": SetupLocalParams => LocalSetup,

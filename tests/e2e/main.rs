@@ -9,6 +9,7 @@ mod active_tools;
 mod agentctl;
 mod agentctl_daemon;
 mod agentctl_docs;
+mod agentctl_tools;
 mod agentctl_tree;
 mod agentctl_verbs;
 mod architecture;

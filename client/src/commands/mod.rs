@@ -23,6 +23,7 @@ pub(crate) mod rpc;
 pub(crate) mod sessions;
 pub(crate) mod setup;
 pub(crate) mod steer;
+pub(crate) mod tools;
 pub(crate) mod tree;
 pub(crate) mod watch;
 pub(crate) mod which;
