@@ -16,12 +16,13 @@ use crate::{
     command::{CommandSpec, SpawnError},
     drain,
     launcher::Launcher,
+    limits::{Limits, Resource},
     listing::ProcessView,
     output::OutputPipe,
     process::{KILL_WAIT, Process},
     scope::{Scope, State},
     streams::Streams,
-    wire::{self, Order, Stage},
+    wire::{self, Order, Stage, Terms},
 };
 
 /// All processes of one session, those included that finished commands left running. Cheap to clone.
@@ -37,6 +38,7 @@ pub struct ProcessGroup {
 #[derive(Debug)]
 pub(crate) struct Inner {
     launcher: Launcher,
+    limits: Mutex<Limits>,
     members: Mutex<Members>,
     tasks: TaskTracker,
 }
@@ -50,7 +52,12 @@ struct Members {
 
 impl ProcessGroup {
     pub(crate) fn new(launcher: Launcher) -> Self {
-        let inner = Inner { launcher, members: Mutex::default(), tasks: TaskTracker::new() };
+        let inner = Inner {
+            launcher,
+            limits: Mutex::default(),
+            members: Mutex::default(),
+            tasks: TaskTracker::new(),
+        };
         Self { inner: Arc::new(inner), work: None }
     }
 
@@ -58,6 +65,12 @@ impl ProcessGroup {
     #[must_use]
     pub fn working_for(&self, work: Work) -> Self {
         Self { inner: Arc::clone(&self.inner), work: Some(Arc::new(work)) }
+    }
+
+    /// Sets what the group's commands may use. Limits of all commands together count at once, as far as commands with
+    /// limits run; those of each command count for what is started from now on.
+    pub fn set_limits(&self, limits: Limits) {
+        *self.inner.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     /// Shows what runs in the group.
@@ -72,10 +85,11 @@ impl ProcessGroup {
     /// See [`SpawnError`]. A guard that was killed is replaced without an error, as long as the command cannot have run.
     /// Cancel safety: if dropped, whatever was started is killed.
     pub async fn spawn(&self, command: CommandSpec) -> Result<Process, SpawnError> {
-        let bytes = wire::encode_command(&command)?;
+        let terms = Terms { owner: self.inner.launcher.mark(), limits: self.inner.limits() };
+        let bytes = wire::encode_command(&command, &terms)?;
         // The guard may be killed between taking the request and forking: the command has not run then.
         for _ in 0..2 {
-            let process = self.request(command.streams).await?;
+            let process = self.request(command.streams, terms).await?;
             // An error here says only that the scope ended early; its reports say why.
             let _ = process.watch().scope().send(&bytes).await;
             let state = process.watch().launched().await;
@@ -97,14 +111,17 @@ impl ProcessGroup {
     }
 
     /// A scope without a command.
-    async fn request(&self, streams: Streams) -> Result<Process, SpawnError> {
-        let (ends, streams) = streams.open().map_err(SpawnError::Resources)?;
+    async fn request(&self, streams: Streams, terms: Terms) -> Result<Process, SpawnError> {
+        let (mut ends, streams) = streams.open().map_err(SpawnError::Resources)?;
         let (socket, scope_end) = StdStream::pair().map_err(SpawnError::Resources)?;
         let socket = register(socket).map_err(SpawnError::Resources)?;
         self.inner.launcher.request(OwnedFd::from(scope_end), streams).await?;
 
-        let (scope, monitor) = Scope::new(socket, self.work.clone());
+        let (scope, monitor) = Scope::new(socket, self.work.clone(), terms);
         let scope = Arc::new(scope);
+        if let Some(bytes) = terms.limits.of(Resource::Output) {
+            ends.limit(&scope, bytes);
+        }
         let id = {
             let mut members = self.members();
             if members.closed {
@@ -117,7 +134,12 @@ impl ProcessGroup {
         };
         let group = Arc::downgrade(&self.inner);
         self.inner.tasks.spawn(async move {
-            monitor.run().await;
+            let check = || {
+                if let Some(inner) = group.upgrade() {
+                    inner.check_limits();
+                }
+            };
+            monitor.run(check).await;
             if let Some(inner) = group.upgrade() {
                 inner.members().scopes.remove(&id);
             }
@@ -173,6 +195,35 @@ impl Inner {
     /// The commands of which something may run.
     pub(crate) fn scopes(&self) -> Vec<Arc<Scope>> {
         self.members().scopes.values().cloned().collect()
+    }
+
+    fn limits(&self) -> Limits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the largest command killed if all together use too much.
+    fn check_limits(&self) {
+        let limits = self.limits();
+        let running: Vec<_> = self
+            .scopes()
+            .into_iter()
+            .map(|scope| (scope.now(), scope))
+            .filter(|(state, _)| !state.gone)
+            .collect();
+        // What was ordered already may be enough.
+        if running.iter().any(|(state, _)| state.limit.is_some()) {
+            return;
+        }
+        let check = |resource, unit: u64, order, used: fn(&State) -> u64| {
+            let total: u64 = running.iter().map(|(state, _)| used(state)).sum();
+            if limits.of(resource).is_some_and(|limit| total.saturating_mul(unit) > limit)
+                && let Some((_, largest)) = running.iter().max_by_key(|(state, _)| used(state))
+            {
+                largest.order(order);
+            }
+        };
+        check(Resource::Processes, 1, Order::TooManyProcesses, |state| state.usage.0);
+        check(Resource::Memory, 1024, Order::TooMuchMemory, |state| state.usage.1);
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {

@@ -12,9 +12,18 @@ use std::{
     sync::Arc,
 };
 
-use tokio::{io::Interest, net::UnixStream, sync::Mutex};
+use tokio::{
+    io::Interest,
+    net::UnixStream,
+    sync::{Mutex, OnceCell},
+};
 
-use crate::{command::SpawnError, group::ProcessGroup, linux};
+use crate::{
+    command::SpawnError,
+    group::ProcessGroup,
+    linux,
+    owner::{self, Mark, OwnerFile},
+};
 
 /// How to start a program that calls [`crate::run_guard`].
 #[derive(Debug, Clone)]
@@ -47,13 +56,73 @@ pub struct Launcher {
 struct Inner {
     command: GuardCommand,
     guard: Mutex<Option<Guard>>,
+    /// Marks everything that is started.
+    mark: Mark,
+    /// The folder of notes on who lives.
+    owners: Option<PathBuf>,
+    swept: OnceCell<()>,
+    /// Made with the first child; gone with the last clone of the launcher.
+    owner_file: OnceCell<Option<OwnerFile>>,
 }
 
 impl Launcher {
     /// A launcher whose guard is started by `guard`, with the first command and not before.
     #[must_use]
     pub fn new(guard: GuardCommand) -> Self {
-        Self { inner: Arc::new(Inner { command: guard, guard: Mutex::new(None) }) }
+        Self::with(guard, None)
+    }
+
+    /// The same, for a daemon that may be killed together with its guard and all else: `owners` is a folder, made when it is
+    /// needed, in which launchers note that they live. Each ends what those left that were killed, before its first command;
+    /// see [`Launcher::sweep`].
+    #[must_use]
+    pub fn with_owners(guard: GuardCommand, owners: PathBuf) -> Self {
+        Self::with(guard, Some(owners))
+    }
+
+    fn with(command: GuardCommand, owners: Option<PathBuf>) -> Self {
+        let (swept, owner_file) = (OnceCell::new(), OnceCell::new());
+        let inner = Inner { command, guard: Mutex::new(None), mark: Mark::new(), owners, swept, owner_file };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Ends the processes of launchers that were killed together with everything that would have ended them, once in this
+    /// launcher's life. The first command waits for it; called before, nobody has to.
+    ///
+    /// Without such a launcher's note this only lists a folder. Cancel safety: if dropped, it goes on, and may be asked for
+    /// again.
+    pub async fn sweep(&self) {
+        let sweep = async {
+            let Some(owners) = self.inner.owners.clone() else { return };
+            match tokio::task::spawn_blocking(move || owner::sweep(&owners)).await {
+                Ok(0) => {}
+                Ok(count) => tracing::warn!(count, "killed what a killed daemon had left running"),
+                Err(error) => tracing::warn!(%error, "cannot look for what a killed daemon left running"),
+            }
+        };
+        self.inner.swept.get_or_init(|| sweep).await;
+    }
+
+    /// What marks everything that this launcher starts.
+    pub(crate) fn mark(&self) -> Mark {
+        self.inner.mark
+    }
+
+    /// Notes that this launcher lives, before its first child does.
+    async fn note_life(&self) {
+        let note = async {
+            let (dir, mark) = (self.inner.owners.clone()?, self.inner.mark);
+            let made = tokio::task::spawn_blocking(move || OwnerFile::create(&dir, mark)).await;
+            match made.map_err(io::Error::other).flatten() {
+                Ok(file) => Some(file),
+                Err(error) => {
+                    // Commands run as well without it; only a kill of everything at once may leave some of theirs.
+                    tracing::warn!(%error, "cannot note which processes are this daemon's");
+                    None
+                }
+            }
+        };
+        self.inner.owner_file.get_or_init(|| note).await;
     }
 
     /// A new, empty group of processes.
@@ -67,6 +136,8 @@ impl Launcher {
     /// A guard that is gone is replaced, once. Cancel safety: if dropped, the request was made or it was not; without
     /// its other end a scope does nothing.
     pub(crate) async fn request(&self, scope: OwnedFd, streams: Vec<OwnedFd>) -> Result<(), SpawnError> {
+        self.sweep().await;
+        self.note_life().await;
         let fds: Vec<BorrowedFd<'_>> = [&scope].into_iter().chain(&streams).map(AsFd::as_fd).collect();
         let mut slot = self.inner.guard.lock().await;
         if let Some(guard) = &*slot {

@@ -21,11 +21,13 @@ mod group;
 mod halves;
 mod input;
 mod launcher;
+mod limits;
 #[cfg(target_os = "linux")]
 mod linux;
 mod listing;
 mod operations;
 mod output;
+mod owner;
 mod process;
 mod responder;
 mod scope;
@@ -47,11 +49,13 @@ pub use group::ProcessGroup;
 pub use halves::{HALF_BYTES, Halves};
 pub use input::InputPipe;
 pub use launcher::{GuardCommand, Launcher};
+pub use limits::{LimitReached, Limits, Resource};
 #[cfg(target_os = "linux")]
 pub use linux::run_guard;
 pub use listing::{ProcessTable, ProcessView, RunningProcess};
 pub use operations::{LocalShell, RunningCommand, Shell, ShellFuture, ShellJob};
 pub use output::OutputPipe;
+pub use owner::OWNER_VARIABLE;
 pub use process::Process;
 pub use shell::{ShellError, resolve_shell};
 pub use shell_run::{ShellCommand, ShellOutcome, ShellRun, Stopped};

@@ -3,7 +3,10 @@
 use std::{
     io,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, ready},
 };
 
@@ -12,13 +15,24 @@ use tokio::{
     net::unix::pipe,
 };
 
-use crate::{responder::Responder, terminal::Terminal};
+use crate::{responder::Responder, scope::Scope, terminal::Terminal};
 
 /// The reading end of what a command writes.
 ///
 /// On a terminal, reading is also what answers the questions that programs ask their terminal.
 #[derive(Debug)]
-pub struct OutputPipe(Source);
+pub struct OutputPipe {
+    source: Source,
+    limit: Option<OutputLimit>,
+}
+
+/// How much may come. More of it is not given, and ends the command.
+#[derive(Debug)]
+pub(crate) struct OutputLimit {
+    /// Bytes, for all outputs of the command.
+    pub(crate) left: Arc<AtomicU64>,
+    pub(crate) scope: Weak<Scope>,
+}
 
 #[derive(Debug)]
 enum Source {
@@ -41,34 +55,57 @@ const MAX_UNSENT: usize = 4096;
 
 impl OutputPipe {
     pub(crate) fn of_pipe(receiver: pipe::Receiver) -> Self {
-        Self(Source::Pipe(receiver))
+        Self { source: Source::Pipe(receiver), limit: None }
     }
 
     pub(crate) fn of_terminal(terminal: Arc<Terminal>) -> Self {
         let responder = Responder::new(terminal.size());
-        Self(Source::Terminal(Box::new(TerminalOutput { terminal, responder, unsent: Vec::new() })))
+        let output = TerminalOutput { terminal, responder, unsent: Vec::new() };
+        Self { source: Source::Terminal(Box::new(output)), limit: None }
+    }
+
+    pub(crate) fn limit(&mut self, limit: OutputLimit) {
+        self.limit = Some(limit);
+    }
+
+    /// Counts what came. Returns how much of it may be given: with nothing of something, the output is at its end.
+    fn granted(&mut self, count: usize) -> usize {
+        let Some(limit) = &self.limit else { return count };
+        let take = |left: u64| Some(left.saturating_sub(count as u64));
+        let (Ok(left) | Err(left)) = limit.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        let granted = count.min(usize::try_from(left).unwrap_or(usize::MAX));
+        if granted < count {
+            if let Some(scope) = limit.scope.upgrade() {
+                scope.stop_writing();
+            }
+            if granted == 0 {
+                self.source = Source::Nothing;
+            }
+        }
+        granted
     }
 
     /// Takes the source out; what is left is at its end. `None` if that was done before.
     pub(crate) fn take(&mut self) -> Option<Self> {
-        match std::mem::replace(&mut self.0, Source::Nothing) {
+        match std::mem::replace(&mut self.source, Source::Nothing) {
             Source::Nothing => None,
-            source => Some(Self(source)),
+            source => Some(Self { source, limit: self.limit.take() }),
         }
     }
 
     /// Reads what is there without waiting: 0 at the end, [`io::ErrorKind::WouldBlock`] when there is nothing now.
     pub(crate) fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &mut self.0 {
+        let count = match &mut self.source {
             // Asks the pipe itself: the runtime may not yet know that there is something to read.
-            Source::Pipe(receiver) => Ok(rustix::io::read(receiver, buffer)?),
+            Source::Pipe(receiver) => rustix::io::read(receiver, &mut *buffer)?,
             Source::Terminal(terminal) => {
                 let count = terminal.terminal.try_read(buffer)?;
                 terminal.answer(&buffer[..count]);
-                Ok(count)
+                count
             }
-            Source::Nothing => Ok(0),
-        }
+            Source::Nothing => 0,
+        };
+        Ok(self.granted(count))
     }
 }
 
@@ -78,11 +115,15 @@ impl AsyncRead for OutputPipe {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.0 {
-            Source::Pipe(receiver) => Pin::new(receiver).poll_read(cx, buffer),
-            Source::Terminal(terminal) => terminal.poll_read(cx, buffer),
-            Source::Nothing => Poll::Ready(Ok(())),
+        let before = buffer.filled().len();
+        match &mut self.source {
+            Source::Pipe(receiver) => ready!(Pin::new(receiver).poll_read(cx, buffer))?,
+            Source::Terminal(terminal) => ready!(terminal.poll_read(cx, buffer))?,
+            Source::Nothing => {}
         }
+        let granted = self.granted(buffer.filled().len() - before);
+        buffer.set_filled(before + granted);
+        Poll::Ready(Ok(()))
     }
 }
 

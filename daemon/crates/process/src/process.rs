@@ -6,6 +6,7 @@ use crate::{
     command::ExitStatus,
     group::ProcessGroup,
     input::InputPipe,
+    limits::LimitReached,
     output::OutputPipe,
     scope::{Scope, State},
     streams::Ends,
@@ -77,6 +78,12 @@ impl Process {
     #[must_use]
     pub fn exit(&self) -> Option<ExitStatus> {
         self.watch.exit()
+    }
+
+    /// The limit that the command was killed for, if it was.
+    #[must_use]
+    pub fn limit_reached(&self) -> Option<LimitReached> {
+        self.watch.0.limit_reached()
     }
 
     /// Waits for the command's own process to end; what it left in the background may still run. Cancel safe.

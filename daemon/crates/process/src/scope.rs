@@ -21,8 +21,10 @@ use tokio::{
 
 use crate::{
     command::ExitStatus,
+    limits::{LimitReached, Limits, Resource},
     linux,
-    wire::{Order, Report, Stage},
+    owner::Mark,
+    wire::{Order, Report, Stage, Terms},
 };
 
 /// What is known of a command.
@@ -36,6 +38,10 @@ pub(crate) struct State {
     pub(crate) failure: Option<(Stage, i32)>,
     /// How the command's own process ended.
     pub(crate) exit: Option<ExitStatus>,
+    /// Why everything is being killed, or was, if a limit is the reason; the flag: the limit of all commands together.
+    pub(crate) limit: Option<(Resource, bool)>,
+    /// How many processes there are, and the memory that they use, in KiB; both 0 until it was measured.
+    pub(crate) usage: (u64, u64),
     /// Nothing of the command is left.
     pub(crate) gone: bool,
 }
@@ -49,21 +55,32 @@ pub(crate) struct Scope {
     state: watch::Receiver<State>,
     /// What the command works for.
     work: Option<Arc<Work>>,
+    limits: Limits,
+    /// Whether the command has written too much, known here before the scope tells.
+    wrote_too_much: AtomicBool,
 }
 
 /// Reads a scope's reports until it ends.
 pub(crate) struct Monitor {
     socket: OwnedReadHalf,
     state: watch::Sender<State>,
+    owner: Mark,
 }
 
 impl Scope {
-    pub(crate) fn new(socket: UnixStream, work: Option<Arc<Work>>) -> (Self, Monitor) {
+    pub(crate) fn new(socket: UnixStream, work: Option<Arc<Work>>, terms: Terms) -> (Self, Monitor) {
         let (read, write) = socket.into_split();
         let (sender, receiver) = watch::channel(State::default());
         (
-            Self { socket: write, complete: AtomicBool::new(false), state: receiver, work },
-            Monitor { socket: read, state: sender },
+            Self {
+                socket: write,
+                complete: AtomicBool::new(false),
+                state: receiver,
+                work,
+                limits: terms.limits,
+                wrote_too_much: AtomicBool::new(false),
+            },
+            Monitor { socket: read, state: sender, owner: terms.owner },
         )
     }
 
@@ -93,6 +110,20 @@ impl Scope {
         }
     }
 
+    /// Has the command killed, since it has written more than it may.
+    pub(crate) fn stop_writing(&self) {
+        self.wrote_too_much.store(true, Ordering::Release);
+        self.order(Order::TooMuchOutput);
+    }
+
+    /// The limit that the command was killed for.
+    pub(crate) fn limit_reached(&self) -> Option<LimitReached> {
+        let wrote_too_much =
+            || self.wrote_too_much.load(Ordering::Acquire).then_some((Resource::Output, false));
+        let (resource, together) = self.now().limit.or_else(wrote_too_much)?;
+        Some(LimitReached { resource, limit: self.limits.of(resource)?, together })
+    }
+
     /// What the command works for.
     pub(crate) fn work(&self) -> Option<&Work> {
         self.work.as_deref()
@@ -115,8 +146,8 @@ impl Scope {
 }
 
 impl Monitor {
-    /// Follows the scope to its end.
-    pub(crate) async fn run(mut self) {
+    /// Follows the scope to its end. `used_more` is called when it has told what it uses.
+    pub(crate) async fn run(mut self, used_more: impl Fn()) {
         let mut bytes = [0; Report::SIZE];
         let mut empty = false;
         while self.socket.read_exact(&mut bytes).await.is_ok() {
@@ -126,10 +157,15 @@ impl Monitor {
             }
             empty |= report == Report::Empty;
             self.state.send_modify(|state| state.apply(report));
+            match report {
+                Report::Processes(_) | Report::MemoryKib(_) => used_more(),
+                Report::Limit(resource, _) => tracing::warn!(?resource, "a command is killed for a limit"),
+                _ => {}
+            }
         }
         let state = *self.state.borrow();
         if let Some(scope) = state.scope
-            && linux::Adopted::forget(scope)
+            && linux::Adopted::release(scope)
         {
             off_thread(move || linux::Adopted::reap(scope)).await;
         }
@@ -144,11 +180,9 @@ impl Monitor {
         let Some(session) = state.started else { return };
         tracing::warn!(session, "the process that watches a command was killed; killing what it watched");
         let running = state.exit.is_none();
+        let owner = self.owner;
         off_thread(move || {
-            // Once the shell has ended its number may be a stranger's.
-            if running {
-                linux::kill_session(session);
-            }
+            linux::kill_session(session, owner);
             linux::Adopted::sweep();
         })
         .await;
@@ -178,6 +212,9 @@ impl State {
             Report::Failed(stage, errno) => self.failure = Some((stage, errno)),
             Report::Exited(code) => self.exit = Some(ExitStatus::exited(code)),
             Report::Signaled(signal) => self.exit = Some(ExitStatus::signaled(signal)),
+            Report::Processes(count) => self.usage.0 = u64::try_from(count).unwrap_or(0),
+            Report::MemoryKib(kib) => self.usage.1 = u64::try_from(kib).unwrap_or(0),
+            Report::Limit(resource, together) => self.limit = Some((resource, together)),
             Report::Empty => self.gone = true,
         }
     }

@@ -13,6 +13,7 @@ use crate::{
     command::{CommandSpec, ExitStatus},
     group::ProcessGroup,
     input::InputPipe,
+    limits::LimitReached,
     output::OutputPipe,
     process::{KILL_WAIT, Process},
     shell::ShellError,
@@ -55,6 +56,8 @@ pub enum Stopped {
     Aborted,
     /// Its time was up.
     TimedOut,
+    /// It had, or its session's commands together had, more than a limit allows.
+    Limit(LimitReached),
 }
 
 /// How a shell command ended.
@@ -213,7 +216,10 @@ impl ShellRun {
         let before = |(_, at): &(ExitStatus, Instant)| self.stop.is_some_and(|stop| *at <= stop.at);
         ShellOutcome {
             exit,
-            stopped: self.stop.map(|stop| stop.why),
+            stopped: self
+                .stop
+                .map(|stop| stop.why)
+                .or_else(|| self.process.limit_reached().map(Stopped::Limit)),
             shell_exited_after: self.exited.filter(before).map(|(_, at)| at - self.started),
             wall_time: self.ended.unwrap_or_else(Instant::now) - self.started,
         }

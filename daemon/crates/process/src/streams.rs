@@ -1,13 +1,18 @@
 //! What a command reads from and writes to: made here, used at one end by the daemon and at the other by the command.
 
-use std::{io, os::fd::OwnedFd, sync::Arc};
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::net::unix::pipe;
 
 use crate::{
     input::InputPipe,
-    output::OutputPipe,
+    output::{OutputLimit, OutputPipe},
+    scope::Scope,
     terminal::{Terminal, TerminalSize},
 };
 
@@ -33,6 +38,16 @@ pub(crate) struct Ends {
     pub(crate) errors: Option<OutputPipe>,
     pub(crate) input: Option<InputPipe>,
     pub(crate) terminal: Option<Arc<Terminal>>,
+}
+
+impl Ends {
+    /// Has the command killed once it has written more than `bytes`.
+    pub(crate) fn limit(&mut self, scope: &Arc<Scope>, bytes: u64) {
+        let left = Arc::new(AtomicU64::new(bytes));
+        for output in [Some(&mut self.output), self.errors.as_mut()].into_iter().flatten() {
+            output.limit(OutputLimit { left: Arc::clone(&left), scope: Arc::downgrade(scope) });
+        }
+    }
 }
 
 impl Streams {

@@ -8,6 +8,8 @@ use std::{
 
 use crate::{
     command::{CommandSpec, SpawnError},
+    limits::{Limits, Resource},
+    owner::{Mark, OWNER_VARIABLE},
     streams::Streams,
     terminal::TerminalSize,
 };
@@ -20,6 +22,30 @@ pub(crate) enum Order {
     Terminate = b't',
     /// Kill everything below, until nothing is left.
     Kill = b'k',
+    /// Kill it, since the session's commands have too many processes.
+    TooManyProcesses = b'n',
+    /// Kill it, since the session's commands use too much memory.
+    TooMuchMemory = b'm',
+    /// Kill it, since the command has written too much.
+    TooMuchOutput = b'o',
+}
+
+/// What a command runs under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// Whose it is.
+    pub(crate) owner: Mark,
+    /// What it may use.
+    pub(crate) limits: Limits,
+}
+
+impl Order {
+    /// Reads an order; `None` for a byte that no daemon sends.
+    pub(crate) fn decode(byte: u8) -> Option<Self> {
+        [Self::Terminate, Self::Kill, Self::TooManyProcesses, Self::TooMuchMemory, Self::TooMuchOutput]
+            .into_iter()
+            .find(|order| *order as u8 == byte)
+    }
 }
 
 /// What could not be done to start a command.
@@ -46,6 +72,12 @@ pub(crate) enum Report {
     Exited(i32),
     /// The command's own process was ended by this signal.
     Signaled(i32),
+    /// So many processes run; told when it changes, and only while there are limits.
+    Processes(i32),
+    /// They use so much memory, in KiB; likewise.
+    MemoryKib(i32),
+    /// There was too much of this, so everything is being killed; the flag: too much of the session's commands together.
+    Limit(Resource, bool),
     /// Neither the command nor anything that it started is left.
     Empty,
 }
@@ -63,16 +95,19 @@ impl Report {
             Self::Failed(Stage::Program, errno) => (b'p', errno),
             Self::Exited(code) => (b'x', code),
             Self::Signaled(signal) => (b'n', signal),
+            Self::Processes(count) => (b'c', count),
+            Self::MemoryKib(kib) => (b'm', kib),
+            Self::Limit(resource, together) => (b'l', i32::from(resource.tag()) | i32::from(together) << 8),
             Self::Empty => (b'e', 0),
         };
-        let value = value.to_ne_bytes();
+        let value = value.to_le_bytes();
         [tag, value[0], value[1], value[2], value[3]]
     }
 
     /// Reads a report; `None` for bytes that no scope writes.
     pub(crate) fn decode(bytes: [u8; Self::SIZE]) -> Option<Self> {
         let [tag, a, b, c, d] = bytes;
-        let value = i32::from_ne_bytes([a, b, c, d]);
+        let value = i32::from_le_bytes([a, b, c, d]);
         Some(match tag {
             b'r' => Self::Ready(value),
             b's' => Self::Started(value),
@@ -81,29 +116,41 @@ impl Report {
             b'p' => Self::Failed(Stage::Program, value),
             b'x' => Self::Exited(value),
             b'n' => Self::Signaled(value),
+            b'c' => Self::Processes(value),
+            b'm' => Self::MemoryKib(value),
+            b'l' => Self::Limit(Resource::from_tag(a)?, b != 0),
             b'e' => Self::Empty,
             _ => return None,
         })
     }
 }
 
-/// Writes `command` as what a scope reads: the length of the rest in 8 bytes, then counted strings.
+/// Writes `command` as what a scope reads: the length of the rest in 8 bytes, the terms, then counted strings.
+///
+/// The environment gets the owner's mark.
 ///
 /// # Errors
 /// [`SpawnError::NulByte`] when a string could not be passed to a process.
-pub(crate) fn encode_command(command: &CommandSpec) -> Result<Vec<u8>, SpawnError> {
+pub(crate) fn encode_command(command: &CommandSpec, terms: &Terms) -> Result<Vec<u8>, SpawnError> {
     let mut out = vec![0; 8];
+    let Limits { processes, memory_bytes, cpu_seconds, output_bytes } = terms.limits;
+    for number in [processes, memory_bytes, cpu_seconds, output_bytes] {
+        out.extend_from_slice(&number.unwrap_or(0).to_ne_bytes());
+    }
+    out.extend_from_slice(&terms.owner.0.to_ne_bytes());
     put(&mut out, command.cwd.as_os_str(), "working directory")?;
     put(&mut out, &command.program, "program")?;
     put_count(&mut out, command.args.len());
     for argument in &command.args {
         put(&mut out, argument, "arguments")?;
     }
-    put_count(&mut out, command.env.len());
+    put_count(&mut out, command.env.len() + 1);
     for (name, value) in &command.env {
         put(&mut out, name, "environment")?;
         put(&mut out, value, "environment")?;
     }
+    put(&mut out, OsStr::new(OWNER_VARIABLE), "environment")?;
+    put(&mut out, OsStr::new(&terms.owner.text()), "environment")?;
     out.push(match command.streams {
         Streams::Output => b'o',
         Streams::InputOutput => b'i',
@@ -118,8 +165,15 @@ pub(crate) fn encode_command(command: &CommandSpec) -> Result<Vec<u8>, SpawnErro
 /// Reads back what [`encode_command`] wrote, without the length; `None` when the bytes are something else.
 ///
 /// The size of a terminal is not passed on: the terminal knows it.
-pub(crate) fn decode_command(bytes: &[u8]) -> Option<CommandSpec> {
+pub(crate) fn decode_command(bytes: &[u8]) -> Option<(CommandSpec, Terms)> {
     let mut rest = bytes;
+    let limits = Limits {
+        processes: take_limit(&mut rest)?,
+        memory_bytes: take_limit(&mut rest)?,
+        cpu_seconds: take_limit(&mut rest)?,
+        output_bytes: take_limit(&mut rest)?,
+    };
+    let owner = Mark(take_number(&mut rest)?);
     let cwd = PathBuf::from(take(&mut rest)?);
     let program = take(&mut rest)?;
     let args = (0..take_count(&mut rest)?).map(|_| take(&mut rest)).collect::<Option<_>>()?;
@@ -133,7 +187,7 @@ pub(crate) fn decode_command(bytes: &[u8]) -> Option<CommandSpec> {
         b"t" => Streams::Terminal(TerminalSize::default()),
         _ => return None,
     };
-    Some(CommandSpec { program, args, cwd, env, streams })
+    Some((CommandSpec { program, args, cwd, env, streams }, Terms { owner, limits }))
 }
 
 fn put(out: &mut Vec<u8>, text: &OsStr, part: &'static str) -> Result<(), SpawnError> {
@@ -158,9 +212,17 @@ fn take(rest: &mut &[u8]) -> Option<OsString> {
 }
 
 fn take_count(rest: &mut &[u8]) -> Option<usize> {
-    let (count, after) = rest.split_first_chunk::<8>()?;
+    usize::try_from(take_number(rest)?).ok()
+}
+
+fn take_limit(rest: &mut &[u8]) -> Option<Option<u64>> {
+    take_number(rest).map(|limit| Some(limit).filter(|limit| *limit > 0))
+}
+
+fn take_number(rest: &mut &[u8]) -> Option<u64> {
+    let (number, after) = rest.split_first_chunk::<8>()?;
     *rest = after;
-    usize::try_from(u64::from_ne_bytes(*count)).ok()
+    Some(u64::from_ne_bytes(*number))
 }
 
 #[cfg(test)]
@@ -171,6 +233,16 @@ mod tests {
 
     fn text() -> impl Strategy<Value = OsString> {
         proptest::collection::vec(1u8..=255, 0..20).prop_map(OsString::from_vec)
+    }
+
+    fn terms() -> Terms {
+        let limits = Limits {
+            processes: Some(1),
+            memory_bytes: None,
+            cpu_seconds: Some(u64::MAX),
+            output_bytes: Some(3),
+        };
+        Terms { owner: Mark(0xab), limits }
     }
 
     proptest! {
@@ -187,15 +259,16 @@ mod tests {
                 Just(Streams::Terminal(TerminalSize::default())),
             ],
         ) {
-            let command = CommandSpec { program, args, cwd: cwd.into(), env, streams };
-            let bytes = encode_command(&command).expect("no NUL bytes");
+            let mut command = CommandSpec { program, args, cwd: cwd.into(), env, streams };
+            let bytes = encode_command(&command, &terms()).expect("no NUL bytes");
             prop_assert_eq!(u64::from_ne_bytes(bytes[..8].try_into().unwrap()), (bytes.len() - 8) as u64);
-            prop_assert_eq!(decode_command(&bytes[8..]), Some(command));
+            command.env.push(("AGENTD_OWNER".into(), "00000000000000ab".into()));
+            prop_assert_eq!(decode_command(&bytes[8..]), Some((command, terms())));
             prop_assert_eq!(decode_command(&bytes[8..bytes.len() - 1]), None, "a torn command is refused");
         }
 
         #[test]
-        fn a_report_comes_back_as_it_was(value: i32, kind in 0..8) {
+        fn a_report_comes_back_as_it_was(value: i32, kind in 0..12) {
             let report = match kind {
                 0 => Report::Ready(value),
                 1 => Report::Started(value),
@@ -204,6 +277,10 @@ mod tests {
                 4 => Report::Failed(Stage::Program, value),
                 5 => Report::Exited(value),
                 6 => Report::Signaled(value),
+                7 => Report::Processes(value),
+                8 => Report::MemoryKib(value),
+                9 => Report::Limit(Resource::Memory, value % 2 == 0),
+                10 => Report::Limit(Resource::Output, false),
                 _ => Report::Empty,
             };
             prop_assert_eq!(Report::decode(report.encode()), Some(report));
@@ -219,11 +296,19 @@ mod tests {
             env: Vec::new(),
             streams: Streams::Output,
         };
-        assert!(matches!(encode_command(&command), Err(SpawnError::NulByte { part: "arguments" })));
+        assert!(matches!(encode_command(&command, &terms()), Err(SpawnError::NulByte { part: "arguments" })));
+    }
+
+    #[test]
+    fn orders_come_back() {
+        assert_eq!(Order::decode(Order::Kill as u8), Some(Order::Kill));
+        assert_eq!(Order::decode(Order::TooMuchMemory as u8), Some(Order::TooMuchMemory));
+        assert_eq!(Order::decode(0), None);
     }
 
     #[test]
     fn unknown_reports_are_refused() {
+        assert_eq!(Report::decode([b'l', b'?', 0, 0, 0]), None);
         assert_eq!(Report::decode([b'?', 0, 0, 0, 0]), None);
     }
 }

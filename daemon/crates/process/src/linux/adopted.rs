@@ -4,7 +4,7 @@
 //! scope that was killed together with the guard.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     io,
     process::{Child, Command},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -13,13 +13,14 @@ use std::{
 
 use rustix::{
     io::Errno,
-    process::{Pid, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid},
+    process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, waitpid},
 };
 
-use super::procfs;
+use super::procfs::{self, Stat};
 
-/// Guards and scopes of this whole process, whichever launcher they belong to: a process has one set of children.
-static KNOWN: Mutex<Option<HashSet<i32>>> = Mutex::new(None);
+/// Guards and scopes of this whole process, whichever launcher they belong to: a process has one set of children. With each
+/// goes when it started: together with its number that is its identity.
+static KNOWN: Mutex<Option<HashMap<i32, u64>>> = Mutex::new(None);
 
 /// The processes that killed helpers left to this one.
 pub(crate) struct Adopted;
@@ -31,20 +32,33 @@ impl Adopted {
         let mut known = known();
         set_child_subreaper(Some(getpid()))?;
         let child = command.spawn()?;
-        known.get_or_insert_default().extend(i32::try_from(child.id()));
+        if let Some(stat) = i32::try_from(child.id()).ok().and_then(Stat::of) {
+            known.get_or_insert_default().insert(stat.pid, stat.started);
+        }
         Ok(child)
     }
 
     /// Has [`Adopted::sweep`] spare this guard or scope.
     pub(crate) fn know(pid: i32) {
-        known().get_or_insert_default().insert(pid);
+        // A scope says that it is there and then waits for its command, so it is there still.
+        if let Some(stat) = Stat::of(pid) {
+            known().get_or_insert_default().insert(stat.pid, stat.started);
+        }
     }
 
-    /// Forgets a guard or scope that has ended or is about to. Returns whether it is this process that must
-    /// [`Adopted::reap`] it. Does not block.
-    pub(crate) fn forget(pid: i32) -> bool {
+    /// Forgets a guard that has ended and was reaped.
+    pub(crate) fn forget(pid: i32) {
         known().get_or_insert_default().remove(&pid);
-        !try_reap(pid)
+    }
+
+    /// Forgets a scope that has ended or is about to. Returns whether it is a child of this process, which then must
+    /// [`Adopted::reap`] it: usually it is the guard's. Does not block.
+    pub(crate) fn release(pid: i32) -> bool {
+        let Some(started) = known().get_or_insert_default().remove(&pid) else { return false };
+        // Its number may have been given to another child of this process, which somebody else waits for.
+        let own = getpid().as_raw_nonzero().get();
+        let is_same = Stat::of(pid).is_some_and(|stat| stat.started == started && stat.parent == own);
+        is_same && !try_reap(pid)
     }
 
     /// Reaps a child that is about to end. May block, for a second at most.
@@ -84,19 +98,13 @@ impl Adopted {
 fn pass() -> bool {
     let known = known();
     let (Ok(children), Some(own)) = (procfs::children_of(getpid()), procfs::own()) else { return false };
-    let spared = |pid: &i32| known.as_ref().is_some_and(|known| known.contains(pid));
-    let strays: Vec<_> = children
-        .iter()
-        .filter(|stat| stat.session != own.session && !spared(&stat.pid))
-        .map(|stat| stat.pid)
-        .collect();
-    for pid in strays.iter().copied().filter_map(Pid::from_raw) {
-        // An own child: until it is reaped, here, its number is nobody else's.
-        let _ = kill_process(pid, rustix::process::Signal::KILL);
-    }
-    for pid in &strays {
+    let spared = |pid: &i32| known.as_ref().is_some_and(|known| known.contains_key(pid));
+    let strays: Vec<_> =
+        children.iter().filter(|stat| stat.session != own.session && !spared(&stat.pid)).collect();
+    strays.iter().for_each(|stat| stat.signal(Signal::KILL));
+    for stat in &strays {
         // What has not ended yet is met again by the next pass.
-        try_reap(*pid);
+        try_reap(stat.pid);
     }
     !strays.is_empty()
 }
@@ -108,7 +116,7 @@ fn try_reap(pid: i32) -> bool {
     !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None) | Err(Errno::INTR))
 }
 
-fn known() -> MutexGuard<'static, Option<HashSet<i32>>> {
-    // A set of numbers is never half changed.
+fn known() -> MutexGuard<'static, Option<HashMap<i32, u64>>> {
+    // A map of numbers is never half changed.
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }

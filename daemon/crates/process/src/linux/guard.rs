@@ -125,6 +125,8 @@ impl Guard {
     /// Reaps. A child that is no scope was left by a scope that somebody killed, so it goes too, with all below it.
     fn on_children_ended(&mut self) {
         scope::drain(&self.signals);
+        // Strays that have ended show which group to kill, until they are reaped.
+        procfs::kill_children(None, &self.scopes);
         let mut orphaned = false;
         procfs::reap(|pid, status| {
             let known = self.scopes.remove(&pid.as_raw_nonzero().get());

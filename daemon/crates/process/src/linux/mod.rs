@@ -1,7 +1,10 @@
 //! What Linux needs: the guard, its scopes, and the little that only the kernel's own calls can do.
 
 mod adopted;
+mod freeze;
 mod guard;
+mod marks;
+mod meter;
 mod procfs;
 mod scope;
 mod sys;
@@ -10,5 +13,6 @@ mod table;
 pub(crate) use adopted::Adopted;
 pub use guard::run_guard;
 pub(crate) use guard::send_request;
+pub(crate) use marks::{kill_marked, largest_mark};
 pub(crate) use procfs::kill_session;
 pub(crate) use table::Table;

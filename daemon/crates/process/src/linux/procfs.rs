@@ -13,6 +13,9 @@ use rustix::{
     },
 };
 
+use super::marks;
+use crate::owner::Mark;
+
 /// One line of `/proc/<pid>/stat`, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
@@ -28,6 +31,8 @@ pub(super) struct Stat {
     pub(super) started: u64,
     /// Processor time that it has used, its ended children not counted, in clock ticks.
     pub(super) cpu: u64,
+    /// Processor time of its children that have ended and that it has waited for, and of theirs, in clock ticks.
+    pub(super) children_cpu: u64,
     /// Resident memory in pages.
     pub(super) resident: u64,
 }
@@ -51,6 +56,8 @@ impl FromStr for Stat {
             session: number(field(3)?)?,
             started: big(19)?,
             cpu: big(11)?.saturating_add(big(12)?),
+            // Signed in the kernel's format, but never negative.
+            children_cpu: big(13)?.saturating_add(big(14)?),
             resident: big(21)?,
         })
     }
@@ -62,7 +69,7 @@ impl Stat {
     }
 
     /// Sends `signal` to this process, and never to one that has got its id since.
-    fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.pid) else { return };
         let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
         if Self::of(self.pid).is_some_and(|now| now.started == self.started) {
@@ -102,56 +109,88 @@ pub(super) fn children_of(parent: Pid) -> io::Result<Vec<Stat>> {
     Ok(everything()?.into_iter().filter(|stat| stat.parent == parent).collect())
 }
 
-/// Kills the own children that `spared` does not name, each with its process group.
+/// The children of a process, asked of each of its threads; `None` when the kernel does not tell.
+pub(super) fn children_by_thread(parent: Pid) -> Option<Vec<i32>> {
+    let mut children = Vec::new();
+    let parent = parent.as_raw_nonzero();
+    for thread in fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => {
+                children.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()))
+            }
+            // The thread has ended since.
+            Err(_) if !thread.path().exists() => {}
+            Err(_) => return None,
+        }
+    }
+    Some(children)
+}
+
+/// Those of `all` that have one of these ids, and everything below them.
+pub(super) fn with_descendants(mut ids: HashSet<i32>, all: &[Stat]) -> Vec<Stat> {
+    // Parents may be listed after their children, so go over the list until a pass finds nobody new.
+    loop {
+        let before = ids.len();
+        ids.extend(
+            all.iter().filter(|stat| ids.contains(&stat.parent)).map(|stat| stat.pid).collect::<Vec<_>>(),
+        );
+        if ids.len() == before {
+            break;
+        }
+    }
+    all.iter().filter(|stat| ids.contains(&stat.pid)).copied().collect()
+}
+
+/// Everything below this process that has not ended.
+pub(super) fn descendants() -> Vec<Stat> {
+    let Ok(all) = everything() else { return Vec::new() };
+    let own = getpid().as_raw_nonzero().get();
+    let mut below = with_descendants(HashSet::from([own]), &all);
+    below.retain(|stat| stat.pid != own && !stat.zombie);
+    below
+}
+
+/// Kills the own children that `spared` does not name, and the process groups of those that have ended.
 ///
 /// Their own children become ours when they are dead, so a caller that repeats this until no child is left ends the
-/// whole tree, from the top down. Killing a group at once leaves a process that forks without end no gap to slip through.
+/// whole tree, from the top down. It is to be called before ended children are reaped: until then the group of such a child
+/// can neither change nor be given away. Killing a group at once leaves a process that forks without end no gap to slip
+/// through.
 pub(super) fn kill_children(fallback: Option<i32>, spared: &HashSet<i32>) {
     let own_group = own().map(|own| own.group);
     let list = children().unwrap_or_else(|_| fallback.into_iter().collect());
     for pid in list.into_iter().filter(|pid| !spared.contains(pid)).filter_map(Pid::from_raw) {
+        // "No such process" means done already. A process of another user cannot be killed by us at all.
+        let _ = kill_process(pid, Signal::KILL);
         // Group 0 is one whose leader is outside of this process id namespace: no name for it here.
-        if let Some(group) = Stat::of(pid.as_raw_nonzero().get()).map(|stat| stat.group)
-            && Some(group) != own_group
-            && let Some(group) = Pid::from_raw(group)
+        if let Some(stat) = Stat::of(pid.as_raw_nonzero().get()).filter(|stat| stat.zombie)
+            && Some(stat.group) != own_group
+            && let Some(group) = Pid::from_raw(stat.group)
         {
-            // "No such process" means done already. A process of another user cannot be killed by us at all.
             let _ = kill_process_group(group, Signal::KILL);
         }
-        let _ = kill_process(pid, Signal::KILL);
     }
 }
 
 /// Asks everything below this process to end, and wakes what is stopped so that it can.
 pub(super) fn terminate_descendants() {
-    let Ok(all) = everything() else { return };
-    let mut below = HashSet::from([getpid().as_raw_nonzero().get()]);
-    // Parents may be listed after their children, so go over the list until a pass finds nobody new.
-    loop {
-        let before = below.len();
-        below.extend(
-            all.iter().filter(|stat| below.contains(&stat.parent)).map(|stat| stat.pid).collect::<Vec<_>>(),
-        );
-        if below.len() == before {
-            break;
-        }
-    }
-    let own = getpid().as_raw_nonzero().get();
-    for stat in all.iter().filter(|stat| stat.pid != own && !stat.zombie && below.contains(&stat.pid)) {
+    for stat in descendants() {
         stat.signal(Signal::TERM);
         stat.signal(Signal::CONT);
     }
 }
 
-/// Kills every process of a session, and returns when none is left or after two seconds.
+/// Kills every process of a session that has the mark `owner`, and returns when none is left or after two seconds.
 ///
 /// This is for commands whose scope was killed: nothing then holds their processes together but the session that each
-/// command starts in. Blocks.
-pub(crate) fn kill_session(session: i32) {
+/// command starts in. The mark tells the session from one that has got its number since. Blocks.
+pub(crate) fn kill_session(session: i32, owner: Mark) {
     const PAUSE: Duration = Duration::from_millis(10);
     for _ in 0..200 {
         let Ok(all) = everything() else { return };
-        let members: Vec<_> = all.iter().filter(|stat| stat.session == session && !stat.zombie).collect();
+        let is_member =
+            |stat: &&Stat| stat.session == session && !stat.zombie && marks::has_mark(stat.pid, &[owner]);
+        let members: Vec<_> = all.iter().filter(is_member).collect();
         if members.is_empty() {
             return;
         }
@@ -173,6 +212,11 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, rustix::process::WaitStatus)) -> b
     }
 }
 
+/// Processor time of the children that this process has waited for, and of theirs, in clock ticks.
+pub(super) fn children_ticks() -> u64 {
+    own().map_or(0, |own| own.children_cpu)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +232,7 @@ mod tests {
             session: 4,
             started: 12345,
             cpu: 11,
+            children_cpu: 15,
             resident: 8,
         };
         assert_eq!(line.parse(), Ok(expected));

@@ -18,8 +18,13 @@ use rustix::{
     process::{WaitStatus, getpid, set_child_subreaper},
 };
 
-use super::{procfs, sys};
+use super::{
+    freeze,
+    meter::{Meter, Usage},
+    procfs, sys,
+};
 use crate::{
+    limits::Resource,
     streams::Streams,
     wire::{self, Order, Report, Stage},
 };
@@ -31,11 +36,27 @@ const KILL_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::f
 /// How long a scope without a daemon keeps trying to kill before it gives up.
 const LONE_KILL_TIME: Duration = Duration::from_secs(10);
 
+/// By how much a single process may go over the limit of processor time before the system itself ends it: what it uses is
+/// measured from time to time, and may be lost with it.
+const CPU_MARGIN: u64 = 2;
+
+/// Rounds of killing after which what is left is stopped before it is killed.
+const GENTLE_ROUNDS: u32 = 4;
+
+/// A command that runs.
+struct Started {
+    pid: i32,
+    meter: Option<Meter>,
+}
+
 /// Runs one command and returns when nothing of it is left. Returns false when that could not be made true.
 pub(super) fn run(mut socket: UnixStream, streams: Vec<OwnedFd>, signals: &OwnedFd) -> bool {
     let _ = fs::write("/proc/self/comm", "agentd-scope");
     match start(&mut socket, streams) {
-        Ok(shell) => Scope { socket, shell: Some(shell), kill: None }.watch(signals),
+        Ok(Started { pid, meter }) => {
+            let told = Usage::default();
+            Scope { socket, shell: Some(pid), kill: None, meter, told }.watch(signals)
+        }
         Err(Some((stage, errno))) => {
             // With the daemon gone nobody waits for the reason, and nothing was started.
             let _ = socket.write_all(&Report::Failed(stage, errno).encode());
@@ -46,7 +67,7 @@ pub(super) fn run(mut socket: UnixStream, streams: Vec<OwnedFd>, signals: &Owned
 }
 
 /// Reads the command and starts it. `Err(None)` means that the daemon is gone or does not want it any more.
-fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<i32, Option<(Stage, i32)>> {
+fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<Started, Option<(Stage, i32)>> {
     let gone = |_: io::Error| None;
     let own = getpid();
     set_child_subreaper(Some(own)).map_err(|errno| Some((Stage::Scope, errno.raw_os_error())))?;
@@ -57,19 +78,29 @@ fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<i32, Option<(
         usize::try_from(u64::from_ne_bytes(length)).map_err(|_| Some((Stage::Scope, libc::EMSGSIZE)))?;
     let mut bytes = vec![0; length];
     socket.read_exact(&mut bytes).map_err(gone)?;
-    let spec = wire::decode_command(&bytes).ok_or(Some((Stage::Scope, libc::EBADMSG)))?;
+    let (spec, terms) = wire::decode_command(&bytes).ok_or(Some((Stage::Scope, libc::EBADMSG)))?;
 
     // Entered here and not by the new process, so that a missing directory is told apart from a missing program.
     env::set_current_dir(&spec.cwd).map_err(failed(Stage::WorkingDirectory))?;
     let mut command = Command::new(&spec.program);
     command.args(&spec.args).env_clear().envs(spec.env);
     connect(&mut command, spec.streams, streams).map_err(failed(Stage::Scope))?;
-    sys::detach_on_start(&mut command, matches!(spec.streams, Streams::Terminal(_)));
+    let meter = Meter::new(terms.limits);
+    let nice = if meter.is_some() { sys::raise_priority() } else { None };
+    sys::prepare_on_start(
+        &mut command,
+        sys::OnStart {
+            terminal: matches!(spec.streams, Streams::Terminal(_)),
+            owner: terms.owner.0,
+            cpu_seconds: terms.limits.of(Resource::Cpu).map(|seconds| seconds.saturating_add(CPU_MARGIN)),
+            nice,
+        },
+    );
     let child = command.spawn().map_err(failed(Stage::Program))?;
     // Staying in it would keep the command's directory from being unmounted for as long as anything runs.
     let _ = env::set_current_dir("/");
     let pid = i32::try_from(child.id()).map_err(|_| Some((Stage::Scope, libc::ERANGE)))?;
-    Ok(pid)
+    Ok(Started { pid, meter })
 }
 
 /// Gives the command its streams; see [`Streams::open`] for their order.
@@ -100,11 +131,16 @@ struct Scope {
     /// The command's own process, until it is reaped.
     shell: Option<i32>,
     kill: Option<Kill>,
+    /// While there are limits.
+    meter: Option<Meter>,
+    /// What the daemon knows.
+    told: Usage,
 }
 
 /// Killing under way.
 struct Kill {
     pause: Duration,
+    rounds: u32,
     /// When to give up, once the daemon is gone.
     deadline: Option<Instant>,
 }
@@ -115,6 +151,13 @@ impl Scope {
             self.report(Report::Started(pid));
         }
         loop {
+            if let Some(kill) = &mut self.kill {
+                kill.rounds += 1;
+                if kill.rounds > GENTLE_ROUNDS {
+                    freeze::freeze_and_kill();
+                }
+                procfs::kill_children(self.shell, &HashSet::new());
+            }
             if self.reap() == Left::Nothing {
                 self.report(Report::Empty);
                 return true;
@@ -134,18 +177,23 @@ impl Scope {
             if ordered {
                 self.take_orders();
             }
-            if self.kill.is_some() {
-                procfs::kill_children(self.shell, &HashSet::new());
-            }
+            self.measure();
         }
     }
 
     fn wait(&mut self, signals: &OwnedFd) -> io::Result<(bool, bool)> {
         let lone = self.kill.as_ref().is_some_and(|kill| kill.deadline.is_some());
-        let timeout = self.kill.as_mut().map(|kill| {
-            let pause = kill.pause;
-            kill.pause = (pause * 2).min(KILL_PAUSES.1);
-            Timespec { tv_sec: 0, tv_nsec: i64::from(pause.subsec_nanos()) }
+        let pause = match &mut self.kill {
+            Some(kill) => {
+                let pause = kill.pause;
+                kill.pause = (pause * 2).min(KILL_PAUSES.1);
+                Some(pause)
+            }
+            None => self.meter.as_ref().map(Meter::wait),
+        };
+        let timeout = pause.map(|pause| Timespec {
+            tv_sec: pause.as_secs().cast_signed(),
+            tv_nsec: i64::from(pause.subsec_nanos()),
         });
         // A closed socket is always ready: do not ask again once that is known.
         let mut both = [PollFd::new(signals, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
@@ -162,11 +210,13 @@ impl Scope {
         match self.socket.read(&mut orders) {
             Ok(0) => self.on_daemon_gone(),
             Ok(count) => {
-                for order in &orders[..count] {
-                    if *order == Order::Kill as u8 {
-                        self.start_killing();
-                    } else if *order == Order::Terminate as u8 {
-                        procfs::terminate_descendants();
+                for order in orders[..count].iter().filter_map(|byte| Order::decode(*byte)) {
+                    match order {
+                        Order::Kill => self.start_killing(),
+                        Order::Terminate => procfs::terminate_descendants(),
+                        Order::TooManyProcesses => self.on_limit(Resource::Processes, true),
+                        Order::TooMuchMemory => self.on_limit(Resource::Memory, true),
+                        Order::TooMuchOutput => self.on_limit(Resource::Output, false),
                     }
                 }
             }
@@ -176,7 +226,40 @@ impl Scope {
     }
 
     fn start_killing(&mut self) {
-        self.kill.get_or_insert(Kill { pause: KILL_PAUSES.0, deadline: None });
+        self.kill.get_or_insert(Kill { pause: KILL_PAUSES.0, rounds: 0, deadline: None });
+    }
+
+    /// Looks at what the command uses, if it is time to, and tells the daemon of changes.
+    fn measure(&mut self) {
+        if self.kill.is_some() {
+            return;
+        }
+        let Some(meter) = &mut self.meter else { return };
+        let Some(usage) = meter.look() else { return };
+        let exceeded = meter.exceeded(&usage);
+        let told = std::mem::replace(&mut self.told, usage);
+        if usage.processes != told.processes {
+            self.report(Report::Processes(i32::try_from(usage.processes).unwrap_or(i32::MAX)));
+        }
+        if usage.memory_bytes != told.memory_bytes {
+            self.report(Report::MemoryKib(i32::try_from(usage.memory_bytes / 1024).unwrap_or(i32::MAX)));
+        }
+        if let Some(resource) = exceeded {
+            self.on_limit(resource, false);
+        }
+    }
+
+    /// Has everything killed because of a limit, and says so, unless it is being killed already.
+    fn on_limit(&mut self, resource: Resource, together: bool) {
+        if self.kill.is_none() {
+            // Told before anything ends by it.
+            self.report(Report::Limit(resource, together));
+            self.start_killing();
+            if let Some(kill) = self.kill.as_mut().filter(|_| resource == Resource::Processes) {
+                // A group or two may be all of it; if not, there is no time to lose.
+                kill.rounds = GENTLE_ROUNDS - 2;
+            }
+        }
     }
 
     fn on_daemon_gone(&mut self) {

@@ -9,7 +9,8 @@ use std::{
 use agentd_process::{CommandSpec, GuardCommand, Launcher, Streams};
 use tokio::io::AsyncReadExt as _;
 
-/// Runs the command of the second argument, copies what it writes, and stays until it is killed.
+/// Runs the command of the second argument, copies what it writes, and stays until it is killed. With a third argument it
+/// notes in that folder that it lives.
 pub(crate) fn run() -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
@@ -24,7 +25,11 @@ pub(crate) fn run() -> ExitCode {
 }
 
 async fn copy() -> Result<(), Box<dyn std::error::Error>> {
-    let launcher = Launcher::new(GuardCommand { program: env::current_exe()?, args: vec!["guard".into()] });
+    let guard = GuardCommand { program: env::current_exe()?, args: vec!["guard".into()] };
+    let launcher = match env::args_os().nth(3) {
+        Some(owners) => Launcher::with_owners(guard, owners.into()),
+        None => Launcher::new(guard),
+    };
     let command = CommandSpec {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), env::args_os().nth(2).unwrap_or_default()],

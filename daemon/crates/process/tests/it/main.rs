@@ -3,8 +3,10 @@
 
 mod fixture;
 mod guard_loss;
+mod limits;
 mod listing;
 mod output;
+mod owners;
 mod shell_run;
 mod spawn;
 mod streams;

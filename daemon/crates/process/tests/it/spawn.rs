@@ -37,7 +37,11 @@ async fn the_environment_is_what_was_given() {
     command.args = Vec::new();
     command.env =
         vec![("A".into(), "first".into()), ("B".into(), "two words".into()), ("A".into(), "last".into())];
-    assert_eq!(run(command).await.0, "A=last\nB=two words\n");
+    let output = run(command).await.0;
+    let [a, owner, b] = output.lines().collect::<Vec<_>>()[..] else { panic!("three variables: {output}") };
+    assert_eq!((a, b), ("A=last", "B=two words"));
+    let mark = owner.strip_prefix("AGENTD_OWNER=").expect("whose it is");
+    assert!(mark.len() == 16 && mark.bytes().all(|digit| digit.is_ascii_hexdigit()), "{mark}");
 }
 
 #[tokio::test]

@@ -1,0 +1,138 @@
+//! What the commands of a session may use, and what is said when they use more.
+
+use std::fmt;
+
+/// Bounds for the commands of one session. `None` is no limit, and so is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// How many processes all commands together may have.
+    pub processes: Option<u64>,
+    /// How much memory in bytes all commands together may have to themselves. Pages that mirror files do not count, and what
+    /// is shared after a fork counts for each.
+    pub memory_bytes: Option<u64>,
+    /// How much processor time in seconds each command may use, everything that it starts included.
+    pub cpu_seconds: Option<u64>,
+    /// How many bytes each command may write, everything that it starts included.
+    pub output_bytes: Option<u64>,
+}
+
+/// A resource that has a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// The number of processes.
+    Processes,
+    /// Memory.
+    Memory,
+    /// Processor time.
+    Cpu,
+    /// Output.
+    Output,
+}
+
+/// A command was killed since it, or its session, had more than is allowed. Its text is for the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitReached {
+    /// What there was too much of.
+    pub resource: Resource,
+    /// The limit.
+    pub limit: u64,
+    /// Whether it was the session's commands together, of which this was the largest.
+    pub together: bool,
+}
+
+impl fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = self.limit;
+        let who = if self.together { "the commands of this session together" } else { "it" };
+        let (what, setting) = match self.resource {
+            Resource::Processes => (format!("{who} had more than {limit} processes"), "maxCount"),
+            Resource::Memory => (format!("{who} used more than {limit} bytes of memory"), "maxMemoryBytes"),
+            Resource::Cpu => {
+                (format!("{who} used more than {limit} seconds of processor time"), "maxCpuSeconds")
+            }
+            Resource::Output => (format!("{who} wrote more than {limit} bytes"), "maxOutputBytes"),
+        };
+        write!(f, "Command killed: {what} (setting processes.{setting})")
+    }
+}
+
+impl Limits {
+    /// The limit of a resource, if there is one.
+    pub(crate) fn of(&self, resource: Resource) -> Option<u64> {
+        let limit = match resource {
+            Resource::Processes => self.processes,
+            Resource::Memory => self.memory_bytes,
+            Resource::Cpu => self.cpu_seconds,
+            Resource::Output => self.output_bytes,
+        };
+        limit.filter(|limit| *limit > 0)
+    }
+
+    /// Whether somebody has to look at the processes for them.
+    pub(crate) fn need_measuring(&self) -> bool {
+        [Resource::Processes, Resource::Memory, Resource::Cpu]
+            .into_iter()
+            .any(|resource| self.of(resource).is_some())
+    }
+}
+
+impl Resource {
+    /// A byte for the wire.
+    pub(crate) fn tag(self) -> u8 {
+        match self {
+            Self::Processes => b'n',
+            Self::Memory => b'm',
+            Self::Cpu => b'c',
+            Self::Output => b'o',
+        }
+    }
+
+    pub(crate) fn from_tag(tag: u8) -> Option<Self> {
+        [Self::Processes, Self::Memory, Self::Cpu, Self::Output]
+            .into_iter()
+            .find(|resource| resource.tag() == tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_the_setting() {
+        let reached = |resource, together| LimitReached { resource, limit: 7, together }.to_string();
+        assert_eq!(
+            reached(Resource::Processes, false),
+            "Command killed: it had more than 7 processes (setting processes.maxCount)"
+        );
+        assert_eq!(
+            reached(Resource::Memory, true),
+            "Command killed: the commands of this session together used more than 7 bytes of memory (setting \
+             processes.maxMemoryBytes)"
+        );
+        assert_eq!(
+            reached(Resource::Cpu, false),
+            "Command killed: it used more than 7 seconds of processor time (setting processes.maxCpuSeconds)"
+        );
+        assert_eq!(
+            reached(Resource::Output, false),
+            "Command killed: it wrote more than 7 bytes (setting processes.maxOutputBytes)"
+        );
+    }
+
+    #[test]
+    fn nothing_and_zero_are_no_limit() {
+        let limits = Limits { processes: Some(0), output_bytes: Some(5), ..Limits::default() };
+        assert_eq!((limits.of(Resource::Processes), limits.of(Resource::Output)), (None, Some(5)));
+        assert!(!limits.need_measuring());
+        assert!(Limits { cpu_seconds: Some(1), ..limits }.need_measuring());
+    }
+
+    #[test]
+    fn tags_come_back() {
+        for resource in [Resource::Processes, Resource::Memory, Resource::Cpu, Resource::Output] {
+            assert_eq!(Resource::from_tag(resource.tag()), Some(resource));
+        }
+        assert_eq!(Resource::from_tag(b'?'), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! Marks on processes, and what has them.
+//!
+//! A process carries its owner's mark twice: as a variable of the environment that it was started with, and as its limit of
+//! file locks, which Linux inherits, shows, and has not used for anything since version 2.4. The variable is for people
+//! and ends with `env -i`; the limit passes through every fork and exec.
+
+use std::{collections::HashSet, fs, io::Read as _, time::Duration};
+
+use rustix::process::{Resource, Signal, getpid, getrlimit};
+
+use super::procfs::{self, Stat};
+use crate::owner::{Mark, OWNER_VARIABLE};
+
+/// The most of an environment that is searched.
+const MAX_ENVIRONMENT: u64 = 4 << 20;
+
+/// The largest mark that processes started here can be given as a limit: inside of a command of another agentd, limits can
+/// only be lowered.
+pub(crate) fn largest_mark() -> u64 {
+    getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX)
+}
+
+/// Kills every process that has one of `marks`, with everything below it. Returns how many there were. Blocks, for 5 seconds
+/// at most.
+pub(crate) fn kill_marked(marks: &[Mark]) -> usize {
+    const PAUSE: Duration = Duration::from_millis(10);
+    const PASSES: u32 = 500;
+    let mut killed = HashSet::new();
+    // Started by a command of a dead daemon, this one cannot tell itself from what is to be killed.
+    let own = getpid().as_raw_nonzero().get();
+    let marks: Vec<Mark> = marks.iter().copied().filter(|mark| !has_mark(own, &[*mark])).collect();
+    if marks.is_empty() {
+        return 0;
+    }
+    for _ in 0..PASSES {
+        let found = marked(&marks);
+        if found.is_empty() {
+            return killed.len();
+        }
+        // Stopped first: what can run can start something that this look did not see.
+        found.iter().for_each(|stat| stat.signal(Signal::STOP));
+        found.iter().for_each(|stat| stat.signal(Signal::KILL));
+        killed.extend(found.iter().map(|stat| (stat.pid, stat.started)));
+        std::thread::sleep(PAUSE);
+    }
+    tracing::warn!("processes that a killed daemon left survive SIGKILL");
+    killed.len()
+}
+
+/// The processes with one of `marks`, and those below them, but for the ended.
+fn marked(marks: &[Mark]) -> Vec<Stat> {
+    let Ok(all) = procfs::everything() else { return Vec::new() };
+    let own = getpid().as_raw_nonzero().get();
+    let roots = all.iter().filter(|stat| stat.pid != own && !stat.zombie && has_mark(stat.pid, marks));
+    let mut found = procfs::with_descendants(roots.map(|stat| stat.pid).collect(), &all);
+    found.retain(|stat| stat.pid != own && !stat.zombie);
+    found
+}
+
+/// Whether a process has one of `marks`.
+pub(super) fn has_mark(pid: i32, marks: &[Mark]) -> bool {
+    let is_one = |mark: Option<u64>| mark.is_some_and(|mark| marks.contains(&Mark(mark)));
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    is_one(locks_limit(&limits)) || is_one(environment(pid).as_deref().and_then(owner_of))
+}
+
+/// The hard limit of file locks in what `/proc/<pid>/limits` says.
+fn locks_limit(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+fn environment(pid: i32) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(format!("/proc/{pid}/environ"))
+        .ok()?
+        .take(MAX_ENVIRONMENT)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    Some(bytes)
+}
+
+/// The mark in an environment.
+fn owner_of(environment: &[u8]) -> Option<u64> {
+    let value = environment
+        .split(|byte| *byte == 0)
+        .find_map(|entry| entry.strip_prefix(OWNER_VARIABLE.as_bytes())?.strip_prefix(b"="))?;
+    u64::from_str_radix(str::from_utf8(value).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_read_from_limits_and_environment() {
+        let limits = "\
+Limit                     Soft Limit           Hard Limit           Units
+Max pending signals       95766                95766                signals
+Max file locks            1234567890123        1234567890123        locks
+";
+        assert_eq!(locks_limit(limits), Some(1_234_567_890_123));
+        assert_eq!(locks_limit(&limits.replace("1234567890123", "unlimited")), None);
+        assert_eq!(owner_of(b"A=1\0AGENTD_OWNER=00000000000000ff\0B=2\0"), Some(255));
+        assert_eq!(owner_of(b"XAGENTD_OWNER=ff\0AGENTD_OWNERS=ff\0"), None);
+    }
+
+    #[test]
+    fn nobody_has_a_new_mark() {
+        assert_eq!(kill_marked(&[Mark::new()]), 0);
+    }
+}
