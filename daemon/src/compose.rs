@@ -1,10 +1,10 @@
 //! The one place that names concrete providers and tools.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use agentd_agent::Tool;
 use agentd_auth::CommandCache;
-use agentd_config::models::SharedModels;
+use agentd_config::{AgentDir, Environment, models::SharedModels};
 use agentd_images::Images;
 use agentd_process::{GuardCommand, Launcher, LocalShell, Shell};
 use agentd_session::{Pool, Services, ToolContext, Toolbox};
@@ -16,21 +16,40 @@ use tokio_util::task::TaskTracker;
 use crate::hub::Foundation;
 
 /// Puts together what all sessions share. Child processes are started by this program itself, run again as their guard.
-#[must_use]
-pub fn services(Foundation { epoch, limits, watch }: Foundation) -> Arc<Services> {
-    Arc::new(Services {
+///
+/// Those that a killed daemon of the same agent directory left are ended beside the start; the first command waits for that.
+/// Must be called within the runtime. The arguments are those of [`AgentDir::find`]; without an agent directory nothing is
+/// looked for.
+pub fn services(
+    environment: &Environment,
+    compat: bool,
+    cwd: &Path,
+) -> impl FnOnce(Foundation) -> Arc<Services> + use<> {
+    let guard = GuardCommand::this_program();
+    let launcher = match AgentDir::find(environment, compat, cwd) {
+        Ok(agent_dir) => Launcher::with_owners(guard, agent_dir.owners_dir()),
+        Err(_) => Launcher::new(guard),
+    };
+    let sweeping = launcher.clone();
+    // Holds the launcher until it is done, and nobody's end waits for it.
+    tokio::spawn(async move { sweeping.sweep().await });
+    move |foundation| Arc::new(shared(foundation, launcher))
+}
+
+fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher) -> Services {
+    Services {
         epoch,
         limits,
         watch,
         providers: agentd_ai::Registry::builtin(),
-        launcher: Launcher::new(GuardCommand::this_program()),
+        launcher,
         tasks: TaskTracker::new(),
         models: SharedModels::default(),
         child_environments: Pool::default(),
         key_commands: CommandCache::default(),
         images: Images::default(),
         tools: Box::new(tools),
-    })
+    }
 }
 
 /// The tools of one session, in the order in which models see them.

@@ -80,6 +80,9 @@ pub struct Settings {
     /// A line put before every shell command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_command_prefix: Option<String>,
+    /// What the processes of a session's commands may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<ProcessSettings>,
     /// The folder of session files; default `sessions/` in the agent directory, a folder for each working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_dir: Option<String>,
@@ -197,6 +200,30 @@ pub struct ImageSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub block_images: Option<bool>,
+}
+
+/// Limits of the processes that commands start. A command that goes over one is killed with all that it started, and its
+/// result says so. 0 is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProcessSettings {
+    /// How many processes all commands of a session may have together, those in the background included; default 4096. Over
+    /// it, the command with the most of them goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 4096)))]
+    pub max_count: Option<u64>,
+    /// How much memory they may have together, in bytes; default no limit. What mirrors files does not count. Over it, the
+    /// command with the most of it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_memory_bytes: Option<u64>,
+    /// How much processor time each command may use, with all that it starts, in seconds; default no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cpu_seconds: Option<u64>,
+    /// How much each command may write, with all that it starts, in bytes; default no limit. The result has what was written
+    /// until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<u64>,
 }
 
 /// Settings of compaction.

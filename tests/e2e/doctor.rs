@@ -84,6 +84,7 @@ fn a_fresh_home_has_warnings_and_no_problem() {
             "agentctl login",
             "agentctl setup local",
             "ok   shell: ",
+            "ok   processes: ",
             "ok   temporary files: ",
             "local servers: ",
             "ok   proxy: none is set",
@@ -116,6 +117,7 @@ fn checks_come_in_order_and_a_key_is_named_and_never_shown() {
             "model",
             "sessions",
             "shell",
+            "processes",
             "temp_dir",
             "local_servers",
             "proxy"

@@ -38,6 +38,7 @@ mod many_clients;
 mod models;
 mod persistence;
 mod print;
+mod process_faults;
 mod processes;
 mod prompt;
 mod prompt_shared;

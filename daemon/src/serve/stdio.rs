@@ -32,7 +32,11 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         let session = &options.session;
         DaemonLimits::load(&session.environment, session.compat, &session.cwd).private()
     };
-    let registry = Registry::new(session, compose::services);
+    let services = {
+        let session = &options.session;
+        compose::services(&session.environment, session.compat, &session.cwd)
+    };
+    let registry = Registry::new(session, services);
     let opened = tokio::select! {
         opened = once_free(|| registry.open(options.session.clone())) => {
             opened.map_err(|error| format!("Error: {error}"))?

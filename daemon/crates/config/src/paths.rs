@@ -79,6 +79,12 @@ impl AgentDir {
     pub fn run_dir(&self) -> PathBuf {
         self.0.join("run")
     }
+
+    /// Notes on which daemons live, so that what a killed one left running can be ended.
+    #[must_use]
+    pub fn owners_dir(&self) -> PathBuf {
+        self.run_dir().join("owners")
+    }
 }
 
 /// Where the sessions of a working directory are.

@@ -25,6 +25,7 @@ mod limits;
 #[cfg(target_os = "linux")]
 mod linux;
 mod listing;
+mod mechanisms;
 mod operations;
 mod output;
 mod owner;
@@ -53,6 +54,7 @@ pub use limits::{LimitReached, Limits, Resource};
 #[cfg(target_os = "linux")]
 pub use linux::run_guard;
 pub use listing::{ProcessTable, ProcessView, RunningProcess};
+pub use mechanisms::Mechanisms;
 pub use operations::{LocalShell, RunningCommand, Shell, ShellFuture, ShellJob};
 pub use output::OutputPipe;
 pub use owner::OWNER_VARIABLE;

@@ -54,7 +54,7 @@ impl Spill {
             State::Held(held) => held.extend_from_slice(bytes),
             State::Open(_, file) => {
                 let outcome = file.write_all(bytes).await;
-                self.check(outcome);
+                self.check(outcome).await;
             }
             State::Failed(_) => {}
         }
@@ -69,7 +69,7 @@ impl Spill {
                 self.state = State::Open(path, file);
                 self.push(&held).await;
             }
-            Err(error) => self.check(Err(error)),
+            Err(error) => self.check(Err(error)).await,
         }
     }
 
@@ -77,14 +77,18 @@ impl Spill {
     pub(crate) async fn finish(&mut self) {
         if let State::Open(_, file) = &mut self.state {
             let outcome = file.flush().await;
-            self.check(outcome);
+            self.check(outcome).await;
         }
     }
 
-    fn check(&mut self, outcome: io::Result<()>) {
-        if let Err(error) = outcome {
-            tracing::warn!(%error, dir = %self.dir.display(), "cannot save the full output of a command");
-            self.state = State::Failed(error);
+    async fn check(&mut self, outcome: io::Result<()>) {
+        let Err(error) = outcome else { return };
+        tracing::warn!(%error, dir = %self.dir.display(), "cannot save the full output of a command");
+        if let State::Open(path, _) = std::mem::replace(&mut self.state, State::Failed(error)) {
+            // A part of the output is of no use to anybody, least of all on a full disk.
+            if let Err(error) = tokio::fs::remove_file(&path).await {
+                tracing::warn!(%error, path = %path.display(), "cannot remove a part of an output");
+            }
         }
     }
 }

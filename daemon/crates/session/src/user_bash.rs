@@ -126,9 +126,16 @@ impl Actor {
         key: Option<RequestKey>,
     ) -> Result<Json<Message>, Failure> {
         let cancelled = result.outcome.stopped == Some(Stopped::Aborted);
+        let mut output = result.output.content;
+        if let Some(Stopped::Limit(limit)) = result.outcome.stopped {
+            if !output.is_empty() {
+                output.push_str("\n\n");
+            }
+            output.push_str(&limit.to_string());
+        }
         let message = Message::BashExecution(BashExecutionMessage {
             command: params.command,
-            output: result.output.content,
+            output,
             exit_code: result.outcome.exit.map(|exit| exit.code).filter(|_| !cancelled),
             cancelled,
             truncated: result.output.truncated,

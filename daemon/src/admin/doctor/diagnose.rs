@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 
 use super::{
     finding::{Name, summary},
-    folders, keys, models, program, resources, servers, settings as settings_check, shell,
+    folders, keys, models, processes, program, resources, servers, settings as settings_check, shell,
 };
 use crate::admin::Context;
 
@@ -62,8 +62,8 @@ pub(crate) async fn diagnose(context: Context) -> Diagnosis {
         let detail = format!("the checks of files broke off: {error}");
         vec![Name("files", "files").problem(detail, "This is a fault of agentd: please report it.")]
     });
-    // The shell comes after the folder of sessions and before that of temporary files.
-    let place = checks.iter().position(|check| check.id == folders::TEMP.0).unwrap_or(checks.len());
+    // The shell comes after the folder of sessions and before what owns its processes.
+    let place = checks.iter().position(|check| check.id == processes::PROCESSES.0).unwrap_or(checks.len());
     checks.insert(place, shell);
     checks.extend(servers);
     checks.push(program::proxy(&context.environment));
@@ -88,6 +88,7 @@ fn files(context: &Context, found: Option<&Found>) -> Vec<Check> {
         }
         None => checks.push(no_agent_dir(context)),
     }
+    checks.push(processes::check());
     checks.push(folders::temp(&context.environment));
     checks
 }

@@ -19,7 +19,7 @@ use crate::admin::Context;
 
 pub(super) const AGENT_DIR: Name = Name("agent_dir", "agent directory");
 pub(super) const SESSIONS: Name = Name("sessions", "sessions");
-pub(super) const TEMP: Name = Name("temp_dir", "temporary files");
+const TEMP: Name = Name("temp_dir", "temporary files");
 
 /// Files that are counted before it is said that there are more.
 const MAX_COUNTED: usize = 20_000;

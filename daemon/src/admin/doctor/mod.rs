@@ -5,6 +5,7 @@ mod finding;
 mod folders;
 mod keys;
 mod models;
+mod processes;
 mod program;
 mod resources;
 mod servers;

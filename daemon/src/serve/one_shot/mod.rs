@@ -52,7 +52,11 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
     };
     // Nobody is there who could answer a question: it takes its default at once.
     let limits = Limits { ui_timeout: Duration::ZERO, ..limits };
-    let registry = Registry::new(limits, compose::services);
+    let services = {
+        let session = &options.session;
+        compose::services(&session.environment, session.compat, &session.cwd)
+    };
+    let registry = Registry::new(limits, services);
     let opened = tokio::select! {
         opened = once_free(|| registry.open(options.session.clone())) => {
             opened.map_err(|error| format!("Error: {error}"))?

@@ -20,6 +20,17 @@ pub(crate) fn largest_mark() -> u64 {
     getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX)
 }
 
+/// Whether the limit can hold a mark here: it is shown, and not lowered so far that marks would no longer differ.
+pub(crate) fn has_lasting_marks() -> bool {
+    largest_mark() >> 32 != 0
+        && procfs::own().is_some_and(|own| limits_of(own.pid).contains("Max file locks"))
+}
+
+fn limits_of(pid: i32) -> String {
+    // A process that has ended, or that may not be looked at, has no mark that counts.
+    fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default()
+}
+
 /// Kills every process that has one of `marks`, with everything below it. Returns how many there were. Blocks, for 5 seconds
 /// at most.
 pub(crate) fn kill_marked(marks: &[Mark]) -> usize {
@@ -60,8 +71,7 @@ fn marked(marks: &[Mark]) -> Vec<Stat> {
 /// Whether a process has one of `marks`.
 pub(super) fn has_mark(pid: i32, marks: &[Mark]) -> bool {
     let is_one = |mark: Option<u64>| mark.is_some_and(|mark| marks.contains(&Mark(mark)));
-    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
-    is_one(locks_limit(&limits)) || is_one(environment(pid).as_deref().and_then(owner_of))
+    is_one(locks_limit(&limits_of(pid))) || is_one(environment(pid).as_deref().and_then(owner_of))
 }
 
 /// The hard limit of file locks in what `/proc/<pid>/limits` says.

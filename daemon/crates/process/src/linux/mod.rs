@@ -13,6 +13,6 @@ mod table;
 pub(crate) use adopted::Adopted;
 pub use guard::run_guard;
 pub(crate) use guard::send_request;
-pub(crate) use marks::{kill_marked, largest_mark};
-pub(crate) use procfs::kill_session;
+pub(crate) use marks::{has_lasting_marks, kill_marked, largest_mark};
+pub(crate) use procfs::{kill_session, lists_children};
 pub(crate) use table::Table;

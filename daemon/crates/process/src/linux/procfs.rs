@@ -126,6 +126,11 @@ pub(super) fn children_by_thread(parent: Pid) -> Option<Vec<i32>> {
     Some(children)
 }
 
+/// Whether the kernel lists the children of a process.
+pub(crate) fn lists_children() -> bool {
+    children_by_thread(getpid()).is_some()
+}
+
 /// Those of `all` that have one of these ids, and everything below them.
 pub(super) fn with_descendants(mut ids: HashSet<i32>, all: &[Stat]) -> Vec<Stat> {
     // Parents may be listed after their children, so go over the list until a pass finds nobody new.

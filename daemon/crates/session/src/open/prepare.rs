@@ -20,13 +20,13 @@ use agentd_config::{
     settings::{LoadedSettings, http_idle_timeout, load},
     temp_dir,
 };
-use agentd_process::ProcessGroup;
+use agentd_process::{Limits, ProcessGroup};
 use agentd_protocol::{
     entry::EntryBody,
     model::ThinkingLevel,
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
-    settings::Settings,
+    settings::{ProcessSettings, Settings},
 };
 use agentd_store::{Context, NewEntry, OpenSession, StoreError, read_header};
 
@@ -222,6 +222,7 @@ fn configured(
     let temp_dir = temp_dir(&options.environment);
     let shell_path =
         settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
+    processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
     let Toolbox { tools, shell } = (services.tools)(ToolContext {
         processes: processes.clone(),
         shell_path,
@@ -424,6 +425,19 @@ fn append(session: &mut OpenSession, entry: NewEntry) -> Result<(), StoreError> 
     session.writer.append(&entry)?;
     session.tree.push(entry);
     Ok(())
+}
+
+/// The setting `processes`.
+fn process_limits(settings: ProcessSettings) -> Limits {
+    /// More than any work needs, and few enough that the machine stays usable.
+    const MAX_COUNT: u64 = 4096;
+    let ProcessSettings { max_count, max_memory_bytes, max_cpu_seconds, max_output_bytes } = settings;
+    Limits {
+        processes: Some(max_count.unwrap_or(MAX_COUNT)),
+        memory_bytes: max_memory_bytes,
+        cpu_seconds: max_cpu_seconds,
+        output_bytes: max_output_bytes,
+    }
 }
 
 /// The setting `retry.provider`.

@@ -30,7 +30,7 @@ pub(super) fn update(tail: &OutputTail) -> ToolResult {
 /// The result of a command that has ended; `tail` must be finished.
 ///
 /// # Errors
-/// The message for the model when the command was aborted or its time was up.
+/// The message for the model when the command was aborted, its time was up, or it went over a limit.
 pub(super) fn result(
     tail: &OutputTail,
     halves: Halves,
@@ -42,6 +42,7 @@ pub(super) fn result(
     match outcome.stopped {
         Some(Stopped::Aborted) => return Err(ToolError(joined(shown, ABORTED))),
         Some(Stopped::TimedOut) => return Err(ToolError(joined(shown, &timed_out(outcome, timeout)))),
+        Some(Stopped::Limit(limit)) => return Err(ToolError(joined(shown, &limit.to_string()))),
         None => {}
     }
     let code = outcome.exit.map_or(-1, |exit| exit.code);
