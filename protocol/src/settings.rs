@@ -208,10 +208,10 @@ pub struct ImageSettings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProcessSettings {
-    /// How many processes all commands of a session may have together, those in the background included; default 4096. Over
+    /// How many processes all commands of a session may have together, those in the background included; default 2048. Over
     /// it, the command with the most of them goes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("default" = 4096)))]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 2048)))]
     pub max_count: Option<u64>,
     /// How much memory they may have together, in bytes; default no limit. What mirrors files does not count. Over it, the
     /// command with the most of it goes.

@@ -1,62 +1,74 @@
 //! Ending trees that grow while they are killed: everything is stopped first.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashMap;
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
 use super::procfs::{self, Stat};
 
 /// Looks at the tree, after which what is there is killed, even if each look found something new.
-const MOST_PASSES: u32 = 16;
+const MOST_PASSES: u32 = 64;
 
 /// Stops everything below this process, then kills it.
-///
-/// Each process is stopped before its children are looked at, so that it cannot start another behind our back; what loses
-/// its parent meanwhile becomes a child of this process, and is met by the next look.
 pub(super) fn freeze_and_kill() {
-    let mut frozen = HashSet::new();
-    let mut tree = Vec::new();
+    let mut frozen = Frozen::default();
+    // What was stopped last may have had time to start one more: those are looked at once more. What loses its parent
+    // meanwhile becomes a child of this process.
+    let mut last = Vec::new();
     for _ in 0..MOST_PASSES {
-        let before = tree.len();
-        freeze(&mut frozen, &mut tree);
-        if tree.len() == before {
+        last = frozen.pass(&last);
+        if last.is_empty() {
             break;
         }
     }
-    tree.iter().for_each(|stat| stat.signal(Signal::KILL));
+    frozen.0.values().for_each(|stat| stat.signal(Signal::KILL));
 }
 
-/// Goes through the tree once, and stops what is new.
-fn freeze(frozen: &mut HashSet<(i32, u64)>, tree: &mut Vec<Stat>) {
-    let own = getpid();
-    let Some(children) = procfs::children_by_thread(own) else {
-        // A kernel that does not list children.
-        let new = procfs::descendants().into_iter().filter(|stat| frozen.insert((stat.pid, stat.started)));
-        for stat in new.collect::<Vec<_>>() {
-            stat.signal(Signal::STOP);
-            tree.push(stat);
-        }
-        return;
-    };
-    let own = own.as_raw_nonzero().get();
-    let mut waiting: VecDeque<(i32, i32)> = children.into_iter().map(|pid| (pid, own)).collect();
-    let mut met = HashSet::new();
-    while let Some((pid, parent)) = waiting.pop_front() {
-        if !met.insert(pid) {
-            continue;
-        }
-        let Some(id) = Pid::from_raw(pid) else { continue };
-        let Ok(descriptor) = pidfd_open(id, PidfdFlags::empty()) else { continue };
-        // A child of one of ours is ours, whatever its number was before.
-        let Some(stat) = Stat::of(pid).filter(|stat| !stat.zombie && [parent, own].contains(&stat.parent))
-        else {
-            continue;
+/// What was stopped, by its number: while it and its parent are, that cannot be given away.
+#[derive(Default)]
+struct Frozen(HashMap<i32, Stat>);
+
+impl Frozen {
+    /// Stops what is below this process, or below one of `last`, and was not met before. Returns what that was.
+    fn pass(&mut self, last: &[i32]) -> Vec<i32> {
+        let own = getpid().as_raw_nonzero().get();
+        let mut new = Vec::new();
+        let Some(mut waiting) = below(own) else {
+            // A kernel that does not list children.
+            for stat in procfs::descendants() {
+                if self.0.insert(stat.pid, stat).is_none() {
+                    stat.signal(Signal::STOP);
+                    new.push(stat.pid);
+                }
+            }
+            return new;
         };
-        if frozen.insert((pid, stat.started)) {
-            // Another user's cannot be stopped by us, nor killed.
-            let _ = pidfd_send_signal(descriptor, Signal::STOP);
-            tree.push(stat);
+        waiting.extend(last.iter().filter_map(|pid| below(*pid)).flatten());
+        while let Some((pid, parent)) = waiting.pop() {
+            if !self.0.contains_key(&pid)
+                && let Some(stat) = stop(pid, parent, own)
+            {
+                self.0.insert(pid, stat);
+                new.push(pid);
+                // Only now: stopped, it starts no more.
+                waiting.extend(below(pid).into_iter().flatten());
+            }
         }
-        waiting.extend(procfs::children_by_thread(id).into_iter().flatten().map(|child| (child, pid)));
+        new
     }
+}
+
+/// The children of a process, each with its parent.
+fn below(parent: i32) -> Option<Vec<(i32, i32)>> {
+    let children = procfs::children_by_thread(Pid::from_raw(parent)?)?;
+    Some(children.into_iter().map(|child| (child, parent)).collect())
+}
+
+/// Stops a process that is a child of `parent`, or was and is now one of `own`: a child of one of ours is ours, whatever its
+/// number was before. Another user's cannot be stopped by us, nor killed.
+fn stop(pid: i32, parent: i32, own: i32) -> Option<Stat> {
+    let descriptor = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let stat = Stat::of(pid).filter(|stat| !stat.zombie && [parent, own].contains(&stat.parent))?;
+    pidfd_send_signal(descriptor, Signal::STOP).ok()?;
+    Some(stat)
 }

@@ -9,13 +9,17 @@ use std::{
 use rustix::{
     param::{clock_ticks_per_second, page_size},
     process::{Pid, getpid},
+    time::{ClockId, clock_gettime},
 };
 
 use super::procfs::{self, Stat};
 use crate::limits::{Limits, Resource};
 
-/// Pauses between two looks: short while something changes, long while a command only goes on.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+/// Pauses between two looks: short while something grows, long while a command only goes on.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
+/// The pause before the first look: most commands have ended by then.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Looks at the processes of a scope from time to time.
 pub(super) struct Meter {
@@ -23,6 +27,7 @@ pub(super) struct Meter {
     pause: Duration,
     next: Instant,
     last: Usage,
+    last_tasks: u64,
 }
 
 /// What the processes below a scope use.
@@ -37,8 +42,13 @@ pub(super) struct Usage {
 impl Meter {
     /// `None` if there is nothing to measure.
     pub(super) fn new(limits: Limits) -> Option<Self> {
-        let next = Instant::now() + PAUSES.0;
-        limits.need_measuring().then(|| Self { limits, pause: PAUSES.0, next, last: Usage::default() })
+        limits.need_measuring().then(|| Self {
+            limits,
+            pause: PAUSES.0,
+            next: Instant::now() + FIRST_PAUSE,
+            last: Usage::default(),
+            last_tasks: 0,
+        })
     }
 
     /// How long until the next look.
@@ -48,18 +58,29 @@ impl Meter {
 
     /// Looks, if it is time to.
     pub(super) fn look(&mut self) -> Option<Usage> {
-        let start = Instant::now();
-        if start < self.next {
+        if Instant::now() < self.next {
             return None;
         }
-        let usage = self.measure();
+        let start = cpu_time();
+        let tasks = tasks_of_system();
+        // Then this is all there is to look at, and all that it takes: a single read.
+        let few = |limit| tasks.is_some_and(|tasks| tasks <= limit);
+        let so_few = self.counts_only() && self.limits.of(Resource::Processes).is_some_and(few);
+        let usage = if so_few { Usage::default() } else { self.measure() };
+        let tasks = tasks.unwrap_or(0);
         let steady = usage.processes <= self.last.processes
-            && usage.memory_bytes <= self.last.memory_bytes + self.last.memory_bytes / 16;
+            && usage.memory_bytes <= self.last.memory_bytes + self.last.memory_bytes / 16
+            && tasks <= self.last_tasks + self.last_tasks / 16;
         self.pause = if steady { (self.pause * 2).min(PAUSES.1) } else { PAUSES.0 };
-        self.last = usage;
+        (self.last, self.last_tasks) = (usage, tasks);
         // However many processes there are, looking at them takes a small part of one processor.
-        self.next = Instant::now() + self.pause.max(start.elapsed() * 4);
+        self.next = Instant::now() + self.pause.max(cpu_time().saturating_sub(start) * 4);
         Some(usage)
+    }
+
+    /// Whether only the number of processes is limited.
+    fn counts_only(&self) -> bool {
+        [Resource::Memory, Resource::Cpu].into_iter().all(|resource| self.limits.of(resource).is_none())
     }
 
     /// The resource of which this command alone uses too much.
@@ -123,6 +144,18 @@ fn walk(mut visit: impl FnMut(&Stat) -> bool) {
     }
 }
 
+/// How many processes and threads the whole system has, which is no less than a command has processes.
+fn tasks_of_system() -> Option<u64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+/// Processor time that this process has used.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 /// Memory that mirrors no file.
 fn private_bytes(pid: i32) -> u64 {
     // A process that has ended meanwhile has none.
@@ -148,6 +181,12 @@ mod tests {
         assert_eq!(meter.exceeded(&usage(3, 101, 0)), Some(Resource::Memory));
         assert_eq!(meter.exceeded(&usage(0, 0, 2001)), Some(Resource::Cpu));
         assert!(Meter::new(Limits { output_bytes: Some(1), ..Limits::default() }).is_none());
+    }
+
+    #[test]
+    fn the_system_has_tasks() {
+        let own = procfs::everything().unwrap().len() as u64;
+        assert!(tasks_of_system().unwrap() >= own.min(3));
     }
 
     #[test]

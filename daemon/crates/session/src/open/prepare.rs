@@ -430,7 +430,7 @@ fn append(session: &mut OpenSession, entry: NewEntry) -> Result<(), StoreError> 
 /// The setting `processes`.
 fn process_limits(settings: ProcessSettings) -> Limits {
     /// More than any work needs, and few enough that the machine stays usable.
-    const MAX_COUNT: u64 = 4096;
+    const MAX_COUNT: u64 = 2048;
     let ProcessSettings { max_count, max_memory_bytes, max_cpu_seconds, max_output_bytes } = settings;
     Limits {
         processes: Some(max_count.unwrap_or(MAX_COUNT)),
