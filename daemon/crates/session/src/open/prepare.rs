@@ -371,7 +371,9 @@ fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>]) -> Vec<Diag
     unknown
         .into_iter()
         .map(|name| {
-            let message = format!("no tool is called \"{name}\"; there are {}", names.join(", "));
+            let names = names.join(", ");
+            let message =
+                format!("no tool is called \"{name}\"; there are {names}, and those that clients provide");
             Diagnostic::warning(DiagnosticKind::Tools, message)
         })
         .collect()
