@@ -4,7 +4,7 @@ use std::{
     fs::{self, File, Metadata, OpenOptions, Permissions},
     io::{self, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use rustix::{
@@ -13,33 +13,11 @@ use rustix::{
 };
 use tempfile::NamedTempFile;
 
-use crate::{errno, real_path::real_path, xattr};
-
-/// Why a file could not be written. The file then has its old content, unless the variant says otherwise.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WriteError {
-    /// The path leads to something that is not a regular file, such as a device or a pipe.
-    #[error("Cannot write {0}: it is not a regular file")]
-    NotRegular(PathBuf),
-    /// The system refused.
-    #[error("{}", errno::describe(source, call, path))]
-    System {
-        /// What was tried: `open`, `write` or `rename`.
-        call: &'static str,
-        /// With which file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The system refused while a file was written that cannot be replaced as a whole (see [`replace`]).
-    #[error("{}; the file may be incomplete now, so write it again", errno::describe(source, "write", path))]
-    Torn {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-}
+use crate::{
+    operations::{Before, WriteError, is_unchanged},
+    real_path::real_path,
+    xattr,
+};
 
 /// Makes `content` the content of the file at `path`, an absolute path; its folder must exist.
 ///
@@ -51,31 +29,35 @@ pub(crate) enum WriteError {
 /// Three kinds of files are written in place instead, because a new file could not be what the old one was: those with
 /// several hard links, those whose owner cannot be given to a new file, and those in folders that take no new files.
 ///
+/// With `before`, this is looked at once more right before the step, and nothing is written when the file is not as it
+/// was then.
+///
 /// Blocks; belongs on a blocking thread.
 ///
 /// # Errors
 /// [`WriteError`]. A file that must not be written, though its folder may, is refused like any write to it.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), WriteError> {
+pub(crate) fn replace(path: &Path, content: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
     let failed = |call| move |source| WriteError::System { call, path: path.to_owned(), source };
     let target = real_path(path).map_err(failed("open"))?;
+    let change = Change { path, target: &target, content, before };
     match fs::symlink_metadata(&target) {
         Ok(old) => {
             check_writable(path, &target, &old)?;
             if old.nlink() > 1 {
-                return overwrite(path, &target, content);
+                return change.overwrite();
             }
             match prepare(&target, Some(&old)) {
-                Ok(Some(file)) => put(path, &target, file, content),
-                Ok(None) => overwrite(path, &target, content),
-                Err(error) if takes_no_new_files(&error) => overwrite(path, &target, content),
+                Ok(Some(file)) => change.put(file),
+                Ok(None) => change.overwrite(),
+                Err(error) if takes_no_new_files(&error) => change.overwrite(),
                 Err(error) => Err(failed("open")(error)),
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let file = prepare(&target, None).map_err(failed("open"))?;
             match file {
-                Some(file) => put(path, &target, file, content),
-                None => overwrite(path, &target, content),
+                Some(file) => change.put(file),
+                None => change.overwrite(),
             }
         }
         Err(error) => Err(failed("open")(error)),
@@ -119,25 +101,52 @@ fn prepare(target: &Path, old: Option<&Metadata>) -> io::Result<Option<NamedTemp
     Ok(Some(file))
 }
 
-fn put(path: &Path, target: &Path, mut file: NamedTempFile, content: &[u8]) -> Result<(), WriteError> {
-    let failed = |call| move |source| WriteError::System { call, path: path.to_owned(), source };
-    file.as_file_mut().write_all(content).map_err(failed("write"))?;
-    match file.persist(target) {
-        Ok(_) => Ok(()),
-        // A mount point cannot be renamed over, and some folders let only owners replace their files.
-        Err(error) if takes_no_new_files(&error.error) && target.exists() => overwrite(path, target, content),
-        Err(error) => Err(failed("rename")(error.error)),
-    }
+/// The step itself.
+struct Change<'a> {
+    /// The file by the name that messages have.
+    path: &'a Path,
+    /// The file by its real name.
+    target: &'a Path,
+    content: &'a [u8],
+    before: Option<&'a Before<'a>>,
 }
 
-fn overwrite(path: &Path, target: &Path, content: &[u8]) -> Result<(), WriteError> {
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .truncate(true)
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(target)
-        .map_err(|source| WriteError::System { call: "open", path: path.to_owned(), source })?;
-    file.write_all(content).map_err(|source| WriteError::Torn { path: path.to_owned(), source })
+impl Change<'_> {
+    fn failed(&self, call: &'static str, source: io::Error) -> WriteError {
+        WriteError::System { call, path: self.path.to_owned(), source }
+    }
+
+    /// Looks whether the file is still what it was.
+    fn check(&self) -> Result<(), WriteError> {
+        let Some(before) = self.before else { return Ok(()) };
+        match is_unchanged(self.target, before) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(WriteError::Changed(self.path.to_owned())),
+            Err(error) => Err(self.failed("open", error)),
+        }
+    }
+
+    fn put(&self, mut file: NamedTempFile) -> Result<(), WriteError> {
+        file.as_file_mut().write_all(self.content).map_err(|error| self.failed("write", error))?;
+        self.check()?;
+        match file.persist(self.target) {
+            Ok(_) => Ok(()),
+            // A mount point cannot be renamed over, and some folders let only owners replace their files.
+            Err(error) if takes_no_new_files(&error.error) && self.target.exists() => self.overwrite(),
+            Err(error) => Err(self.failed("rename", error.error)),
+        }
+    }
+
+    fn overwrite(&self) -> Result<(), WriteError> {
+        self.check()?;
+        let mut file: File = OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(self.target)
+            .map_err(|error| self.failed("open", error))?;
+        file.write_all(self.content).map_err(|source| WriteError::Torn { path: self.path.to_owned(), source })
+    }
 }
 
 /// Whether the folder, and not the disk or the name, is what refused.

@@ -5,7 +5,10 @@ use std::{io, path::Path};
 use agentd_agent::ToolError;
 use tokio_util::sync::CancellationToken;
 
-use crate::file_queue::{FileTurn, Ticket};
+use crate::{
+    file_queue::{FileTurn, Ticket},
+    operations::FileHost,
+};
 
 /// Runs `work` on a blocking thread and waits for its end, so that nothing of it goes on after the call.
 ///
@@ -29,11 +32,12 @@ pub(crate) async fn run<T: Send + 'static>(
 /// What `failed` makes of the system's answer when the path cannot be followed, or that the call was aborted.
 pub(crate) async fn enter(
     ticket: Ticket,
+    host: &dyn FileHost,
     path: &Path,
     cancel: &CancellationToken,
     failed: impl FnOnce(&io::Error) -> ToolError,
 ) -> Result<FileTurn, ToolError> {
-    match cancel.run_until_cancelled(ticket.enter(path.to_owned())).await {
+    match cancel.run_until_cancelled(ticket.enter_on(host.files(cancel), path.to_owned())).await {
         Some(Ok(turn)) => Ok(turn),
         Some(Err(error)) => Err(failed(&error)),
         None => Err(aborted()),

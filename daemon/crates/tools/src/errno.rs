@@ -4,6 +4,8 @@ use std::{io, path::Path};
 
 use rustix::io::Errno;
 
+use crate::operations::Unreachable;
+
 /// The codes that file work meets, each with its word and its sentence.
 ///
 /// Words and sentences are those of libuv's `uv_err_name` and `uv_strerror`, which clients and models know.
@@ -50,16 +52,29 @@ pub(crate) fn code(error: &io::Error) -> &'static str {
 /// Describes a failed system call: `ENOENT: no such file or directory, access '/abs/x'`.
 #[must_use]
 pub(crate) fn describe(error: &io::Error, call: &str, path: &Path) -> String {
-    format!("{}, {call} '{}'", sentence(error), path.display())
+    match Unreachable::of(error) {
+        Some(unreachable) => unreachable.to_string(),
+        None => format!("{}, {call} '{}'", sentence(error), path.display()),
+    }
 }
 
 /// The code word and what it means: `ENOENT: no such file or directory`.
 #[must_use]
 pub(crate) fn sentence(error: &io::Error) -> String {
+    if let Some(unreachable) = Unreachable::of(error) {
+        return unreachable.to_string();
+    }
     match known(error) {
         Some((_, word, meaning)) => format!("{word}: {meaning}"),
         None => format!("UNKNOWN: {error}"),
     }
+}
+
+/// The error with this code word.
+#[must_use]
+#[allow(dead_code)]
+pub(crate) fn of_word(word: &str) -> Option<io::Error> {
+    KNOWN.iter().find(|(_, known, _)| *known == word).map(|(errno, ..)| io::Error::from(*errno))
 }
 
 fn known(error: &io::Error) -> Option<&'static (Errno, &'static str, &'static str)> {
@@ -86,7 +101,15 @@ mod tests {
         for (errno, word, meaning) in KNOWN {
             let error = io::Error::from(*errno);
             assert_eq!(sentence(&error), format!("{word}: {meaning}"));
+            assert_eq!(of_word(word).as_ref().map(code), Some(*word));
         }
+    }
+
+    #[test]
+    fn what_is_out_of_reach_speaks_for_itself() {
+        let error = io::Error::from(Unreachable("Cannot reach it.".to_owned()));
+        assert_eq!(describe(&error, "open", Path::new("/x")), "Cannot reach it.");
+        assert_eq!(sentence(&error), "Cannot reach it.");
     }
 
     #[test]

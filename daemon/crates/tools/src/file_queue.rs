@@ -11,7 +11,7 @@ use std::{
 use futures::FutureExt;
 use tokio::sync::{Mutex as FairMutex, OwnedMutexGuard};
 
-use crate::real_path::real_path;
+use crate::operations::{FileSystem, LocalFiles};
 
 /// The changes of files that a session has under way. Cheap to clone; every clone is the same queue.
 ///
@@ -58,9 +58,15 @@ impl Ticket {
     ///
     /// Cancel safety: a dropped wait gives its place up and holds nothing.
     pub async fn enter(self, path: PathBuf) -> io::Result<FileTurn> {
+        self.enter_on(Box::new(LocalFiles), path).await
+    }
+
+    /// [`Self::enter`] for a file elsewhere.
+    pub(crate) async fn enter_on(self, system: Box<dyn FileSystem>, path: PathBuf) -> io::Result<FileTurn> {
         let Self { order, files } = self;
         let order = order.wait().await;
-        let key = tokio::task::spawn_blocking(move || real_path(&path)).await.map_err(io::Error::other)??;
+        let found = tokio::task::spawn_blocking(move || system.real_path(&path)).await;
+        let key = found.map_err(io::Error::other)??;
         let queued = Queued::join(files, key);
         drop(order);
         Ok(queued.wait().await)

@@ -7,7 +7,10 @@ use std::{
 
 use agentd_agent::ToolError;
 
-use crate::path::{Base, resolve};
+use crate::{
+    operations::FileHost,
+    path::{Base, resolve},
+};
 
 /// What `~` means.
 #[derive(Debug, Clone)]
@@ -25,8 +28,9 @@ impl Home {
         Self(Some(home.into()))
     }
 
-    /// The absolute path that the argument `path` means in `cwd`.
-    pub(crate) fn resolve(&self, path: &str, cwd: &Path) -> Result<PathBuf, ToolError> {
-        resolve(path, Base { cwd, home: self.0.as_deref() }).map_err(|error| ToolError(error.to_string()))
+    /// The absolute path on `host` that the argument `path` means in `cwd`.
+    pub(crate) fn resolve(&self, path: &str, cwd: &Path, host: &dyn FileHost) -> Result<PathBuf, ToolError> {
+        let home = host.home().or_else(|| self.0.clone());
+        resolve(path, Base { cwd, home: home.as_deref() }).map_err(|error| ToolError(error.to_string()))
     }
 }

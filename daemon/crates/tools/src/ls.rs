@@ -1,6 +1,6 @@
 //! The tool `ls`: what is in a folder.
 
-use std::sync::LazyLock;
+use std::{ffi::OsString, path::Path, sync::LazyLock};
 
 use agentd_agent::ToolError;
 use agentd_protocol::tool::{ToolResult, ToolSpec};
@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::{
     blocking, errno,
-    search::{Here, List, Notices, Place, SearchKind, SearchTool, limit},
+    operations::FileKind,
+    search::{Here, List, Notices, SearchKind, SearchTool, limit},
 };
 
 mod order;
@@ -59,22 +60,15 @@ impl SearchKind for Ls {
     }
 
     fn search(arguments: &Arguments, here: &Here<'_>) -> Result<ToolResult, ToolError> {
-        let Place { path, about } = here.place(arguments.path.as_deref())?;
-        if !about.is_dir() {
+        let place = here.place(arguments.path.as_deref())?;
+        let path = &place.path;
+        if !place.is_folder() {
             return Err(ToolError(format!("Not a directory: {}", path.display())));
         }
-        let unreadable = |error: &std::io::Error| {
-            ToolError(format!("Cannot read directory: {}", errno::describe(error, "scandir", &path)))
-        };
-        let mut names = Vec::new();
-        for (number, entry) in path.read_dir().map_err(|error| unreadable(&error))?.enumerate() {
-            if number % STRIDE == 0 && here.cancel.is_cancelled() {
-                return Err(blocking::aborted());
-            }
-            let name = entry.map_err(|error| unreadable(&error))?.file_name();
-            names.push((order::key(&name.to_string_lossy()), name));
-        }
-        names.sort_unstable();
+        let names = if here.files.is_local() { names_here(path, here)? } else { names_there(path, here)? };
+        let mut names: Vec<_> =
+            names.into_iter().map(|name| (order::key(&name.name.to_string_lossy()), name)).collect();
+        names.sort_unstable_by(|(key, _), (other, _)| key.cmp(other));
         let limit = limit(arguments.limit, DEFAULT_LIMIT);
         let (mut list, mut notices, mut shown) = (List::default(), Notices::default(), 0);
         for (number, (_, name)) in names.iter().enumerate() {
@@ -90,15 +84,57 @@ impl SearchKind for Ls {
                 break;
             }
             // What is gone meanwhile, and links that lead nowhere, are left out.
-            let Ok(about) = path.join(name).metadata() else { continue };
+            let Some(is_folder) = name.is_folder(path) else { continue };
             shown += 1;
-            list.push(&format!("{}{}", name.to_string_lossy(), if about.is_dir() { "/" } else { "" }));
+            list.push(&format!("{}{}", name.name.to_string_lossy(), if is_folder { "/" } else { "" }));
         }
         if list.is_empty() {
             list.push("(empty directory)");
         }
         Ok(list.into_result(notices))
     }
+}
+
+/// A name in the folder.
+struct Name {
+    name: OsString,
+    /// What it leads to; `None`: it has yet to be asked.
+    target: Option<Option<FileKind>>,
+}
+
+impl Name {
+    /// Whether it is a folder, links followed; `None` where it leads nowhere.
+    fn is_folder(&self, of: &Path) -> Option<bool> {
+        match self.target {
+            Some(target) => target.map(|kind| kind == FileKind::Folder),
+            None => of.join(&self.name).metadata().ok().map(|metadata| metadata.is_dir()),
+        }
+    }
+}
+
+/// What is in a folder of this machine.
+fn names_here(path: &Path, here: &Here<'_>) -> Result<Vec<Name>, ToolError> {
+    let mut names = Vec::new();
+    for (number, entry) in path.read_dir().map_err(|error| unreadable(path, &error))?.enumerate() {
+        if number % STRIDE == 0 && here.cancel.is_cancelled() {
+            return Err(blocking::aborted());
+        }
+        let name = entry.map_err(|error| unreadable(path, &error))?.file_name();
+        names.push(Name { name, target: None });
+    }
+    Ok(names)
+}
+
+/// What is in a folder of another one, where each name cannot be asked for by itself.
+fn names_there(path: &Path, here: &Here<'_>) -> Result<Vec<Name>, ToolError> {
+    let asked = here.files.list(&[path.to_owned()]);
+    let list = asked.and_then(|mut lists| lists.pop().unwrap_or_else(|| Ok(Vec::new())));
+    let list = list.map_err(|error| unreadable(path, &error))?;
+    Ok(list.into_iter().map(|entry| Name { name: entry.name, target: Some(entry.target) }).collect())
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> ToolError {
+    ToolError(format!("Cannot read directory: {}", errno::describe(error, "scandir", path)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! The `write` tool.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
@@ -12,25 +11,38 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{arguments, atomic, blocking, errno, file_queue::FileQueue, home::Home};
+use crate::{
+    arguments, blocking, errno,
+    file_queue::FileQueue,
+    home::Home,
+    operations::{FileHost, FileSystem, LocalHost},
+};
 
 /// Creates files and replaces whole ones.
 pub struct WriteTool {
     queue: FileQueue,
     home: Home,
+    host: Arc<dyn FileHost>,
 }
 
 impl WriteTool {
     /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
     #[must_use]
     pub fn new(queue: FileQueue) -> Self {
-        Self { queue, home: Home::default() }
+        Self { queue, home: Home::default(), host: Arc::new(LocalHost) }
     }
 
     /// Sets the session's home directory: what `~` means in paths.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Home::new(home);
+        self
+    }
+
+    /// Sets whose files these are; without this, this machine's.
+    #[must_use]
+    pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
+        self.host = host;
         self
     }
 }
@@ -79,14 +91,15 @@ impl Tool for WriteTool {
         let ticket = self.queue.ticket();
         Box::pin(async move {
             let Arguments { path: given, content } = arguments::parse(invocation.arguments)?;
-            let path = self.home.resolve(&given, &invocation.cwd)?;
+            let path = self.home.resolve(&given, &invocation.cwd, &*self.host)?;
             let cancel = invocation.cancel;
-            let turn = blocking::enter(ticket, &path, &cancel, |error| {
+            let turn = blocking::enter(ticket, &*self.host, &path, &cancel, |error| {
                 ToolError(errno::describe(error, "open", &path))
             })
             .await?;
+            let files = self.host.files(&cancel);
             blocking::run(move || {
-                let done = write(&path, &content, &cancel);
+                let done = write(&*files, &path, &content, &cancel);
                 drop(turn);
                 done
             })
@@ -96,14 +109,19 @@ impl Tool for WriteTool {
     }
 }
 
-fn write(path: &Path, content: &str, cancel: &CancellationToken) -> Result<(), ToolError> {
+fn write(
+    files: &dyn FileSystem,
+    path: &Path,
+    content: &str,
+    cancel: &CancellationToken,
+) -> Result<(), ToolError> {
     if cancel.is_cancelled() {
         return Err(blocking::aborted());
     }
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| ToolError(errno::describe(&error, "mkdir", folder)))?;
+        files.create_folders(folder).map_err(|error| ToolError(errno::describe(&error, "mkdir", folder)))?;
     }
-    atomic::replace(path, content.as_bytes()).map_err(|error| ToolError(error.to_string()))
+    files.replace(path, content.as_bytes(), None).map_err(|error| ToolError(error.to_string()))
 }
 
 #[cfg(test)]

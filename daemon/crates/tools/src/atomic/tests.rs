@@ -1,12 +1,18 @@
 use std::{
     env,
     os::unix::fs::symlink,
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
 use proptest::prelude::*;
 
 use super::*;
+
+/// Replaces, whatever the file is.
+fn replace(path: &Path, content: &[u8]) -> Result<(), WriteError> {
+    super::replace(path, content, None)
+}
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();

@@ -13,6 +13,8 @@ pub(super) enum Problem {
     Overlap(usize, usize),
     /// The file would stay as it is.
     NoChange,
+    /// Something else changed the file while the edit was made.
+    Changed,
     /// The run was aborted.
     Aborted,
 }
@@ -51,6 +53,10 @@ impl Problem {
             Self::NoChange => {
                 format!("No changes made to {path}. The replacements produced identical content.")
             }
+            Self::Changed => format!(
+                "Could not edit file: {path}. It was changed by something else while the edit was being made, and \
+                 nothing was written. Read the file again, then repeat the edit."
+            ),
             Self::Aborted => crate::blocking::aborted().0,
         }
     }

@@ -1,19 +1,18 @@
 //! The file to edit, read in a way that cannot damage it.
 
 use std::{
-    fs::{File, OpenOptions},
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
 use agentd_agent::ToolError;
-use rustix::{
-    fs::{Access, AtFlags, CWD, OFlags},
-    io::Errno,
-};
+use rustix::io::Errno;
 
-use crate::{errno, truncate::format_size};
+use crate::{
+    errno,
+    operations::{Before, FileKind, FileSystem, OpenFile, Stamp, Unreachable},
+    truncate::format_size,
+};
 
 /// The largest file that is edited, in bytes. Larger ones are data, and a command does better with them.
 const MAX_SIZE: u64 = 64 * 1024 * 1024;
@@ -25,6 +24,7 @@ const BOM: &str = "\u{feff}";
 pub(super) struct TextFile {
     content: String,
     text_start: usize,
+    stamp: Stamp,
 }
 
 impl TextFile {
@@ -32,24 +32,16 @@ impl TextFile {
     ///
     /// # Errors
     /// What keeps the file from being edited.
-    pub(super) fn read(path: &Path, given: &str) -> Result<Self, ToolError> {
+    pub(super) fn read(files: &dyn FileSystem, path: &Path, given: &str) -> Result<Self, ToolError> {
         let failed = |error: &io::Error| unreachable_file(given, error);
-        let access = Access::READ_OK | Access::WRITE_OK;
-        rustix::fs::accessat(CWD, path, access, AtFlags::EACCESS).map_err(|errno| failed(&errno.into()))?;
-        let file = OpenOptions::new()
-            .read(true)
-            // Opening a pipe must not wait for somebody to write to it.
-            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-            .open(path)
-            .map_err(|error| failed(&error))?;
-        let metadata = file.metadata().map_err(|error| failed(&error))?;
-        if metadata.is_dir() {
-            return Err(failed(&Errno::ISDIR.into()));
+        files.check_change(path).map_err(|error| failed(&error))?;
+        let OpenFile { about, stamp, content } = files.open(path).map_err(|error| failed(&error))?;
+        match about.kind {
+            FileKind::File => {}
+            FileKind::Folder => return Err(failed(&Errno::ISDIR.into())),
+            _ => return Err(ToolError(format!("Could not edit file: {given}. It is not a regular file."))),
         }
-        if !metadata.is_file() {
-            return Err(ToolError(format!("Could not edit file: {given}. It is not a regular file.")));
-        }
-        let bytes = read_bounded(&file, metadata.len()).map_err(|error| failed(&error))?;
+        let bytes = read_bounded(content, about.length).map_err(|error| failed(&error))?;
         if bytes.len() as u64 > MAX_SIZE {
             let limit = format_size(MAX_SIZE);
             return Err(ToolError(format!(
@@ -64,7 +56,12 @@ impl TextFile {
             ))
         })?;
         let text_start = if content.starts_with(BOM) { BOM.len() } else { 0 };
-        Ok(Self { content, text_start })
+        Ok(Self { content, text_start, stamp })
+    }
+
+    /// The file as it was read.
+    pub(super) fn before(&self) -> Before<'_> {
+        Before { stamp: &self.stamp, content: self.content.as_bytes() }
     }
 
     /// The text without its mark.
@@ -85,11 +82,14 @@ impl TextFile {
 
 /// The message for a file that cannot be reached.
 pub(super) fn unreachable_file(given: &str, error: &io::Error) -> ToolError {
-    ToolError(format!("Could not edit file: {given}. Error code: {}.", errno::code(error)))
+    match Unreachable::of(error) {
+        Some(unreachable) => ToolError(unreachable.to_string()),
+        None => ToolError(format!("Could not edit file: {given}. Error code: {}.", errno::code(error))),
+    }
 }
 
 /// Reads to the end, but no more than one byte above the limit.
-fn read_bounded(file: &File, size: u64) -> io::Result<Vec<u8>> {
+fn read_bounded(file: impl Read, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(size.min(MAX_SIZE)).unwrap_or_default() + 1);
     file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     Ok(bytes)

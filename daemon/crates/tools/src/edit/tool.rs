@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
@@ -20,25 +20,38 @@ use super::{
     problem::Problem,
     text_file::{TextFile, unreachable_file},
 };
-use crate::{arguments, atomic, blocking, file_queue::FileQueue, home::Home};
+use crate::{
+    arguments, blocking,
+    file_queue::FileQueue,
+    home::Home,
+    operations::{FileHost, FileSystem, LocalHost, WriteError},
+};
 
 /// Replaces parts of a file.
 pub struct EditTool {
     queue: FileQueue,
     home: Home,
+    host: Arc<dyn FileHost>,
 }
 
 impl EditTool {
     /// The tool of the session that `queue` belongs to, with the home directory of the process for `~`.
     #[must_use]
     pub fn new(queue: FileQueue) -> Self {
-        Self { queue, home: Home::default() }
+        Self { queue, home: Home::default(), host: Arc::new(LocalHost) }
     }
 
     /// Sets the session's home directory: what `~` means in paths.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Home::new(home);
+        self
+    }
+
+    /// Sets whose files these are; without this, this machine's.
+    #[must_use]
+    pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
+        self.host = host;
         self
     }
 }
@@ -118,17 +131,17 @@ impl Tool for EditTool {
         let ticket = self.queue.ticket();
         Box::pin(async move {
             let arguments: Arguments = arguments::parse(invocation.arguments)?;
-            let path = self.home.resolve(&arguments.path, &invocation.cwd)?;
+            let path = self.home.resolve(&arguments.path, &invocation.cwd, &*self.host)?;
             if arguments.edits.is_empty() {
                 let message = "Edit tool input is invalid. edits must contain at least one replacement.";
                 return Err(ToolError(message.to_owned()));
             }
             let cancel = invocation.cancel;
-            let turn =
-                blocking::enter(ticket, &path, &cancel, |error| unreachable_file(&arguments.path, error))
-                    .await?;
+            let unreachable = |error: &_| unreachable_file(&arguments.path, error);
+            let turn = blocking::enter(ticket, &*self.host, &path, &cancel, unreachable).await?;
+            let files = self.host.files(&cancel);
             blocking::run(move || {
-                let done = edit(&path, &arguments, &cancel);
+                let done = edit(&*files, &path, &arguments, &cancel);
                 drop(turn);
                 done
             })
@@ -137,14 +150,19 @@ impl Tool for EditTool {
     }
 }
 
-fn edit(path: &Path, arguments: &Arguments, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+fn edit(
+    files: &dyn FileSystem,
+    path: &Path,
+    arguments: &Arguments,
+    cancel: &CancellationToken,
+) -> Result<ToolResult, ToolError> {
     let stop = || cancel.is_cancelled();
     let given = &arguments.path;
     let problem = |problem: Problem| ToolError(problem.message(given, arguments.edits.len()));
     if stop() {
         return Err(problem(Problem::Aborted));
     }
-    let file = TextFile::read(path, given)?;
+    let file = TextFile::read(files, path, given)?;
     let original = file.text();
     let old = line_endings::normalize(original);
     let plain = |text: &str| line_endings::normalize(file.without_mark(text)).into_owned();
@@ -162,7 +180,12 @@ fn edit(path: &Path, arguments: &Arguments, cancel: &CancellationToken) -> Resul
     if stop() {
         return Err(problem(Problem::Aborted));
     }
-    atomic::replace(path, file.with_text(edited).as_bytes()).map_err(|error| ToolError(error.to_string()))?;
+    files.replace(path, file.with_text(edited).as_bytes(), Some(&file.before())).map_err(
+        |error| match error {
+            WriteError::Changed(_) => problem(Problem::Changed),
+            error => ToolError(error.to_string()),
+        },
+    )?;
     Ok(result(arguments, show(given, &old, &apply(&old, &changes), &changes)))
 }
 

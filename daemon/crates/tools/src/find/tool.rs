@@ -1,6 +1,6 @@
 //! What the model sees of `find`.
 
-use std::{path::Path, sync::LazyLock};
+use std::{io, path::Path, sync::LazyLock};
 
 use agentd_agent::ToolError;
 use agentd_protocol::tool::{ToolResult, ToolSpec};
@@ -14,8 +14,9 @@ use super::{
     tree::{Entry, Found, MOST_KEPT, first},
 };
 use crate::{
-    blocking,
-    search::{Here, List, Notices, Place, SearchKind, SearchTool, Walk, WalkRules, limit},
+    blocking, errno,
+    operations::Unreachable,
+    search::{FarWalk, Here, List, Notices, Place, SearchKind, SearchTool, Walk, WalkRules, limit},
 };
 
 const DEFAULT_LIMIT: usize = 1000;
@@ -64,8 +65,10 @@ impl SearchKind for Find {
     }
 
     fn search(arguments: &Arguments, here: &Here<'_>) -> Result<ToolResult, ToolError> {
-        let Place { path: root, about } = here.place(arguments.path.as_deref())?;
-        if !about.is_dir() {
+        let place = here.place(arguments.path.as_deref())?;
+        let is_folder = place.is_folder();
+        let Place { path: root, .. } = place;
+        if !is_folder {
             return Err(ToolError(format!("Not a directory: {}", root.display())));
         }
         let pattern = Pattern::new(&arguments.pattern)?;
@@ -73,12 +76,19 @@ impl SearchKind for Find {
         let rules = WalkRules {
             root: &root,
             own_ignore_file: ".fdignore",
-            require_git: is_in_repository(&root),
+            // Elsewhere the walk finds that out by itself.
+            require_git: here.files.is_local() && is_in_repository(&root),
             overrides: Override::empty(),
         };
         let mut listing = Listing::new(&root, limit);
-        if limit > MOST_KEPT {
-            listing.walk(Walk::new(rules), &pattern, here.cancel);
+        if !here.files.is_local() {
+            let walk = FarWalk::new(here.files, rules);
+            let walk = walk.map_err(|error| ToolError(errno::describe(&error, "scandir", &root)))?;
+            listing.walk(walk.map(|entry| entry.map(Entry::from)), &pattern, here.cancel)?;
+        } else if limit > MOST_KEPT {
+            let walk = Walk::new(rules).filter(|entry| !matches!(entry, Ok(entry) if entry.depth() == 0));
+            let walk = walk.map(|entry| entry.map(Entry::from).map_err(io::Error::other));
+            listing.walk(walk, &pattern, here.cancel)?;
         } else {
             listing.add(first(rules, &pattern, limit, here.cancel));
         }
@@ -111,26 +121,36 @@ impl<'a> Listing<'a> {
     }
 
     /// Looks at one entry after the other; nothing but the list is in memory.
-    fn walk(&mut self, walk: Walk, pattern: &Pattern, cancel: &CancellationToken) {
+    fn walk(
+        &mut self,
+        walk: impl Iterator<Item = io::Result<Entry>>,
+        pattern: &Pattern,
+        cancel: &CancellationToken,
+    ) -> Result<(), ToolError> {
         let mut results = 0;
         for entry in walk {
             if cancel.is_cancelled() {
-                return;
+                return Ok(());
             }
-            let Ok(entry) = entry else {
-                self.unreadable += 1;
-                continue;
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) if Unreachable::of(&error).is_some() => return Err(ToolError(error.to_string())),
+                Err(_) => {
+                    self.unreadable += 1;
+                    continue;
+                }
             };
-            if entry.depth() == 0 || !pattern.fits(entry.path()) {
+            if !pattern.fits(&entry.path) {
                 continue;
             }
             if results == self.limit {
                 self.has_more = true;
-                return;
+                return Ok(());
             }
             results += 1;
-            self.push(&entry.into());
+            self.push(&entry);
         }
+        Ok(())
     }
 
     fn push(&mut self, entry: &Entry) {

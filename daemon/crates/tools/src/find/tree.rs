@@ -15,7 +15,10 @@ use ignore::{DirEntry, Error, WalkState};
 use tokio_util::sync::CancellationToken;
 
 use super::pattern::Pattern;
-use crate::search::{WalkRules, Walked};
+use crate::{
+    operations::FileKind,
+    search::{FarEntry, WalkRules, Walked},
+};
 
 /// Threads at most: one search must not have a big machine for itself.
 const MOST_THREADS: usize = 8;
@@ -42,6 +45,12 @@ pub(super) struct Found {
 pub(super) struct Entry {
     pub(super) path: PathBuf,
     pub(super) is_folder: bool,
+}
+
+impl From<FarEntry> for Entry {
+    fn from(entry: FarEntry) -> Self {
+        Self { is_folder: entry.kind == FileKind::Folder, path: entry.path }
+    }
 }
 
 impl From<DirEntry> for Entry {

@@ -1,7 +1,8 @@
 //! The matches of one file, as they are shown.
 
 use std::{
-    io,
+    fs::File,
+    io::{self, Read},
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -61,7 +62,7 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches a file for at most `most` matching lines, and adds them to `found` under the name `shown`.
+    /// Searches a file of this machine; see [`Self::content`].
     pub(super) fn file(
         &self,
         engine: &mut Engine,
@@ -69,8 +70,23 @@ impl Search<'_> {
         most: usize,
         found: &mut Found,
     ) {
+        match File::open(path) {
+            Ok(file) => self.content(engine, (file, shown), most, found),
+            Err(_) if self.stop.is_set() => {}
+            Err(_) => found.unreadable += 1,
+        }
+    }
+
+    /// Searches the content of a file for at most `most` matching lines, and adds them to `found` under the name `shown`.
+    pub(super) fn content(
+        &self,
+        engine: &mut Engine,
+        (file, shown): (impl Read, &str),
+        most: usize,
+        found: &mut Found,
+    ) {
         let (stop, after) = (&self.stop, self.context as u64);
-        let searched = Input::open(path, engine.is_named, &mut engine.head, stop).and_then(|input| {
+        let searched = Input::begin(file, engine.is_named, &mut engine.head, stop).and_then(|input| {
             let Some(input) = input else { return Ok(()) };
             let lines = Lines { shown, most, after, matches: 0, last: 0, stop, found: &mut *found };
             engine.searcher.search_reader(self.matcher, input, lines)

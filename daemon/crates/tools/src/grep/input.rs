@@ -1,10 +1,6 @@
 //! The bytes of a file, until a search stops.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::io::{self, Read};
 
 use super::file::Stop;
 
@@ -13,25 +9,24 @@ const HEAD_BYTES: u64 = 64 * 1024;
 
 /// A file as it is searched. Its end comes early where the search stops, so that a file without a match does not hold up
 /// the end, and before a NUL byte, so that what is found does not depend on the sizes of buffers.
-pub(super) struct Input<'a> {
+pub(super) struct Input<'a, R> {
     head: &'a [u8],
-    file: File,
+    file: R,
     is_text: bool,
     is_over: bool,
     stop: &'a Stop<'a>,
 }
 
-impl<'a> Input<'a> {
-    /// Opens a file, with `head` as the place for its beginning; `None` for one that is no text and was not named.
-    pub(super) fn open(
-        path: &Path,
+impl<'a, R: Read> Input<'a, R> {
+    /// Begins with a file, with `head` as the place for its beginning; `None` for one that is no text and was not named.
+    pub(super) fn begin(
+        mut file: R,
         is_named: bool,
         head: &'a mut Vec<u8>,
         stop: &'a Stop<'a>,
     ) -> io::Result<Option<Self>> {
-        let file = File::open(path)?;
         head.clear();
-        (&file).take(HEAD_BYTES).read_to_end(head)?;
+        file.by_ref().take(HEAD_BYTES).read_to_end(head)?;
         // UTF-16 is full of NUL bytes; the engine knows it by its mark.
         let is_wide = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
         let is_text = !is_named && !is_wide;
@@ -42,7 +37,7 @@ impl<'a> Input<'a> {
     }
 }
 
-impl Read for Input<'_> {
+impl<R: Read> Read for Input<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stop.is_set() {
             return Err(io::Error::other("stopped"));

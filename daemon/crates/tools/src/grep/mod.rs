@@ -2,6 +2,7 @@
 //!
 //! It is ripgrep's engine in this process. Files are searched by several threads and shown in the order of the walk.
 
+mod far;
 mod file;
 mod input;
 mod pattern;

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
+    far::{search_far_file, search_far_tree},
     file::{Found, Search, Stop},
     pattern::{Engine, compile},
     tree::{Wanted, search_tree},
@@ -83,18 +84,27 @@ impl SearchKind for Grep {
         let limit = limit(arguments.limit, DEFAULT_LIMIT);
         // A conversion from f64 saturates, and what is no number becomes 0.
         let context = (arguments.context.unwrap_or_default() as usize).min(MOST_CONTEXT);
-        let found = if place.about.is_dir() {
+        let (files, enough) = (here.files, AtomicBool::new(false));
+        let search =
+            Search { matcher: &matcher, context, stop: Stop { cancel: here.cancel, enough: &enough } };
+        let found = if place.is_folder() {
             let overrides = overrides(arguments.glob.as_deref(), &place.path)?;
             let root = &place.path;
             let rules = WalkRules { root, own_ignore_file: ".rgignore", require_git: true, overrides };
-            search_tree(rules, &Wanted { matcher: &matcher, context, limit }, here.cancel)?
-        } else if place.about.is_file() {
+            if files.is_local() {
+                search_tree(rules, &Wanted { matcher: &matcher, context, limit }, here.cancel)?
+            } else {
+                search_far_tree(files, rules, &search, limit)?
+            }
+        } else if place.is_file() {
             let name = place.path.file_name().unwrap_or_default().to_string_lossy();
-            let stop = Stop { cancel: here.cancel, enough: &AtomicBool::new(false) };
-            let mut found = Found::default();
-            let search = Search { matcher: &matcher, context, stop };
-            search.file(&mut Engine::new(context, true), (&place.path, &name), limit, &mut found);
-            found
+            if files.is_local() {
+                let mut found = Found::default();
+                search.file(&mut Engine::new(context, true), (&place.path, &name), limit, &mut found);
+                found
+            } else {
+                search_far_file(files, (&place.path, &name), &search, limit)?
+            }
         } else {
             let path = place.path.display();
             return Err(ToolError(format!("Cannot search {path}: it is neither a file nor a folder")));

@@ -1,7 +1,6 @@
 //! The `read` tool.
 
 mod image;
-mod kernel;
 mod open;
 mod scan;
 mod tool;

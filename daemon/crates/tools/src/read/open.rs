@@ -1,24 +1,24 @@
 //! Opens what a path argument means, and only what can be read to its end.
 
 use std::{
-    fs::{File, OpenOptions},
     io,
-    os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
 use agentd_agent::ToolError;
-use rustix::{fs::OFlags, io::Errno};
+use rustix::io::Errno;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::errno;
+use crate::{
+    errno,
+    operations::{FileKind, FileSystem, OpenFile},
+};
 
 /// Opens the regular file at `path`; `given` is the path as the model wrote it, for messages of our own.
-pub(super) fn open(path: &Path, given: &str) -> Result<File, ToolError> {
-    let failed = |call, error: &io::Error| ToolError(errno::describe(error, call, path));
-    let mut found = try_open(path);
+pub(super) fn open(files: &dyn FileSystem, path: &Path, given: &str) -> Result<OpenFile, ToolError> {
+    let mut found = files.open(path);
     if matches!(&found, Err(error) if error.kind() == io::ErrorKind::NotFound) {
-        let other = variants(path).into_iter().map(|variant| try_open(&variant)).find(Result::is_ok);
+        let other = variants(path).into_iter().map(|variant| files.open(&variant)).find(Result::is_ok);
         found = other.unwrap_or(found);
     }
     let file = match found {
@@ -27,21 +27,15 @@ pub(super) fn open(path: &Path, given: &str) -> Result<File, ToolError> {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => {
             return Err(not_regular(given, "a socket or a device"));
         }
-        Err(error) => return Err(failed("access", &error)),
+        Err(error) => return Err(ToolError(errno::describe(&error, "access", path))),
     };
-    let kind = file.metadata().map_err(|error| failed("stat", &error))?.file_type();
-    if kind.is_dir() {
-        return Err(ToolError(format!("{}, read", errno::sentence(&Errno::ISDIR.into()))));
+    match file.about.kind {
+        FileKind::File => Ok(file),
+        FileKind::Folder => Err(ToolError(format!("{}, read", errno::sentence(&Errno::ISDIR.into())))),
+        FileKind::Pipe => Err(not_regular(given, "a named pipe")),
+        FileKind::Socket => Err(not_regular(given, "a socket or a device")),
+        FileKind::Device | FileKind::Link => Err(not_regular(given, "a device")),
     }
-    if kind.is_file() {
-        return Ok(file);
-    }
-    Err(not_regular(given, if kind.is_fifo() { "a named pipe" } else { "a device" }))
-}
-
-/// Never waits: opening a pipe would, until somebody writes to it.
-fn try_open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
 fn not_regular(given: &str, what: &str) -> ToolError {
@@ -77,6 +71,11 @@ fn narrow_before_am_pm(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operations::LocalFiles;
+
+    fn open(path: &Path, given: &str) -> Result<OpenFile, ToolError> {
+        super::open(&LocalFiles, path, given)
+    }
 
     #[test]
     fn names_of_macos_are_found_by_their_plain_form() {
@@ -91,14 +90,14 @@ mod tests {
             assert!(open(&dir.path().join(given), given).is_ok(), "{given}");
         }
         let missing = dir.path().join("missing's.txt");
-        let error = open(&missing, "missing's.txt").unwrap_err();
+        let error = open(&missing, "missing's.txt").err().unwrap();
         assert_eq!(error.0, format!("ENOENT: no such file or directory, access '{}'", missing.display()));
     }
 
     #[test]
     fn what_cannot_be_read_to_its_end_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let refused = |path: &Path| open(path, "x").unwrap_err().0;
+        let refused = |path: &Path| open(path, "x").err().unwrap().0;
         assert_eq!(refused(dir.path()), "EISDIR: illegal operation on a directory, read");
         let pipe = dir.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();

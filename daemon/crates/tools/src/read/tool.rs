@@ -1,9 +1,9 @@
 //! What the model sees of `read`.
 
 use std::{
-    io,
+    io::{self, Read},
     path::{Path, PathBuf},
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
@@ -14,32 +14,42 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    image, kernel,
+    image,
     open::open,
     scan::{Range, Scanned, Selection, scan},
 };
 use crate::{
     arguments, blocking, errno,
     home::Home,
+    kernel,
+    operations::{FileHost, FileSystem, LocalHost, OpenFile},
     truncate::{Limits, MAX_BYTES, format_size},
 };
 
 /// Reads text files, a part at a time where they are long, and images.
 pub struct ReadTool {
     home: Home,
+    host: Arc<dyn FileHost>,
 }
 
 impl ReadTool {
     /// The tool, with the home directory of the process for `~`.
     #[must_use]
     pub fn new() -> Self {
-        Self { home: Home::default() }
+        Self { home: Home::default(), host: Arc::new(LocalHost) }
     }
 
     /// Sets the session's home directory: what `~` means in paths.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Home::new(home);
+        self
+    }
+
+    /// Sets whose files these are; without this, this machine's.
+    #[must_use]
+    pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
+        self.host = host;
         self
     }
 }
@@ -97,10 +107,11 @@ impl Tool for ReadTool {
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
         Box::pin(async move {
             let arguments: Arguments = arguments::parse(invocation.arguments)?;
-            let path = self.home.resolve(&arguments.path, &invocation.cwd)?;
+            let path = self.home.resolve(&arguments.path, &invocation.cwd, &*self.host)?;
             let Invocation { cancel, images, sees_images, .. } = invocation;
             let stop = cancel.clone();
-            match blocking::run(move || read(&path, &arguments, &stop)).await? {
+            let files = self.host.files(&cancel);
+            match blocking::run(move || read(&*files, &path, &arguments, &stop)).await? {
                 Found::Text(result) => Ok(*result),
                 Found::Image(kind, bytes) => {
                     let shown = image::show(kind, bytes, &images, sees_images);
@@ -122,12 +133,18 @@ enum Found {
     Image(ImageKind, Vec<u8>),
 }
 
-fn read(path: &Path, arguments: &Arguments, cancel: &CancellationToken) -> Result<Found, ToolError> {
+fn read(
+    files: &dyn FileSystem,
+    path: &Path,
+    arguments: &Arguments,
+    cancel: &CancellationToken,
+) -> Result<Found, ToolError> {
     if cancel.is_cancelled() {
         return Err(blocking::aborted());
     }
     let failed = |error: io::Error| ToolError(errno::describe(&error, "read", path));
-    let mut file = kernel::bounded(open(path, &arguments.path)?).map_err(failed)?;
+    let OpenFile { content, limit, .. } = open(files, path, &arguments.path)?;
+    let mut file = content.take(limit);
     let range = range(arguments);
     match scan(&mut file, range, Limits::default(), || cancel.is_cancelled()).map_err(failed)? {
         Scanned::Text(_) if file.limit() == 0 => Err(kernel::endless(&arguments.path)),

@@ -1,20 +1,23 @@
 //! Where a search begins.
 
 use std::{
-    fs::Metadata,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
 
 use agentd_agent::ToolError;
 
-use crate::{errno, home::Home};
+use crate::{
+    errno,
+    home::Home,
+    operations::{About, FileHost, FileKind, FileSystem},
+};
 
 /// A path that is there.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
-    pub(crate) about: Metadata,
+    about: About,
 }
 
 impl Place {
@@ -22,14 +25,27 @@ impl Place {
     ///
     /// # Errors
     /// `Path not found: ABS`, and what else the system says.
-    pub(crate) fn find(argument: Option<&str>, cwd: &Path, home: &Home) -> Result<Self, ToolError> {
-        let path = home.resolve(argument.unwrap_or("."), cwd)?;
-        match path.metadata() {
+    pub(crate) fn find(
+        argument: Option<&str>,
+        cwd: &Path,
+        home: &Home,
+        (host, files): (&dyn FileHost, &dyn FileSystem),
+    ) -> Result<Self, ToolError> {
+        let path = home.resolve(argument.unwrap_or("."), cwd, host)?;
+        match files.about(&path) {
             Ok(about) => Ok(Self { path, about }),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 Err(ToolError(format!("Path not found: {}", path.display())))
             }
             Err(error) => Err(ToolError(errno::describe(&error, "stat", &path))),
         }
+    }
+
+    pub(crate) fn is_folder(&self) -> bool {
+        self.about.kind == FileKind::Folder
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        self.about.kind == FileKind::File
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     marker::PhantomData,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
@@ -11,7 +12,11 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use super::Place;
-use crate::{arguments, blocking, home::Home};
+use crate::{
+    arguments, blocking,
+    home::Home,
+    operations::{FileHost, FileSystem, LocalHost},
+};
 
 /// What one of these tools does.
 pub trait SearchKind: Send + Sync + 'static {
@@ -32,19 +37,23 @@ pub trait SearchKind: Send + Sync + 'static {
 pub struct Here<'a> {
     cwd: &'a Path,
     home: &'a Home,
+    host: &'a dyn FileHost,
+    /// The files to look at.
+    pub(crate) files: &'a dyn FileSystem,
     pub(crate) cancel: &'a CancellationToken,
 }
 
 impl Here<'_> {
     /// What a path argument means; without one, the working directory. Blocks.
     pub(crate) fn place(&self, argument: Option<&str>) -> Result<Place, ToolError> {
-        Place::find(argument, self.cwd, self.home)
+        Place::find(argument, self.cwd, self.home, (self.host, self.files))
     }
 }
 
 /// A tool that looks through folders and changes nothing.
 pub struct SearchTool<S> {
     home: Home,
+    host: Arc<dyn FileHost>,
     search: PhantomData<S>,
 }
 
@@ -52,13 +61,20 @@ impl<S> SearchTool<S> {
     /// The tool, with the home directory of the process for `~`.
     #[must_use]
     pub fn new() -> Self {
-        Self { home: Home::default(), search: PhantomData }
+        Self { home: Home::default(), host: Arc::new(LocalHost), search: PhantomData }
     }
 
     /// Sets the session's home directory: what `~` means in paths.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Home::new(home);
+        self
+    }
+
+    /// Sets whose files these are; without this, this machine's.
+    #[must_use]
+    pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
+        self.host = host;
         self
     }
 }
@@ -79,12 +95,14 @@ impl<S: SearchKind> Tool for SearchTool<S> {
     }
 
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
-        let home = self.home.clone();
+        let (home, host) = (self.home.clone(), Arc::clone(&self.host));
         Box::pin(async move {
             let arguments: S::Arguments = arguments::parse(invocation.arguments)?;
             let (cwd, cancel) = (invocation.cwd, invocation.cancel);
             blocking::run(move || {
-                let found = S::search(&arguments, &Here { cwd: &cwd, home: &home, cancel: &cancel });
+                let files = host.files(&cancel);
+                let here = Here { cwd: &cwd, home: &home, host: &*host, files: &*files, cancel: &cancel };
+                let found = S::search(&arguments, &here);
                 if cancel.is_cancelled() { Err(blocking::aborted()) } else { found }
             })
             .await

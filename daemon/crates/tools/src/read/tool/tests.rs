@@ -225,7 +225,7 @@ async fn files_of_the_kernel_have_content() {
 fn files_of_the_kernel_without_end_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("x"), "x").unwrap();
-    let limit = |path: &Path| kernel::bounded(fs::File::open(path).unwrap()).unwrap().limit();
+    let limit = |path: &Path| kernel::limit(&fs::File::open(path).unwrap()).unwrap();
     assert_eq!(limit(&dir.path().join("x")), u64::MAX);
     assert_eq!(limit(Path::new("/proc/self/status")), 16 << 20);
     assert_eq!(

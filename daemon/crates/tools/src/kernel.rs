@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Take},
+    io,
 };
 
 use agentd_agent::ToolError;
@@ -24,19 +24,19 @@ const KERNEL_FILE_SYSTEMS: [u64; 8] = [
     0xcafe_4a11, // bpf
 ];
 
-/// The file, and no more of it than is safe to read. Its limit is 0 when there was no end before.
+/// How much of a file is safe to read.
 ///
 /// # Errors
 /// As asking for its file system.
-pub(super) fn bounded(file: File) -> io::Result<Take<File>> {
+pub(crate) fn limit(file: &File) -> io::Result<u64> {
     // The number is signed on some platforms, and of 32 bits on others.
-    let kind = rustix::fs::fstatfs(&file)?.f_type as u64 & 0xffff_ffff;
+    let kind = rustix::fs::fstatfs(file)?.f_type as u64 & 0xffff_ffff;
     let is_made_up = KERNEL_FILE_SYSTEMS.contains(&kind);
-    Ok(file.take(if is_made_up { MAX_BYTES } else { u64::MAX }))
+    Ok(if is_made_up { MAX_BYTES } else { u64::MAX })
 }
 
 /// The failure of reading one that goes on.
-pub(super) fn endless(given: &str) -> ToolError {
+pub(crate) fn endless(given: &str) -> ToolError {
     ToolError(format!(
         "Cannot read {given}: it is a file of the kernel that goes on past {}, perhaps without end. Use bash to read a \
          part of it, such as its start: head -c 51200 {given}",

@@ -1,0 +1,168 @@
+//! The files of this machine.
+
+use std::{
+    fs::{self, File, FileType, Metadata, OpenOptions},
+    io::{self, Read},
+    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use rustix::{
+    fs::{Access, AtFlags, CWD, OFlags},
+    io::Errno,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, TakeFile, WriteError};
+use crate::{atomic, kernel, real_path::real_path};
+
+/// How long after a change two changes can no longer look like one: what the coarsest file systems round to.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// This machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LocalHost;
+
+impl FileHost for LocalHost {
+    fn files(&self, _: &CancellationToken) -> Box<dyn FileSystem> {
+        Box::new(LocalFiles)
+    }
+}
+
+/// Its files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LocalFiles;
+
+impl FileSystem for LocalFiles {
+    fn open(&self, path: &Path) -> io::Result<OpenFile> {
+        let now = SystemTime::now();
+        // Opening a pipe would wait until somebody writes to it.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let metadata = file.metadata()?;
+        Ok(OpenFile {
+            about: about(&metadata),
+            stamp: stamp(&metadata, now),
+            limit: kernel::limit(&file)?,
+            content: Box::new(file),
+        })
+    }
+
+    fn about(&self, path: &Path) -> io::Result<About> {
+        path.metadata().map(|metadata| about(&metadata))
+    }
+
+    fn check_change(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::accessat(CWD, path, Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS)?)
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        real_path(path)
+    }
+
+    fn create_folders(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn replace(&self, path: &Path, content: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
+        atomic::replace(path, content, before)
+    }
+
+    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
+        Ok(folders.iter().map(|folder| list(folder)).collect())
+    }
+
+    fn read_each(&self, files: &[PathBuf], take: TakeFile<'_>) -> io::Result<()> {
+        for (number, path) in files.iter().enumerate() {
+            let wants_more = match self.open(path) {
+                Ok(OpenFile { about: About { kind: FileKind::File, .. }, mut content, .. }) => {
+                    take(number, Ok(&mut *content as &mut dyn Read))
+                }
+                Ok(_) => take(number, Err(Errno::INVAL.into())),
+                Err(error) => take(number, Err(error)),
+            };
+            if !wants_more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}
+
+fn list(folder: &Path) -> io::Result<Vec<Listed>> {
+    let listed = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry?;
+        let kind = kind(entry.file_type()?);
+        let target = match kind {
+            // What the link leads to may be out of reach, which is as good as missing.
+            FileKind::Link => entry.path().metadata().ok().map(|metadata| self::kind(metadata.file_type())),
+            other => Some(other),
+        };
+        Ok(Listed { name: entry.file_name(), kind, target })
+    };
+    folder.read_dir()?.map(listed).collect()
+}
+
+fn about(metadata: &Metadata) -> About {
+    About { kind: kind(metadata.file_type()), length: metadata.len() }
+}
+
+fn kind(file_type: FileType) -> FileKind {
+    if file_type.is_file() {
+        FileKind::File
+    } else if file_type.is_dir() {
+        FileKind::Folder
+    } else if file_type.is_symlink() {
+        FileKind::Link
+    } else if file_type.is_fifo() {
+        FileKind::Pipe
+    } else if file_type.is_socket() {
+        FileKind::Socket
+    } else {
+        FileKind::Device
+    }
+}
+
+fn stamp(metadata: &Metadata, now: SystemTime) -> Stamp {
+    let nanoseconds =
+        |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+    let changed = (
+        nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+        nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+    );
+    let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // A time to come is not settled either.
+    let settled = now.saturating_sub(SETTLED).as_nanos().cast_signed();
+    Stamp {
+        file: (metadata.dev(), metadata.ino()),
+        length: metadata.len(),
+        changed,
+        is_sure: changed.0.max(changed.1) < settled,
+    }
+}
+
+/// Whether the file at `target`, a path without links, is still what it was.
+///
+/// # Errors
+/// What the system says; a missing file has changed.
+pub(crate) fn is_unchanged(target: &Path, before: &Before<'_>) -> io::Result<bool> {
+    let now = match File::open(target) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if before.stamp.differs(&stamp(&now.metadata()?, SystemTime::now())) {
+        return Ok(false);
+    }
+    if before.stamp.is_sure {
+        return Ok(true);
+    }
+    let mut content = Vec::with_capacity(before.content.len() + 1);
+    now.take(before.content.len() as u64 + 1).read_to_end(&mut content)?;
+    Ok(content == before.content)
+}

@@ -1,0 +1,324 @@
+//! Files in memory: a file system without a disk, for tests.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    io::{self, Cursor, Read},
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
+
+use super::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, TakeFile, WriteError};
+
+/// How many links are followed before they count as a circle.
+const MAX_LINKS: u32 = 40;
+
+/// Files, folders and symbolic links in memory. Cheap to clone; every clone has the same files.
+///
+/// A file may be closed to reading or writing. There are no owners, and nothing but files, folders and links.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryHost {
+    nodes: Arc<Mutex<Nodes>>,
+    home: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Nodes {
+    by_path: BTreeMap<PathBuf, Node>,
+    /// Counts all changes, and so tells one content from the other.
+    changes: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Node {
+    File { content: Arc<[u8]>, change: u64, may_read: bool, may_write: bool },
+    Folder,
+    Link(PathBuf),
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Self { by_path: BTreeMap::from([(PathBuf::from("/"), Node::Folder)]), changes: 0 }
+    }
+}
+
+impl MemoryHost {
+    /// An empty root folder.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what `~` means.
+    #[must_use]
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
+    }
+
+    /// Puts a file there, with the folders above it.
+    ///
+    /// # Panics
+    /// When the path leads through a file.
+    pub fn put(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        self.place(path.as_ref(), |change| Node::File {
+            content: content.as_ref().into(),
+            change,
+            may_read: true,
+            may_write: true,
+        });
+    }
+
+    /// Puts a symbolic link there, with the folders above it.
+    ///
+    /// # Panics
+    /// When the path leads through a file.
+    pub fn link(&self, path: impl AsRef<Path>, target: impl Into<PathBuf>) {
+        self.place(path.as_ref(), |_| Node::Link(target.into()));
+    }
+
+    /// Makes a folder, with those above it.
+    ///
+    /// # Panics
+    /// When the path leads through a file.
+    pub fn folder(&self, path: impl AsRef<Path>) {
+        self.nodes().create_folders(path.as_ref()).expect("a path through folders");
+    }
+
+    /// Says whether a file may be read and written.
+    ///
+    /// # Panics
+    /// When there is no file.
+    pub fn permit(&self, path: impl AsRef<Path>, read: bool, write: bool) {
+        match self.nodes().by_path.get_mut(path.as_ref()) {
+            Some(Node::File { may_read, may_write, .. }) => (*may_read, *may_write) = (read, write),
+            other => panic!("{} is no file: {other:?}", path.as_ref().display()),
+        }
+    }
+
+    /// The content of the file that a path leads to.
+    #[must_use]
+    pub fn get(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        match self.nodes().find(path.as_ref()) {
+            Ok((_, Node::File { content, .. })) => Some(content.to_vec()),
+            _ => None,
+        }
+    }
+
+    fn place(&self, path: &Path, node: impl FnOnce(u64) -> Node) {
+        let mut nodes = self.nodes();
+        if let Some(folder) = path.parent() {
+            nodes.create_folders(folder).expect("a path through folders");
+        }
+        nodes.changes += 1;
+        let change = nodes.changes;
+        nodes.by_path.insert(path.to_owned(), node(change));
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, Nodes> {
+        // A panic under this lock leaves whole nodes.
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Nodes {
+    /// Where a path leads, and what is there: an error also when nothing is.
+    fn find(&self, path: &Path) -> io::Result<(PathBuf, &Node)> {
+        let real = self.real_path(path)?;
+        match self.by_path.get(&real) {
+            Some(node) => Ok((real, node)),
+            None => Err(Errno::NOENT.into()),
+        }
+    }
+
+    /// Follows all links; what is missing keeps its name.
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        let mut links_left = MAX_LINKS;
+        let mut real = PathBuf::from("/");
+        let mut left: Vec<OsString> = parts(path);
+        while let Some(name) = left.pop() {
+            if name == ".." {
+                real.pop();
+                continue;
+            }
+            if matches!(self.by_path.get(&real), Some(Node::File { .. })) {
+                return Err(Errno::NOTDIR.into());
+            }
+            let next = real.join(&name);
+            match self.by_path.get(&next) {
+                Some(Node::Link(target)) => {
+                    links_left = links_left.checked_sub(1).ok_or(Errno::LOOP)?;
+                    if target.is_absolute() {
+                        real = PathBuf::from("/");
+                    }
+                    left.extend(parts(target));
+                }
+                _ => real = next,
+            }
+        }
+        Ok(real)
+    }
+
+    fn create_folders(&mut self, path: &Path) -> io::Result<()> {
+        let real = self.real_path(path)?;
+        for folder in real.ancestors().collect::<Vec<_>>().into_iter().rev() {
+            match self.by_path.get(folder) {
+                Some(Node::Folder) => {}
+                Some(_) if folder == real => return Err(Errno::EXIST.into()),
+                Some(_) => return Err(Errno::NOTDIR.into()),
+                None => drop(self.by_path.insert(folder.to_owned(), Node::Folder)),
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<Listed>> {
+        let (real, node) = self.find(folder)?;
+        if !matches!(node, Node::Folder) {
+            return Err(Errno::NOTDIR.into());
+        }
+        let below = self.by_path.range(real.clone()..).take_while(|(path, _)| path.starts_with(&real));
+        let children = below.filter(|(path, _)| path.parent() == Some(&real));
+        let listed = children.map(|(path, node)| Listed {
+            name: path.file_name().unwrap_or_default().to_owned(),
+            kind: node.kind(),
+            target: self.find(path).ok().map(|(_, node)| node.kind()),
+        });
+        Ok(listed.collect())
+    }
+}
+
+impl Node {
+    fn kind(&self) -> FileKind {
+        match self {
+            Self::File { .. } => FileKind::File,
+            Self::Folder => FileKind::Folder,
+            Self::Link(_) => FileKind::Link,
+        }
+    }
+
+    fn length(&self) -> u64 {
+        if let Self::File { content, .. } = self { content.len() as u64 } else { 0 }
+    }
+}
+
+/// The names in a path, the last one first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let named = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+    path.components().rev().filter(|part| named(*part)).map(|part| part.as_os_str().to_owned()).collect()
+}
+
+impl FileHost for MemoryHost {
+    fn files(&self, _: &CancellationToken) -> Box<dyn FileSystem> {
+        Box::new(self.clone())
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        self.home.clone()
+    }
+}
+
+impl FileSystem for MemoryHost {
+    fn open(&self, path: &Path) -> io::Result<OpenFile> {
+        let nodes = self.nodes();
+        let (_, node) = nodes.find(path)?;
+        let (content, change): (Arc<[u8]>, u64) = match node {
+            Node::File { may_read: false, .. } => return Err(Errno::ACCESS.into()),
+            Node::File { content, change, .. } => (Arc::clone(content), *change),
+            _ => (Arc::default(), 0),
+        };
+        Ok(OpenFile {
+            about: About { kind: node.kind(), length: node.length() },
+            stamp: stamp(node.length(), change),
+            limit: u64::MAX,
+            content: Box::new(Cursor::new(content)),
+        })
+    }
+
+    fn about(&self, path: &Path) -> io::Result<About> {
+        let nodes = self.nodes();
+        nodes.find(path).map(|(_, node)| About { kind: node.kind(), length: node.length() })
+    }
+
+    fn check_change(&self, path: &Path) -> io::Result<()> {
+        match self.nodes().find(path)? {
+            (_, Node::File { may_read, may_write, .. }) if !(*may_read && *may_write) => {
+                Err(Errno::ACCESS.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.nodes().real_path(path)
+    }
+
+    fn create_folders(&self, path: &Path) -> io::Result<()> {
+        self.nodes().create_folders(path)
+    }
+
+    fn replace(&self, path: &Path, new: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
+        let failed = |source: io::Error| WriteError::System { call: "open", path: path.to_owned(), source };
+        let mut nodes = self.nodes();
+        let real = nodes.real_path(path).map_err(failed)?;
+        match real.parent().and_then(|folder| nodes.by_path.get(folder)) {
+            Some(Node::Folder) => {}
+            Some(_) => return Err(failed(Errno::NOTDIR.into())),
+            None => return Err(failed(Errno::NOENT.into())),
+        }
+        nodes.changes += 1;
+        let change = nodes.changes;
+        match nodes.by_path.get_mut(&real) {
+            Some(Node::File { content, change: last, may_write, .. }) => {
+                if !*may_write {
+                    return Err(failed(Errno::ACCESS.into()));
+                }
+                if before.is_some_and(|before| before.stamp.differs(&stamp(content.len() as u64, *last))) {
+                    return Err(WriteError::Changed(path.to_owned()));
+                }
+                (*content, *last) = (new.into(), change);
+            }
+            Some(_) => return Err(failed(Errno::ISDIR.into())),
+            None if before.is_some() => return Err(WriteError::Changed(path.to_owned())),
+            None => {
+                let node = Node::File { content: new.into(), change, may_read: true, may_write: true };
+                nodes.by_path.insert(real, node);
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
+        let nodes = self.nodes();
+        Ok(folders.iter().map(|folder| nodes.list(folder)).collect())
+    }
+
+    fn read_each(&self, files: &[PathBuf], take: TakeFile<'_>) -> io::Result<()> {
+        for (number, path) in files.iter().enumerate() {
+            let wants_more = match self.open(path) {
+                Ok(OpenFile { about: About { kind: FileKind::File, .. }, mut content, .. }) => {
+                    take(number, Ok(&mut *content as &mut dyn Read))
+                }
+                Ok(_) => take(number, Err(Errno::INVAL.into())),
+                Err(error) => take(number, Err(error)),
+            };
+            if !wants_more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    // Several, so that tests meet batches.
+    fn batch(&self) -> usize {
+        3
+    }
+}
+
+fn stamp(length: u64, change: u64) -> Stamp {
+    let time = i128::from(change);
+    Stamp { file: (0, 0), length, changed: (time, time), is_sure: true }
+}

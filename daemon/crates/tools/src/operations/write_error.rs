@@ -1,0 +1,34 @@
+//! Why a file could not be written.
+
+use std::{io, path::PathBuf};
+
+use crate::errno;
+
+/// Why a file could not be written. The file then has its old content, unless the variant says otherwise.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The path leads to something that is not a regular file, such as a device or a pipe.
+    #[error("Cannot write {0}: it is not a regular file")]
+    NotRegular(PathBuf),
+    /// The file is not what it was when it was read.
+    #[error("{0} was changed by something else meanwhile")]
+    Changed(PathBuf),
+    /// The system refused.
+    #[error("{}", errno::describe(source, call, path))]
+    System {
+        /// What was tried: `open`, `write` or `rename`.
+        call: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused while a file was written that cannot be replaced as a whole.
+    #[error("{}; the file may be incomplete now, so write it again", errno::describe(source, "write", path))]
+    Torn {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
