@@ -10,6 +10,7 @@ use agentd_process::{GuardCommand, Launcher, LocalShell, Shell};
 use agentd_session::{Pool, Services, ToolContext, Toolbox};
 use agentd_tools::{
     BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool, WriteTool,
+    operations::{FileHost, LocalHost, SshHost, SshOptions},
 };
 use tokio_util::task::TaskTracker;
 
@@ -52,23 +53,34 @@ fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher) -
     }
 }
 
+/// Where the tools of one session work.
+fn place(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
+    let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
+    let Some((target, connections)) = context.ssh.clone() else {
+        let shell = LocalShell { group, path: context.shell_path.clone(), env };
+        return (Arc::new(LocalHost), Arc::new(shell));
+    };
+    let temp_dir = context.temp_dir.clone();
+    let host = SshHost::new(SshOptions { target, connections, commands: group, env, temp_dir });
+    (Arc::new(host.clone()), Arc::new(host))
+}
+
 /// The tools of one session, in the order in which models see them.
 fn tools(context: ToolContext) -> Toolbox {
     let files = FileQueue::default();
-    let shell: Arc<dyn Shell> =
-        Arc::new(LocalShell { group: context.processes, path: context.shell_path, env: context.environment });
+    let (host, shell) = place(&context);
     let tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(ReadTool::new().with_home(&context.home)),
+        Arc::new(ReadTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(BashTool::new(BashOptions {
             shell: Arc::clone(&shell),
             command_prefix: context.shell_command_prefix,
             temp_dir: context.temp_dir,
         })),
-        Arc::new(EditTool::new(files.clone()).with_home(&context.home)),
-        Arc::new(WriteTool::new(files).with_home(&context.home)),
-        Arc::new(GrepTool::new().with_home(&context.home)),
-        Arc::new(FindTool::new().with_home(&context.home)),
-        Arc::new(LsTool::new().with_home(&context.home)),
+        Arc::new(EditTool::new(files.clone()).with_home(&context.home).with_host(Arc::clone(&host))),
+        Arc::new(WriteTool::new(files).with_home(&context.home).with_host(Arc::clone(&host))),
+        Arc::new(GrepTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
+        Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
+        Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
     Toolbox { tools, shell }
 }

@@ -90,6 +90,10 @@ pub(crate) struct PromptOptions {
     #[arg(long, short, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) tools: Option<String>,
 
+    /// Let tools and commands work on another host, in its home or in DIR (with the user's own ssh)
+    #[arg(long, value_name = "HOST[:DIR]")]
+    pub(crate) ssh: Option<String>,
+
     /// In the place of the built-in system prompt: a text, or a file that holds it
     #[arg(long, value_name = "TEXT|FILE")]
     pub(crate) system_prompt: Option<String>,

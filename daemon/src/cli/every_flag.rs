@@ -65,6 +65,7 @@ const EFFECTS: &[Row] = &[
     (&["-nt"], |it| it.session.tools.none),
     (&["--no-builtin-tools"], |it| it.session.tools.none),
     (&["-nbt"], |it| it.session.tools.none),
+    (&["--ssh", "box:src"], |it| it.session.ssh == "box:src".parse().ok()),
     (&["--no-context-files"], |it| it.session.no_context_files),
     (&["-nc"], |it| it.session.no_context_files),
     (&["--skill", "a", "--skill", "b"], |it| it.session.resources.skills == ["a", "b"]),

@@ -9,6 +9,7 @@ use agentd_auth::Secret;
 use agentd_config::{Environment, NoAgentDir, resolve_path, resources::ResourceFlags};
 use agentd_protocol::{model::ThinkingLevel, socket_path::Surroundings};
 use agentd_session::{SessionOptions, Target, ToolSelection};
+use agentd_tools::operations::SshTarget;
 
 use super::{
     OnEof, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions, known::unknown, mode::ModeFlag,
@@ -59,6 +60,7 @@ pub(super) struct Flags {
     system_prompt: Option<String>,
     append_system_prompt: Vec<String>,
     tools: ToolSelection,
+    ssh: Option<SshTarget>,
     no_context_files: bool,
     resources: ResourceFlags,
     approve: Option<bool>,
@@ -199,6 +201,7 @@ impl Flags {
             "-xt" | "--exclude-tools" => self.tools.exclude = list(&value()?),
             "-nt" | "--no-tools" => (self.tools.none, self.tools.none_of_clients) = (true, true),
             "-nbt" | "--no-builtin-tools" => self.tools.none = true,
+            "--ssh" => self.ssh = unless_empty(value()?).map(|host| ssh_target(&host)).transpose()?,
             "-nc" | "--no-context-files" => self.no_context_files = true,
             "--skill" => self.resources.skills.push(value()?),
             "-ns" | "--no-skills" => self.resources.no_skills = true,
@@ -313,6 +316,7 @@ impl Flags {
             system_prompt: self.system_prompt,
             append_system_prompt: self.append_system_prompt,
             tools: self.tools,
+            ssh: self.ssh,
             no_context_files: self.no_context_files,
             resources: self.resources,
             approve: self.approve,
@@ -346,6 +350,10 @@ fn lacks_value(flag: &str) -> String {
 /// Scripts write `--model "$MODEL"` with a variable that may be empty: the flag then counts as not given, as in the reference.
 fn unless_empty(value: String) -> Option<String> {
     Some(value).filter(|value| !value.is_empty())
+}
+
+fn ssh_target(value: &str) -> Result<SshTarget, String> {
+    value.parse().map_err(|error| format!("Error: --ssh: {error}"))
 }
 
 /// Names, or changes of the default choice. Both in one list have no meaning.

@@ -42,6 +42,7 @@ Prompt and tools
  -xt, --exclude-tools <list>    without these tools
  -nt, --no-tools                no tools but those that -t names
 -nbt, --no-builtin-tools        the same, but clients may provide tools
+      --ssh <host[:dir]>        tools and commands work on another host, in its home or in dir (docs/tools.md)
  -nc, --no-context-files        do not read AGENTS.md and CLAUDE.md files
       --skill <path>            a skill, or a folder of skills; repeatable
  -ns, --no-skills               no skills but those of --skill

@@ -44,6 +44,7 @@ pub(super) const NAMES: &[&str] = &[
     "-nt",
     "--no-builtin-tools",
     "-nbt",
+    "--ssh",
     "--no-context-files",
     "-nc",
     "--approve",

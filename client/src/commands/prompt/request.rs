@@ -119,6 +119,7 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     flag("--session", options.session.as_deref().map(session));
     flag("--session-dir", options.session_dir.as_deref().map(ours));
     flag("--tools", options.tools.clone());
+    flag("--ssh", options.ssh.clone());
     flag("--system-prompt", options.system_prompt.as_deref().map(text_or_file));
     for text in &options.append_system_prompt {
         flag("--append-system-prompt", Some(text_or_file(text)));
@@ -144,10 +145,11 @@ mod tests {
             continue_last: true,
             session: Some("abc".into()),
             tools: Some("read".into()),
+            ssh: Some("box:src".into()),
             append_system_prompt: vec!["x".into(), "y".into()],
             ..PromptOptions::default()
         };
-        let expected = "--provider p --model a/b --thinking high --session abc --tools read \
+        let expected = "--provider p --model a/b --thinking high --session abc --tools read --ssh box:src \
                         --append-system-prompt x --append-system-prompt y --continue";
         assert_eq!(daemon_args(&options, None).join(" "), expected);
         // A text is not mistaken for a path, nor an id.

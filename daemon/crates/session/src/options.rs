@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_protocol::model::ThinkingLevel;
+use agentd_tools::operations::SshTarget;
 
 /// How to open a session.
 #[derive(Debug, Clone)]
@@ -36,6 +37,8 @@ pub struct SessionOptions {
     pub append_system_prompt: Vec<String>,
     /// Which tools are active.
     pub tools: ToolSelection,
+    /// `--ssh`: the host that tools and commands work on instead of this machine.
+    pub ssh: Option<SshTarget>,
     /// `--no-context-files`.
     pub no_context_files: bool,
     /// `--skill`, `--prompt-template` and what leaves the others out.

@@ -3,7 +3,7 @@
 //! They are read when they are needed, at every run and every command that is about them: what was changed counts at once, and a
 //! session keeps none of it in memory.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use agentd_agent::ToolSet;
 use agentd_config::resources::{
@@ -55,7 +55,11 @@ impl Shared {
     /// # Errors
     /// A file that `--system-prompt` or `--append-system-prompt` names cannot be read. What is wrong with others, the session
     /// says when it is opened.
-    pub(crate) fn prompt_parts<'a>(&self, tools: &'a ToolSet) -> Result<PromptParts<'a>, Failure> {
+    pub(crate) fn prompt_parts<'a>(
+        &self,
+        tools: &'a ToolSet,
+        directory: &Path,
+    ) -> Result<PromptParts<'a>, Failure> {
         let mut diagnostics = Vec::new();
         let PromptFiles { custom, appended, context } = self.prompt_files(&mut diagnostics)?;
         for diagnostic in diagnostics {
@@ -64,6 +68,8 @@ impl Shared {
         let tools: Vec<_> = tools.iter().collect();
         let active: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
         let reads = active.iter().any(|name| matches!(*name, "read" | "bash"));
+        // Skills are files of this machine, which tools that work on another cannot read.
+        let reads = reads && !self.is_elsewhere;
         let skills = if reads { load_skills(&self.resource_query()) } else { Vec::new() };
         let told = skills.into_iter().filter(|skill| !skill.only_by_user).map(|skill| SkillNote {
             location: skill.file.display().to_string(),
@@ -81,7 +87,7 @@ impl Shared {
                 .collect(),
             guidelines: tools.iter().flat_map(|tool| tool.guidelines()).collect(),
             active,
-            cwd: self.cwd.display().to_string(),
+            cwd: directory.display().to_string(),
         })
     }
 

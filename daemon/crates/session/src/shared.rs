@@ -24,6 +24,7 @@ use agentd_protocol::{
     resources::Diagnostic,
     settings::Settings,
 };
+use agentd_tools::operations::SshTarget;
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
@@ -87,6 +88,8 @@ pub type ChildEnvironment = Arc<[(OsString, OsString)]>;
 pub struct ToolContext {
     /// The session's processes.
     pub processes: ProcessGroup,
+    /// The host to work on instead of this machine, and a group for the processes that hold the connection to it.
+    pub ssh: Option<(SshTarget, ProcessGroup)>,
     /// The setting `shellPath`.
     pub shell_path: Option<PathBuf>,
     /// The setting `shellCommandPrefix`.
@@ -113,6 +116,8 @@ pub(crate) struct Shared {
     pub(crate) tools: OwnTools,
     /// What runs the user's commands.
     pub(crate) shell: Arc<dyn Shell>,
+    /// Whether tools and commands work on another host.
+    pub(crate) is_elsewhere: bool,
     /// The setting `shellCommandPrefix`.
     pub(crate) shell_prefix: Option<String>,
     pub(crate) settings: Settings,
@@ -152,6 +157,12 @@ pub(crate) struct PromptSources {
 }
 
 impl Shared {
+    /// The working directory of tools and commands, on another host where the session works there. Cancel safe.
+    pub(crate) async fn directory(&self) -> Result<PathBuf, Failure> {
+        let there = self.shell.directory(&self.cwd).await;
+        there.map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))
+    }
+
     /// A command line of the user after the configured prefix line.
     pub(crate) fn prefixed_command(&self, command: &str) -> String {
         match &self.shell_prefix {

@@ -72,7 +72,6 @@ pub(crate) fn sentence(error: &io::Error) -> String {
 
 /// The error with this code word.
 #[must_use]
-#[allow(dead_code)]
 pub(crate) fn of_word(word: &str) -> Option<io::Error> {
     KNOWN.iter().find(|(_, known, _)| *known == word).map(|(errno, ..)| io::Error::from(*errno))
 }

@@ -225,6 +225,7 @@ fn configured(
     processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
     let Toolbox { tools, shell } = (services.tools)(ToolContext {
         processes: processes.clone(),
+        ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,
         shell_command_prefix: settings.shell_command_prefix.clone(),
         environment: child_environment,
@@ -247,6 +248,7 @@ fn configured(
         processes,
         tools: OwnTools::new(tools, selection, &defaults),
         shell,
+        is_elsewhere: options.ssh.is_some(),
         shell_prefix: settings.shell_command_prefix.clone(),
         models,
         auth,

@@ -193,6 +193,10 @@ impl Host for RunHost {
             }
         };
         let found = answering(self, found, nothing).await?;
+        let there = cancel.run_until_cancelled(shared.directory()).await;
+        // A run that is aborted calls no tools.
+        let cwd =
+            there.unwrap_or_else(|| Ok(shared.cwd.clone())).map_err(|failure| refused(failure.error))?;
         let (credentials, addressed) = found.map_err(|failure| refused(failure.error))?;
         Ok(Setup {
             provider,
@@ -211,7 +215,7 @@ impl Host for RunHost {
             tools,
             hooks: Arc::new(NoHooks),
             sequential_tools: false,
-            cwd: shared.cwd.clone(),
+            cwd,
             session_env: shared.session_env(&model, choice.level),
         })
     }

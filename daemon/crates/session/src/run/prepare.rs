@@ -18,7 +18,8 @@ use crate::{clock::now_ms, shared::Shared, step::Snapshot, system_prompt};
 /// not what the transcript says, then the prompt.
 ///
 /// # Errors
-/// The failure that answers the prompt: a file that a flag names and that cannot be read.
+/// The failure that answers the prompt: a file that a flag names and that cannot be read, or another host that cannot be
+/// reached.
 pub(super) async fn prepare(
     shared: &Arc<Shared>,
     snapshot: Snapshot,
@@ -26,9 +27,10 @@ pub(super) async fn prepare(
 ) -> Result<Start, Failure> {
     let internal = |error: String| Failure::new(ErrorCode::Internal, error);
     let system = {
+        let directory = shared.directory().await?;
         let shared = Arc::clone(shared);
         tokio::task::spawn_blocking(move || {
-            let wanted = system_prompt::sections(&shared.prompt_parts(&snapshot.tools)?);
+            let wanted = system_prompt::sections(&shared.prompt_parts(&snapshot.tools, &directory)?);
             update(&snapshot.messages, &wanted, &snapshot.tools)
         })
         .await
@@ -41,15 +43,16 @@ pub(super) async fn prepare(
 }
 
 /// Tells the model of other tools, and of the system prompt that goes with them; `None` when the transcript says it already.
-/// Where the prompt's files cannot be read any more, it stays as it was.
+/// Where the prompt's files cannot be read any more, or another host not be reached, it stays as it was.
 pub(super) async fn change(
     shared: &Arc<Shared>,
     transcript: Vec<Json<Message>>,
     tools: Arc<ToolSet>,
 ) -> Result<Option<Json<Message>>, Failure> {
+    let directory = shared.directory().await;
     let shared = Arc::clone(shared);
     let made = tokio::task::spawn_blocking(move || {
-        let wanted = match shared.prompt_parts(&tools) {
+        let wanted = match directory.and_then(|directory| shared.prompt_parts(&tools, &directory)) {
             Ok(parts) => system_prompt::sections(&parts),
             Err(failure) => {
                 tracing::warn!(error = failure.error, "the system prompt stays as it was");

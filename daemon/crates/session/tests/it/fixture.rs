@@ -269,6 +269,7 @@ fn options(root: &Path) -> SessionOptions {
         thinking: None,
         system_prompt: None,
         append_system_prompt: Vec::new(),
+        ssh: None,
         tools: ToolSelection::default(),
         no_context_files: true,
         resources: ResourceFlags { no_skills: true, no_prompts: true, ..ResourceFlags::default() },

@@ -1,12 +1,13 @@
 //! What the tools rest on: files and a shell, wherever they are.
 //!
 //! A [`FileHost`] is a place with files: this machine ([`LocalHost`]), memory ([`MemoryHost`], for tests), or another
-//! machine. It gives each call of a tool a [`FileSystem`] of its own, which stops when the call is aborted. Commands are
+//! machine ([`SshHost`]). It gives each call of a tool a [`FileSystem`] of its own, which stops when the call is aborted. Commands are
 //! the business of a [`Shell`](agentd_process::Shell).
 
 mod file_system;
 mod local;
 mod memory;
+mod ssh;
 mod unreachable;
 mod write_error;
 
@@ -14,6 +15,7 @@ pub use file_system::{About, Before, FileHost, FileKind, FileSystem, Listed, Ope
 pub(crate) use local::is_unchanged;
 pub use local::{LocalFiles, LocalHost};
 pub use memory::MemoryHost;
+pub use ssh::{SshHost, SshOptions, SshTarget, SshTargetError};
 pub use unreachable::Unreachable;
 pub use write_error::WriteError;
 

@@ -1,0 +1,247 @@
+//! The one connection to a machine.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use agentd_process::{CommandSpec, Process, ProcessGroup, SpawnError, Streams};
+use tempfile::TempDir;
+use tokio::{io::AsyncReadExt, sync::OnceCell};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    exchange::Exchange,
+    problem,
+    request::{Request, START, Script},
+    target::SshTarget,
+};
+use crate::{errno, operations::Unreachable};
+
+/// The longest path of a socket less what `ssh` appends while it makes one.
+const MAX_SOCKET_PATH: usize = 107 - 20;
+
+/// As much is kept of what `ssh` prints about itself.
+const MAX_SAID: u64 = 256 * 1024;
+
+/// A machine, and the connection to it once there is one.
+pub(super) struct Connection {
+    target: SshTarget,
+    group: ProcessGroup,
+    env: Arc<[(OsString, OsString)]>,
+    temp_dir: PathBuf,
+    master: OnceCell<Master>,
+    place: OnceCell<Place>,
+    background: TaskTracker,
+}
+
+/// Where work is done there.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The working directory, absolute.
+    pub(super) directory: PathBuf,
+    /// The home directory.
+    pub(super) home: PathBuf,
+}
+
+/// The process that holds the connection; the others pass through it.
+struct Master {
+    /// Its socket, in a folder that nobody else can enter; `None` where the user's configuration shares connections.
+    socket: Option<(PathBuf, TempDir)>,
+    /// Runs until this is dropped.
+    _process: Option<Process>,
+}
+
+impl Connection {
+    pub(super) fn new(
+        target: SshTarget,
+        group: ProcessGroup,
+        env: Arc<[(OsString, OsString)]>,
+        temp_dir: PathBuf,
+    ) -> Self {
+        Self {
+            target,
+            group,
+            env,
+            temp_dir,
+            master: OnceCell::new(),
+            place: OnceCell::new(),
+            background: TaskTracker::new(),
+        }
+    }
+
+    pub(super) fn target(&self) -> &SshTarget {
+        &self.target
+    }
+
+    pub(super) fn known_home(&self) -> Option<PathBuf> {
+        self.place.get().map(|place| place.home.clone())
+    }
+
+    /// Where work is done there; connects when that is yet to be found out. Cancel safe.
+    pub(super) async fn place(&self) -> Result<&Place, Unreachable> {
+        self.place
+            .get_or_try_init(async || {
+                let directory = match self.target.directory.as_str() {
+                    "" => String::new(),
+                    absolute if absolute.starts_with('/') => absolute.to_owned(),
+                    relative => format!("./{relative}"),
+                };
+                let request = Request::new(START).text(&directory);
+                let mut exchange = Exchange::open(self, START, request, CancellationToken::new()).await?;
+                let refused = |error: io::Error| {
+                    let SshTarget { host, directory } = &self.target;
+                    match Unreachable::of(&error) {
+                        Some(unreachable) => unreachable.clone(),
+                        None => {
+                            let why = errno::sentence(&error);
+                            Unreachable(format!(
+                                "Working directory {directory} on {host} cannot be entered: {why}"
+                            ))
+                        }
+                    }
+                };
+                exchange.verdict().await.map_err(refused)?;
+                let directory = exchange.path().await.map_err(refused)?;
+                let home = exchange.path().await.map_err(refused)?;
+                exchange.finish().await.map_err(refused)?;
+                Ok(Place { directory, home })
+            })
+            .await
+    }
+
+    /// Starts `ssh` for a script, in `group`. Its input, output and errors are pipes.
+    pub(super) async fn spawn(&self, group: &ProcessGroup, script: Script) -> Result<Process, Unreachable> {
+        let mut args = self.shared_args().await?;
+        args.extend([
+            "-T".into(),
+            "--".into(),
+            self.target.host.clone().into(),
+            script.command_line().into(),
+        ]);
+        self.ssh(group, args).await
+    }
+
+    /// Owns the tasks of what commands left in the background.
+    pub(super) fn background(&self) -> &TaskTracker {
+        &self.background
+    }
+
+    pub(super) fn group(&self) -> &ProcessGroup {
+        &self.group
+    }
+
+    async fn ssh(&self, group: &ProcessGroup, args: Vec<OsString>) -> Result<Process, Unreachable> {
+        let command = CommandSpec {
+            program: "ssh".into(),
+            args,
+            cwd: "/".into(),
+            env: self.env.to_vec(),
+            streams: Streams::Separate,
+        };
+        group.spawn(command).await.map_err(|error| match error {
+            SpawnError::Program { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Unreachable(
+                "The program ssh is not on the search path: install an OpenSSH client to work on another host.".into(),
+            ),
+            error => Unreachable(format!("Cannot start ssh: {error}")),
+        })
+    }
+
+    /// The arguments by which a process passes through the connection.
+    async fn shared_args(&self) -> Result<Vec<OsString>, Unreachable> {
+        let master = self.master.get_or_try_init(|| self.connect()).await?;
+        let mut args: Vec<OsString> = vec!["-o".into(), "BatchMode=yes".into()];
+        if let Some((socket, _)) = &master.socket {
+            args.extend(["-o".into(), "ControlMaster=no".into(), "-o".into(), control_path(socket)]);
+        }
+        Ok(args)
+    }
+
+    async fn connect(&self) -> Result<Master, Unreachable> {
+        if self.user_shares_connections().await? {
+            return Ok(Master { socket: None, _process: None });
+        }
+        let (folder, socket) = self.socket()?;
+        // Goes into the background when the connection stands, and stays in the group until the process is dropped.
+        let mut args: Vec<OsString> = Vec::new();
+        for option in ["BatchMode=yes", "ControlMaster=yes", "ControlPersist=no"] {
+            args.extend(["-o".into(), option.into()]);
+        }
+        args.extend(["-o".into(), control_path(&socket), "-f".into(), "-N".into(), "-T".into(), "--".into()]);
+        args.push(self.target.host.clone().into());
+        let mut process = self.ssh(&self.group, args).await?;
+        drop(process.take_input());
+        // What goes on in the background may keep the errors open: they are read only when it is over.
+        let exit = process.wait().await;
+        if !exit.success() {
+            let said = collect(process.errors.take()).await;
+            return Err(problem::of_ssh(&self.target.host, &said, Some(exit.code)));
+        }
+        Ok(Master { socket: Some((socket, folder)), _process: Some(process) })
+    }
+
+    /// Whether the user's configuration shares connections to this machine already.
+    async fn user_shares_connections(&self) -> Result<bool, Unreachable> {
+        let args = vec!["-G".into(), "--".into(), self.target.host.clone().into()];
+        let mut process = self.ssh(&self.group, args).await?;
+        drop(process.take_input());
+        let errors = process.errors.take();
+        let mut settings = Vec::new();
+        let read = async {
+            // What cannot be read says nothing.
+            let _ = (&mut process.output).take(MAX_SAID).read_to_end(&mut settings).await;
+        };
+        let ((), said) = tokio::join!(read, collect(errors));
+        let exit = process.wait().await;
+        if !exit.success() {
+            return Err(problem::of_ssh(&self.target.host, &said, Some(exit.code)));
+        }
+        let settings = String::from_utf8_lossy(&settings);
+        let is = |name: &str, off: &[&str]| {
+            let value = settings.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            value.is_some_and(|value| !off.contains(&value))
+        };
+        Ok(is("controlmaster", &["false", "no"]) || is("controlpath", &["none"]))
+    }
+
+    /// A folder of our own (mode 0700), and the name of a socket in it.
+    fn socket(&self) -> Result<(TempDir, PathBuf), Unreachable> {
+        let mut last = None;
+        for folder in [self.temp_dir.as_path(), Path::new("/tmp")] {
+            match tempfile::Builder::new().prefix("agentd-ssh-").tempdir_in(folder) {
+                Ok(made) => {
+                    let socket = made.path().join("socket");
+                    if socket.as_os_str().len() <= MAX_SOCKET_PATH {
+                        return Ok((made, socket));
+                    }
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        let reason = last.map_or_else(|| "its path would be too long".to_owned(), |error| error.to_string());
+        Err(Unreachable(format!("Cannot make a folder for the connection to {}: {reason}", self.target.host)))
+    }
+}
+
+/// The option for a socket. In its value, percent signs and spaces have a meaning.
+fn control_path(socket: &Path) -> OsString {
+    let text = String::from_utf8_lossy(socket.as_os_str().as_bytes()).replace('%', "%%");
+    format!("ControlPath=\"{text}\"").into()
+}
+
+/// The end of what is written to a pipe, read to its end, in bounded memory.
+pub(super) async fn collect(pipe: Option<agentd_process::OutputPipe>) -> String {
+    const KEPT: usize = 8 * 1024;
+    let Some(mut pipe) = pipe else { return String::new() };
+    let (mut kept, mut buffer) = (Vec::new(), vec![0; KEPT]);
+    // A pipe that cannot be read has nothing more to say.
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        kept.extend_from_slice(&buffer[..count]);
+        let surplus = kept.len().saturating_sub(KEPT);
+        kept.drain(..surplus);
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}

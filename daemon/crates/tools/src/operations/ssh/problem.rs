@@ -1,0 +1,123 @@
+//! Why something did not work on the other machine, in words that say what to do.
+
+use std::io;
+
+use crate::{errno, operations::Unreachable};
+
+/// As much is shown of what ssh says.
+const MAX_SHOWN: usize = 400;
+
+/// What the tools of other systems say, and what the system's code for that is.
+const MEANINGS: &[(&str, &str)] = &[
+    ("No such file or directory", "ENOENT"),
+    ("No such file", "ENOENT"),
+    ("nonexistent directory", "ENOENT"),
+    ("Directory nonexistent", "ENOENT"),
+    ("Not a directory", "ENOTDIR"),
+    ("Is a directory", "EISDIR"),
+    ("Permission denied", "EACCES"),
+    ("Operation not permitted", "EPERM"),
+    ("Read-only file system", "EROFS"),
+    ("Too many levels of symbolic links", "ELOOP"),
+    ("Symbolic link loop", "ELOOP"),
+    ("File name too long", "ENAMETOOLONG"),
+    ("Filename too long", "ENAMETOOLONG"),
+    ("File exists", "EEXIST"),
+    ("No space left on device", "ENOSPC"),
+    ("Disk quota exceeded", "EDQUOT"),
+    ("Quota exceeded", "EDQUOT"),
+    ("File too large", "EFBIG"),
+    ("Invalid argument", "EINVAL"),
+    ("Input/output error", "EIO"),
+    ("I/O error", "EIO"),
+    ("Text file busy", "ETXTBSY"),
+    ("Device or resource busy", "EBUSY"),
+];
+
+/// What a program there said, as the error that the same would be here.
+pub(super) fn of_program(host: &str, said: &str) -> io::Error {
+    let said = said.trim();
+    let known = MEANINGS.iter().find(|(text, _)| said.ends_with(text));
+    known
+        .and_then(|(_, word)| errno::of_word(word))
+        .unwrap_or_else(|| Unreachable(format!("{host}: {}", shortened(said))).into())
+}
+
+/// What `ssh` said at its end.
+pub(super) fn of_ssh(host: &str, said: &str, code: Option<i32>) -> Unreachable {
+    let said = shortened(said);
+    if code == Some(127) {
+        return Unreachable(format!(
+            "{host} lacks a program that agentd needs there: {said}. It needs sh, the coreutils, and bash for commands."
+        ));
+    }
+    let advice = if said.contains("Host key verification failed")
+        || said.contains("HOST IDENTIFICATION HAS CHANGED")
+    {
+        format!("Check its key, and accept it by connecting once by hand: ssh {host}")
+    } else if said.contains("Permission denied") || said.contains("Too many authentication failures") {
+        format!(
+            "agentd cannot type passwords: set up a key or an agent, so that `ssh -o BatchMode=yes {host} true` works."
+        )
+    } else {
+        format!("Check that `ssh {host}` works.")
+    };
+    if said.is_empty() {
+        return Unreachable(format!("The connection to {host} was lost. {advice}"));
+    }
+    Unreachable(format!("Cannot reach {host} by ssh: {said}. {advice}"))
+}
+
+/// What a script said is not what it says when all is well.
+pub(super) fn garbled(host: &str) -> Unreachable {
+    Unreachable(format!(
+        "{host} answered something unexpected: a file changed while it was read, or the connection is bad. Try again."
+    ))
+}
+
+/// The last lines, on one line.
+fn shortened(said: &str) -> String {
+    let lines: Vec<&str> =
+        said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('@')).collect();
+    let text = lines[lines.len().saturating_sub(4)..].join("; ");
+    let mut start = text.len().saturating_sub(MAX_SHOWN);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    let shown = text[start..].trim_end_matches('.');
+    // What others wrote must not move the cursor of whoever reads it.
+    shown.chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_programs_say_has_a_code() {
+        let code = |said| errno::code(&of_program("box", said));
+        assert_eq!(code("ls: cannot access '/x': No such file or directory"), "ENOENT");
+        assert_eq!(code("sh: 1: cannot open /x: No such file\n"), "ENOENT");
+        assert_eq!(code(": Permission denied"), "EACCES");
+        assert_eq!(code("mkdir: cannot create directory '/f/x': Not a directory"), "ENOTDIR");
+        assert_eq!(of_program("box", "odd\n thing\x1b[2J").to_string(), "box: odd; thing[2J");
+    }
+
+    #[test]
+    fn what_ssh_says_comes_with_advice() {
+        let text = |said, code| of_ssh("box", said, Some(code)).0;
+        assert_eq!(
+            text("me@box: Permission denied (publickey).\r\n", 255),
+            "Cannot reach box by ssh: me@box: Permission denied (publickey). agentd cannot type passwords: set up a key or \
+             an agent, so that `ssh -o BatchMode=yes box true` works."
+        );
+        assert_eq!(
+            text("No ED25519 host key is known for box.\nHost key verification failed.", 255),
+            "Cannot reach box by ssh: No ED25519 host key is known for box.; Host key verification failed. Check its \
+             key, and accept it by connecting once by hand: ssh box"
+        );
+        assert_eq!(text("", 255), "The connection to box was lost. Check that `ssh box` works.");
+        assert!(text("bash: not found", 127).starts_with("box lacks a program"));
+        assert!(text(&"x".repeat(5000), 255).len() < 600);
+    }
+}

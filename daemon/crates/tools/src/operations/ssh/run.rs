@@ -1,0 +1,292 @@
+//! A command that runs on the other machine.
+
+use std::{sync::Arc, time::Duration};
+
+use agentd_process::{
+    ExitStatus, InputPipe, OutputPipe, Process, ProcessGroup, RunningCommand, ShellError, ShellFuture,
+    ShellJob, ShellOutcome, Stopped,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    select,
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    connection::Connection,
+    problem,
+    request::{MARK, RUN, Request},
+};
+
+/// How long the output of a shell that has exited must be silent before nobody waits for more of it.
+const SILENCE: Duration = Duration::from_millis(100);
+
+/// How long the script there has to kill what it runs before its connection is cut, which has it do the same.
+const KILL_WAIT: Duration = Duration::from_secs(2);
+
+/// Bytes that are read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// As much is kept of what the script and ssh say beside the output.
+const MAX_SAID: usize = 8 * 1024;
+
+/// As much may stand before the mark: what start-up files of the user say there.
+const MAX_PREFACE: usize = 64 * 1024;
+
+/// A command there. The script that runs it kills it, with its whole session, when the script's input ends: when the command
+/// is stopped, when `ssh` is killed, when the connection is lost.
+pub(super) struct SshRun {
+    connection: Arc<Connection>,
+    /// `None` only once it was left in the background.
+    process: Option<Process>,
+    /// The request, then the input that stays open.
+    writing: JoinSet<Option<InputPipe>>,
+    input: Option<InputPipe>,
+    errors: Option<OutputPipe>,
+    folder: String,
+    cancel: CancellationToken,
+    started: Instant,
+    deadline: Option<Instant>,
+    buffer: Vec<u8>,
+    /// What came before the mark, as long as that has not come.
+    preface: Option<Vec<u8>>,
+    said: Vec<u8>,
+    output_open: bool,
+    /// How the command's shell ended, and when that was told.
+    exited: Option<(i32, Instant)>,
+    ssh_exit: Option<i32>,
+    last_news: Instant,
+    stopped: Option<(Stopped, Instant)>,
+    ended: Option<Instant>,
+}
+
+enum News {
+    Stop(Stopped),
+    Written(Option<InputPipe>),
+    Said(usize),
+    Read(usize),
+    CutOff,
+    Silence,
+}
+
+impl SshRun {
+    pub(super) async fn start(
+        connection: Arc<Connection>,
+        group: &ProcessGroup,
+        job: ShellJob,
+    ) -> Result<Self, ShellError> {
+        let ShellJob { command, cwd, env, timeout, cancel, .. } = job;
+        let mut request = Request::new(RUN).text(&cwd).text(&command).line(env.len());
+        for (name, value) in &env {
+            let mut variable = name.clone();
+            variable.push("=");
+            variable.push(value);
+            request = request.text(variable);
+        }
+        let spawned = cancel.run_until_cancelled(connection.spawn(group, RUN)).await;
+        let started = Instant::now();
+        let mut process = match spawned {
+            Some(process) => Some(process.map_err(|error| ShellError::Unreachable(error.0))?),
+            None => None,
+        };
+        let mut writing = JoinSet::new();
+        if let Some(mut input) = process.as_mut().and_then(Process::take_input) {
+            let bytes = request.into_bytes();
+            // The input stays open: its end is what stops the command.
+            writing.spawn(async move { input.write_all(&bytes).await.is_ok().then_some(input) });
+        }
+        let errors = process.as_mut().and_then(|process| process.errors.take());
+        Ok(Self {
+            connection,
+            output_open: process.is_some(),
+            stopped: process.is_none().then_some((Stopped::Aborted, started)),
+            process,
+            writing,
+            input: None,
+            errors,
+            folder: cwd.display().to_string(),
+            cancel,
+            started,
+            deadline: timeout.and_then(|timeout| started.checked_add(timeout)),
+            buffer: vec![0; CHUNK],
+            preface: Some(Vec::new()),
+            said: Vec::new(),
+            exited: None,
+            ssh_exit: None,
+            last_news: started,
+            ended: None,
+        })
+    }
+
+    async fn next_piece(&mut self) -> Option<&[u8]> {
+        let count = loop {
+            let Some(news) = self.news().await else {
+                self.end().await;
+                return None;
+            };
+            match news {
+                News::Stop(why) => self.stop(why),
+                News::Written(input) => self.input = input.filter(|_| self.stopped.is_none()),
+                News::Said(0) => self.errors = None,
+                News::Said(_) => self.hear(),
+                News::Read(0) => self.output_open = false,
+                News::Read(count) => {
+                    self.last_news = Instant::now();
+                    if let count @ 1.. = self.strip_preface(count) {
+                        break count;
+                    }
+                }
+                News::CutOff => (self.output_open, self.errors) = (false, None),
+                News::Silence => self.leave(),
+            }
+        };
+        Some(&self.buffer[..count])
+    }
+
+    /// Waits for the next thing to happen; `None` when nothing more can. The order counts: a flood of output delays none of
+    /// the others.
+    async fn news(&mut self) -> Option<News> {
+        let process = self.process.as_mut()?;
+        let (has_output, has_errors) = (self.output_open, self.errors.is_some());
+        let (exited, stopping) = (self.exited.is_some(), self.stopped.is_some());
+        if !has_output && (exited || !has_errors) {
+            return None;
+        }
+        let deadline = self.deadline.unwrap_or(self.started);
+        let patience = self.stopped.map_or(self.started, |(_, at)| at) + KILL_WAIT;
+        let silence = self.last_news + SILENCE;
+        let (errors, said) = (&mut self.errors, &mut self.said);
+        let hear = async {
+            let Some(pipe) = errors else { return 0 };
+            // A pipe that cannot be read has nothing more to say.
+            pipe.read_buf(said).await.unwrap_or(0)
+        };
+        let (output, buffer) = (&mut process.output, &mut self.buffer);
+        Some(select! {
+            biased;
+            () = self.cancel.cancelled(), if !stopping => News::Stop(Stopped::Aborted),
+            () = sleep_until(deadline), if !stopping && self.deadline.is_some() => News::Stop(Stopped::TimedOut),
+            () = sleep_until(patience), if stopping => News::CutOff,
+            Some(written) = self.writing.join_next() => News::Written(written.ok().flatten()),
+            count = hear, if has_errors => News::Said(count),
+            read = output.read(buffer), if has_output => News::Read(read.unwrap_or(0)),
+            () = sleep_until(silence), if exited && !stopping => News::Silence,
+        })
+    }
+
+    fn stop(&mut self, why: Stopped) {
+        self.stopped = Some((why, Instant::now()));
+        // The end of the input has the script kill everything.
+        self.input = None;
+        self.writing.abort_all();
+    }
+
+    /// Reads what the script and ssh have said so far.
+    fn hear(&mut self) {
+        let surplus = self.said.len().saturating_sub(MAX_SAID);
+        self.said.drain(..surplus);
+        if self.exited.is_none()
+            && let Some(code) = exit_code(&self.said)
+        {
+            self.last_news = Instant::now();
+            self.exited = Some((code, self.last_news));
+        }
+    }
+
+    /// Takes what stands before the mark off the first `count` bytes of the buffer; gives how many are left.
+    fn strip_preface(&mut self, count: usize) -> usize {
+        let Some(preface) = &mut self.preface else { return count };
+        preface.extend_from_slice(&self.buffer[..count]);
+        let Some(found) = memchr::memmem::find(preface, MARK) else {
+            // Far more than greetings: this is no machine that we can talk with, and its end will say so.
+            let surplus = preface.len().saturating_sub(MAX_PREFACE);
+            preface.drain(..surplus);
+            return 0;
+        };
+        let left = preface.split_off(found + MARK.len());
+        self.preface = None;
+        self.buffer[..left.len()].copy_from_slice(&left);
+        left.len()
+    }
+
+    /// Nothing more comes: what runs there in the background goes on, or it is found out why there was no end.
+    async fn end(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        if self.exited.is_some() && self.stopped.is_none() {
+            self.leave();
+        } else if let Some(process) = &self.process
+            && self.stopped.is_none()
+        {
+            self.ssh_exit = Some(process.wait().await.code);
+        }
+        self.ended = Some(Instant::now());
+    }
+
+    /// Leaves what the command started to the session, as long as there is anything: it is killed when the session ends.
+    fn leave(&mut self) {
+        self.output_open = false;
+        let (Some(mut process), input, errors) = (self.process.take(), self.input.take(), self.errors.take())
+        else {
+            return;
+        };
+        self.connection.background().spawn(async move {
+            let mut buffer = vec![0; CHUNK];
+            while let Ok(1..) = process.output.read(&mut buffer).await {}
+            process.wait().await;
+            drop((input, errors));
+        });
+    }
+}
+
+impl RunningCommand for SshRun {
+    fn next(&mut self) -> ShellFuture<'_, Option<&[u8]>> {
+        Box::pin(self.next_piece())
+    }
+
+    fn failure(&self) -> Option<String> {
+        if self.stopped.is_some() || self.exited.is_some() {
+            return None;
+        }
+        let said = String::from_utf8_lossy(&self.said);
+        if said.lines().any(|line| line == "agentd folder") {
+            return Some(ShellError::WorkingDirectoryMissing(self.folder.clone().into()).to_string());
+        }
+        Some(problem::of_ssh(&self.connection.target().host, &said, self.ssh_exit).0)
+    }
+
+    fn finish(self: Box<Self>) -> ShellOutcome {
+        ShellOutcome {
+            exit: self.exited.map(|(code, _)| ExitStatus::exited(code)),
+            stopped: self.stopped.map(|(why, _)| why),
+            shell_exited_after: self
+                .exited
+                .filter(|(_, at)| self.stopped.is_some_and(|(_, stopped)| *at <= stopped))
+                .map(|(_, at)| at - self.started),
+            wall_time: self.ended.unwrap_or_else(Instant::now) - self.started,
+        }
+    }
+}
+
+/// What the script says at the end of the command.
+fn exit_code(said: &[u8]) -> Option<i32> {
+    let said = String::from_utf8_lossy(said);
+    let (whole, _) = said.rsplit_once('\n')?;
+    whole.lines().find_map(|line| line.strip_prefix("agentd exit ")?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_line_tells_the_end() {
+        assert_eq!(exit_code(b"warning\nagentd exit 130\n"), Some(130));
+        assert_eq!(exit_code(b"agentd exit 1"), None);
+        assert_eq!(exit_code(b"agentd exit x\n"), None);
+        assert_eq!(exit_code(b""), None);
+    }
+}
