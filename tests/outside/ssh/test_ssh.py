@@ -85,12 +85,12 @@ class Tools(unittest.TestCase):
     def test_big_files_and_images(self):
         big = "0123456789abcde\n" * 500_000
         (self.work / "big").write_text(big)
+        (self.work / "middle").write_text(big[:160_000] + "unique\n")
         (self.work / "picture").write_bytes(PIXEL)
         calls = {
             "write": [("write", {"path": "copy", "content": big})],
             "read": [("read", {"path": "big", "offset": 499_999}), ("read", {"path": "picture"})],
-            "edit": [("bash", {"command": "echo unique >>big"}), ],
-            "edit it": [edit("big", "unique", "one")],
+            "edit": [edit("middle", "unique", "one")],
         }
         with Agent(self.server, calls) as agent:
             agent.call("write")
@@ -98,12 +98,11 @@ class Tools(unittest.TestCase):
             text, picture = [text for text, _ in agent.call("read")]
             self.assertEqual(text, "0123456789abcde\n0123456789abcde\n")
             self.assertIn("image", picture)
-            agent.call("edit")
-            self.assertEqual([failed for _, failed in agent.call("edit it")], [False])
-        self.assertEqual((self.work / "big").read_text(), big + "one\n")
+            self.assertEqual([failed for _, failed in agent.call("edit")], [False])
+        self.assertEqual((self.work / "middle").read_text(), big[:160_000] + "one\n")
 
     def test_parallel_edits_of_one_file_all_land(self):
-        count = 100
+        count = 20
         (self.work / "file").write_text("".join(f"line {n}.\n" for n in range(count)))
         (self.work / "link").symlink_to("file")
         calls = {"all": [edit(["file", "link"][n % 2], f"line {n}.", f"changed {n}.") for n in range(count)]}
@@ -130,8 +129,8 @@ class Tools(unittest.TestCase):
                 wait_for("its end", lambda: not is_running(pid))
 
     def test_a_timeout_kills_what_runs_there(self):
-        with Agent(self.server, {"hold": [("bash", {"command": self.HOLD, "timeout": 2})]}) as agent:
-            self.assertEqual(agent.call("hold"), [("Command timed out after 2 seconds", True)])
+        with Agent(self.server, {"hold": [("bash", {"command": self.HOLD, "timeout": 8})]}) as agent:
+            self.assertEqual(agent.call("hold"), [("Command timed out after 8 seconds", True)])
             for pid in self.pids("one", "two"):
                 wait_for("its end", lambda: not is_running(pid))
 

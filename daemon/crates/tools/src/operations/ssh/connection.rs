@@ -10,7 +10,10 @@ use std::{
 
 use agentd_process::{CommandSpec, Process, ProcessGroup, SpawnError, Streams};
 use tempfile::TempDir;
-use tokio::{io::AsyncReadExt, sync::OnceCell};
+use tokio::{
+    io::AsyncReadExt,
+    sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -24,6 +27,10 @@ use crate::{errno, operations::Unreachable};
 /// The longest path of a socket less what `ssh` appends while it makes one.
 const MAX_SOCKET_PATH: usize = 107 - 20;
 
+/// Questions at once, so that some of the sessions that servers grant a connection (10 by default) are left for commands. What
+/// is beyond that connects by itself.
+const MAX_EXCHANGES: usize = 7;
+
 /// As much is kept of what `ssh` prints about itself.
 const MAX_SAID: u64 = 256 * 1024;
 
@@ -36,6 +43,7 @@ pub(super) struct Connection {
     master: OnceCell<Master>,
     place: OnceCell<Place>,
     background: TaskTracker,
+    exchanges: Arc<Semaphore>,
 }
 
 /// Where work is done there.
@@ -70,6 +78,7 @@ impl Connection {
             master: OnceCell::new(),
             place: OnceCell::new(),
             background: TaskTracker::new(),
+            exchanges: Arc::new(Semaphore::new(MAX_EXCHANGES)),
         }
     }
 
@@ -123,6 +132,13 @@ impl Connection {
             script.command_line().into(),
         ]);
         self.ssh(group, args).await
+    }
+
+    /// Waits until one more question may be asked; it may be until the permit is dropped.
+    pub(super) async fn may_ask(&self) -> Result<OwnedSemaphorePermit, Unreachable> {
+        let permit = Arc::clone(&self.exchanges).acquire_owned().await;
+        // It is never closed.
+        permit.map_err(|error| Unreachable(error.to_string()))
     }
 
     /// Owns the tasks of what commands left in the background.

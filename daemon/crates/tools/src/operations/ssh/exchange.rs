@@ -5,6 +5,7 @@ use std::{ffi::OsString, io, os::unix::ffi::OsStringExt, path::PathBuf};
 use agentd_process::{OutputPipe, Process};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
+    sync::OwnedSemaphorePermit,
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,7 @@ pub(super) struct Exchange {
     writing: JoinSet<()>,
     /// Reads what ssh itself says.
     said: JoinSet<String>,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Exchange {
@@ -50,6 +52,8 @@ impl Exchange {
         request: Request,
         cancel: CancellationToken,
     ) -> Result<Self, Unreachable> {
+        let permit = cancel.run_until_cancelled(connection.may_ask()).await;
+        let permit = permit.unwrap_or_else(|| Err(aborted()))?;
         let spawned = cancel.run_until_cancelled(connection.spawn(connection.group(), script)).await;
         let mut process = spawned.unwrap_or_else(|| Err(aborted()))?;
         let mut said = JoinSet::new();
@@ -65,7 +69,8 @@ impl Exchange {
             });
         }
         let host = connection.target().host.clone();
-        let mut exchange = Self { host, process, buffer: Vec::new(), at: 0, cancel, writing, said };
+        let mut exchange =
+            Self { host, process, buffer: Vec::new(), at: 0, cancel, writing, said, _permit: permit };
         exchange.skip_preface().await?;
         Ok(exchange)
     }
