@@ -1,9 +1,6 @@
 //! Files that the kernel makes up while they are read. Some have no end, and none says how long it is.
 
-use std::{
-    fs::File,
-    io,
-};
+use std::{fs::File, io};
 
 use agentd_agent::ToolError;
 

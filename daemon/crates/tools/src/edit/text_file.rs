@@ -35,7 +35,7 @@ impl TextFile {
     pub(super) fn read(files: &dyn FileSystem, path: &Path, given: &str) -> Result<Self, ToolError> {
         let failed = |error: &io::Error| unreachable_file(given, error);
         files.check_change(path).map_err(|error| failed(&error))?;
-        let OpenFile { about, stamp, content } = files.open(path).map_err(|error| failed(&error))?;
+        let OpenFile { about, stamp, content, .. } = files.open(path).map_err(|error| failed(&error))?;
         match about.kind {
             FileKind::File => {}
             FileKind::Folder => return Err(failed(&Errno::ISDIR.into())),

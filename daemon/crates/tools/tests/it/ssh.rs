@@ -120,6 +120,7 @@ impl Bench {
             arguments,
             cwd: self.root.clone(),
             sees_images: false,
+            images: agentd_images::Images::default(),
             session_env: vec![("PI_SESSION_ID".into(), "the id".into())],
             cancel: self.cancel.clone(),
             progress: Progress::new(|_| ()),
