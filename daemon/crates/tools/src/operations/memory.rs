@@ -61,42 +61,43 @@ impl MemoryHost {
 
     /// Puts a file there, with the folders above it.
     ///
-    /// # Panics
+    /// # Errors
     /// When the path leads through a file.
-    pub fn put(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+    pub fn put(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()> {
         self.place(path.as_ref(), |change| Node::File {
             content: content.as_ref().into(),
             change,
             may_read: true,
             may_write: true,
-        });
+        })
     }
 
     /// Puts a symbolic link there, with the folders above it.
     ///
-    /// # Panics
+    /// # Errors
     /// When the path leads through a file.
-    pub fn link(&self, path: impl AsRef<Path>, target: impl Into<PathBuf>) {
-        self.place(path.as_ref(), |_| Node::Link(target.into()));
+    pub fn link(&self, path: impl AsRef<Path>, target: impl Into<PathBuf>) -> io::Result<()> {
+        self.place(path.as_ref(), |_| Node::Link(target.into()))
     }
 
     /// Makes a folder, with those above it.
     ///
-    /// # Panics
+    /// # Errors
     /// When the path leads through a file.
-    pub fn folder(&self, path: impl AsRef<Path>) {
-        self.nodes().create_folders(path.as_ref()).expect("a path through folders");
+    pub fn folder(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.nodes().create_folders(path.as_ref())
     }
 
     /// Says whether a file may be read and written.
     ///
-    /// # Panics
+    /// # Errors
     /// When there is no file.
-    pub fn permit(&self, path: impl AsRef<Path>, read: bool, write: bool) {
+    pub fn permit(&self, path: impl AsRef<Path>, read: bool, write: bool) -> io::Result<()> {
         match self.nodes().by_path.get_mut(path.as_ref()) {
             Some(Node::File { may_read, may_write, .. }) => (*may_read, *may_write) = (read, write),
-            other => panic!("{} is no file: {other:?}", path.as_ref().display()),
+            _ => return Err(Errno::NOENT.into()),
         }
+        Ok(())
     }
 
     /// The content of the file that a path leads to.
@@ -108,14 +109,15 @@ impl MemoryHost {
         }
     }
 
-    fn place(&self, path: &Path, node: impl FnOnce(u64) -> Node) {
+    fn place(&self, path: &Path, node: impl FnOnce(u64) -> Node) -> io::Result<()> {
         let mut nodes = self.nodes();
         if let Some(folder) = path.parent() {
-            nodes.create_folders(folder).expect("a path through folders");
+            nodes.create_folders(folder)?;
         }
         nodes.changes += 1;
         let change = nodes.changes;
         nodes.by_path.insert(path.to_owned(), node(change));
+        Ok(())
     }
 
     fn nodes(&self) -> MutexGuard<'_, Nodes> {

@@ -57,11 +57,13 @@ impl Tools {
     }
 }
 
+type MakeLink = Box<dyn Fn(&Path, &Path)>;
+
 /// A host, a folder to work in, a way to make a link there, and what keeps all that alive.
 struct Place {
     host: Arc<dyn FileHost>,
     root: PathBuf,
-    link: Box<dyn Fn(&Path, &Path)>,
+    link: MakeLink,
     _dir: Option<tempfile::TempDir>,
 }
 
@@ -75,11 +77,11 @@ fn places() -> Vec<Place> {
         _dir: Some(dir),
     };
     let memory = MemoryHost::new();
-    memory.folder("/work/dir");
+    memory.folder("/work/dir").unwrap();
     let memory = Place {
         host: Arc::new(memory.clone()),
         root: "/work/dir".into(),
-        link: Box::new(move |path, target| memory.link(path, target)),
+        link: Box::new(move |path, target| memory.link(path, target).unwrap()),
         _dir: None,
     };
     vec![local, memory]
@@ -219,8 +221,8 @@ async fn folders_are_searched_alike() {
 #[tokio::test]
 async fn rights_of_files_in_memory_count() {
     let memory = MemoryHost::new();
-    memory.put("/w/closed", "x");
-    memory.permit("/w/closed", false, false);
+    memory.put("/w/closed", "x").unwrap();
+    memory.permit("/w/closed", false, false).unwrap();
     let tools = Tools::new(&(Arc::new(memory.clone()) as Arc<dyn FileHost>), Path::new("/w"));
     let denied = "EACCES: permission denied";
     assert_eq!(
@@ -241,7 +243,7 @@ async fn rights_of_files_in_memory_count() {
 #[tokio::test]
 async fn the_home_of_the_host_counts() {
     let memory = MemoryHost::new().with_home("/home/far");
-    memory.put("/home/far/notes", "mine");
+    memory.put("/home/far/notes", "mine").unwrap();
     let tools = Tools::new(&(Arc::new(memory) as Arc<dyn FileHost>), Path::new("/"));
     assert_eq!(tools.read("~/notes").await, "mine");
 }
@@ -318,10 +320,11 @@ async fn edit_meddled(
 #[tokio::test]
 async fn an_edit_loses_no_change_of_others() {
     let memory = MemoryHost::new();
-    memory.put("/file", "old text");
+    memory.put("/file", "old text").unwrap();
     let other = memory.clone();
-    let edited =
-        edit_meddled(Arc::new(memory.clone()), Path::new("/"), move || other.put("/file", "old, theirs"));
+    let edited = edit_meddled(Arc::new(memory.clone()), Path::new("/"), move || {
+        other.put("/file", "old, theirs").unwrap()
+    });
     assert_eq!(edited.await, Err(CHANGED.into()));
     assert_eq!(memory.get("/file").as_deref(), Some(&b"old, theirs"[..]));
 

@@ -60,14 +60,14 @@ fn same_as_on_disk(repositories: &[&str], require_git: bool) {
         }
         fs::create_dir_all(base.join(name).parent().unwrap()).unwrap();
         fs::write(base.join(name), content).unwrap();
-        memory.put(base.join(name), content);
+        memory.put(base.join(name), content).unwrap();
     }
     for repository in repositories {
         fs::create_dir_all(base.join(repository).join(".git")).unwrap();
-        memory.folder(base.join(repository).join(".git"));
+        memory.folder(base.join(repository).join(".git")).unwrap();
     }
     std::os::unix::fs::symlink("deep", base.join("w/link")).unwrap();
-    memory.link(base.join("w/link"), "deep");
+    memory.link(base.join("w/link"), "deep").unwrap();
     let root = base.join("w");
     let is_in_repository = repositories.iter().any(|folder| [".", "w"].contains(folder));
     let expected = Walk::new(rules(&root, require_git || is_in_repository)).map(|entry| entry.unwrap());
@@ -96,9 +96,9 @@ fn it_is_the_walk_over_the_disk() {
 fn globs_come_before_ignore_files() {
     let memory = MemoryHost::new();
     for (name, content) in FILES {
-        memory.put(Path::new("/base").join(name), content);
+        memory.put(Path::new("/base").join(name), content).unwrap();
     }
-    memory.folder("/base/.git");
+    memory.folder("/base/.git").unwrap();
     let root = Path::new("/base/w");
     let overrides = ignore::overrides::OverrideBuilder::new(root).add("*.o").unwrap().build().unwrap();
     let rules = WalkRules { overrides, ..rules(root, true) };
@@ -158,8 +158,8 @@ impl FileSystem for Closed {
 #[test]
 fn a_folder_that_cannot_be_read_is_told_and_passed_over() {
     let memory = MemoryHost::new();
-    memory.put("/w/a/file", "");
-    memory.put("/w/b/file", "");
+    memory.put("/w/a/file", "").unwrap();
+    memory.put("/w/b/file", "").unwrap();
     let files = Closed(memory, "/w/a".into());
     let walk = FarWalk::new(&files, rules(Path::new("/w"), true)).unwrap();
     let seen: Vec<_> =
