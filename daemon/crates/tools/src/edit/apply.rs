@@ -52,15 +52,19 @@ fn widened(text: &str, plain: &str, edits: &[Edit], places: &[Place]) -> Vec<Cha
         changed.push_str(&plain[start..first.start]);
         changed.push_str(&edits[first.edit].new);
         let mut at = first.end;
-        // Edits of the same line make one change.
+        let mut end = whole_line_end(plain, at);
+        // Edits of the same line make one change; one may take the line feed at its end.
         while let Some(next) =
-            places.next_if(|next| line_start(plain, next.start) < whole_line_end(plain, at))
+            places.next_if(|next| next.start < end || (next.start == end && !starts_line(plain, at)))
         {
             changed.push_str(&plain[at..next.start]);
             changed.push_str(&edits[next.edit].new);
             at = next.end;
+            // The end stays until it is passed: looking for it at each edit would read a long line again and again.
+            if at > end || starts_line(plain, at) {
+                end = whole_line_end(plain, at);
+            }
         }
-        let end = whole_line_end(plain, at);
         changed.push_str(&plain[at..end]);
         let range = lines.locate(start)..lines.locate(end);
         changes.push(Change { range, text: changed });
@@ -72,9 +76,13 @@ fn line_start(text: &str, at: usize) -> usize {
     memchr::memrchr(b'\n', &text.as_bytes()[..at]).map_or(0, |feed| feed + 1)
 }
 
+fn starts_line(text: &str, at: usize) -> bool {
+    at == 0 || text.as_bytes()[at - 1] == b'\n'
+}
+
 /// The end of the line that `at` is in, or `at` when a line starts there: nothing of that one has changed.
 fn whole_line_end(text: &str, at: usize) -> usize {
-    if line_start(text, at) == at {
+    if starts_line(text, at) {
         return at;
     }
     memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |feed| at + feed)

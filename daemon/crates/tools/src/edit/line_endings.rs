@@ -19,10 +19,11 @@ pub(super) fn normalize(text: &str) -> Cow<'_, str> {
 pub(super) fn apply(original: &str, changes: &[Change]) -> String {
     let mut result = String::with_capacity(original.len());
     let mut walk = Walk { original, at: 0, normalized_at: 0 };
+    let mut endings = Endings { text: original, found: None };
     let mut copied = 0;
     for change in changes {
         let begin = walk.go(change.range.start);
-        let ending = ending_near(original, begin);
+        let ending = if change.text.contains('\n') { endings.near(begin) } else { "\n" };
         let replaced = {
             let end = walk.go(change.range.end);
             &original[begin..end]
@@ -51,7 +52,9 @@ impl Walk<'_> {
         let bytes = self.original.as_bytes();
         while self.normalized_at < normalized {
             let left = normalized - self.normalized_at;
-            let step = memchr::memchr(b'\r', &bytes[self.at..]).unwrap_or(left).min(left);
+            // Not beyond what is left: each of many changes would search the rest of the text.
+            let near = &bytes[self.at..bytes.len().min(self.at + left)];
+            let step = memchr::memchr(b'\r', near).unwrap_or(left);
             self.at += step;
             self.normalized_at += step;
             if step < left {
@@ -113,17 +116,43 @@ impl Units<'_> {
     }
 }
 
-/// The ending of the line that `at` is in; of the last line, which has none, that of the line before.
-fn ending_near(text: &str, at: usize) -> &'static str {
-    let bytes = text.as_bytes();
-    let after = memchr::memchr2(b'\r', b'\n', &bytes[at..]).map(|found| at + found);
-    let Some(found) = after.or_else(|| memchr::memrchr2(b'\r', b'\n', &bytes[..at])) else { return "\n" };
-    match (bytes[found], found.checked_sub(1).map(|before| bytes[before])) {
-        (b'\r', _) if bytes.get(found + 1) == Some(&b'\n') => "\r\n",
-        (b'\r', _) => "\r",
-        // Only a search backwards meets the second half of an ending first.
-        (_, Some(b'\r')) => "\r\n",
-        _ => "\n",
+/// Tells what the lines of a text end with. Remembers what it found, since many changes can be in one long line.
+struct Endings<'a> {
+    text: &'a str,
+    /// What the last search found.
+    found: Option<Ending>,
+}
+
+#[derive(Clone, Copy)]
+enum Ending {
+    /// The first from where the search began.
+    At(usize),
+    /// There was none from there on: the last of all, if there is one.
+    Last(Option<usize>),
+}
+
+impl Endings<'_> {
+    /// The ending of the line that `at` is in; of the last line, which has none, that of the line before. `at` must never go
+    /// back.
+    fn near(&mut self, at: usize) -> &'static str {
+        let bytes = self.text.as_bytes();
+        let found = match self.found {
+            Some(Ending::At(found)) if at <= found => Ending::At(found),
+            Some(Ending::Last(last)) => Ending::Last(last),
+            _ => match memchr::memchr2(b'\r', b'\n', &bytes[at..]) {
+                Some(found) => Ending::At(at + found),
+                None => Ending::Last(memchr::memrchr2(b'\r', b'\n', &bytes[..at])),
+            },
+        };
+        self.found = Some(found);
+        let (Ending::At(found) | Ending::Last(Some(found))) = found else { return "\n" };
+        match (bytes[found], found.checked_sub(1).map(|before| bytes[before])) {
+            (b'\r', _) if bytes.get(found + 1) == Some(&b'\n') => "\r\n",
+            (b'\r', _) => "\r",
+            // Only a search backwards meets the second half of an ending first.
+            (_, Some(b'\r')) => "\r\n",
+            _ => "\n",
+        }
     }
 }
 
@@ -175,6 +204,18 @@ mod tests {
         // Lines that the edit only repeats keep their own; the new one takes that of the line the edit begins in.
         check(mixed, "one\ntwo\nthree\n", "one\nnew\ntwo\nthree\n", "one\r\nnew\r\ntwo\nthree\rfour\n");
         check(mixed, "two\nthree", "three", "one\r\nthree\rfour\n");
+    }
+
+    /// What the text of one change gets does not depend on what another one asked before.
+    #[test]
+    fn endings_are_those_of_each_place() {
+        let text = "ab\ncd\r\nef\rgh";
+        let mut endings = Endings { text, found: None };
+        let found: Vec<&str> = (0..text.len()).filter(|at| *at != 6).map(|at| endings.near(at)).collect();
+        let alone: Vec<&str> =
+            (0..text.len()).filter(|at| *at != 6).map(|at| Endings { text, found: None }.near(at)).collect();
+        assert_eq!(found, alone);
+        assert_eq!(found, ["\n", "\n", "\n", "\r\n", "\r\n", "\r\n", "\r", "\r", "\r", "\r", "\r"]);
     }
 
     proptest! {

@@ -74,7 +74,11 @@ pub(super) fn find<'a>(
         }
         .ok_or(Problem::NotFound(index))?;
         let searched = if all_exact { text } else { &plain_text };
-        let count = count(&plain_text, &plain_old).max(count(searched, &searched[start..start + length]));
+        let wanted = &searched[start..start + length];
+        let as_found = count(&searched[start..], wanted);
+        // Where the plain form is the text itself, that was all; large texts are not searched twice.
+        let is_counted = (!all_exact || matches!(plain_text, Cow::Borrowed(_))) && *wanted == *plain_old;
+        let count = if is_counted { as_found } else { as_found.max(count(&plain_text, &plain_old)) };
         if count > 1 {
             return Err(Problem::Ambiguous(index, count));
         }

@@ -16,10 +16,13 @@ const MAX_LINE: usize = 16 * 1024;
 /// The longest patch, in bytes.
 const MAX_PATCH: usize = 1024 * 1024;
 
+/// The longest diff for display, in bytes, about: whole rows.
+const MAX_DIFF: usize = 1024 * 1024;
+
 /// What an edit changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct Shown {
-    /// Changed lines and some around them, with line numbers.
+    /// Changed lines and some around them, with line numbers; of a very long one the start, and how many rows are missing.
     pub(in super::super) diff: String,
     /// A unified diff; `None` when it would be too long.
     pub(in super::super) patch: Option<String>,
@@ -92,27 +95,64 @@ fn display(old: &Lines<'_>, new: &Lines<'_>, hunks: &[Hunk<'_>]) -> String {
         lines.count() + usize::from(complete)
     };
     let width = numbers(old).max(numbers(new)).to_string().len();
-    let mut rows = Vec::new();
+    let mut rows = Rows::default();
     let skipped = || format!(" {:width$} ...", "");
     let mut shown = 0;
     for hunk in hunks {
         if hunk.old.start > shown {
-            rows.push(skipped());
+            rows.push_with(skipped);
         }
-        rows.extend(hunk.lines().map(|line| {
-            let (mark, number, text) = match line {
-                Line::Same { old: index } => (' ', index, old.get(index)),
-                Line::Gone { old: index } => ('-', index, old.get(index)),
-                Line::Come { new: index } => ('+', index, new.get(index)),
-            };
-            format!("{mark}{:>width$} {}", number + 1, shortened(text.strip_suffix('\n').unwrap_or(text)))
-        }));
+        for line in hunk.lines() {
+            rows.push_with(|| {
+                let (mark, number, text) = match line {
+                    Line::Same { old: index } => (' ', index, old.get(index)),
+                    Line::Gone { old: index } => ('-', index, old.get(index)),
+                    Line::Come { new: index } => ('+', index, new.get(index)),
+                };
+                format!("{mark}{:>width$} {}", number + 1, shortened(text.strip_suffix('\n').unwrap_or(text)))
+            });
+        }
         shown = hunk.old.end;
     }
     if shown < old.count() && !hunks.is_empty() {
-        rows.push(skipped());
+        rows.push_with(skipped);
     }
-    rows.join("\n")
+    rows.finish(width)
+}
+
+/// The rows of a display, as far as there is room for them.
+#[derive(Default)]
+struct Rows {
+    text: String,
+    is_begun: bool,
+    missing: usize,
+}
+
+impl Rows {
+    fn push_with(&mut self, row: impl FnOnce() -> String) {
+        if self.missing > 0 {
+            self.missing += 1;
+            return;
+        }
+        let row = row();
+        if self.text.len() + row.len() >= MAX_DIFF {
+            self.missing = 1;
+            return;
+        }
+        if self.is_begun {
+            self.text.push('\n');
+        }
+        self.is_begun = true;
+        self.text.push_str(&row);
+    }
+
+    fn finish(mut self, width: usize) -> String {
+        if self.missing > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(self.text, "\n {:width$} ... [{} more lines of the diff]", "", self.missing);
+        }
+        self.text
+    }
 }
 
 fn shortened(line: &str) -> String {

@@ -159,3 +159,19 @@ proptest! {
         }
     }
 }
+
+/// A file that is written anew in one edit: the display ends after whole rows, and says how many are missing.
+#[test]
+fn a_very_long_display_is_cut() {
+    let old = "old line\n".repeat(100_000);
+    let new = "new line\n".repeat(100_000);
+    let changes = [Change { range: 0..old.len(), text: new.clone() }];
+    let Shown { diff, patch, first_changed_line } = show("f", &old, &new, &changes);
+    assert!(diff.len() < MAX_DIFF + 100, "{}", diff.len());
+    let mut rows = diff.lines().rev();
+    let last = rows.next().unwrap();
+    let shown = diff.lines().count() - 1;
+    assert_eq!(last, format!("        ... [{} more lines of the diff]", 200_000 - shown));
+    assert!(rows.all(|row| row.ends_with(" old line")));
+    assert_eq!((patch, first_changed_line), (None, Some(1)));
+}
