@@ -1,5 +1,6 @@
 //! The command line: a file for each family of verbs.
 
+mod artifact;
 mod config;
 mod daemon;
 mod export;
@@ -17,6 +18,7 @@ mod work;
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
+    artifact::ArtifactOptions,
     config::{CheckOptions, Config, ExplainOptions},
     daemon::{DownOptions, LogsOptions, StatusOptions, UpOptions},
     export::{ExportFormat, ExportOptions},
@@ -91,6 +93,9 @@ pub(crate) enum Command {
 
     /// Write a conversation to a file, or to stdout
     Export(ExportOptions),
+
+    /// Print a long output of a conversation, or list them
+    Artifact(ArtifactOptions),
 
     /// Delete conversations: their files are gone
     Rm(RemoveOptions),

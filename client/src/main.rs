@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         cli::Command::Tree(options) => commands::tree::run(&options),
         cli::Command::Fork(options) => commands::fork::run(&options),
         cli::Command::Export(options) => commands::export::run(&options),
+        cli::Command::Artifact(options) => commands::artifact::run(&options),
         cli::Command::Completions(options) => commands::completions::run(&options),
         cli::Command::Man(options) => commands::man::run(&options),
         cli::Command::Rm(options) => commands::sessions::remove(&options),

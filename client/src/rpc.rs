@@ -9,6 +9,7 @@ use std::{
 };
 
 use agentd_protocol::{
+    artifact::{ArtifactList, ArtifactPart, GetArtifactParams},
     command::{
         AbortParams, AbortReceipt, Accepted, Cancelled, Entries, ForkParams, Forked, GetEntriesParams,
         Messages, Models, NoParams, PromptParams, QueueParams, SetModelParams,
@@ -89,6 +90,8 @@ calls! {
     ExplainSetting = "explain_setting": ExplainSettingParams => SettingExplanation,
     FollowUp = "follow_up": QueueParams => Accepted,
     Fork = "fork": ForkParams => Forked,
+    GetArtifact = "get_artifact": GetArtifactParams => ArtifactPart,
+    ListArtifacts = "list_artifacts": NoParams => ArtifactList,
     GetAuthStatus = "get_auth_status": AuthStatusParams => AuthStatus,
     GetDaemonStatus = "daemon_status": NoParams => daemon::DaemonStatus,
     GetAvailableModels = "get_available_models": NoParams => Models,

@@ -70,11 +70,16 @@ fn tools(context: ToolContext) -> Toolbox {
     let files = FileQueue::default();
     let (host, shell) = place(&context);
     let tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(ReadTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
+        Arc::new(
+            ReadTool::new()
+                .with_home(&context.home)
+                .with_host(Arc::clone(&host))
+                .with_artifacts(context.artifacts),
+        ),
         Arc::new(BashTool::new(BashOptions {
             shell: Arc::clone(&shell),
             command_prefix: context.shell_command_prefix,
-            temp_dir: context.temp_dir,
+            outputs: context.outputs,
         })),
         Arc::new(EditTool::new(files.clone()).with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(WriteTool::new(files).with_home(&context.home).with_host(Arc::clone(&host))),

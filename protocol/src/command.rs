@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{params::*, tree::*};
 
 use crate::{
+    artifact::{ArtifactList, ArtifactPart, GetArtifactParams},
     client_tools::{
         RegisterToolsParams, RegisteredTools, ToolProgressParams, ToolResponseParams, UnregisterToolsParams,
         UnregisteredTools,
@@ -167,6 +168,8 @@ impl Command {
                 | Self::GetCommands(_)
                 | Self::GetAvailableModels(_)
                 | Self::GetAvailableThinkingLevels(_)
+                | Self::GetArtifact(_)
+                | Self::ListArtifacts(_)
                 | Self::GetTools(_)
                 | Self::GetDiagnostics(_)
                 | Self::ExplainSetting(_)
@@ -282,6 +285,10 @@ commands! {
     Bash = "bash": BashParams => BashOutput,
     /// Kills all running `bash` commands.
     AbortBash = "abort_bash": NoParams => NoData,
+    /// A part of a long output that is kept beside the session's file.
+    GetArtifact = "get_artifact": GetArtifactParams => ArtifactPart,
+    /// The long outputs that are kept beside the session's file.
+    ListArtifacts = "list_artifacts": NoParams => ArtifactList,
     /// What is wrong with the files, settings and flags that the session was made from.
     GetDiagnostics = "get_diagnostics": NoParams => Diagnostics,
     /// Where a setting's value comes from.

@@ -13,6 +13,7 @@ mod agentctl_tools;
 mod agentctl_tree;
 mod agentctl_verbs;
 mod architecture;
+mod artifacts;
 mod bad_input;
 mod bash;
 mod canary;

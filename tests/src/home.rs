@@ -102,7 +102,12 @@ impl Home {
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten() {
                 let path = entry.expect("an entry of a folder").path();
-                if path.is_dir() { folders.push(path) } else { files.push(path) }
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+                    // Beside it may be a folder with its artifacts.
+                    files.push(path);
+                }
             }
         }
         files.sort();

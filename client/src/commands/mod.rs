@@ -2,6 +2,7 @@
 
 pub(crate) mod abort;
 pub(crate) mod anyone;
+pub(crate) mod artifact;
 pub(crate) mod ask;
 pub(crate) mod attach;
 pub(crate) mod auth;

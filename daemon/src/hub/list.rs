@@ -7,6 +7,7 @@ use std::{
 };
 
 use agentd_config::AgentDir;
+use agentd_process::ArtifactFolder;
 use agentd_protocol::{
     daemon::{ListSessionsParams, SessionInfo, SessionList},
     error::{ErrorCode, Failure},
@@ -124,7 +125,7 @@ pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<(PathBuf, Header), Fail
     })
 }
 
-/// Deletes a session's file, unless another process writes to it. Blocks.
+/// Deletes a session's file and long outputs, unless another process writes to it. Blocks.
 ///
 /// # Errors
 /// When it is locked, or cannot be deleted.
@@ -134,7 +135,11 @@ pub fn delete(path: &Path) -> Result<(), Failure> {
     };
     let file = File::open(path).map_err(io)?;
     match file.try_lock() {
-        Ok(()) => fs::remove_file(path).map_err(io),
+        // The outputs first: a session without them can be deleted again, they alone cannot.
+        Ok(()) => {
+            ArtifactFolder::beside(path).remove().map_err(io)?;
+            fs::remove_file(path).map_err(io)
+        }
         Err(TryLockError::WouldBlock) => {
             let text = format!("Another process writes to {}.", path.display());
             Err(Failure::new(ErrorCode::SessionLocked, text)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use agentd_protocol::tool::Truncation;
 
 use crate::{
+    artifacts::OutputPlace,
     clean::Cleaner,
     decode::Utf8Stream,
     operations::{RunningCommand, Shell, ShellJob},
@@ -16,7 +17,7 @@ use crate::{
 /// A command that runs and whose output comes as clean text (see [`Cleaner`]). Dropping it kills the command.
 ///
 /// ```text
-/// let mut run = CleanedRun::start(&shell, job, temp_dir).await?;
+/// let mut run = CleanedRun::start(&shell, job, place).await?;
 /// while let Some(text) = run.next().await { … }
 /// let output = run.finish();
 /// ```
@@ -40,14 +41,14 @@ pub struct CleanedOutput {
 }
 
 impl CleanedRun {
-    /// Starts a command with `shell`. Long output goes to a file in `temp_dir`.
+    /// Starts a command with `shell`. Long output goes to a file in `place`.
     ///
     /// # Errors
     /// See [`ShellError`]. Cancel safety: if dropped, whatever was started is killed.
-    pub async fn start(shell: &dyn Shell, job: ShellJob, temp_dir: PathBuf) -> Result<Self, ShellError> {
+    pub async fn start(shell: &dyn Shell, job: ShellJob, place: OutputPlace) -> Result<Self, ShellError> {
         Ok(Self {
             run: shell.start(job).await?,
-            tail: OutputTail::new(temp_dir),
+            tail: OutputTail::new(place),
             decoder: Utf8Stream::new(),
             cleaner: Cleaner::new(),
             over: false,

@@ -12,6 +12,7 @@
 //!
 //! This crate knows nothing of sessions, tools or models.
 
+mod artifacts;
 mod clean;
 mod cleaned_run;
 mod command;
@@ -42,6 +43,7 @@ mod terminal;
 mod window;
 mod wire;
 
+pub use artifacts::{Artifact, ArtifactFolder, ArtifactPart, OutputPlace};
 pub use clean::Cleaner;
 pub use cleaned_run::{CleanedOutput, CleanedRun};
 pub use command::{CommandSpec, ExitStatus, SpawnError};

@@ -1,10 +1,11 @@
 //! The output of a command: its end to show, all of it in a file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use agentd_protocol::tool::Truncation;
 
 use crate::{
+    artifacts::OutputPlace,
     decode::Utf8Stream,
     spill::Spill,
     window::{MAX_BYTES, TailWindow},
@@ -12,8 +13,7 @@ use crate::{
 
 /// Takes output of any length in bounded memory: shows its end, and keeps all of it in a file once it is long.
 ///
-/// The file, `pi-bash-<16 hex digits>.log`, readable by its owner only, is made when there are more than 50 KiB (before
-/// or after decoding) or 2000 lines.
+/// The file, readable by its owner only, is made when there are more than 50 KiB (before or after decoding) or 2000 lines.
 #[derive(Debug)]
 pub struct OutputTail {
     decoder: Utf8Stream,
@@ -34,15 +34,10 @@ pub enum FullOutput<'a> {
 }
 
 impl OutputTail {
-    /// No output yet; a file would be made in `temp_dir`.
+    /// No output yet; a file would be made in `place`.
     #[must_use]
-    pub fn new(temp_dir: PathBuf) -> Self {
-        Self {
-            decoder: Utf8Stream::new(),
-            window: TailWindow::new(),
-            raw_bytes: 0,
-            spill: Spill::new(temp_dir),
-        }
+    pub fn new(place: OutputPlace) -> Self {
+        Self { decoder: Utf8Stream::new(), window: TailWindow::new(), raw_bytes: 0, spill: Spill::new(place) }
     }
 
     /// Takes a piece of raw output, which goes to the file as it is, and returns what it decodes to.
@@ -92,6 +87,12 @@ impl OutputTail {
             (None, Some(error)) => FullOutput::Lost(error.kind()),
             (None, None) => FullOutput::Shown,
         }
+    }
+
+    /// The id of the artifact that the file is, once there is one in the session's folder.
+    #[must_use]
+    pub fn artifact_id(&self) -> Option<&str> {
+        self.spill.artifact_id()
     }
 
     /// Counts of the whole output.
@@ -178,7 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_folder_loses_the_file_and_not_the_end() {
-        let mut tail = OutputTail::new("/nonexistent/folder".into());
+        let mut tail = OutputTail::new(Path::new("/nonexistent/folder").into());
         tail.push(&[b'x'; MAX_BYTES + 1]).await;
         tail.push(b"end").await;
         tail.finish().await;

@@ -67,6 +67,8 @@ impl Actor {
             Command::AbortBash(_) => self.abort_bash(reply),
             Command::GetTools(_) => self.get_tools(reply),
             Command::SetActiveTools(params) => self.set_active_tools(params, reply).await,
+            Command::GetArtifact(params) => self.get_artifact(params, reply).await,
+            Command::ListArtifacts(_) => self.list_artifacts(reply).await,
             Command::GetDiagnostics(_) => self.get_diagnostics(reply),
             Command::ExplainSetting(params) => self.explain_setting(params, reply),
             Command::SetSessionName(params) => self.set_name(&params, reply).await,

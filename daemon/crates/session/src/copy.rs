@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use agentd_process::ArtifactFolder;
 use agentd_store::SessionTree;
 
 use crate::tools::ToolChoice;
@@ -23,6 +24,8 @@ pub struct Copied {
     pub(crate) tools: ToolChoice,
     /// Where the file of the original is; `None`: in memory only, as the copy will be.
     pub(crate) folder: Option<PathBuf>,
+    /// The long outputs of the original.
+    pub(crate) artifacts: Option<ArtifactFolder>,
     /// The text of the message that the copy ends before.
     pub text: Option<String>,
 }

@@ -5,6 +5,7 @@
 
 mod abort;
 mod actor;
+mod artifacts;
 mod attach;
 mod choice;
 mod client_tools;

@@ -17,7 +17,7 @@ use agentd_config::{
     settings::{SettingChange, save},
 };
 use agentd_images::Images;
-use agentd_process::{Launcher, ProcessGroup, Shell};
+use agentd_process::{ArtifactFolder, Launcher, OutputPlace, ProcessGroup, Shell};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     model::{Model, ThinkingLevel},
@@ -96,8 +96,12 @@ pub struct ToolContext {
     pub shell_command_prefix: Option<String>,
     /// The complete environment of child processes.
     pub environment: ChildEnvironment,
-    /// Where long outputs go.
+    /// The folder for temporary files.
     pub temp_dir: PathBuf,
+    /// Where long outputs go.
+    pub outputs: OutputPlace,
+    /// Where they are found again; `None` for a session that has no file.
+    pub artifacts: Option<ArtifactFolder>,
     /// What `~` means; the root folder where the session's environment does not say.
     pub home: PathBuf,
 }
@@ -110,7 +114,10 @@ pub(crate) struct Shared {
     pub(crate) cwd: PathBuf,
     pub(crate) agent_dir: AgentDir,
     pub(crate) environment: Environment,
-    pub(crate) temp_dir: PathBuf,
+    /// Where long outputs go.
+    pub(crate) outputs: OutputPlace,
+    /// Where they are found again.
+    pub(crate) artifacts: Option<ArtifactFolder>,
     pub(crate) processes: ProcessGroup,
     /// The built-in tools, active or not.
     pub(crate) tools: OwnTools,

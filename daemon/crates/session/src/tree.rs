@@ -134,6 +134,7 @@ impl Actor {
             tools: self.tools.chosen().clone(),
             tree: Box::new(copy),
             folder: self.journal.file().and_then(|file| file.parent()).map(Into::into),
+            artifacts: self.shared.artifacts.clone(),
             text,
         })
     }

@@ -183,7 +183,7 @@ async fn run(
         streams: Streams::Output,
         work,
     };
-    let mut run = CleanedRun::start(&*shared.shell, job, shared.temp_dir.clone()).await?;
+    let mut run = CleanedRun::start(&*shared.shell, job, shared.outputs.clone()).await?;
     while let Some(delta) = run.next().await {
         let event = Event::from(BashExecutionUpdate { id: id.cloned(), delta });
         match encode(&event) {

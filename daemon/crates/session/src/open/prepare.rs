@@ -20,7 +20,7 @@ use agentd_config::{
     settings::{LoadedSettings, http_idle_timeout, load},
     temp_dir,
 };
-use agentd_process::{Limits, ProcessGroup};
+use agentd_process::{ArtifactFolder, Limits, OutputPlace, ProcessGroup};
 use agentd_protocol::{
     entry::EntryBody,
     model::ThinkingLevel,
@@ -76,7 +76,7 @@ pub(super) fn prepare(
     let prepared = prepare_from(services, options, beginning, &mut copy_file);
     if prepared.is_err()
         && let Some(file) = copy_file
-        && let Err(error) = std::fs::remove_file(&file)
+        && let Err(error) = ArtifactFolder::beside(&file).remove().and_then(|()| std::fs::remove_file(&file))
     {
         tracing::warn!(%error, path = %file.display(), "cannot remove a copy that is of no use");
     }
@@ -219,6 +219,11 @@ fn configured(
         agent_dir.path(),
         options.compat,
     ));
+    let artifacts = session_file.as_deref().map(ArtifactFolder::beside);
+    let outputs = match &artifacts {
+        Some(folder) => OutputPlace::Session(folder.clone()),
+        None => OutputPlace::Temporary(temp_dir(&options.environment)),
+    };
     let temp_dir = temp_dir(&options.environment);
     let shell_path =
         settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
@@ -229,7 +234,9 @@ fn configured(
         shell_path,
         shell_command_prefix: settings.shell_command_prefix.clone(),
         environment: child_environment,
-        temp_dir: temp_dir.clone(),
+        temp_dir,
+        outputs: outputs.clone(),
+        artifacts: artifacts.clone(),
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
     });
     found.extend(unknown_tools(&options.tools, &tools));
@@ -244,7 +251,8 @@ fn configured(
         session_file,
         agent_dir,
         environment: options.environment.clone(),
-        temp_dir,
+        outputs,
+        artifacts,
         processes,
         tools: OwnTools::new(tools, selection, &defaults),
         shell,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agentd_config::{AgentDir, SessionDir as SessionDirRule, resolve_path, session_dir, settings::load};
+use agentd_process::ArtifactFolder;
 use agentd_protocol::settings::{Durability as DurabilitySetting, Settings};
 use agentd_store::{
     Begin, Durability, Found, NewSession, OpenSession, SessionDir, Store, StoreOptions, check_session_id,
@@ -64,8 +65,20 @@ pub(super) fn reopen(
 /// A session of a copied branch. Its file is made at once if there is a message in it, and has nowhere to be without a
 /// folder.
 pub(super) fn adopt(copied: Copied, files: &Files<'_>) -> Result<OpenSession, OpenError> {
-    let Copied { tree, folder, tools: _, text: _ } = copied;
-    Ok(files.store().adopt(*tree, folder.as_deref(), Begin::WithMessage)?)
+    let Copied { tree, folder, artifacts, tools: _, text: _ } = copied;
+    let session = files.store().adopt(*tree, folder.as_deref(), Begin::WithMessage)?;
+    share(artifacts.as_ref(), &session);
+    Ok(session)
+}
+
+/// Gives a copy the long outputs of its original, so that their ids mean the same in both. The copy is whole without them:
+/// its messages name the files of the original.
+fn share(original: Option<&ArtifactFolder>, copy: &OpenSession) {
+    if let (Some(original), Some(file)) = (original, copy.writer.path())
+        && let Err(error) = original.share_with(&ArtifactFolder::beside(file))
+    {
+        tracing::warn!(%error, path = %file.display(), "a copy of a session lacks long outputs of the original");
+    }
 }
 
 /// The session that the options ask for, and whether it has a past.
@@ -94,7 +107,9 @@ pub(super) fn open_session(
         let (tree, _) = store.read(&source)?;
         let parent_session = Some(source.display().to_string());
         let copy = copy_all(&tree, NewSession { parent_session, ..new(id.as_deref()) })?;
-        return Ok((store.adopt(copy, Some(&dir.path), Begin::AtOnce)?, true));
+        let session = store.adopt(copy, Some(&dir.path), Begin::AtOnce)?;
+        share(Some(&ArtifactFolder::beside(&source)), &session);
+        return Ok((session, true));
     }
     if let Some(path) = existing(options, &dir, &root)? {
         let session = store.open(&path, new(None))?;

@@ -1,9 +1,9 @@
 //! One call of `bash` from start to end.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use agentd_agent::{Progress, ToolError};
-use agentd_process::{Halves, OutputTail, Shell, ShellJob};
+use agentd_process::{Halves, OutputPlace, OutputTail, Shell, ShellJob};
 use agentd_protocol::tool::ToolResult;
 use tokio::{
     select,
@@ -28,7 +28,7 @@ pub(super) async fn run(
     shell: &dyn Shell,
     job: ShellJob,
     timeout: Option<Timeout>,
-    temp_dir: PathBuf,
+    outputs: OutputPlace,
     progress: &Progress,
 ) -> Result<ToolResult, ToolError> {
     progress.report(ToolResult::default());
@@ -39,7 +39,7 @@ pub(super) async fn run(
         started = shell.start(job) => started,
     };
     let mut run = started.map_err(|error| ToolError(error.to_string()))?;
-    let mut output = Output { tail: OutputTail::new(temp_dir), halves: Halves::new() };
+    let mut output = Output { tail: OutputTail::new(outputs), halves: Halves::new() };
     let mut updates = Updates { progress, next: Instant::now(), dirty: false };
     loop {
         select! {

@@ -98,6 +98,9 @@ fn details(tail: &OutputTail, truncation: &Truncation) -> Map<String, Value> {
     if let FullOutput::File(path) = tail.full_output() {
         details.insert("fullOutputPath".into(), path.display().to_string().into());
     }
+    if let Some(id) = tail.artifact_id() {
+        details.insert("meta".into(), json!({ "artifactId": id }));
+    }
     details
 }
 
@@ -255,7 +258,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lost_file_is_told() {
-        let mut tail = OutputTail::new("/no/such/folder".into());
+        let mut tail = OutputTail::new(std::path::Path::new("/no/such/folder").into());
         tail.push("x\n".repeat(2001).as_bytes()).await;
         tail.finish().await;
         let seen = result(&tail, Halves::new(), &outcome(0), None).unwrap();

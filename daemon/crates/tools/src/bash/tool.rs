@@ -1,13 +1,12 @@
 //! What the model is told about `bash`, and how a call of it starts.
 
 use std::{
-    path::PathBuf,
     sync::{Arc, LazyLock},
     time::Duration,
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
-use agentd_process::{Shell, ShellJob, Streams};
+use agentd_process::{OutputPlace, Shell, ShellJob, Streams};
 use agentd_protocol::{
     command::{Work, WorkKind},
     tool::{ConstrainedSampling, ToolSpec},
@@ -28,7 +27,7 @@ pub struct BashOptions {
     /// The setting `shellCommandPrefix`: a line that comes before every command.
     pub command_prefix: Option<String>,
     /// Where output that is too long to show is kept.
-    pub temp_dir: PathBuf,
+    pub outputs: OutputPlace,
 }
 
 /// Runs shell commands.
@@ -73,7 +72,7 @@ impl BashTool {
         let arguments: Arguments = serde_json::from_value(arguments)
             .map_err(|error| ToolError(format!("Invalid arguments for bash: {error}")))?;
         let timeout = arguments.timeout.map(timeout).transpose()?;
-        let BashOptions { shell, command_prefix, temp_dir } = &self.options;
+        let BashOptions { shell, command_prefix, outputs } = &self.options;
         let command = match command_prefix {
             Some(prefix) => format!("{prefix}\n{}", arguments.command),
             None => arguments.command,
@@ -87,7 +86,7 @@ impl BashTool {
             streams: Streams::Output,
             work: Work { kind: WorkKind::Tool, id: Some(call_id.into()), name: Some(SPEC.name.clone()) },
         };
-        call::run(&**shell, job, timeout, temp_dir.clone(), &progress).await
+        call::run(&**shell, job, timeout, outputs.clone(), &progress).await
     }
 }
 

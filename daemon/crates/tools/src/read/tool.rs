@@ -8,6 +8,7 @@ use std::{
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
 use agentd_image_kind::ImageKind;
+use agentd_process::ArtifactFolder;
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec, TruncatedBy, Truncation};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,13 +31,14 @@ use crate::{
 pub struct ReadTool {
     home: Home,
     host: Arc<dyn FileHost>,
+    artifacts: Option<ArtifactFolder>,
 }
 
 impl ReadTool {
     /// The tool, with the home directory of the process for `~`.
     #[must_use]
     pub fn new() -> Self {
-        Self { home: Home::default(), host: Arc::new(LocalHost) }
+        Self { home: Home::default(), host: Arc::new(LocalHost), artifacts: None }
     }
 
     /// Sets the session's home directory: what `~` means in paths.
@@ -51,6 +53,33 @@ impl ReadTool {
     pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
         self.host = host;
         self
+    }
+}
+
+/// What the path of an artifact begins with; its id follows.
+const ARTIFACT: &str = "artifact://";
+
+impl ReadTool {
+    /// Sets where the session's long outputs are, which `artifact://ID` means; `None` for a session without a file.
+    #[must_use]
+    pub fn with_artifacts(mut self, artifacts: Option<ArtifactFolder>) -> Self {
+        self.artifacts = artifacts;
+        self
+    }
+
+    /// The file of the artifact `id`.
+    async fn artifact(&self, id: &str) -> Result<PathBuf, ToolError> {
+        let (folder, id) = (self.artifacts.clone(), id.to_owned());
+        blocking::run(move || {
+            let found = folder.map_or(Ok(None), |folder| folder.find(&id));
+            let found = found.map_err(|error| ToolError(format!("Cannot look for artifacts: {error}")))?;
+            found.map(|artifact| artifact.path).ok_or_else(|| {
+                ToolError(format!(
+                    "Artifact not found: {id}. Results of bash name theirs in details.meta.artifactId."
+                ))
+            })
+        })
+        .await
     }
 }
 
@@ -106,11 +135,20 @@ impl Tool for ReadTool {
 
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
         Box::pin(async move {
-            let arguments: Arguments = arguments::parse(invocation.arguments)?;
-            let path = self.home.resolve(&arguments.path, &invocation.cwd, &*self.host)?;
+            let mut arguments: Arguments = arguments::parse(invocation.arguments)?;
+            let mut host = Arc::clone(&self.host);
+            let path = if let Some(id) = arguments.path.strip_prefix(ARTIFACT) {
+                let path = self.artifact(id).await?;
+                // Messages that tell how to get at the rest are for the file, which is here, wherever the tools work.
+                arguments.path = path.display().to_string();
+                host = Arc::new(LocalHost);
+                path
+            } else {
+                self.home.resolve(&arguments.path, &invocation.cwd, &*host)?
+            };
             let Invocation { cancel, images, sees_images, .. } = invocation;
             let stop = cancel.clone();
-            let files = self.host.files(&cancel);
+            let files = host.files(&cancel);
             match blocking::run(move || read(&*files, &path, &arguments, &stop)).await? {
                 Found::Text(result) => Ok(*result),
                 Found::Image(kind, bytes) => {

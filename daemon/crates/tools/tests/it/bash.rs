@@ -42,7 +42,7 @@ impl Bench {
             env: [path, ("FROM_SESSION".into(), "base".into())].into(),
         };
         let mut options =
-            BashOptions { shell: Arc::new(shell.clone()), command_prefix: None, temp_dir: dir.path().into() };
+            BashOptions { shell: Arc::new(shell.clone()), command_prefix: None, outputs: dir.path().into() };
         change(&mut shell, &mut options);
         options.shell = Arc::new(shell);
         Self {

@@ -107,7 +107,7 @@ impl Bench {
             "bash" => Arc::new(BashTool::new(BashOptions {
                 shell: Arc::new(self.host.clone()),
                 command_prefix: None,
-                temp_dir: self.dir.path().into(),
+                outputs: self.dir.path().into(),
             })),
             other => panic!("no tool {other}"),
         }

@@ -1,0 +1,165 @@
+//! `agentctl artifact`: long outputs of a session.
+
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
+
+use agentd_protocol::{
+    artifact::GetArtifactParams,
+    command::NoParams,
+    daemon::{ListSessionsParams, Role, SessionInfo},
+};
+
+use super::{anyone, daemon, live, one_call, which};
+use crate::{
+    cli::ArtifactOptions,
+    connect::Start,
+    exit::{Exit, Fault, tell},
+    render::steers,
+    rpc::{Call, CallError, Client, GetArtifact, ListArtifacts, ListSessions},
+};
+
+/// Prints one output, or lists them.
+pub(crate) fn run(options: &ArtifactOptions) -> Exit {
+    one_call::conclude(show(options))
+}
+
+fn show(options: &ArtifactOptions) -> Result<Exit, Fault> {
+    let session = match &options.session {
+        Some(given) => which::session_of_anyone(given)?,
+        None => last_here()?,
+    };
+    let of_daemon = daemon::block_on(async {
+        let Some(connection) = live::connect(Role::Observe).await? else { return Ok(None) };
+        if !session.live {
+            return Ok(None);
+        }
+        let asked = Asked { client: &connection.client, session: Some(&session.id) };
+        answer(options, &asked).await.map(Some).map_err(Trouble::into_fault)
+    })?;
+    if let Some(exit) = of_daemon {
+        return Ok(exit);
+    }
+    let Some(path) = &session.path else {
+        let text = format!("Error: session {} is in no file, so it keeps no outputs.", session.id);
+        return Err(Fault::new(Exit::Failed, text));
+    };
+    let start = Start {
+        args: vec!["--session".to_owned(), path.clone()],
+        cwd: Some(PathBuf::from(&session.cwd)).filter(|cwd| cwd.is_dir()),
+    };
+    let mut written = Ok(Exit::Answered);
+    one_call::converse(start, async |client: &Client| {
+        match answer(options, &Asked { client, session: None }).await {
+            Ok(exit) => written = Ok(exit),
+            Err(Trouble::Output(fault)) => written = Err(fault),
+            Err(Trouble::Call(error)) => return Err(error),
+        }
+        Ok(())
+    })?;
+    written
+}
+
+/// The last used session of this folder.
+fn last_here() -> Result<SessionInfo, Fault> {
+    let cwd = std::env::current_dir().map_err(|error| {
+        Fault::new(Exit::Failed, format!("agentctl: there is no current folder: {error}"))
+    })?;
+    let cwd = Some(cwd.display().to_string());
+    let params = ListSessionsParams { cwd, limit: Some(1), ..ListSessionsParams::default() };
+    anyone::call::<ListSessions>(&params)?.sessions.into_iter().next().ok_or_else(|| {
+        Fault::new(Exit::Failed, "Error: no session belongs to this folder. Say which with --session.")
+    })
+}
+
+/// Whom to ask about which session; `None`: the only one there.
+struct Asked<'a> {
+    client: &'a Client,
+    session: Option<&'a str>,
+}
+
+impl Asked<'_> {
+    async fn call<C: Call>(&self, params: &C::Params) -> Result<C::Data, Trouble> {
+        let answer = match self.session {
+            Some(session) => self.client.call_in::<C>(session, params).await,
+            None => self.client.call::<C>(params).await,
+        };
+        answer.map_err(Trouble::Call)
+    }
+}
+
+/// Why nothing more is printed.
+enum Trouble {
+    Call(CallError),
+    Output(Fault),
+}
+
+impl Trouble {
+    fn into_fault(self) -> Fault {
+        match self {
+            Self::Call(error) => one_call::fault(&error),
+            Self::Output(fault) => fault,
+        }
+    }
+}
+
+async fn answer(options: &ArtifactOptions, asked: &Asked<'_>) -> Result<Exit, Trouble> {
+    match &options.id {
+        Some(id) => print(asked, id).await,
+        None => list(asked).await,
+    }
+}
+
+async fn list(asked: &Asked<'_>) -> Result<Exit, Trouble> {
+    let list = asked.call::<ListArtifacts>(&NoParams {}).await?;
+    if list.artifacts.is_empty() {
+        tell("The session keeps no outputs.");
+        return Ok(Exit::Answered);
+    }
+    let lines = list.artifacts.iter().fold(String::new(), |mut lines, artifact| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(lines, "{}  {:>12}  {}", artifact.artifact_id, artifact.total_bytes, artifact.path);
+        lines
+    });
+    one_call::print(&lines).map_err(Trouble::Output)
+}
+
+/// Prints an output part by part, so that its length does not matter.
+async fn print(asked: &Asked<'_>, id: &str) -> Result<Exit, Trouble> {
+    let is_terminal = io::stdout().is_terminal();
+    let mut params = GetArtifactParams { artifact_id: id.to_owned(), ..GetArtifactParams::default() };
+    loop {
+        let part = asked.call::<GetArtifact>(&params).await?;
+        let text = if is_terminal { harmless(&part.data) } else { part.data };
+        let exit = one_call::print(&text).map_err(Trouble::Output)?;
+        if part.eof || exit != Exit::Answered {
+            return Ok(exit);
+        }
+        params.offset = Some(part.next_offset);
+    }
+}
+
+/// The text with what would steer a terminal as `\u001b`.
+fn harmless(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        if steers(c) {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "\\u{:04x}", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+        shown
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        assert_eq!(harmless("é\tb\n\u{1b}[31mred"), "é\tb\n\\u001b[31mred");
+    }
+}
