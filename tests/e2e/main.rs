@@ -36,6 +36,7 @@ mod handover;
 mod hostile_clients;
 mod images;
 mod many_clients;
+mod many_edits;
 mod models;
 mod persistence;
 mod print;

@@ -14,7 +14,7 @@ use crate::support::{answers, assert_says, kinds, records, roles, text};
 
 /// A picture of one pixel; its first bytes say what it is.
 const GIF: &[u8] =
-    b"GIF89a\x01\x00\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
+    b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
 fn run(home: &Home, args: &[&str]) -> Finished {
     Ctl::start_with(agentd(home, args), Stdio::null()).finish()
