@@ -9,8 +9,10 @@ use agentd_images::Images;
 use agentd_process::{GuardCommand, Launcher, LocalShell, Shell};
 use agentd_session::{Pool, Services, ToolContext, Toolbox};
 use agentd_tools::{
-    BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool, WriteTool,
+    BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
+    WriteTool,
     operations::{FileHost, LocalHost, SshHost, SshOptions},
+    process_tools,
 };
 use tokio_util::task::TaskTracker;
 
@@ -65,11 +67,27 @@ fn place(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
     (Arc::new(host.clone()), Arc::new(host))
 }
 
+/// What `bash` offers beyond its plain form. Terminals and background processes are on this machine alone.
+fn features(context: &ToolContext) -> BashFeatures {
+    let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
+    let local = LocalShell { group, path: context.shell_path.clone(), env };
+    let is_active = Arc::clone(&context.is_active);
+    let mut features = BashFeatures::of(context.bash.as_ref(), &context.background, &local, is_active);
+    if context.ssh.is_some() {
+        features.pty = None;
+        features.background = None;
+    }
+    features
+}
+
 /// The tools of one session, in the order in which models see them.
 fn tools(context: ToolContext) -> Toolbox {
     let files = FileQueue::default();
     let (host, shell) = place(&context);
-    let tools: Vec<Arc<dyn Tool>> = vec![
+    let features = features(&context);
+    let of_processes =
+        features.background.as_ref().map(|feature| process_tools(&feature.list)).unwrap_or_default();
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(
             ReadTool::new()
                 .with_home(&context.home)
@@ -80,6 +98,8 @@ fn tools(context: ToolContext) -> Toolbox {
             shell: Arc::clone(&shell),
             command_prefix: context.shell_command_prefix,
             outputs: context.outputs,
+            home: Some(context.home.clone()),
+            features,
         })),
         Arc::new(EditTool::new(files.clone()).with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(WriteTool::new(files).with_home(&context.home).with_host(Arc::clone(&host))),
@@ -87,5 +107,6 @@ fn tools(context: ToolContext) -> Toolbox {
         Arc::new(FindTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
+    tools.extend(of_processes);
     Toolbox { tools, shell }
 }

@@ -128,6 +128,8 @@ events! {
     ThinkingLevelChanged = "thinking_level_changed",
     /// A `bash` command printed something.
     BashExecutionUpdate = "bash_execution_update",
+    /// A background process of the tool `bash` ended; only after `hello`.
+    ProcessEnd = "process_end",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
     Ready = "ready",
     /// Something is shown to the user, or asked of them.
@@ -499,6 +501,40 @@ pub struct BashExecutionUpdate {
     pub id: Option<Value>,
     /// What was added, cleaned of terminal codes.
     pub delta: String,
+}
+
+/// A background process of the tool `bash` ended, with everything that it started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessEnd {
+    /// Its name in the session: `bg-1`, …
+    pub process_id: String,
+    /// The command.
+    pub command: String,
+    /// The exit code of its shell; 128 + n when signal n ended it.
+    pub exit_code: i32,
+    /// The signal that ended its shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Who had it ended; absent when it ended by itself, or with its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<ProcessEndedBy>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// Bytes of text that it wrote.
+    pub output_bytes: u64,
+}
+
+/// Who had a background process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ProcessEndedBy {
+    /// Its time limit.
+    Timeout,
+    /// The model, by `process_kill`.
+    Model,
 }
 
 impl AssistantMessage {

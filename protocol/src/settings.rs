@@ -1,5 +1,7 @@
 //! `settings.json`: what users configure. Unknown keys are kept.
 
+mod bash;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,8 @@ use crate::{
     model::ThinkingLevel,
     session::{InterruptMode, QueueMode},
 };
+
+pub use bash::{BashSettings, Intercept, InterceptRule};
 
 /// The settings that this version of agentd reads. Every key is optional; a key of another product is ignored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -83,6 +87,9 @@ pub struct Settings {
     /// What the processes of a session's commands may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<ProcessSettings>,
+    /// What the tool `bash` offers beyond its plain form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bash: Option<BashSettings>,
     /// The folder of session files; default `sessions/` in the agent directory, a folder for each working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_dir: Option<String>,

@@ -7,7 +7,8 @@ use std::{
 };
 
 use agentd_protocol::event::{
-    AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, ToolExecutionEnd, ToolExecutionStart,
+    AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, ProcessEnd, ProcessEndedBy,
+    ToolExecutionEnd, ToolExecutionStart,
 };
 
 use super::{
@@ -115,6 +116,10 @@ impl TextRenderer {
                 let line = self.tools.ended(call);
                 self.notice(line)
             }
+            Event::ProcessEnd(end) => {
+                let line = self.style.dim(&ended_process(end));
+                self.notice(format!("{line}\n"))
+            }
             Event::AutoRetryStart(retry) => self.retried(retry),
             Event::CompactionEnd(end) => {
                 let line = self.style.dim(&compacted(end));
@@ -164,6 +169,19 @@ impl TextRenderer {
     }
 }
 
+/// How a background process ended.
+fn ended_process(end: &ProcessEnd) -> String {
+    let how = match end.signal {
+        Some(signal) => format!("was ended by signal {signal}"),
+        None => format!("exited with code {}", end.exit_code),
+    };
+    let why = match end.ended_by {
+        Some(ProcessEndedBy::Timeout) => " at its time limit",
+        Some(ProcessEndedBy::Model) | None => "",
+    };
+    format!("{} {how}{why}: {}", end.process_id, one_line(&end.command))
+}
+
 /// What became of the context.
 fn compacted(end: &CompactionEnd) -> String {
     match (&end.result, &end.error_message) {
@@ -181,6 +199,20 @@ fn compacted(end: &CompactionEnd) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_background_process_is_one_line() {
+        let end = |rest: &str| {
+            let line = format!(
+                r#"{{"type":"process_end","processId":"bg-1","command":"make\n\u001b[2J","durationMs":5,"outputBytes":0,{rest}}}"#
+            );
+            render(Style::default(), &[&line]).1
+        };
+        assert!(end(r#""exitCode":2"#).starts_with("bg-1 exited with code 2: make"));
+        let killed = end(r#""exitCode":143,"signal":15,"endedBy":"timeout""#);
+        assert!(killed.starts_with("bg-1 was ended by signal 15 at its time limit: make"), "{killed}");
+        assert!(!killed.contains('\u{1b}') && killed.lines().count() == 1, "{killed:?}");
+    }
 
     #[test]
     fn a_compaction_is_one_line() {

@@ -90,6 +90,7 @@ impl Client {
         }
         let wanted = params.capabilities;
         self.view = View {
+            is_introduced: true,
             names_sessions: wanted.sessions,
             answers_questions: wanted.ui && params.role == Role::Control,
             // What a flag of the command line asked for stays.

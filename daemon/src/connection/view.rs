@@ -5,6 +5,8 @@ use agentd_session::Audience;
 /// What a client said that it understands. Nothing: the plain wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct View {
+    /// It said hello.
+    pub(super) is_introduced: bool,
     /// Events carry `sessionId` and `seq`.
     pub(super) names_sessions: bool,
     /// The client answers the daemon's own questions.
@@ -20,6 +22,7 @@ impl View {
             || match audience {
                 Audience::Everyone => true,
                 Audience::Asked => self.answers_questions,
+                Audience::Introduced => self.is_introduced,
                 Audience::Counting => false,
             }
     }
@@ -28,6 +31,12 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_only_we_have_goes_to_those_who_said_hello() {
+        assert!(!View::default().shows(Audience::Introduced));
+        assert!(View { is_introduced: true, ..View::default() }.shows(Audience::Introduced));
+    }
 
     #[test]
     fn questions_go_to_those_who_answer_and_to_those_who_count() {

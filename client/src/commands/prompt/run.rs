@@ -4,6 +4,7 @@ use std::{collections::VecDeque, future::Future, io, time::Duration};
 
 use agentd_protocol::{
     command::{NoParams, SetModelParams},
+    daemon::{ClientCapabilities, HelloParams, PROTOCOL, Role},
     event::Event,
     message::{AssistantMessage, Message, StopReason},
     model::Model,
@@ -20,10 +21,11 @@ use crate::{
         attach::typed_lines,
         questions::{Questions, Typed},
     },
+    connect::socket::client_info,
     exit::{Exit, Fault},
     output::{Chunk, Output},
     render::{DEMO_NOTE, Style, TextRenderer},
-    rpc::{Abort, CallError, Client, EventLine, GetAvailableModels, GetState, Prompt, SetModel},
+    rpc::{Abort, CallError, Client, EventLine, GetAvailableModels, GetState, Hello, Prompt, SetModel},
     signals::Signals,
 };
 
@@ -90,10 +92,31 @@ pub(crate) fn output_failed(error: &io::Error) -> Result<Exit, Fault> {
 impl Conversation {
     /// Holds the conversation to its end.
     pub(crate) async fn hold(&mut self, link: &mut Link, request: &Request) -> End {
+        let (client, _, followed) = link.parts();
+        if followed.is_none()
+            && let Err(end) = self.introduce(client).await
+        {
+            return end;
+        }
         if let Err(end) = self.choose_model(link.parts().0, request.model_named).await {
             return end;
         }
         self.prompt(link, request).await
+    }
+
+    /// Says hello to an agentd of our own, which then tells of what clients of the reference do not know.
+    async fn introduce(&mut self, client: &Client) -> Result<(), End> {
+        let hello = HelloParams {
+            protocol: PROTOCOL,
+            client: Some(client_info()),
+            capabilities: ClientCapabilities::default(),
+            role: Role::Control,
+        };
+        match self.or_stopped(client.call::<Hello>(&hello)).await? {
+            Ok(_) => Ok(()),
+            Err(CallError::Ended { .. }) => Err(End::NotStarted),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Without a configured model the demo model answers, and the user is told how to change that.

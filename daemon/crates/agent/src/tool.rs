@@ -42,6 +42,11 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// The tool that this one comes with: where nothing else is said of this one, it is active when that is.
+    fn comes_with(&self) -> Option<&str> {
+        None
+    }
+
     /// Mends the usual slips of models before the arguments are checked against the schema.
     fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
         arguments

@@ -171,14 +171,28 @@ impl ProcessGroup {
     /// How many commands have ended and left processes running in the background.
     #[must_use]
     pub fn background(&self) -> usize {
+        self.background_of(|_| true)
+    }
+
+    /// How many commands that worked for something `counts` is true of have ended and left processes running in the
+    /// background. Those of which it is not known what they worked for count.
+    #[must_use]
+    pub fn background_of(&self, counts: impl Fn(&Work) -> bool) -> usize {
         let left_some = |state: State| state.exit.is_some() && state.is_running();
-        self.members().scopes.values().filter(|scope| left_some(scope.now())).count()
+        let scopes = self.inner.scopes();
+        let found = scopes.iter().filter(|scope| left_some(scope.now()) && scope.work().is_none_or(&counts));
+        found.count()
     }
 
     /// How many commands have processes that still run, finished commands with something in the background included.
     #[must_use]
     pub fn running(&self) -> usize {
         self.members().scopes.values().filter(|scope| scope.now().is_running()).count()
+    }
+
+    /// Runs a task that works for the group's processes.
+    pub(crate) fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.inner.tasks.spawn(task);
     }
 
     /// Goes on reading, and forgetting, the output of processes that a finished command left in the background.

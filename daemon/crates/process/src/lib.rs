@@ -7,12 +7,13 @@
 //! a second run of the daemon's own program (see [`run_guard`]) that stays small.
 //!
 //! The rest is what running a shell needs: [`Shell`] for wherever a session's commands run, [`ShellRun`] for one command
-//! on this machine from start to end, [`OutputTail`] for output
-//! of any length in bounded memory, [`Cleaner`] for terminal output as plain text.
+//! on this machine from start to end, [`OutputTail`] for output of any length in bounded memory, [`Cleaner`] and
+//! [`TerminalText`] for terminal output as plain text, [`Background`] for commands that go on while others run.
 //!
 //! This crate knows nothing of sessions, tools or models.
 
 mod artifacts;
+mod background;
 mod clean;
 mod cleaned_run;
 mod command;
@@ -40,10 +41,15 @@ mod streams;
 mod suffix;
 mod tail;
 mod terminal;
+mod terminal_text;
 mod window;
 mod wire;
 
 pub use artifacts::{Artifact, ArtifactFolder, ArtifactPart, OutputPlace};
+pub use background::{
+    Background, BackgroundEnd, BackgroundError, BackgroundJob, BackgroundLimits, BackgroundProcess,
+    BackgroundState, EndedBy, Excerpt, LogFileFacts,
+};
 pub use clean::Cleaner;
 pub use cleaned_run::{CleanedOutput, CleanedRun};
 pub use command::{CommandSpec, ExitStatus, SpawnError};
@@ -66,4 +72,5 @@ pub use shell_run::{ShellCommand, ShellOutcome, ShellRun, Stopped};
 pub use streams::Streams;
 pub use tail::{FullOutput, OutputTail};
 pub use terminal::TerminalSize;
+pub use terminal_text::TerminalText;
 pub use window::{MAX_BYTES, MAX_LINES, TailWindow};

@@ -121,12 +121,21 @@ pub struct LocalShell {
 }
 
 impl LocalShell {
-    async fn run(&self, job: ShellJob) -> Result<Box<dyn RunningCommand>, ShellError> {
-        let ShellJob { command, cwd, env: added, timeout, cancel, streams, work } = job;
+    /// What a job comes to here: its shell, and its whole environment.
+    ///
+    /// # Errors
+    /// [`ShellError::ShellMissing`].
+    pub(crate) async fn command(&self, job: ShellJob) -> Result<ShellCommand, ShellError> {
+        let ShellJob { command, cwd, env: added, timeout, cancel, streams, work: _ } = job;
         let mut env = self.env.to_vec();
         env.extend(added);
         let shell = resolve_shell(self.path.as_deref(), &env).await?;
-        let command = ShellCommand { shell, command, cwd, env, timeout, cancel, streams };
+        Ok(ShellCommand { shell, command, cwd, env, timeout, cancel, streams })
+    }
+
+    async fn run(&self, job: ShellJob) -> Result<Box<dyn RunningCommand>, ShellError> {
+        let work = job.work.clone();
+        let command = self.command(job).await?;
         Ok(Box::new(ShellRun::start(&self.group.working_for(work), command).await?))
     }
 }

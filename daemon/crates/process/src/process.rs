@@ -98,6 +98,11 @@ impl Process {
         self.watch.gone().await;
     }
 
+    /// The group that it belongs to.
+    pub(crate) fn group(&self) -> &ProcessGroup {
+        &self.group
+    }
+
     /// Has the command and everything that it started killed, without waiting for it.
     pub fn start_kill(&self) {
         self.watch.start_kill();
@@ -155,6 +160,16 @@ impl Watch {
 
     pub(crate) async fn gone(&self) {
         self.0.gone().await;
+    }
+
+    /// Asks the command and everything that it started to end (SIGTERM).
+    pub(crate) fn terminate(&self) {
+        self.0.order(Order::Terminate);
+    }
+
+    /// Sends a signal to the command and everything that it started.
+    pub(crate) fn signal(&self, signal: u8) {
+        self.0.order(Order::Signal(signal));
     }
 
     pub(crate) fn start_kill(&self) {

@@ -103,7 +103,7 @@ impl Scope {
         let socket = self.socket.as_ref().as_fd();
         if self.complete.load(Ordering::Acquire) {
             // An error says that the scope has ended: there is nothing left to do.
-            let _ = rustix::net::send(socket, &[order as u8], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let _ = rustix::net::send(socket, &[order.encode()], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         } else {
             // A scope without its command has started nothing, and ends when the socket does.
             let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);

@@ -16,18 +16,19 @@ use crate::{
 
 /// What a scope is told after its command is running, a byte each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum Order {
     /// Ask everything below to end.
-    Terminate = b't',
+    Terminate,
     /// Kill everything below, until nothing is left.
-    Kill = b'k',
+    Kill,
     /// Kill it, since the session's commands have too many processes.
-    TooManyProcesses = b'n',
+    TooManyProcesses,
     /// Kill it, since the session's commands use too much memory.
-    TooMuchMemory = b'm',
+    TooMuchMemory,
     /// Kill it, since the command has written too much.
-    TooMuchOutput = b'o',
+    TooMuchOutput,
+    /// Send everything below this signal, which is less than 128.
+    Signal(u8),
 }
 
 /// What a command runs under.
@@ -40,11 +41,31 @@ pub(crate) struct Terms {
 }
 
 impl Order {
+    /// Marks a byte whose rest is a signal.
+    const SIGNAL: u8 = 0x80;
+
+    pub(crate) fn encode(self) -> u8 {
+        match self {
+            Self::Terminate => b't',
+            Self::Kill => b'k',
+            Self::TooManyProcesses => b'n',
+            Self::TooMuchMemory => b'm',
+            Self::TooMuchOutput => b'o',
+            Self::Signal(signal) => Self::SIGNAL | signal,
+        }
+    }
+
     /// Reads an order; `None` for a byte that no daemon sends.
     pub(crate) fn decode(byte: u8) -> Option<Self> {
-        [Self::Terminate, Self::Kill, Self::TooManyProcesses, Self::TooMuchMemory, Self::TooMuchOutput]
-            .into_iter()
-            .find(|order| *order as u8 == byte)
+        match byte {
+            b't' => Some(Self::Terminate),
+            b'k' => Some(Self::Kill),
+            b'n' => Some(Self::TooManyProcesses),
+            b'm' => Some(Self::TooMuchMemory),
+            b'o' => Some(Self::TooMuchOutput),
+            signal if signal & Self::SIGNAL != 0 => Some(Self::Signal(signal & !Self::SIGNAL)),
+            _ => None,
+        }
     }
 }
 
@@ -300,10 +321,13 @@ mod tests {
     }
 
     #[test]
-    fn orders_come_back() {
-        assert_eq!(Order::decode(Order::Kill as u8), Some(Order::Kill));
-        assert_eq!(Order::decode(Order::TooMuchMemory as u8), Some(Order::TooMuchMemory));
-        assert_eq!(Order::decode(0), None);
+    fn an_order_comes_back_as_it_was() {
+        for order in
+            [Order::Terminate, Order::Kill, Order::TooMuchMemory, Order::Signal(1), Order::Signal(64)]
+        {
+            assert_eq!(Order::decode(order.encode()), Some(order));
+        }
+        assert_eq!(Order::decode(b'?'), None);
     }
 
     #[test]

@@ -148,10 +148,11 @@ impl Actor {
         reply.data(&self.feed, AbortReceipt { ended, survives });
     }
 
-    /// What finished commands left running.
+    /// What runs in the background: the processes that were started there, and what finished commands left running.
     fn background(&self) -> impl Iterator<Item = Work> + use<> {
-        let work = Work { kind: WorkKind::Background, id: None, name: None };
-        std::iter::repeat_n(work, self.shared.processes.background())
+        let left = Work { kind: WorkKind::Background, id: None, name: None };
+        let left = std::iter::repeat_n(left, self.left_by_others());
+        self.background_works().into_iter().chain(left)
     }
 }
 

@@ -112,6 +112,7 @@ impl Actor {
         let idle = sleep(idle_after.unwrap_or_default());
         tokio::pin!(idle);
         let (mut taken_steps, mut taken_commands) = (Vec::new(), Vec::new());
+        let background = self.shared.background.clone();
         // A client may have taken its tools away while the session was not in memory.
         self.tell_tools();
         loop {
@@ -127,6 +128,7 @@ impl Actor {
                 _ = steps.recv_many(&mut taken_steps, STEPS_AT_ONCE) => {}
                 Some(_) = self.tasks.join_next() => {}
                 () = self.tools.board().changed() => self.tell_tools(),
+                process = background.next_end() => self.on_process_end(&process),
                 // Set again only when it has fired: that is cheaper than at every event.
                 () = &mut idle, if idle_after.is_some() => {
                     let idle_after = idle_after.unwrap_or_default();
@@ -431,6 +433,7 @@ impl Actor {
         }
         self.give_up_requests();
         self.shared.processes.terminate(BACKGROUND_GRACE).await;
+        self.tell_last_ends().await;
         self.tell_idle();
         self.feed.close();
     }

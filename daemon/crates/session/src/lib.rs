@@ -7,6 +7,7 @@ mod abort;
 mod actor;
 mod artifacts;
 mod attach;
+mod background;
 mod choice;
 mod client_tools;
 mod clock;

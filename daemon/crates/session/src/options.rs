@@ -131,6 +131,14 @@ impl ToolSelection {
 }
 
 impl ToolSelection {
+    /// Whether a tool is left out by its name, whatever else is active.
+    #[must_use]
+    pub(crate) fn leaves_out(&self, name: &str) -> bool {
+        let named = self.exclude.iter().map(String::as_str);
+        let taken = self.allow.iter().flatten().filter_map(|item| item.strip_prefix('-'));
+        named.chain(taken).any(|pattern| matches(pattern, name))
+    }
+
     /// The patterns that fit none of the tools.
     #[must_use]
     pub(crate) fn unknown(&self, tools: &[&str]) -> Vec<&str> {

@@ -17,12 +17,12 @@ use agentd_config::{
     settings::{SettingChange, save},
 };
 use agentd_images::Images;
-use agentd_process::{ArtifactFolder, Launcher, OutputPlace, ProcessGroup, Shell};
+use agentd_process::{ArtifactFolder, Background, Launcher, OutputPlace, ProcessGroup, Shell};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     model::{Model, ThinkingLevel},
     resources::Diagnostic,
-    settings::Settings,
+    settings::{BashSettings, Settings},
 };
 use agentd_tools::operations::SshTarget;
 use serde::Serialize;
@@ -102,6 +102,12 @@ pub struct ToolContext {
     pub outputs: OutputPlace,
     /// Where they are found again; `None` for a session that has no file.
     pub artifacts: Option<ArtifactFolder>,
+    /// The setting `bash`.
+    pub bash: Option<BashSettings>,
+    /// The session's background processes.
+    pub background: Background,
+    /// Whether a tool is active, by its name.
+    pub is_active: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// What `~` means; the root folder where the session's environment does not say.
     pub home: PathBuf,
 }
@@ -119,6 +125,7 @@ pub(crate) struct Shared {
     /// Where they are found again.
     pub(crate) artifacts: Option<ArtifactFolder>,
     pub(crate) processes: ProcessGroup,
+    pub(crate) background: Background,
     /// The built-in tools, active or not.
     pub(crate) tools: OwnTools,
     /// What runs the user's commands.

@@ -9,6 +9,7 @@ use agentd_protocol::{
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
+use super::intercept::take_out_bad_rules;
 use crate::{
     json_edit::{Step, line_of},
     json_file::{read_json, without_value},
@@ -86,9 +87,11 @@ impl Layer {
             problems.append(&mut found);
             usable
         });
-        for Problem { at, what, .. } in problems {
-            let steps: Vec<Step<'_>> = at.iter().map(|key| Step::Key(key)).collect();
-            let message = format!("\"{}\" is ignored: {what}", at.join("."));
+        for Problem { at, item, what, .. } in problems {
+            let steps: Vec<Step<'_>> =
+                at.iter().map(|key| Step::Key(key)).chain(item.map(Step::Item)).collect();
+            let item = item.map(|item| format!("[{item}]")).unwrap_or_default();
+            let message = format!("\"{}{item}\" is ignored: {what}", at.join("."));
             self.diagnostics.push(Diagnostic::warning(KIND, message).at(path).line(line_of(text, &steps)));
         }
     }
@@ -97,6 +100,8 @@ impl Layer {
 struct Problem {
     /// The keys on the way to the value.
     at: Vec<String>,
+    /// Which item of the list there it is.
+    item: Option<usize>,
     what: String,
     /// Whether the whole top-level key is of no use.
     whole_key: bool,
@@ -105,8 +110,19 @@ struct Problem {
 /// Removes what is wrong inside `value` and reports it; the last report tells when nothing of the key is left to use.
 fn wrong_values(key: &str, value: &mut Value) -> Vec<Problem> {
     let mut problems = Vec::new();
+    if key == "bash" {
+        let at = || vec![key.to_owned(), "intercept".to_owned()];
+        for (item, what) in take_out_bad_rules(value) {
+            problems.push(Problem { at: at(), item: Some(item), what, whole_key: false });
+        }
+        if value.get("intercept").is_some_and(|it| !it.is_boolean() && !it.is_array() && !it.is_null()) {
+            let what = "expected true, false or a list of rules".to_owned();
+            let whole_key = !remove(value, &at()[1..]);
+            problems.push(Problem { at: at(), item: None, what, whole_key });
+        }
+    }
     let mut report =
-        |at: Vec<String>, what: String, whole_key| problems.push(Problem { at, what, whole_key });
+        |at: Vec<String>, what: String, whole_key| problems.push(Problem { at, item: None, what, whole_key });
     if key == "httpIdleTimeoutMs" && !is_timeout(value) {
         let what = "expected a number of milliseconds, 0 or more, or \"disabled\"".to_owned();
         report(vec![key.to_owned()], what, true);
@@ -221,6 +237,31 @@ mod tests {
             &[
                 "settings.json:1: \"httpIdleTimeoutMs\" is ignored: expected a number of milliseconds, 0 or more, or \"disabled\"",
             ],
+        );
+    }
+
+    #[test]
+    fn a_bad_rule_costs_only_itself() {
+        check(
+            "{\"bash\":{\"pty\":true,\n\"intercept\":[\n{\"pattern\":\"a\"},\n{\"pattern\":\"(\"}]}}",
+            json!({"bash": {"pty": true, "intercept": [{"pattern": "a"}]}}),
+            &[
+                "settings.json:4: \"bash.intercept[1]\" is ignored: the pattern is no regular expression: unclosed group",
+            ],
+        );
+        check(
+            "{\"bash\":{\"intercept\":\n5,\"rows\":0,\"env\":1}}",
+            json!({"bash": {}}),
+            &[
+                "settings.json:1: \"bash.intercept\" is ignored: expected true, false or a list of rules",
+                "settings.json:2: \"bash.rows\" is ignored: expected a nonzero u16, not an integer",
+                "settings.json:2: \"bash.env\" is ignored: expected a boolean, not an integer",
+            ],
+        );
+        check(
+            "{\"bash\":true}",
+            json!({}),
+            &["settings.json:1: \"bash\" is ignored: expected a struct BashSettings, not a boolean"],
         );
     }
 

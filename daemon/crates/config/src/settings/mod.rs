@@ -1,6 +1,7 @@
 //! `settings.json`, of the user and of the project.
 
 mod explain;
+mod intercept;
 mod known;
 mod layer;
 mod load;

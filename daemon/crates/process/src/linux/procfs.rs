@@ -185,6 +185,13 @@ pub(super) fn terminate_descendants() {
     }
 }
 
+/// Sends a signal to everything below this process. A number that names no signal does nothing.
+pub(super) fn signal_descendants(signal: u8) {
+    if let Some(signal) = Signal::from_named_raw(signal.into()) {
+        descendants().iter().for_each(|stat| stat.signal(signal));
+    }
+}
+
 /// Kills every process of a session that has the mark `owner`, and returns when none is left or after two seconds.
 ///
 /// This is for commands whose scope was killed: nothing then holds their processes together but the session that each

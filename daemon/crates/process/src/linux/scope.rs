@@ -217,6 +217,7 @@ impl Scope {
                         Order::TooManyProcesses => self.on_limit(Resource::Processes, true),
                         Order::TooMuchMemory => self.on_limit(Resource::Memory, true),
                         Order::TooMuchOutput => self.on_limit(Resource::Output, false),
+                        Order::Signal(signal) => procfs::signal_descendants(signal),
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! Processes for real: every test starts a guard of its own.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on is to fail there")]
 
+mod background;
 mod fixture;
 mod guard_loss;
 mod limits;

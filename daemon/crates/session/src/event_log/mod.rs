@@ -38,6 +38,8 @@ pub enum Audience {
     Everyone,
     /// A question of the daemon: those who said that they answer such, and those who count the events.
     Asked,
+    /// Those who said hello, and so know more than the reference's clients; and those who count the events.
+    Introduced,
     /// Those who count the events, and would miss a number.
     Counting,
 }

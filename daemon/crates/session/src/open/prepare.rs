@@ -20,7 +20,7 @@ use agentd_config::{
     settings::{LoadedSettings, http_idle_timeout, load},
     temp_dir,
 };
-use agentd_process::{ArtifactFolder, Limits, OutputPlace, ProcessGroup};
+use agentd_process::{ArtifactFolder, Background, Limits, OutputPlace, ProcessGroup};
 use agentd_protocol::{
     entry::EntryBody,
     model::ThinkingLevel,
@@ -36,6 +36,7 @@ use super::{
 };
 use crate::{
     SessionOptions, ToolSelection,
+    background::last_background,
     choice::{Choice, Chooser},
     clock::now_ms,
     journal::Journal,
@@ -156,12 +157,16 @@ fn prepare_from(
     let parent = session.tree.info().parent_session.as_deref().map(Path::new);
     let parent_id = parent.and_then(|path| read_header(path).ok().flatten()).map(|it| it.id().to_owned());
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
+    let processes = services.launcher.group();
+    let has_background = settings.bash.as_ref().is_some_and(|bash| bash.background == Some(true));
+    let last = if has_background { last_background(&session) } else { 0 };
     let lasting = Lasting {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
         session_file: session.writer.path().map(Path::to_owned),
         agent_dir,
-        processes: services.launcher.group(),
+        background: Background::new(processes.clone(), last),
+        processes,
         models,
         auth,
         key_provider,
@@ -192,6 +197,7 @@ struct Lasting {
     session_file: Option<PathBuf>,
     agent_dir: AgentDir,
     processes: ProcessGroup,
+    background: Background,
     models: Arc<ModelRegistry>,
     auth: Auth,
     key_provider: Option<String>,
@@ -212,8 +218,18 @@ fn configured(
     (settings, project): (Settings, Project),
     mut found: Vec<Diagnostic>,
 ) -> Shared {
-    let Lasting { services, session_id, session_file, agent_dir, processes, models, auth, key_provider, cwd } =
-        lasting;
+    let Lasting {
+        services,
+        session_id,
+        session_file,
+        agent_dir,
+        processes,
+        background,
+        models,
+        auth,
+        key_provider,
+        cwd,
+    } = lasting;
     let child_environment = services.child_environments.share(child_environment(
         &options.environment,
         agent_dir.path(),
@@ -228,6 +244,13 @@ fn configured(
     let shell_path =
         settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
     processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
+    let defaults = default_tools(settings.default_tools.as_deref());
+    let mut selection = options.tools.clone();
+    selection.exclude.extend(settings.exclude_tools.iter().flatten().cloned());
+    let is_active: Arc<dyn Fn(&str) -> bool + Send + Sync> = {
+        let (selection, defaults) = (selection.clone(), defaults.clone());
+        Arc::new(move |name| selection.is_active(name, &defaults))
+    };
     let Toolbox { tools, shell } = (services.tools)(ToolContext {
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
@@ -237,12 +260,12 @@ fn configured(
         temp_dir,
         outputs: outputs.clone(),
         artifacts: artifacts.clone(),
+        bash: settings.bash.clone(),
+        background: background.clone(),
+        is_active,
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
     });
     found.extend(unknown_tools(&options.tools, &tools));
-    let defaults = default_tools(settings.default_tools.as_deref());
-    let mut selection = options.tools.clone();
-    selection.exclude.extend(settings.exclude_tools.iter().flatten().cloned());
     let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
     let images = services.images.resizing(resizes);
     Shared {
@@ -254,6 +277,7 @@ fn configured(
         outputs,
         artifacts,
         processes,
+        background,
         tools: OwnTools::new(tools, selection, &defaults),
         shell,
         is_elsewhere: options.ssh.is_some(),
@@ -313,6 +337,7 @@ pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<R
         session_file: shared.session_file.clone(),
         agent_dir: shared.agent_dir.clone(),
         processes: shared.processes.clone(),
+        background: shared.background.clone(),
         models: Arc::clone(models),
         auth: auth.clone(),
         key_provider: shared.key_provider.clone(),

@@ -33,8 +33,11 @@ impl OwnTools {
         let names = tools.iter().map(|tool| tool.spec().name.clone()).collect();
         let tools = tools
             .into_iter()
-            .filter(|tool| selection.permits(&tool.spec().name))
-            .map(|tool| OwnTool { by_default: selection.is_active(&tool.spec().name, defaults), tool })
+            .filter(|tool| with_its_tool(tool, &selection, |name| selection.permits(name)))
+            .map(|tool| OwnTool {
+                by_default: with_its_tool(&tool, &selection, |name| selection.is_active(name, defaults)),
+                tool,
+            })
             .collect();
         Self { tools, names, selection }
     }
@@ -53,4 +56,10 @@ impl OwnTools {
     pub(crate) fn permits_of_client(&self, name: &str) -> bool {
         self.selection.permits_of_client(name)
     }
+}
+
+/// Whether something is true of a tool, or of the tool that it comes with, unless its own name leaves it out.
+fn with_its_tool(tool: &Arc<dyn Tool>, selection: &ToolSelection, is_so: impl Fn(&str) -> bool) -> bool {
+    let name = &tool.spec().name;
+    is_so(name) || (!selection.leaves_out(name) && tool.comes_with().is_some_and(is_so))
 }

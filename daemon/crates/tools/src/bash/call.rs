@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use agentd_agent::{Progress, ToolError};
-use agentd_process::{Halves, OutputPlace, OutputTail, Shell, ShellJob};
+use agentd_process::{Halves, OutputPlace, OutputTail, Shell, ShellJob, Streams, TerminalText, Utf8Stream};
 use agentd_protocol::tool::ToolResult;
 use tokio::{
     select,
     time::{Instant, sleep_until},
 };
 
-use super::report;
+use super::{input_end::InputEnd, report};
 
 /// The least time between two updates.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
@@ -33,30 +33,39 @@ pub(super) async fn run(
 ) -> Result<ToolResult, ToolError> {
     progress.report(ToolResult::default());
     let cancel = job.cancel.clone();
+    let on_terminal = matches!(job.streams, Streams::Terminal(_));
     let started = select! {
         biased;
         () = cancel.cancelled() => return Err(ToolError(report::ABORTED.into())),
         started = shell.start(job) => started,
     };
     let mut run = started.map_err(|error| ToolError(error.to_string()))?;
-    let mut output = Output { tail: OutputTail::new(outputs), halves: Halves::new() };
+    let input = run.take_input().filter(|_| on_terminal);
+    let mut input = InputEnd::begin(input).await;
+    let mut output = Output {
+        tail: OutputTail::new(outputs),
+        halves: Halves::new(),
+        terminal: on_terminal.then(Default::default),
+    };
     let mut updates = Updates { progress, next: Instant::now(), dirty: false };
     loop {
         select! {
             biased;
             chunk = run.next() => match chunk {
                 Some(chunk) => {
+                    input.heard();
                     output.push(chunk).await;
-                    updates.changed(&output.tail);
+                    updates.changed(&output);
                 }
                 None => break,
             },
-            () = sleep_until(updates.next), if updates.dirty => updates.send(&output.tail),
+            () = sleep_until(updates.next), if updates.dirty => updates.send(&output),
+            () = input.silence() => input.again().await,
         }
     }
     output.finish().await;
     if updates.dirty {
-        updates.send(&output.tail);
+        updates.send(&output);
     }
     if let Some(failure) = run.failure() {
         return Err(report::lost(&output.tail, &failure));
@@ -68,15 +77,33 @@ pub(super) async fn run(
 struct Output {
     tail: OutputTail,
     halves: Halves,
+    /// On a terminal.
+    terminal: Option<(Utf8Stream, TerminalText)>,
 }
 
 impl Output {
     async fn push(&mut self, chunk: &[u8]) {
-        let text = self.tail.push(chunk).await;
-        self.halves.push(&text);
+        let Some((decoder, text)) = &mut self.terminal else {
+            let text = self.tail.push(chunk).await;
+            self.halves.push(&text);
+            return;
+        };
+        let finished = text.push(&decoder.push(chunk));
+        self.tail.push_text(&finished, chunk.len()).await;
+        self.halves.push(&finished);
+    }
+
+    /// The line that a terminal's cursor is on.
+    fn current(&self) -> String {
+        self.terminal.as_ref().map(|(_, text)| text.current()).unwrap_or_default()
     }
 
     async fn finish(&mut self) {
+        if let Some((decoder, text)) = &mut self.terminal {
+            let rest = text.push(decoder.finish()) + &text.finish();
+            self.tail.push_text(&rest, 0).await;
+            self.halves.push(&rest);
+        }
         let rest = self.tail.finish().await;
         self.halves.push(rest);
     }
@@ -91,16 +118,16 @@ struct Updates<'a> {
 }
 
 impl Updates<'_> {
-    fn changed(&mut self, tail: &OutputTail) {
+    fn changed(&mut self, output: &Output) {
         self.dirty = true;
         // The timer has no turn while one piece of output follows the other.
         if Instant::now() >= self.next {
-            self.send(tail);
+            self.send(output);
         }
     }
 
-    fn send(&mut self, tail: &OutputTail) {
-        self.progress.report(report::update(tail));
+    fn send(&mut self, output: &Output) {
+        self.progress.report(report::update(&output.tail, &output.current()));
         self.dirty = false;
         self.next = Instant::now() + UPDATE_INTERVAL;
     }

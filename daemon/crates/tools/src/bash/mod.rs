@@ -1,7 +1,16 @@
 //! The `bash` tool.
 
+mod arguments;
+mod background;
 mod call;
+mod features;
+mod input_end;
+mod intercept;
 mod report;
+mod spec;
 mod tool;
 
+pub(crate) use arguments::MAX_TIMEOUT;
+pub use features::{BackgroundFeature, BashFeatures};
+pub use intercept::{Interception, IsActive};
 pub use tool::{BashOptions, BashTool};

@@ -17,11 +17,11 @@ use crate::truncate::format_size;
 /// What the error of an aborted command ends with.
 pub(super) const ABORTED: &str = "Command aborted";
 
-/// The output so far.
-pub(super) fn update(tail: &OutputTail) -> ToolResult {
+/// The output so far; `current` is the line that a terminal's cursor is on.
+pub(super) fn update(tail: &OutputTail, current: &str) -> ToolResult {
     let truncation = tail.snapshot();
     ToolResult {
-        content: vec![ContentBlock::text(truncation.content.clone())],
+        content: vec![ContentBlock::text(format!("{}{current}", truncation.content))],
         details: Some(Value::Object(details(tail, &truncation))),
         ..ToolResult::default()
     }
@@ -237,7 +237,7 @@ mod tests {
         let expected =
             json!({ "output": "hi\n", "truncated": false, "exit_code": 0, "wall_time_seconds": 1.5 });
         assert_eq!(seen.structured_content, Some(expected));
-        assert_eq!(update(&tail).details, Some(json!({})));
+        assert_eq!(update(&tail, "").details, Some(json!({})));
 
         let (tail, halves) = finished(&dir, &"x\n".repeat(3000)).await;
         let seen = result(&tail, halves, &outcome(1), None).unwrap();
@@ -248,7 +248,7 @@ mod tests {
         let structured = seen.structured_content.unwrap();
         assert_eq!(structured["truncated"], false, "programs see all of it");
         assert_eq!(structured["output"], "x\n".repeat(3000));
-        assert_eq!(update(&tail).details, Some(details));
+        assert_eq!(update(&tail, "").details, Some(details));
 
         let (tail, halves) = finished(&dir, &"x\n".repeat(600_000)).await;
         let structured = result(&tail, halves, &outcome(0), None).unwrap().structured_content.unwrap();

@@ -10,7 +10,7 @@ use std::{
 use agentd_agent::{Invocation, Progress, Tool as _, ToolError};
 use agentd_process::{GuardCommand, Launcher, LocalShell, ProcessGroup};
 use agentd_protocol::tool::ToolResult;
-use agentd_tools::{BashOptions, BashTool};
+use agentd_tools::{BashFeatures, BashOptions, BashTool};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -41,8 +41,13 @@ impl Bench {
             path: None,
             env: [path, ("FROM_SESSION".into(), "base".into())].into(),
         };
-        let mut options =
-            BashOptions { shell: Arc::new(shell.clone()), command_prefix: None, outputs: dir.path().into() };
+        let mut options = BashOptions {
+            shell: Arc::new(shell.clone()),
+            command_prefix: None,
+            outputs: dir.path().into(),
+            home: None,
+            features: BashFeatures::default(),
+        };
         change(&mut shell, &mut options);
         options.shell = Arc::new(shell);
         Self {

@@ -13,7 +13,8 @@ use std::{
 use agentd_agent::{Invocation, Progress, Tool};
 use agentd_process::{GuardCommand, Launcher, ProcessGroup, Shell as _};
 use agentd_tools::{
-    BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool, WriteTool,
+    BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
+    WriteTool,
     operations::{FileHost, SshHost, SshOptions},
 };
 use futures::future::join_all;
@@ -108,6 +109,8 @@ impl Bench {
                 shell: Arc::new(self.host.clone()),
                 command_prefix: None,
                 outputs: self.dir.path().into(),
+                home: None,
+                features: BashFeatures::default(),
             })),
             other => panic!("no tool {other}"),
         }

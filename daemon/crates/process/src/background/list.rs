@@ -1,0 +1,248 @@
+//! The background processes of a session.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use agentd_protocol::command::{Work, WorkKind};
+use tokio::{
+    sync::{Mutex as AsyncMutex, Notify, watch},
+    time::{Instant, timeout},
+};
+
+use super::{
+    file::LogFile,
+    log::Log,
+    process::{BackgroundJob, BackgroundProcess, News},
+    worker::Worker,
+};
+use crate::{
+    command::CommandSpec, decode::Utf8Stream, group::ProcessGroup, operations::LocalShell, shell::ShellError,
+    streams::Streams, terminal_text::TerminalText,
+};
+
+/// Ended processes that are remembered, with the end of their output.
+const REMEMBERED: usize = 16;
+
+/// The background processes of a session. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Background(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    group: ProcessGroup,
+    state: Mutex<State>,
+    /// Fires when a process has ended.
+    ended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: u64,
+    /// Processes that are about to be in the list.
+    starting: usize,
+    /// Oldest first.
+    processes: Vec<Arc<BackgroundProcess>>,
+    /// Whose end nobody has been told: never more than there are processes.
+    untold: VecDeque<Arc<BackgroundProcess>>,
+}
+
+/// How much background processes may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackgroundLimits {
+    /// How many may run at a time.
+    pub running: usize,
+    /// Bytes of output that are kept in memory of each, at least; twice as many at most.
+    pub keep_bytes: usize,
+    /// Bytes of output that go to a file of each, at most.
+    pub file_bytes: u64,
+}
+
+/// Why a command could not be started in the background.
+#[derive(Debug, thiserror::Error)]
+pub enum BackgroundError {
+    /// As many run as may.
+    #[error("{} background processes run already, and no more may: {}. End one first.", .0.len(), .0.join(", "))]
+    TooMany(Vec<String>),
+    /// The shell could not be started.
+    #[error(transparent)]
+    Shell(#[from] ShellError),
+}
+
+impl Background {
+    /// An empty list, for processes of `group`. Names count on from `last`.
+    #[must_use]
+    pub fn new(group: ProcessGroup, last: u64) -> Self {
+        let state = Mutex::new(State { last, ..State::default() });
+        Self(Arc::new(Inner { group, state, ended: Notify::new() }))
+    }
+
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// [`BackgroundError`]. Cancel safety: if dropped, whatever was started is killed.
+    pub async fn start(
+        &self,
+        shell: &LocalShell,
+        job: BackgroundJob,
+        limits: BackgroundLimits,
+    ) -> Result<Arc<BackgroundProcess>, BackgroundError> {
+        let BackgroundJob { label, job, outputs } = job;
+        let starting = self.reserve(limits.running)?;
+        let id = starting.id.clone();
+        let work =
+            Work { kind: WorkKind::Background, id: Some(id.clone().into()), name: Some(label.clone()) };
+        let group = self.0.group.working_for(work);
+        let command = shell.command(job).await?;
+        let streams = match command.streams {
+            Streams::Terminal(size) => Streams::Terminal(size),
+            // Somebody may want to write to it.
+            _ => Streams::InputOutput,
+        };
+        let spec = CommandSpec {
+            program: command.shell.into(),
+            args: vec!["-c".into(), command.command.into()],
+            cwd: command.cwd,
+            env: command.env,
+            streams,
+        };
+        let mut process = group.spawn(spec).await.map_err(ShellError::from)?;
+        let started = Instant::now();
+        let on_terminal = matches!(streams, Streams::Terminal(_));
+        let shown = Arc::new(BackgroundProcess {
+            id,
+            label,
+            pid: process.pid(),
+            on_terminal,
+            started,
+            log: Mutex::new(Log::new(limits.keep_bytes)),
+            news: watch::Sender::new(News::default()),
+            watch: process.watch().clone(),
+            input: AsyncMutex::new(process.take_input()),
+            ended_by: Mutex::new(None),
+        });
+        let worker = Worker {
+            process,
+            shown: Arc::clone(&shown),
+            decoder: Utf8Stream::new(),
+            terminal: on_terminal.then(TerminalText::new),
+            keep_bytes: limits.keep_bytes,
+            file: LogFile::new(outputs, limits.file_bytes),
+            deadline: command.timeout.and_then(|timeout| started.checked_add(timeout)),
+        };
+        starting.done(Arc::clone(&shown));
+        let (list, ended) = (self.clone(), Arc::clone(&shown));
+        self.0.group.spawn_task(async move {
+            worker.run().await;
+            list.note_end(ended);
+        });
+        Ok(shown)
+    }
+
+    /// The processes, oldest first: those that run, and the last that have ended.
+    #[must_use]
+    pub fn list(&self) -> Vec<Arc<BackgroundProcess>> {
+        self.state().processes.clone()
+    }
+
+    /// The process of that name, unless it was forgotten long after its end.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<Arc<BackgroundProcess>> {
+        self.state().processes.iter().find(|process| process.id == id).cloned()
+    }
+
+    /// How many were ever started, as far as is known: the number in the last name.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.state().last
+    }
+
+    /// Waits for the next end of a process; each is told once. Cancel safe.
+    pub async fn next_end(&self) -> Arc<BackgroundProcess> {
+        loop {
+            // Made before the look at the list, so that nothing slips in between.
+            let ended = self.0.ended.notified();
+            if let Some(process) = self.take_end() {
+                return process;
+            }
+            ended.await;
+        }
+    }
+
+    /// The next end of a process that nobody was told, if there is one.
+    #[must_use]
+    pub fn take_end(&self) -> Option<Arc<BackgroundProcess>> {
+        self.state().untold.pop_front()
+    }
+
+    /// Waits until none runs, at most for `patience`. To be called when all have been killed: their ends are on record then.
+    pub async fn settled(&self, patience: Duration) {
+        let wait = async {
+            for process in self.list() {
+                process.ended(Duration::MAX).await;
+            }
+        };
+        // What cannot be killed is logged by whoever killed it.
+        let _ = timeout(patience, wait).await;
+    }
+
+    /// Takes a place among the running, and a name.
+    fn reserve(&self, most: usize) -> Result<Starting, BackgroundError> {
+        let mut state = self.state();
+        let running = || state.processes.iter().filter(|process| process.end().is_none());
+        if running().count() + state.starting >= most {
+            return Err(BackgroundError::TooMany(running().map(|process| process.id.clone()).collect()));
+        }
+        state.starting += 1;
+        state.last += 1;
+        Ok(Starting { id: format!("bg-{}", state.last), list: self.clone() })
+    }
+
+    fn note_end(&self, process: Arc<BackgroundProcess>) {
+        let mut state = self.state();
+        state.untold.push_back(process);
+        let ended = state.processes.iter().filter(|process| process.end().is_some()).count();
+        let mut surplus = ended.saturating_sub(REMEMBERED);
+        state.processes.retain(|process| {
+            let goes = surplus > 0 && process.end().is_some();
+            surplus -= usize::from(goes);
+            !goes
+        });
+        while state.untold.len() > REMEMBERED {
+            state.untold.pop_front();
+        }
+        drop(state);
+        self.0.ended.notify_one();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that holds this lock can panic half-way through a change.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place that is taken by a process which is about to start.
+struct Starting {
+    id: String,
+    list: Background,
+}
+
+impl Starting {
+    fn done(self, process: Arc<BackgroundProcess>) {
+        let mut state = self.list.state();
+        let at = state.processes.partition_point(|other| number(&other.id) < number(&process.id));
+        state.processes.insert(at, process);
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.list.state().starting -= 1;
+    }
+}
+
+fn number(id: &str) -> u64 {
+    id.strip_prefix("bg-").and_then(|number| number.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,187 @@
+//! What a background process has written: its end in memory, and where the rest is.
+
+use std::path::PathBuf;
+
+use crate::suffix::{Suffix, ceil_boundary};
+
+/// The output of a background process as text. Places in it are counted in bytes from its beginning; the file, where there
+/// is one, has the same text, so that places are the same there.
+#[derive(Debug)]
+pub(super) struct Log {
+    end: Suffix,
+    total: u64,
+    lines: u64,
+    /// The line that a terminal's cursor is on.
+    current: String,
+    pub(super) file: LogFileFacts,
+    /// Up to where somebody has been shown the output.
+    shown: u64,
+}
+
+/// What there is to know of the file of an output.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogFileFacts {
+    /// Where it is, once the output was too long to be kept in memory.
+    pub path: Option<PathBuf>,
+    /// How many bytes of the output it has, from the beginning on.
+    pub bytes: u64,
+    /// Why it could not be made or written any further.
+    pub failure: Option<std::io::ErrorKind>,
+}
+
+/// A part of the output of a background process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Where it begins: later than asked for when that is no longer kept in memory.
+    pub from: u64,
+    /// The text.
+    pub text: String,
+    /// The line that the cursor of a terminal is on, which is not part of the output yet; empty without a terminal.
+    pub current: String,
+}
+
+impl Excerpt {
+    /// Where it ends.
+    #[must_use]
+    pub fn to(&self) -> u64 {
+        self.from + self.text.len() as u64
+    }
+}
+
+impl Log {
+    pub(super) fn new(keep_bytes: usize) -> Self {
+        Self {
+            end: Suffix::new(keep_bytes),
+            total: 0,
+            lines: 0,
+            current: String::new(),
+            file: LogFileFacts::default(),
+            shown: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, text: &str, current: String) {
+        self.total += text.len() as u64;
+        self.lines += memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64;
+        self.end.push(text);
+        self.current = current;
+    }
+
+    /// Everything that is kept in memory.
+    pub(super) fn kept(&self) -> &str {
+        self.end.as_str()
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Lines, an unfinished last one included.
+    pub(super) fn lines(&self) -> u64 {
+        let open = !self.kept().is_empty() && !self.kept().ends_with('\n');
+        self.lines + u64::from(open)
+    }
+
+    /// What was written from `from` on, as far as it is kept.
+    pub(super) fn since(&self, from: u64) -> Excerpt {
+        let kept = self.kept();
+        let kept_from = self.total - kept.len() as u64;
+        let wanted = from.clamp(kept_from, self.total) - kept_from;
+        // What is kept is in memory, so that it can be counted.
+        let at = ceil_boundary(kept, usize::try_from(wanted).unwrap_or(usize::MAX));
+        Excerpt { from: kept_from + at as u64, text: kept[at..].to_owned(), current: self.current.clone() }
+    }
+
+    /// The last lines, as far as they are kept.
+    pub(super) fn last_lines(&self, count: usize) -> Excerpt {
+        let kept = self.kept();
+        let body = kept.strip_suffix('\n').unwrap_or(kept);
+        let at = match count.checked_sub(1) {
+            None => kept.len(),
+            Some(before) => memchr::memrchr_iter(b'\n', body.as_bytes()).nth(before).map_or(0, |at| at + 1),
+        };
+        let from = self.total - (kept.len() - at) as u64;
+        Excerpt { from, text: kept[at..].to_owned(), current: self.current.clone() }
+    }
+
+    pub(super) fn shown(&self) -> u64 {
+        self.shown
+    }
+
+    pub(super) fn set_shown(&mut self, to: u64) {
+        self.shown = self.shown.max(to.min(self.total));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn log(text: &str, keep: usize) -> Log {
+        let mut log = Log::new(keep);
+        log.push(text, String::new());
+        log
+    }
+
+    #[test]
+    fn places_are_counted_from_the_beginning() {
+        let log = log("one\ntwo\n", 100);
+        let at = |from| (log.since(from).from, log.since(from).text);
+        assert_eq!(at(0), (0, "one\ntwo\n".into()));
+        assert_eq!(at(4), (4, "two\n".into()));
+        assert_eq!(at(8), (8, String::new()));
+        assert_eq!(at(1000), (8, String::new()));
+        assert_eq!(log.lines(), 2);
+    }
+
+    #[test]
+    fn what_is_not_kept_is_left_out() {
+        let mut log = Log::new(4);
+        for piece in ["abc", "def", "ghi", "jkl"] {
+            log.push(piece, String::new());
+        }
+        let rest = log.since(0);
+        assert_eq!(rest.to(), 12);
+        assert!(rest.from > 0 && "abcdefghijkl"[rest.from as usize..] == rest.text, "{rest:?}");
+    }
+
+    #[test]
+    fn the_last_lines() {
+        let lines = |text: &str, count| log(text, 100).last_lines(count).text;
+        assert_eq!(lines("a\nb\nc\n", 2), "b\nc\n");
+        assert_eq!(lines("a\nb\nc", 2), "b\nc");
+        assert_eq!(lines("a\nb", 9), "a\nb");
+        assert_eq!(lines("a\nb", 0), "");
+        assert_eq!(lines("", 3), "");
+    }
+
+    #[test]
+    fn what_was_shown_only_grows() {
+        let mut log = log("abc", 100);
+        log.set_shown(2);
+        log.set_shown(1);
+        assert_eq!(log.shown(), 2);
+        log.set_shown(99);
+        assert_eq!(log.shown(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn excerpts_are_parts_of_the_whole(
+            pieces in proptest::collection::vec("[a-zé漢\n]{0,12}", 0..30),
+            keep in 1usize..30,
+            from in 0u64..200,
+        ) {
+            let mut log = Log::new(keep);
+            pieces.iter().for_each(|piece| log.push(piece, String::new()));
+            let whole = pieces.concat();
+            let seen = log.since(from);
+            prop_assert_eq!(seen.to(), whole.len() as u64);
+            prop_assert!(whole.ends_with(&seen.text));
+            prop_assert!(seen.from >= from.min(whole.len() as u64));
+            prop_assert_eq!(log.lines(), whole.lines().count() as u64);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! One background process, as those see it who use it.
+
+use std::{
+    io,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    io::AsyncWriteExt as _,
+    select,
+    sync::{Mutex as AsyncMutex, watch},
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::log::{Excerpt, Log, LogFileFacts};
+use crate::{
+    artifacts::OutputPlace,
+    command::ExitStatus,
+    input::InputPipe,
+    operations::ShellJob,
+    process::{KILL_WAIT, Watch},
+};
+
+/// How long output has to be silent before whoever waits for it is told: it mostly comes in several pieces.
+const SILENCE: Duration = Duration::from_millis(100);
+
+/// How long output that does not become silent is waited for.
+const LONGEST_BURST: Duration = Duration::from_secs(1);
+
+/// A command to run in the background.
+#[derive(Clone)]
+pub struct BackgroundJob {
+    /// The command as whoever asked for it wrote it: for lists.
+    pub label: String,
+    /// What is run. It gets a pipe to read from, where it gets no terminal. Its token means nothing here, and what it works
+    /// for is itself.
+    pub job: ShellJob,
+    /// Where output goes that is too long for memory.
+    pub outputs: OutputPlace,
+}
+
+/// A command in the background. It ends when nothing that it started is left.
+#[derive(Debug)]
+pub struct BackgroundProcess {
+    pub(super) id: String,
+    pub(super) label: String,
+    pub(super) pid: Option<i32>,
+    pub(super) on_terminal: bool,
+    pub(super) started: Instant,
+    pub(super) log: Mutex<Log>,
+    pub(super) news: watch::Sender<News>,
+    pub(super) watch: Watch,
+    pub(super) input: AsyncMutex<Option<InputPipe>>,
+    /// Who had it ended, for its end to say.
+    pub(super) ended_by: Mutex<Option<EndedBy>>,
+}
+
+/// What changes while a process runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct News {
+    /// Bytes that it has written, before any decoding.
+    pub(super) written: u64,
+    pub(super) end: Option<BackgroundEnd>,
+}
+
+/// How a background process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackgroundEnd {
+    /// How its shell ended.
+    pub exit: ExitStatus,
+    /// Who had it ended; `None`: it ended by itself.
+    pub by: Option<EndedBy>,
+    /// From its start to the end of everything that it started.
+    pub wall_time: Duration,
+}
+
+/// Who had a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// Its time limit.
+    Timeout,
+    /// Somebody who asked for that.
+    Request,
+}
+
+/// What a background process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackgroundState {
+    /// It runs.
+    Running,
+    /// Its shell has ended so; something that it started still runs.
+    ShellEnded(ExitStatus),
+    /// It has ended.
+    Ended(BackgroundEnd),
+}
+
+impl BackgroundProcess {
+    /// The name that it has in its list: `bg-1`, …
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The command as whoever asked for it wrote it.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The process id of its shell.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        self.pid
+    }
+
+    /// Whether it runs on a terminal.
+    #[must_use]
+    pub fn is_on_terminal(&self) -> bool {
+        self.on_terminal
+    }
+
+    /// How long it has run, or ran.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.end().map_or_else(|| self.started.elapsed(), |end| end.wall_time)
+    }
+
+    /// What it does.
+    #[must_use]
+    pub fn state(&self) -> BackgroundState {
+        match (self.end(), self.watch.exit()) {
+            (Some(end), _) => BackgroundState::Ended(end),
+            (None, Some(exit)) => BackgroundState::ShellEnded(exit),
+            (None, None) => BackgroundState::Running,
+        }
+    }
+
+    /// How it ended, if it has.
+    #[must_use]
+    pub fn end(&self) -> Option<BackgroundEnd> {
+        self.news.borrow().end
+    }
+
+    /// Bytes of text that it has written. On a terminal the line that the cursor is on does not count yet.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.log().total()
+    }
+
+    /// Lines of these.
+    #[must_use]
+    pub fn total_lines(&self) -> u64 {
+        self.log().lines()
+    }
+
+    /// The file that has the output, where it was too long to be kept in memory.
+    #[must_use]
+    pub fn file(&self) -> LogFileFacts {
+        self.log().file.clone()
+    }
+
+    /// What was written from a place on, as far as it is kept in memory.
+    #[must_use]
+    pub fn since(&self, from: u64) -> Excerpt {
+        self.log().since(from)
+    }
+
+    /// The last lines, as far as they are kept in memory.
+    #[must_use]
+    pub fn last_lines(&self, count: usize) -> Excerpt {
+        self.log().last_lines(count)
+    }
+
+    /// Up to where the output has been shown; see [`Self::set_shown`].
+    #[must_use]
+    pub fn shown(&self) -> u64 {
+        self.log().shown()
+    }
+
+    /// Notes that everything before a place has been shown. It never goes back.
+    pub fn set_shown(&self, to: u64) {
+        self.log().set_shown(to);
+    }
+
+    /// A mark of how much has been written, for [`Self::written_since`].
+    #[must_use]
+    pub fn mark(&self) -> u64 {
+        self.news.borrow().written
+    }
+
+    /// Waits until something was written after `mark` and a pause came, or until the process has ended; at most for
+    /// `patience`. Cancel safe.
+    pub async fn written_since(&self, mark: u64, patience: Duration) {
+        let mut news = self.news.subscribe();
+        let deadline = Instant::now().checked_add(patience);
+        let far = |news: &News| news.end.is_some() || news.written != mark;
+        // The sender lives as long as this value, so that waiting does not fail.
+        let first = async { drop(news.wait_for(far).await) };
+        match deadline {
+            Some(deadline) => {
+                select! {
+                    () = first => {}
+                    () = sleep_until(deadline) => return,
+                }
+            }
+            None => first.await,
+        }
+        let burst_ends = Instant::now() + LONGEST_BURST;
+        let last = deadline.map_or(burst_ends, |deadline| deadline.min(burst_ends));
+        while self.end().is_none() {
+            let silent = Instant::now() + SILENCE;
+            select! {
+                changed = news.changed() => if changed.is_err() { return },
+                () = sleep_until(silent.min(last)) => return,
+            }
+            if Instant::now() >= last {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the end, at most for `patience`; whether it came. Cancel safe.
+    pub async fn ended(&self, patience: Duration) -> Option<BackgroundEnd> {
+        let mut news = self.news.subscribe();
+        let wait = async { news.wait_for(|news| news.end.is_some()).await.ok().and_then(|news| news.end) };
+        timeout(patience, wait).await.ok().flatten()
+    }
+
+    /// Writes to what the process reads. Waits while it does not read. Cancel safety: dropped early, a part is written.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::BrokenPipe`] when it has closed its input, has ended, or its input was ended by
+    /// [`Self::end_input`].
+    pub async fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        match &mut *self.input.lock().await {
+            Some(input) => input.write_all(bytes).await,
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Ends what the process reads. On a terminal this is the end that a user types: a program may read on.
+    ///
+    /// # Errors
+    /// As [`Self::write`]. An end that was given before is none.
+    pub async fn end_input(&self) -> io::Result<()> {
+        let mut input = self.input.lock().await;
+        if self.on_terminal {
+            return match &mut *input {
+                Some(input) => input.write_all(&[END_OF_INPUT]).await,
+                None => Err(io::ErrorKind::BrokenPipe.into()),
+            };
+        }
+        match input.take() {
+            Some(mut input) => input.shutdown().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Asks everything in it to end (SIGTERM), and kills what is left after `grace`. Returns how it ended; `None` when
+    /// something survives SIGKILL for 5 seconds. Cancel safety: dropped early, it was asked and may not be killed.
+    pub async fn terminate(&self, grace: Duration, by: EndedBy) -> Option<BackgroundEnd> {
+        self.note_ending(by);
+        self.watch.terminate();
+        if let Some(end) = self.ended(grace).await {
+            return Some(end);
+        }
+        self.kill(by).await
+    }
+
+    /// Kills everything in it. As [`Self::terminate`] without asking first.
+    pub async fn kill(&self, by: EndedBy) -> Option<BackgroundEnd> {
+        self.note_ending(by);
+        self.watch.start_kill();
+        self.ended(KILL_WAIT).await
+    }
+
+    /// Sends a signal to everything in it.
+    pub fn signal(&self, signal: u8) {
+        self.watch.signal(signal);
+    }
+
+    fn note_ending(&self, by: EndedBy) {
+        // The first one counts.
+        self.ended_by.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(by);
+    }
+
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+        // Nothing that holds this lock can panic half-way through a change.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a user types to end the input of a program on a terminal: Ctrl-D.
+const END_OF_INPUT: u8 = 4;

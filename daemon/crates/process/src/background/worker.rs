@@ -1,0 +1,139 @@
+//! Reads what a background process writes, and sees to its end.
+
+use std::{sync::Arc, sync::PoisonError, time::Duration};
+
+use tokio::{
+    io::AsyncReadExt as _,
+    select,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{
+    file::LogFile,
+    process::{BackgroundEnd, BackgroundProcess, EndedBy, News},
+};
+use crate::{command::ExitStatus, decode::Utf8Stream, process::Process, terminal_text::TerminalText};
+
+/// Bytes that are read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// The pause after each full chunk that neither memory nor file has room for: a flood that nobody reads goes on at some
+/// 12 MB a second, and costs next to nothing.
+const FLOOD_PAUSE: Duration = Duration::from_millis(5);
+
+/// Reads of the output of a process that is gone: enough for all that a pipe or a terminal holds.
+const LAST_READS: usize = 64;
+
+/// How long a process whose time is up has between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Works for one process until it has ended.
+pub(super) struct Worker {
+    pub(super) process: Process,
+    pub(super) shown: Arc<BackgroundProcess>,
+    pub(super) decoder: Utf8Stream,
+    /// On a terminal.
+    pub(super) terminal: Option<TerminalText>,
+    pub(super) keep_bytes: usize,
+    pub(super) file: LogFile,
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Worker {
+    /// Returns how the process ended.
+    pub(super) async fn run(mut self) -> BackgroundEnd {
+        // The memory for a chunk is only taken by those that write a lot.
+        let mut buffer = vec![0; 4096];
+        let mut open = true;
+        let watch = self.process.watch().clone();
+        loop {
+            select! {
+                biased;
+                () = watch.gone() => break,
+                () = sleep_until(self.deadline.unwrap_or_else(Instant::now)), if self.deadline.is_some() => {
+                    self.deadline = None;
+                    self.time_is_up();
+                }
+                read = self.process.output.read(&mut buffer), if open => match read {
+                    Ok(count @ 1..) => {
+                        self.take(&buffer[..count]).await;
+                        if count == buffer.len() {
+                            buffer.resize(CHUNK, 0);
+                            if self.file.is_full() {
+                                sleep(FLOOD_PAUSE).await;
+                            }
+                        }
+                    }
+                    // A pipe that cannot be read has nothing more to give.
+                    Ok(0) | Err(_) => open = false,
+                },
+            }
+        }
+        if open {
+            for _ in 0..LAST_READS {
+                // An error is "nothing there now": somebody outside of our reach holds the pipe open.
+                let Ok(count @ 1..) = self.process.output.try_read(&mut buffer) else { break };
+                self.take(&buffer[..count]).await;
+            }
+        }
+        self.finish().await
+    }
+
+    /// Takes what was written: into the file first where memory has no room, so that nothing is in neither.
+    async fn take(&mut self, bytes: &[u8]) {
+        let text = self.decoder.push(bytes);
+        let (text, current) = match &mut self.terminal {
+            Some(terminal) => (terminal.push(&text).into(), terminal.current()),
+            None => (text, String::new()),
+        };
+        let text = text.into_owned();
+        self.keep(&text, current, bytes.len()).await;
+    }
+
+    async fn keep(&mut self, text: &str, current: String, written: usize) {
+        let beginning = {
+            let log = self.shown.log();
+            let overflows = log.kept().len() + text.len() > self.keep_bytes;
+            (!self.file.has_begun() && overflows).then(|| log.kept().to_owned())
+        };
+        if let Some(beginning) = beginning {
+            self.file.append(&beginning).await;
+            self.file.append(text).await;
+        } else if self.file.has_begun() {
+            self.file.append(text).await;
+        }
+        {
+            let mut log = self.shown.log();
+            log.push(text, current);
+            log.file = self.file.facts();
+        }
+        self.shown.news.send_modify(|news| news.written += written as u64);
+    }
+
+    /// The time limit: as when somebody asks for the end, but nobody waits.
+    fn time_is_up(&self) {
+        let shown = Arc::clone(&self.shown);
+        self.process.group().spawn_task(async move {
+            // What survives SIGKILL is logged by the group.
+            let _ = shown.terminate(GRACE, EndedBy::Timeout).await;
+        });
+    }
+
+    async fn finish(mut self) -> BackgroundEnd {
+        let mut rest = self.decoder.finish().to_owned();
+        if let Some(terminal) = &mut self.terminal {
+            rest = terminal.push(&rest) + &terminal.finish();
+        }
+        self.keep(&rest, String::new(), 0).await;
+        // Nothing reads any more, and a pipe held open is a descriptor lost.
+        *self.shown.input.lock().await = None;
+        let end = BackgroundEnd {
+            // Only a shell whose watcher was killed has ended without a word.
+            exit: self.process.exit().unwrap_or(ExitStatus::signaled(libc::SIGKILL)),
+            by: *self.shown.ended_by.lock().unwrap_or_else(PoisonError::into_inner),
+            wall_time: self.shown.started.elapsed(),
+        };
+        self.shown.news.send_modify(|news| *news = News { end: Some(end), ..*news });
+        end
+    }
+}

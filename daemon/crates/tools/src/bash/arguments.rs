@@ -1,0 +1,214 @@
+//! The arguments of a call of `bash`, checked.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use agentd_agent::ToolError;
+use agentd_process::TerminalSize;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{call::Timeout, features::BashFeatures};
+use crate::path::{Base, resolve};
+
+/// The longest time limit: what fits the milliseconds of the reference's timers.
+pub(crate) const MAX_TIMEOUT: Duration = Duration::from_millis(2_147_483_647);
+
+/// A call as it is to be done. Arguments of features that are off count as not given.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) command: String,
+    pub(super) timeout: Option<Timeout>,
+    /// The terminal to run it on.
+    pub(super) terminal: Option<TerminalSize>,
+    pub(super) background: bool,
+    pub(super) cwd: PathBuf,
+    pub(super) env: Vec<(OsString, OsString)>,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    command: String,
+    timeout: Option<f64>,
+    pty: Option<bool>,
+    rows: Option<f64>,
+    cols: Option<f64>,
+    background: Option<bool>,
+    cwd: Option<String>,
+    env: Option<BTreeMap<String, String>>,
+}
+
+impl Call {
+    /// Reads the arguments of a call in a session whose working directory is `base.cwd`.
+    ///
+    /// # Errors
+    /// What the model is to be told.
+    pub(super) fn read(arguments: Value, features: &BashFeatures, base: Base<'_>) -> Result<Self, ToolError> {
+        let Arguments { command, timeout: seconds, pty, rows, cols, background, cwd, env } =
+            serde_json::from_value(without_unknown(arguments, features))
+                .map_err(|error| ToolError(format!("Invalid arguments for bash: {error}")))?;
+        let terminal = match features.pty.filter(|_| pty == Some(true)) {
+            Some(plain) => Some(TerminalSize {
+                rows: lines("rows", rows)?.unwrap_or(plain.rows),
+                cols: lines("cols", cols)?.unwrap_or(plain.cols),
+            }),
+            None => None,
+        };
+        Ok(Self {
+            command,
+            timeout: seconds.map(timeout).transpose()?,
+            terminal,
+            background: background == Some(true),
+            cwd: folder(cwd.as_deref(), base)?,
+            env: env.unwrap_or_default().into_iter().map(variable).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// The arguments that the schema has. Others mean nothing, whatever they are.
+fn without_unknown(mut arguments: Value, features: &BashFeatures) -> Value {
+    if let Some(arguments) = arguments.as_object_mut() {
+        arguments.retain(|name, _| match name.as_str() {
+            "command" | "timeout" => true,
+            "pty" | "rows" | "cols" => features.pty.is_some(),
+            "background" => features.background.is_some(),
+            "cwd" => features.cwd,
+            "env" => features.env,
+            _ => false,
+        });
+    }
+    arguments
+}
+
+fn folder(cwd: Option<&str>, base: Base<'_>) -> Result<PathBuf, ToolError> {
+    match cwd {
+        None | Some("") => Ok(Path::to_owned(base.cwd)),
+        Some(cwd) => resolve(cwd, base).map_err(|error| ToolError(error.to_string())),
+    }
+}
+
+fn lines(name: &str, count: Option<f64>) -> Result<Option<u16>, ToolError> {
+    let Some(count) = count else { return Ok(None) };
+    // A whole number in these bounds is one of 16 bits.
+    if (1.0..=1000.0).contains(&count) && count.fract() == 0.0 {
+        return Ok(Some(count as u16));
+    }
+    Err(ToolError(format!("Invalid {name}: must be a whole number from 1 to 1000")))
+}
+
+fn variable((name, value): (String, String)) -> Result<(OsString, OsString), ToolError> {
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    if !begins || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+        return Err(ToolError(format!(
+            "Invalid environment variable name: {name:?}. Names have letters, digits and underscores, and do not begin \
+             with a digit."
+        )));
+    }
+    if value.contains('\0') {
+        // The value may be a secret.
+        return Err(ToolError(format!(
+            "Invalid value of the environment variable {name}: it has a NUL character"
+        )));
+    }
+    Ok((name.into(), value.into()))
+}
+
+/// Reads a time limit in seconds.
+///
+/// # Errors
+/// The texts of the reference.
+fn timeout(seconds: f64) -> Result<Timeout, ToolError> {
+    // Written so that NaN is refused as well.
+    if !(seconds > 0.0 && seconds.is_finite()) {
+        return Err(ToolError("Invalid timeout: must be a finite number of seconds".into()));
+    }
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time <= MAX_TIMEOUT => Ok(Timeout { time, seconds }),
+        Ok(_) | Err(_) => Err(ToolError("Invalid timeout: maximum is 2147483.647 seconds".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn all() -> BashFeatures {
+        BashFeatures { pty: Some(TerminalSize::default()), cwd: true, env: true, ..BashFeatures::default() }
+    }
+
+    fn read(arguments: Value, features: &BashFeatures) -> Result<Call, String> {
+        let base = Base { cwd: Path::new("/w"), home: Some(Path::new("/home/me")) };
+        Call::read(arguments, features, base).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn timeouts_have_bounds() {
+        let message = |seconds| timeout(seconds).map(|timeout| timeout.time).map_err(|error| error.0);
+        assert_eq!(message(0.5), Ok(Duration::from_millis(500)));
+        assert_eq!(message(2_147_483.647), Ok(MAX_TIMEOUT));
+        let maximum = Err("Invalid timeout: maximum is 2147483.647 seconds".into());
+        assert_eq!(message(2_147_483.648), maximum);
+        assert_eq!(message(1e300), maximum);
+        for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(message(seconds), Err("Invalid timeout: must be a finite number of seconds".into()));
+        }
+    }
+
+    #[test]
+    fn what_is_off_counts_as_not_given() {
+        let arguments = json!({
+            "command": "c", "pty": 5, "background": "x", "cwd": 1, "env": {"1": 2}, "other": [],
+        });
+        let call = read(arguments, &BashFeatures::default()).unwrap();
+        assert_eq!((call.terminal, call.background, call.env.len()), (None, false, 0));
+        assert_eq!(call.cwd, Path::new("/w"));
+    }
+
+    #[test]
+    fn folders_are_those_of_tools() {
+        let cwd = |cwd: &str| read(json!({"command": "c", "cwd": cwd}), &all()).unwrap().cwd;
+        for (given, meant) in
+            [("", "/w"), ("a/..", "/w"), ("sub", "/w/sub"), ("/x", "/x"), ("~/y", "/home/me/y")]
+        {
+            assert_eq!(cwd(given), Path::new(meant));
+        }
+    }
+
+    #[test]
+    fn variables_are_checked() {
+        let env = |env: Value| read(json!({"command": "c", "env": env}), &all()).map(|call| call.env);
+        assert_eq!(
+            env(json!({"A_1": "x", "_": ""})),
+            Ok(vec![("A_1".into(), "x".into()), ("_".into(), "".into())])
+        );
+        for name in ["", "1A", "A-B", "A=B", "Ä", "A B"] {
+            let error = env(json!({name: "secret"})).unwrap_err();
+            assert!(
+                error.starts_with("Invalid environment variable name: ") && !error.contains("secret"),
+                "{error}"
+            );
+        }
+        let error = env(json!({"A": "secret\0"})).unwrap_err();
+        assert_eq!(error, "Invalid value of the environment variable A: it has a NUL character");
+    }
+
+    #[test]
+    fn terminals_have_a_size() {
+        let terminal = |rows: Value| {
+            read(json!({"command": "c", "pty": true, "rows": rows, "cols": null}), &all())
+                .map(|call| call.terminal)
+        };
+        assert_eq!(terminal(json!(50)), Ok(Some(TerminalSize { rows: 50, cols: 80 })));
+        assert_eq!(terminal(Value::Null), Ok(Some(TerminalSize::default())));
+        for rows in [json!(0), json!(-1), json!(1.5), json!(1001)] {
+            assert_eq!(terminal(rows), Err("Invalid rows: must be a whole number from 1 to 1000".into()));
+        }
+    }
+}

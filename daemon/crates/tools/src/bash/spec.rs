@@ -1,0 +1,82 @@
+//! What models are told about `bash`.
+
+use agentd_protocol::tool::{ConstrainedSampling, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use super::features::BashFeatures;
+
+/// The name of the tool.
+pub(super) const NAME: &str = "bash";
+
+const DESCRIPTION: &str = "Runs a bash command in the current working directory and returns what it writes to stdout and \
+    stderr. Long output is cut to its last 2000 lines or 50KB, whichever is less; all of it is then kept in a temporary file \
+    that the result names. A timeout in seconds can be given; there is none by default.";
+
+/// The description and the schema, with what is on.
+pub(super) fn spec(features: &BashFeatures) -> ToolSpec {
+    let mut description = DESCRIPTION.to_owned();
+    let mut properties = Map::new();
+    let mut argument = |name: &str, kind: &str, text: &str| {
+        properties.insert(name.to_owned(), json!({ "type": kind, "description": text }));
+    };
+    argument("command", "string", "The bash command to run");
+    argument(
+        "timeout",
+        "number",
+        "Seconds after which the command is killed (optional; no limit by default)",
+    );
+    if let Some(size) = features.pty {
+        description.push_str(
+            " With pty the command runs on a terminal: for programs that behave differently without one.",
+        );
+        argument("pty", "boolean", "Run the command on a terminal (optional; default false)");
+        argument("rows", "number", &format!("Lines of that terminal (optional; default {})", size.rows));
+        argument("cols", "number", &format!("Columns of that terminal (optional; default {})", size.cols));
+    }
+    if features.background.is_some() {
+        description.push_str(
+            " With background the command goes on while you do other things: the result names it, and the process_* \
+             tools read its output, write to it and end it.",
+        );
+        argument("background", "boolean", "Run the command in the background (optional; default false)");
+    }
+    if features.cwd {
+        argument(
+            "cwd",
+            "string",
+            "The folder to run the command in, relative to the working directory (optional)",
+        );
+    }
+    let mut sampling = Some(ConstrainedSampling::prefer_strict());
+    if features.env {
+        argument("env", "object", "Environment variables for the command (optional)");
+        if let Some(env) = properties.get_mut("env").and_then(Value::as_object_mut) {
+            env.insert("additionalProperties".into(), json!({ "type": "string" }));
+        }
+        // Strict sampling knows no objects with names that are not in the schema.
+        sampling = None;
+    }
+    ToolSpec {
+        name: NAME.into(),
+        description,
+        parameters: json!({ "type": "object", "properties": properties, "required": ["command"] }),
+        constrained_sampling: sampling,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_default_it_is_the_plain_one() {
+        let spec = spec(&BashFeatures::default());
+        let properties = spec.parameters["properties"].as_object().unwrap();
+        assert_eq!(properties.keys().collect::<Vec<_>>(), ["command", "timeout"]);
+        assert_eq!(properties["command"]["type"], "string");
+        assert_eq!(properties["timeout"]["type"], "number");
+        assert_eq!(spec.parameters["required"], json!(["command"]));
+        assert_eq!(spec.constrained_sampling, Some(ConstrainedSampling::prefer_strict()));
+        assert!(spec.description.ends_with("there is none by default."), "{}", spec.description);
+    }
+}

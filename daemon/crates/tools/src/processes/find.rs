@@ -1,0 +1,39 @@
+//! The process that a call means.
+
+use std::sync::Arc;
+
+use agentd_agent::ToolError;
+use agentd_process::{Background, BackgroundProcess};
+
+use super::show::status;
+
+/// The process of that name.
+///
+/// # Errors
+/// Names those that there are.
+pub(super) fn process(list: &Background, id: &str) -> Result<Arc<BackgroundProcess>, ToolError> {
+    if let Some(process) = list.get(id.trim()) {
+        return Ok(process);
+    }
+    let known: Vec<String> = list.list().iter().map(|it| format!("{} ({})", it.id(), status(it))).collect();
+    let rest = if known.is_empty() {
+        "None was started since this session was opened: background processes end with their session, and with the \
+         daemon."
+            .to_owned()
+    } else {
+        format!("There are: {}.", known.join(", "))
+    };
+    Err(ToolError(format!("There is no background process {id:?}. {rest}")))
+}
+
+/// The process of that name, which still runs.
+///
+/// # Errors
+/// As [`process`]; says how one has ended.
+pub(super) fn running(list: &Background, id: &str) -> Result<Arc<BackgroundProcess>, ToolError> {
+    let process = process(list, id)?;
+    match process.end() {
+        None => Ok(process),
+        Some(_) => Err(ToolError(format!("{} has ended already: it {}.", process.id(), status(&process)))),
+    }
+}

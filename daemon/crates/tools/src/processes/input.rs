@@ -1,0 +1,106 @@
+//! `process_input`.
+
+use std::{io, sync::LazyLock, time::Duration};
+
+use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_process::{Background, BackgroundProcess};
+use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{select, time::timeout};
+
+use super::{COMES_WITH, find, show::facts};
+use crate::arguments::parse;
+
+/// How long a process may take to read what it is given. What a pipe holds is taken at once.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec {
+    name: "process_input".into(),
+    description: "Writes to the standard input of a background process. A line needs its line feed; on a terminal (pty), keys \
+        are the characters that they send: \\r for Enter, \\u0003 for Ctrl-C, \\u001b[A for Up."
+        .into(),
+    parameters: json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string", "description": "The process, as bg-1" },
+            "text": { "type": "string", "description": "What to write" },
+            "eof": { "type": "boolean", "description": "Whether the input ends after it (optional; default false)" },
+        },
+        "required": ["id", "text"],
+    }),
+    constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
+}
+});
+
+#[derive(Deserialize)]
+struct Arguments {
+    id: String,
+    text: String,
+    eof: Option<bool>,
+}
+
+/// Writes to a background process.
+pub(super) struct ProcessInput {
+    list: Background,
+}
+
+impl ProcessInput {
+    pub(super) fn new(list: Background) -> Self {
+        Self { list }
+    }
+
+    async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
+        let Arguments { id, text, eof } = parse(invocation.arguments)?;
+        let process = find::running(&self.list, &id)?;
+        let ends = eof == Some(true);
+        let write = timeout(PATIENCE, write(&process, &text, ends));
+        let written = select! {
+            written = write => written,
+            () = invocation.cancel.cancelled() => return Err(ToolError("Operation aborted".into())),
+        };
+        let id = process.id();
+        match written {
+            Ok(Ok(())) => {
+                let end = if ends { " and ended its input" } else { "" };
+                let text = format!("Wrote {} bytes to {id}{end}", text.len());
+                Ok(ToolResult { details: Some(Value::Object(facts(&process))), ..ToolResult::text(text) })
+            }
+            Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Err(ToolError(format!(
+                "{id} takes no input: it has closed it, or its input was ended before"
+            ))),
+            Ok(Err(error)) => Err(ToolError(format!("Could not write to {id}: {error}"))),
+            Err(_) => Err(ToolError(format!(
+                "{id} does not read its input: after {} seconds it has not taken all of the text, of which it may get a \
+                 part",
+                PATIENCE.as_secs()
+            ))),
+        }
+    }
+}
+
+async fn write(process: &BackgroundProcess, text: &str, ends: bool) -> io::Result<()> {
+    if !text.is_empty() {
+        process.write(text.as_bytes()).await?;
+    }
+    if ends { process.end_input().await } else { Ok(()) }
+}
+
+impl Tool for ProcessInput {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn snippet(&self) -> Option<&str> {
+        Some("Write to a background process, or press keys on its terminal")
+    }
+
+    fn comes_with(&self) -> Option<&str> {
+        Some(COMES_WITH)
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        Box::pin(self.run(invocation))
+    }
+}

@@ -1,0 +1,140 @@
+//! `process_kill`.
+
+use std::{sync::LazyLock, time::Duration};
+
+use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_process::{Background, BackgroundProcess, EndedBy};
+use agentd_protocol::{
+    message::ContentBlock,
+    tool::{ConstrainedSampling, ToolResult, ToolSpec},
+};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::select;
+
+use super::{
+    COMES_WITH, find,
+    show::{SIGNALS, Wanted, output, status},
+};
+use crate::arguments::parse;
+
+/// How long a process has to end when it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec {
+    name: "process_kill".into(),
+    description: "Ends a background process with everything that it started: SIGTERM, and SIGKILL two seconds later. With \
+        signal, sends only that."
+        .into(),
+    parameters: json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string", "description": "The process, as bg-1" },
+            "signal": { "type": "string", "description": "A signal to send instead, as SIGINT, SIGHUP, SIGKILL or SIGUSR1 (optional)" },
+        },
+        "required": ["id"],
+    }),
+    constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
+}
+});
+
+#[derive(Deserialize)]
+struct Arguments {
+    id: String,
+    signal: Option<String>,
+}
+
+/// Ends background processes.
+pub(super) struct ProcessKill {
+    list: Background,
+}
+
+impl ProcessKill {
+    pub(super) fn new(list: Background) -> Self {
+        Self { list }
+    }
+
+    async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
+        let Arguments { id, signal } = parse(invocation.arguments)?;
+        let signal = signal.as_deref().map(named).transpose()?;
+        let process = find::running(&self.list, &id)?;
+        select! {
+            said = end(&process, signal) => Ok(with_output(&process, &said)),
+            () = invocation.cancel.cancelled() => Err(ToolError("Operation aborted".into())),
+        }
+    }
+}
+
+/// Does it, and says what came of it.
+async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) -> String {
+    let ended = match signal {
+        None => process.terminate(GRACE, EndedBy::Request).await,
+        Some((_, KILL)) => process.kill(EndedBy::Request).await,
+        Some((_, number)) => {
+            process.signal(number);
+            process.ended(GRACE).await
+        }
+    };
+    let id = process.id();
+    match (ended, signal) {
+        (Some(_), None) => format!("{id} {}", status(process)),
+        (Some(_), Some((name, _))) => format!("Sent {name} to {id}. It {}", status(process)),
+        (None, Some((name, number))) if number != KILL => {
+            format!("Sent {name} to {id}, which is still running")
+        }
+        (None, _) => format!("{id} survives SIGKILL: it waits for the system, or belongs to another user"),
+    }
+}
+
+/// What was done, and the output that was not shown yet.
+fn with_output(process: &BackgroundProcess, said: &str) -> ToolResult {
+    let shown = output(process, Wanted::New);
+    let text = shown.content.iter().find_map(ContentBlock::as_text).unwrap_or_default();
+    ToolResult { content: vec![ContentBlock::text(format!("{said}\n\n{text}"))], ..shown }
+}
+
+const KILL: u8 = 9;
+
+/// The signal of that name, with or without `SIG`.
+fn named(name: &str) -> Result<(&'static str, u8), ToolError> {
+    let wanted = name.trim().to_ascii_uppercase();
+    let is_it = |known: &str| known == wanted || known.strip_prefix("SIG") == Some(&wanted);
+    SIGNALS.into_iter().find(|(known, _)| is_it(known)).ok_or_else(|| {
+        ToolError(format!(
+            "Unknown signal {name:?}. There are: {}.",
+            SIGNALS.map(|(name, _)| name).join(", ")
+        ))
+    })
+}
+
+impl Tool for ProcessKill {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn snippet(&self) -> Option<&str> {
+        Some("End a background process, or send it a signal")
+    }
+
+    fn comes_with(&self) -> Option<&str> {
+        Some(COMES_WITH)
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        Box::pin(self.run(invocation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names() {
+        assert_eq!(named("SIGINT"), Ok(("SIGINT", 2)));
+        assert_eq!(named("hup"), Ok(("SIGHUP", 1)));
+        let error = named("9").unwrap_err().0;
+        assert!(error.starts_with("Unknown signal \"9\". There are: SIGTERM, SIGKILL,"), "{error}");
+    }
+}

@@ -1,0 +1,124 @@
+//! `process_output`.
+
+use std::{sync::LazyLock, time::Duration};
+
+use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
+use agentd_process::Background;
+use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::select;
+
+use super::{
+    COMES_WITH, find,
+    show::{Wanted, output},
+};
+use crate::{arguments::parse, bash::MAX_TIMEOUT, truncate::MAX_LINES};
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec {
+    name: "process_output".into(),
+    description: "Returns what a background process has written since the last time you looked, and whether it still runs. \
+        At most 2000 lines or 50KB come back, the newest; since reads on from any place, lines repeats the last lines."
+        .into(),
+    parameters: json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string", "description": "The process, as bg-1" },
+            "since": { "type": "number", "description": "Return the output from this place on, in bytes from its beginning (optional)" },
+            "lines": { "type": "number", "description": "Return the last so many lines, shown before or not (optional)" },
+            "wait": { "type": "number", "description": "Wait up to so many seconds for new output or the end of the process (optional; default: do not wait)" },
+        },
+        "required": ["id"],
+    }),
+    constrained_sampling: Some(ConstrainedSampling::prefer_strict()),
+}
+});
+
+#[derive(Deserialize)]
+struct Arguments {
+    id: String,
+    since: Option<f64>,
+    lines: Option<f64>,
+    wait: Option<f64>,
+}
+
+/// Reads the output of a background process.
+pub(super) struct ProcessOutput {
+    list: Background,
+}
+
+impl ProcessOutput {
+    pub(super) fn new(list: Background) -> Self {
+        Self { list }
+    }
+
+    async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
+        let Arguments { id, since, lines, wait } = parse(invocation.arguments)?;
+        let process = find::process(&self.list, &id)?;
+        let wanted = match (since, lines) {
+            (Some(_), Some(_)) => {
+                return Err(ToolError("Give since or lines, not both.".into()));
+            }
+            (Some(since), None) => Wanted::Since(whole("since", since)?),
+            (None, Some(lines)) => {
+                let lines = whole("lines", lines)?;
+                Wanted::Lines(usize::try_from(lines).unwrap_or(MAX_LINES).min(MAX_LINES))
+            }
+            (None, None) => Wanted::New,
+        };
+        let wait = wait.map(patience).transpose()?;
+        let from = if let Wanted::Since(from) = wanted { from } else { process.shown() };
+        // Taken before the look at what is there, so that nothing is waited for that has come.
+        let mark = process.mark();
+        if let Some(patience) = wait
+            && process.total_bytes() <= from
+        {
+            select! {
+                () = process.written_since(mark, patience) => {}
+                () = invocation.cancel.cancelled() => return Err(ToolError("Operation aborted".into())),
+            }
+        }
+        Ok(output(&process, wanted))
+    }
+}
+
+impl Tool for ProcessOutput {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn snippet(&self) -> Option<&str> {
+        Some("Read what a background process has written, and wait for more")
+    }
+
+    fn guidelines(&self) -> Vec<&str> {
+        vec![
+            "Run servers, watchers and long jobs with background in bash, follow them with process_output, and end with process_kill what is no longer needed.",
+        ]
+    }
+
+    fn comes_with(&self) -> Option<&str> {
+        Some(COMES_WITH)
+    }
+
+    fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
+        Box::pin(self.run(invocation))
+    }
+}
+
+/// A count.
+fn whole(name: &str, number: f64) -> Result<u64, ToolError> {
+    if number >= 0.0 && number.fract() == 0.0 {
+        // Larger than every output is as good as the largest.
+        return Ok(number as u64);
+    }
+    Err(ToolError(format!("Invalid {name}: must be a whole number, 0 or more")))
+}
+
+fn patience(seconds: f64) -> Result<Duration, ToolError> {
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time <= MAX_TIMEOUT => Ok(time),
+        Ok(_) | Err(_) => Err(ToolError("Invalid wait: must be a number of seconds, 0 or more".into())),
+    }
+}
