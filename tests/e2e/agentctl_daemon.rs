@@ -40,9 +40,11 @@ fn run(script: Option<&str>) -> Finished {
 /// A daemon with a model, as far as `agentctl` asks.
 const MODEL: &str = r#"
 read -r line
-echo '{"id":"1","type":"response","command":"get_state","success":true,"data":{"model":{"id":"m","name":"m","api":"a","provider":"p"},"thinkingLevel":"off","isStreaming":false,"isCompacting":false,"steeringMode":"all","followUpMode":"all","sessionId":"s","autoCompactionEnabled":true,"messageCount":0,"pendingMessageCount":0}}'
+echo '{"id":"1","type":"response","command":"hello","success":true,"data":{"protocol":1,"daemon":{"name":"agentd","version":"0.1.0","pid":1,"epoch":"e"},"capabilities":[],"limits":{"maxLineBytes":67108864}}}'
 read -r line
-echo '{"id":"2","type":"response","command":"prompt","success":true,"data":{"disposition":"started"}}'
+echo '{"id":"2","type":"response","command":"get_state","success":true,"data":{"model":{"id":"m","name":"m","api":"a","provider":"p"},"thinkingLevel":"off","isStreaming":false,"isCompacting":false,"steeringMode":"all","followUpMode":"all","sessionId":"s","autoCompactionEnabled":true,"messageCount":0,"pendingMessageCount":0}}'
+read -r line
+echo '{"id":"3","type":"response","command":"prompt","success":true,"data":{"disposition":"started"}}'
 echo '{"type":"agent_start"}'
 "#;
 

@@ -261,7 +261,7 @@ mod tests {
         check(
             "{\"bash\":true}",
             json!({}),
-            &["settings.json:1: \"bash\" is ignored: expected a struct BashSettings, not a boolean"],
+            &["settings.json:1: \"bash\" is ignored: expected an object, not a boolean"],
         );
     }
 

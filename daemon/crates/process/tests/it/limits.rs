@@ -32,10 +32,15 @@ fn reached(resource: Resource, limit: u64) -> Option<Stopped> {
     Some(Stopped::Limit(LimitReached { resource, limit, together: false }))
 }
 
+/// What bombs are made of here, so that one which nothing stops does no harm: it doubles this often, and then waits.
+const DOUBLINGS: u32 = 10;
+
 #[tokio::test]
 async fn a_fork_bomb_ends() {
     let group = group(Limits { processes: Some(200), ..Limits::default() });
-    let (_, outcome) = run(&group, shell("bomb() { bomb | bomb & }; bomb; wait; sleep 1000")).await;
+    let bomb =
+        "bomb() { if [ $1 = 0 ]; then exec sleep 1000; fi; bomb $(($1 - 1)) | bomb $(($1 - 1)) & wait; }";
+    let (_, outcome) = run(&group, shell(&format!("{bomb}; bomb {DOUBLINGS}; sleep 1000"))).await;
     assert_eq!(outcome.stopped, reached(Resource::Processes, 200));
     until(Duration::from_secs(5), "nothing is left", || group.running() == 0).await;
 }
@@ -45,8 +50,10 @@ async fn a_fork_bomb_whose_processes_all_leave_the_session_ends() {
     let group = group(Limits { processes: Some(200), ..Limits::default() });
     let dir = tempfile::tempdir().expect("a folder");
     let bomb = dir.path().join("bomb");
-    std::fs::write(&bomb, "setsid sh \"$0\" & setsid sh \"$0\" & wait").expect("a script");
-    let (_, outcome) = run(&group, shell(&format!("sh {}; sleep 1000", bomb.display()))).await;
+    let script =
+        "[ $1 = 0 ] && exec sleep 1000; setsid sh \"$0\" $(($1 - 1)) & setsid sh \"$0\" $(($1 - 1)) & wait";
+    std::fs::write(&bomb, script).expect("a script");
+    let (_, outcome) = run(&group, shell(&format!("sh {} {DOUBLINGS}; sleep 1000", bomb.display()))).await;
     assert_eq!(outcome.stopped, reached(Resource::Processes, 200));
     until(Duration::from_secs(10), "nothing is left", || group.running() == 0).await;
 }
