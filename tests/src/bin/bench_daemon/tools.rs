@@ -139,22 +139,13 @@ fn editing(home: &Home, scale: Scale, report: &mut Report) {
         writeln!(out, "{line:07} a line of fifty bytes as in other files").unwrap();
     }
     out.into_inner().unwrap().sync_all().unwrap();
-    let middle = format!("{:07} a line", lines / 2);
-    let mut there = middle.clone();
-    let rounds = scale.of(3, 1);
-    // Back and forth, so that each round has something to change.
-    let mut replies = Vec::new();
-    for round in 0..rounds {
-        let then = format!("{middle} {round}");
-        replies.push(call(
-            "edit",
-            json!({"path": path, "edits": [{"oldText": format!("{there} "), "newText": format!("{then} ")}]}),
-        ));
-        there = then;
-    }
+    let line = format!("{:07} a line", lines / 2);
+    let edits = json!([{"oldText": format!("{line} of"), "newText": format!("{line} so of")}]);
+    // Takes back what the call before it did.
     let mut sed = Command::new("sed");
-    sed.arg("-i").arg(format!("s/^{middle} .* of/{middle} of/")).arg(&path);
-    compare_each("edit of 50 MB (beside: sed -i)", &replies, report, home, &mut sed);
+    sed.arg("-i").arg(format!("s/^{line} so of/{line} of/")).arg(&path);
+    let edit = call("edit", json!({"path": path, "edits": edits}));
+    compare("edit of 50 MB (beside: sed -i)", scale.of(3, 1), report, home, &edit, &mut sed);
     fs::remove_file(&path).unwrap();
 }
 
@@ -207,22 +198,17 @@ fn timed(work: impl FnOnce()) -> Duration {
     begun.elapsed()
 }
 
+/// Has the model make the call in a daemon of its own, and runs the other program, in turns.
 fn compare(name: &str, rounds: usize, report: &mut Report, home: &Home, reply: &Reply, other: &mut Command) {
-    compare_each(name, &vec![reply.clone(); rounds], report, home, other);
-}
-
-/// Has the model make each of the calls in a daemon of its own, and runs the other program as often, in turns.
-fn compare_each(name: &str, replies: &[Reply], report: &mut Report, home: &Home, other: &mut Command) {
     other.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (mut ours, mut calls, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut grown, mut idle) = (0, 0);
-    for reply in replies {
+    let mut peak = 0;
+    for _ in 0..rounds {
         let server = MockServer::start([reply.clone(), Reply::stream(sse::answer("Done."))]);
         home.configure(&agentd_e2e::home::models(&server.base_url()));
         let begun = Instant::now();
         let mut daemon =
             Daemon::start(home, &["--no-session", "--tools", "read,bash,edit,write,grep,find,ls"]);
-        idle = usage::of(daemon.id()).peak.max(idle);
         daemon.send(&json!({"id": "p", "type": "prompt", "message": "Go."}));
         let started = daemon.event("tool_execution_start");
         let call_begun = Instant::now();
@@ -231,7 +217,7 @@ fn compare_each(name: &str, replies: &[Reply], report: &mut Report, home: &Home,
         calls.push(call_begun.elapsed());
         assert_eq!(ended["isError"], false, "{name}: {started} {ended}");
         daemon.settled();
-        grown = usage::of(daemon.id()).peak.max(grown);
+        peak = usage::of(daemon.id()).peak.max(peak);
         daemon.close();
         let begun = Instant::now();
         match other.output() {
@@ -246,7 +232,7 @@ fn compare_each(name: &str, replies: &[Reply], report: &mut Report, home: &Home,
     }
     report.figure(
         &format!("{name}: agentd's peak memory"),
-        crate::report::exact(grown) / crate::report::exact(MIB),
+        crate::report::exact(peak) / crate::report::exact(MIB),
         "MiB",
     );
 }
