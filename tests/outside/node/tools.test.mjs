@@ -61,7 +61,7 @@ const files = {
   "src/long.rs": `needle ${"z".repeat(600)}\n`, "src/emoji.txt": `needle ${"\u{1f600}".repeat(300)}\n`,
   "many.txt": lines(300, (number) => `needle ${number}\n`), "bin.dat": "needle\0\u0001\u0002\n", "cr.txt": "needle cr\r\nother\r\n",
   ...Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`lots/f${String(index).padStart(2, "0")}.txt`, "x\n"])),
-  ...Object.fromEntries(["Zeta", "alpha", "Beta", "_u", ".dot", "1", "10", "2", "\u00e9t\u00e9", "etf", "a-b", "a_b", "aB", "Ab"].map((name) => [`names/${name}`, ""])),
+  ...Object.fromEntries(["Zeta", "alpha", "Beta", "_u", ".dot", "1", "10", "2", "\u00e9t\u00e9", "etf", "a-b", "a_b", "aB"].map((name) => [`names/${name}`, ""])),
 };
 
 const groups = {

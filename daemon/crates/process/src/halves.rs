@@ -46,7 +46,7 @@ impl Halves {
         self.rest_bytes > HALF_BYTES
     }
 
-    /// The text, with `[... N bytes omitted ...]` on a line of its own in place of its middle if that was left out.
+    /// The text, with `[... N bytes omitted ...]` between empty lines in place of its middle if that was left out.
     #[must_use]
     pub fn finish(self) -> String {
         let Self { mut head, rest, rest_bytes } = self;
@@ -54,7 +54,7 @@ impl Halves {
         let tail = &rest[ceil_boundary(rest, rest.len().saturating_sub(HALF_BYTES))..];
         let omitted = rest_bytes - tail.len();
         if omitted > 0 {
-            head.push_str(&format!("\n[... {omitted} bytes omitted ...]\n"));
+            head.push_str(&format!("\n\n[... {omitted} bytes omitted ...]\n\n"));
         }
         head.push_str(tail);
         head
@@ -82,7 +82,7 @@ mod tests {
     fn the_middle_of_more_is_left_out() {
         let text = format!("{}{}{}", "a".repeat(HALF_BYTES), "m".repeat(17), "z".repeat(HALF_BYTES));
         let expected =
-            format!("{}\n[... 17 bytes omitted ...]\n{}", "a".repeat(HALF_BYTES), "z".repeat(HALF_BYTES));
+            format!("{}\n\n[... 17 bytes omitted ...]\n\n{}", "a".repeat(HALF_BYTES), "z".repeat(HALF_BYTES));
         assert!(of(&[&text]) == expected);
         let pieces: Vec<&str> =
             text.as_bytes().chunks(1000).map(|piece| str::from_utf8(piece).unwrap()).collect();
@@ -93,8 +93,8 @@ mod tests {
     fn no_character_is_cut() {
         let text = "漢".repeat(600_000);
         let halves = of(&[&text]);
-        let (head, tail) = halves.split_once("\n[... ").unwrap();
-        let (omitted, tail) = tail.split_once(" bytes omitted ...]\n").unwrap();
+        let (head, tail) = halves.split_once("\n\n[... ").unwrap();
+        let (omitted, tail) = tail.split_once(" bytes omitted ...]\n\n").unwrap();
         assert_eq!(head.len() + tail.len() + omitted.parse::<usize>().unwrap(), text.len());
         assert!(head.len() <= HALF_BYTES && tail.len() <= HALF_BYTES && head.len() > HALF_BYTES - 3);
     }

@@ -68,7 +68,8 @@ impl SearchKind for Ls {
         let names = if here.files.is_local() { names_here(path, here)? } else { names_there(path, here)? };
         let mut names: Vec<_> =
             names.into_iter().map(|name| (order::key(&name.name.to_string_lossy()), name)).collect();
-        names.sort_unstable_by(|(key, _), (other, _)| key.cmp(other));
+        // Names that differ in their case alone are told apart by their bytes.
+        names.sort_unstable_by(|(key, one), (other, two)| (key, &one.name).cmp(&(other, &two.name)));
         let limit = limit(arguments.limit, DEFAULT_LIMIT);
         let (mut list, mut notices, mut shown) = (List::default(), Notices::default(), 0);
         for (number, (_, name)) in names.iter().enumerate() {

@@ -30,6 +30,18 @@ async fn entries_are_sorted_without_regard_to_case() {
 }
 
 #[tokio::test]
+async fn names_that_differ_in_case_alone_have_one_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut names: Vec<String> =
+        (0..256).map(|bits| (0..8).map(|at| if bits >> at & 1 == 1 { 'a' } else { 'A' }).collect()).collect();
+    for name in &names {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    names.sort_unstable();
+    assert_eq!(done(&tool(), folder.path(), json!({})).await, names.join("\n"));
+}
+
+#[tokio::test]
 async fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
