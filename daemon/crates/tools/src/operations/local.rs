@@ -8,13 +8,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustix::{
-    fs::{Access, AtFlags, CWD, OFlags},
-    io::Errno,
-};
+use rustix::fs::{Access, AtFlags, CWD, OFlags};
 use tokio_util::sync::CancellationToken;
 
-use super::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, TakeFile, WriteError};
+use super::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, WriteError};
 use crate::{atomic, kernel, real_path::real_path};
 
 /// How long after a change two changes can no longer look like one: what the coarsest file systems round to.
@@ -71,22 +68,6 @@ impl FileSystem for LocalFiles {
 
     fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
         Ok(folders.iter().map(|folder| list(folder)).collect())
-    }
-
-    fn read_each(&self, files: &[PathBuf], take: TakeFile<'_>) -> io::Result<()> {
-        for (number, path) in files.iter().enumerate() {
-            let wants_more = match self.open(path) {
-                Ok(OpenFile { about: About { kind: FileKind::File, .. }, mut content, .. }) => {
-                    take(number, Ok(&mut *content as &mut dyn Read))
-                }
-                Ok(_) => take(number, Err(Errno::INVAL.into())),
-                Err(error) => take(number, Err(error)),
-            };
-            if !wants_more {
-                break;
-            }
-        }
-        Ok(())
     }
 
     fn is_local(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    io::{self, Cursor, Read},
+    io::{self, Cursor},
     path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -11,7 +11,7 @@ use std::{
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
-use super::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, TakeFile, WriteError};
+use super::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, WriteError};
 
 /// How many links are followed before they count as a circle.
 const MAX_LINKS: u32 = 40;
@@ -296,22 +296,6 @@ impl FileSystem for MemoryHost {
     fn list(&self, folders: &[PathBuf]) -> io::Result<Vec<io::Result<Vec<Listed>>>> {
         let nodes = self.nodes();
         Ok(folders.iter().map(|folder| nodes.list(folder)).collect())
-    }
-
-    fn read_each(&self, files: &[PathBuf], take: TakeFile<'_>) -> io::Result<()> {
-        for (number, path) in files.iter().enumerate() {
-            let wants_more = match self.open(path) {
-                Ok(OpenFile { about: About { kind: FileKind::File, .. }, mut content, .. }) => {
-                    take(number, Ok(&mut *content as &mut dyn Read))
-                }
-                Ok(_) => take(number, Err(Errno::INVAL.into())),
-                Err(error) => take(number, Err(error)),
-            };
-            if !wants_more {
-                break;
-            }
-        }
-        Ok(())
     }
 
     // Several, so that tests meet batches.

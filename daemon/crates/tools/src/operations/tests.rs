@@ -77,10 +77,10 @@ fn places() -> Vec<Place> {
         _dir: Some(dir),
     };
     let memory = MemoryHost::new();
-    memory.folder("/work/dir").unwrap();
+    memory.folder("/memory/dir").unwrap();
     let memory = Place {
         host: Arc::new(memory.clone()),
-        root: "/work/dir".into(),
+        root: "/memory/dir".into(),
         link: Box::new(move |path, target| memory.link(path, target).unwrap()),
         _dir: None,
     };
