@@ -43,8 +43,14 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the client knows the wire, not the daemon",
     ),
     (
-        "agentd-ai",
+        "agentd-http",
         &["agentd-protocol"],
+        &["clap", "rustix"],
+        "HTTP alone: who asks, and what for, is known elsewhere",
+    ),
+    (
+        "agentd-ai",
+        &["agentd-protocol", "agentd-http"],
         &["clap", "rustix"],
         "the provider layer knows nothing of sessions, tools, files",
     ),
@@ -82,7 +88,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-auth",
-        &["agentd-protocol", "agentd-config"],
+        &["agentd-protocol", "agentd-config", "agentd-http"],
         &["clap"],
         "credentials know nothing of who asks for them",
     ),

@@ -23,5 +23,8 @@ pub use delta::{BlockKind, BlockSeal, Delta};
 pub use handoff::prompt_text;
 pub use provider::{DeltaStream, Provider};
 pub use registry::Registry;
-pub use request::{CacheRetention, Credentials, HttpRetries, Request, ThinkingBudgets};
+pub use request::{
+    Account, AwsKeys, CacheRetention, Credentials, HttpRetries, Renew, Renewal, Renewed, Renewing, Request,
+    ThinkingBudgets,
+};
 pub use system_state::{SystemState, describe_change, replay};

@@ -1,12 +1,13 @@
 //! The neutral request: what every adapter gets.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+
+pub use agentd_http::{Account, AwsKeys, Credentials};
 
 use agentd_protocol::{
     Json,
     message::Message,
     model::{Model, ThinkingLevel},
-    secret::Secret,
 };
 
 /// One question to a model.
@@ -33,6 +34,18 @@ pub struct Request {
     pub thinking_budgets: ThinkingBudgets,
     /// How often the HTTP request itself is sent again while nothing of an answer has come.
     pub retries: HttpRetries,
+    /// Asked once for other credentials when the provider refuses these before it answers.
+    pub renew: Option<Renewing>,
+}
+
+/// How credentials are renewed; cheap to clone.
+#[derive(Clone)]
+pub struct Renewing(pub Arc<dyn Renew>);
+
+impl fmt::Debug for Renewing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Renewing")
+    }
 }
 
 /// Tokens that each thinking level may use (setting `thinkingBudgets`).
@@ -101,6 +114,7 @@ impl Request {
             cache_retention: CacheRetention::default(),
             thinking_budgets: ThinkingBudgets::default(),
             retries: HttpRetries::default(),
+            renew: None,
         }
     }
 }
@@ -117,26 +131,23 @@ pub enum CacheRetention {
     Long,
 }
 
-/// What authorises a request. `Debug` shows none of it.
-#[derive(Clone, Default)]
-pub struct Credentials {
-    /// The API key.
-    pub api_key: Option<Secret>,
-    /// Headers configured for the provider or the model; they win over the adapter's own. One without a value takes
-    /// that of the adapter away.
-    pub headers: Vec<(String, Secret)>,
+/// Gets other credentials in the place of some that a provider refused.
+pub trait Renew: Send + Sync {
+    /// Credentials to try in the place of `refused`; `None` where there are no others, which leaves the refusal as the
+    /// answer. An error is for the user, without secrets.
+    ///
+    /// Cancel safety: dropping the future gives the attempt up; what was renewed already stays renewed.
+    fn renew<'a>(&'a self, refused: &'a Credentials) -> Renewal<'a>;
 }
 
-impl Credentials {
-    /// The key without surrounding white space; `None` for one that is empty.
-    pub(crate) fn key(&self) -> Option<&str> {
-        self.api_key.as_ref().map(|key| key.expose().trim()).filter(|key| !key.is_empty())
-    }
-}
+/// What comes of [`Renew::renew`].
+pub type Renewal<'a> = Pin<Box<dyn Future<Output = Option<Result<Renewed, String>>> + Send + 'a>>;
 
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("Credentials").field("api_key", &self.api_key).field("headers", &names).finish()
-    }
+/// Credentials that were renewed.
+#[derive(Debug, Clone)]
+pub struct Renewed {
+    /// What authorises from now on.
+    pub credentials: Credentials,
+    /// The address in the place of the model's, where it changed.
+    pub base_url: Option<String>,
 }

@@ -11,6 +11,7 @@ use agentd_config::{
     AgentDir, Environment,
     models::{DEMO_PROVIDER, ModelRegistry},
 };
+use agentd_http::Credentials;
 use agentd_protocol::{model::Model, models_file::ConfigValue};
 
 use crate::{
@@ -19,26 +20,13 @@ use crate::{
     value,
 };
 
-/// What authorises requests to a model. `Debug` shows the names of headers and nothing else.
-#[derive(Clone, Default, PartialEq, Eq)]
+/// What authorises requests to a model, and where they go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderCredentials {
-    /// The API key, sent as the API wants it.
-    pub api_key: Option<Secret>,
-    /// Headers; they win over the adapter's own. An empty one takes that of the adapter away.
-    pub headers: Vec<(String, Secret)>,
+    /// Keys and headers. A header that is empty takes that of the adapter away.
+    pub credentials: Credentials,
     /// The address in the place of the model's, where that has parts that come from variables (`{NAME}`).
     pub base_url: Option<String>,
-}
-
-impl fmt::Debug for ProviderCredentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("ProviderCredentials")
-            .field("api_key", &self.api_key)
-            .field("headers", &names)
-            .field("base_url", &self.base_url)
-            .finish()
-    }
 }
 
 /// Where a session's credentials come from.
@@ -151,7 +139,8 @@ impl Auth {
         if let Some(token) = as_header.filter(|_| !has_own) {
             headers.push(("Authorization".into(), Secret::new(format!("Bearer {}", token.expose()))));
         }
-        Ok(ProviderCredentials { api_key, headers, base_url: self.base_url(model)? })
+        let credentials = Credentials { api_key, headers, ..Credentials::default() };
+        Ok(ProviderCredentials { credentials, base_url: self.base_url(model)? })
     }
 
     /// The address with the values of its variables, which a stored credential may bring along.

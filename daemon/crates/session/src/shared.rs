@@ -201,7 +201,7 @@ impl Shared {
             Some(base_url) => Arc::new(Model { base_url, ..(**model).clone() }),
             None => Arc::clone(model),
         };
-        Ok((Credentials { api_key: found.api_key, headers: found.headers }, model))
+        Ok((found.credentials, model))
     }
 
     /// Whether a prompt to a model has a chance: the model is there, its API is spoken, a key resolves.

@@ -1,6 +1,6 @@
 //! One request and its answer: idle limit, abort, size limits, and failures in words.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -11,7 +11,7 @@ use crate::{
     HttpRetries,
     failure::{Failure, FailureKind, is_account_limit},
     http::{
-        ErrorBody, HttpClients, Server,
+        ErrorBody, HttpClients, Server, Signer,
         retry::{Advice, Pause},
     },
 };
@@ -35,6 +35,8 @@ pub(crate) struct Post {
     pub(crate) headers: HeaderMap,
     /// The JSON text.
     pub(crate) body: Bytes,
+    /// Signs each attempt.
+    pub(crate) sign: Option<Signer>,
     /// How long the server may be silent.
     pub(crate) idle_timeout: Option<Duration>,
     /// How often the request may be sent again.
@@ -87,7 +89,13 @@ impl Post {
     /// Sends the request once.
     async fn attempt(&self, client: &Client) -> Result<Answer, Refused> {
         let Self { server, cancel, .. } = self;
-        let request = client.post(self.url.clone()).headers(self.headers.clone()).body(self.body.clone());
+        let mut headers = self.headers.clone();
+        if let Some(sign) = &self.sign
+            && let Err(failure) = sign(&self.url, &mut headers, &self.body, SystemTime::now())
+        {
+            return Err(Refused::unanswered(failure));
+        }
+        let request = client.post(self.url.clone()).headers(headers).body(self.body.clone());
         let limits = [Limit::idle(self.idle_timeout), Limit::first_byte(self.retries.first_byte_timeout)];
         let patience = limits.into_iter().flatten().min_by_key(|limit| limit.time);
         let response = match wait(request.send(), patience, cancel, server).await {

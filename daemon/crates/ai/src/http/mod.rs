@@ -1,6 +1,5 @@
 //! HTTP for the adapters: one request at a time, sent again only where nothing of an answer has come.
 
-mod client;
 mod decoder;
 mod error_body;
 mod exchange;
@@ -8,18 +7,16 @@ mod form;
 mod headers;
 #[cfg(test)]
 pub(crate) mod laws;
-mod redact;
 mod retry;
 mod server;
 pub(crate) mod sse;
 mod wire;
 
-pub(crate) use client::{HttpClients, deepest_cause, is_loopback};
+pub(crate) use agentd_http::{HttpClients, Redactor, deepest_cause, is_loopback};
 pub(crate) use decoder::Decoder;
 pub(crate) use error_body::ErrorBody;
 pub(crate) use exchange::Post;
 pub(crate) use form::Form;
 pub(crate) use headers::{HeaderList, Host, endpoint};
-pub(crate) use redact::Redactor;
 pub(crate) use server::Server;
-pub(crate) use wire::{Adapter, HttpProvider, Outgoing, Step, Wire, unwritable};
+pub(crate) use wire::{Adapter, HttpProvider, Outgoing, Signer, Step, Wire, unwritable};

@@ -6,7 +6,7 @@ use reqwest::Url;
 
 use crate::{
     failure::{Evidence, Failure, FailureKind, classify, classify_message},
-    http::{ErrorBody, Redactor, client::deepest_cause, error_body::describe_error},
+    http::{ErrorBody, Redactor, deepest_cause, error_body::describe_error},
 };
 
 /// The server, as failures name it.

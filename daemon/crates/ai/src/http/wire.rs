@@ -1,16 +1,16 @@
 //! What an adapter of an HTTP API has to say of itself; the rest is the same for all of them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
-use agentd_protocol::message::StopReason;
+use agentd_protocol::{message::StopReason, model::Model};
 use bytes::Bytes;
 use reqwest::{Url, header::HeaderMap};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Delta, DeltaStream, Provider, Request,
+    Delta, DeltaStream, Provider, Renewed, Renewing, Request,
     failure::{Failure, FailureKind},
-    http::{Decoder, HttpClients, Post, Redactor, Server, decoder::PATIENCE},
+    http::{Decoder, HttpClients, Post, Redactor, Server, decoder::PATIENCE, exchange::Answer},
 };
 
 /// Speaks one HTTP API: writes requests, and knows what reads the answers.
@@ -36,7 +36,14 @@ pub(crate) struct Outgoing {
     pub(crate) headers: HeaderMap,
     /// The JSON text.
     pub(crate) body: Bytes,
+    /// Signs each attempt, where the API wants that.
+    pub(crate) sign: Option<Signer>,
 }
+
+/// Adds the headers to an attempt that depend on its time and on all else of it, such as a signature. The time is the one
+/// of the provider's clock, as far as that is known.
+pub(crate) type Signer =
+    Box<dyn Fn(&Url, &mut HeaderMap, &[u8], SystemTime) -> Result<(), Failure> + Send + Sync>;
 
 /// Why there is no body.
 pub(crate) fn unwritable(error: &serde_json::Error) -> Failure {
@@ -115,17 +122,8 @@ impl<A: Adapter> Provider for HttpProvider<A> {
         let clients = Arc::clone(&self.clients);
         let adapter = Arc::clone(&self.adapter);
         Box::pin(async_stream::stream! {
-            let (post, wire) = match prepare(&*adapter, &request, cancel) {
-                Ok(prepared) => prepared,
-                Err(failure) => {
-                    yield Delta::Failed { failure, raw_stop_reason: None };
-                    return;
-                }
-            };
-            // The transcript is in the body now; its memory need not wait for the answer.
-            drop(request);
-            let mut answer = match post.send(&clients).await {
-                Ok(answer) => answer,
+            let (mut answer, wire) = match ask(&*adapter, request, &clients, cancel).await {
+                Ok(asked) => asked,
                 Err(failure) => {
                     yield Delta::Failed { failure, raw_stop_reason: None };
                     return;
@@ -150,12 +148,55 @@ impl<A: Adapter> Provider for HttpProvider<A> {
     }
 }
 
+/// Sends a request until an answer begins. Credentials that are refused are renewed once, where that is possible: the provider
+/// has done nothing for a request that it refused for its key.
+async fn ask<A: Adapter>(
+    adapter: &A,
+    mut request: Request,
+    clients: &HttpClients,
+    cancel: CancellationToken,
+) -> Result<(Answer, A::Wire), Failure> {
+    let (post, wire) = prepare(adapter, &request, cancel.clone())?;
+    let Some(Renewing(renew)) = request.renew.take() else {
+        // The transcript is in the body now; its memory need not wait for the answer.
+        drop(request);
+        return Ok((post.send(clients).await?, wire));
+    };
+    let refused = match post.send(clients).await {
+        Ok(answer) => return Ok((answer, wire)),
+        Err(failure) if failure.kind == FailureKind::Auth => failure,
+        Err(failure) => return Err(failure),
+    };
+    let renewed = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Err(Failure::aborted()),
+        renewed = renew.renew(&request.credentials) => renewed,
+    };
+    match renewed {
+        None => Err(refused),
+        Some(Err(problem)) => {
+            let message = format!("{} The credentials could not be renewed: {problem}", refused.message);
+            Err(Failure::new(FailureKind::Auth, message))
+        }
+        Some(Ok(Renewed { credentials, base_url })) => {
+            tracing::info!(provider = request.model.provider, "refused credentials were renewed");
+            request.credentials = credentials;
+            if let Some(base_url) = base_url {
+                request.model = Arc::new(Model { base_url, ..(*request.model).clone() });
+            }
+            let (post, wire) = prepare(adapter, &request, cancel)?;
+            drop(request);
+            Ok((post.send(clients).await?, wire))
+        }
+    }
+}
+
 fn prepare<A: Adapter>(
     adapter: &A,
     request: &Request,
     cancel: CancellationToken,
 ) -> Result<(Post, A::Wire), Failure> {
-    let Outgoing { url, headers, body } = adapter.outgoing(request)?;
+    let Outgoing { url, headers, body, sign } = adapter.outgoing(request)?;
     let server = Server::new(&url, request.model.provider.clone(), Redactor::new(&request.credentials, &url));
     let wire = adapter.wire(request, server.clone());
     let post = Post {
@@ -163,6 +204,7 @@ fn prepare<A: Adapter>(
         server,
         headers,
         body,
+        sign,
         idle_timeout: request.idle_timeout,
         retries: request.retries,
         cancel,

@@ -69,7 +69,7 @@ async fn key(place: &Place, provider: &str) -> Result<String, String> {
         Ok(found) => {
             assert!(configured, "{provider} has credentials and is not configured");
             assert!(!format!("{found:?} {auth:?}").contains("hush"));
-            Ok(found.api_key.unwrap().expose().to_owned())
+            Ok(found.credentials.api_key.unwrap().expose().to_owned())
         }
         Err(error) => {
             let shown = place.without_path(&error.to_string());
@@ -105,7 +105,7 @@ async fn sources_in_order() {
     assert!(auth.is_configured("plain"));
     for provider in ["keyed", "plain"] {
         let found = credentials(&auth, provider, "m").await.unwrap();
-        assert_eq!(found.api_key, Some(Secret::new("hush-flag")));
+        assert_eq!(found.credentials.api_key, Some(Secret::new("hush-flag")));
     }
 }
 
@@ -249,8 +249,9 @@ async fn what_is_configured_is_known_without_running_anything() {
 #[tokio::test]
 async fn headers_and_bearer_tokens() {
     let shown = |found: ProviderCredentials| {
-        let headers = found.headers.iter().map(|(name, value)| format!("{name}: {}", value.expose()));
-        (found.api_key.is_some(), headers.collect::<Vec<_>>())
+        let headers =
+            found.credentials.headers.iter().map(|(name, value)| format!("{name}: {}", value.expose()));
+        (found.credentials.api_key.is_some(), headers.collect::<Vec<_>>())
     };
     let place = Place::new("", &[("ONE", "1"), ("ANTHROPIC_AUTH_TOKEN", "token")]);
     let auth = place.auth();

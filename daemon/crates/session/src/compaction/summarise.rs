@@ -122,6 +122,7 @@ impl Worker {
             cache_retention: CacheRetention::None,
             thinking_budgets: shared.thinking_budgets,
             retries: shared.http_retries,
+            renew: None,
             ..Request::new(Arc::clone(&model), messages)
         };
         let mut accumulator = Accumulator::new(model, now_ms());

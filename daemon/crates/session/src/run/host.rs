@@ -209,6 +209,7 @@ impl Host for RunHost {
                 cache_retention: shared.cache_retention,
                 thinking_budgets: shared.thinking_budgets,
                 retries: shared.http_retries,
+                renew: None,
                 model: addressed,
                 messages,
             },

@@ -28,6 +28,7 @@ impl Adapter for AnthropicMessages {
             url: address(&request.model)?,
             headers: headers(request, &compat, &thinking, encoded.has_tools)?,
             body: encoded.json,
+            sign: None,
         })
     }
 

@@ -20,6 +20,7 @@ impl Adapter for OpenAiCompletions {
             url: endpoint(&request.model, "/chat/completions", "http://127.0.0.1:8080/v1")?,
             headers: headers(request, &compat)?,
             body,
+            sign: None,
         })
     }
 

@@ -42,6 +42,7 @@ mod tests {
         request.credentials = Credentials {
             api_key: Some(Secret::new("key")),
             headers: vec![("x-mine".into(), Secret::new("yes"))],
+            ..Credentials::default()
         };
         let found = headers(&request, &Compat::of(&request.model)).unwrap();
         let identity = ["content-type", "accept", "user-agent"];

@@ -20,6 +20,7 @@ impl Adapter for OpenAiResponses {
             url: endpoint(&request.model, "/responses", "https://api.openai.com/v1")?,
             headers: headers(request, &compat)?,
             body,
+            sign: None,
         })
     }
 

@@ -36,7 +36,11 @@ async fn ask(answer: &str) -> (Vec<Delta>, String) {
     let message: Json<Message> = serde_json::from_str(r#"{"role":"user","content":"hi"}"#).unwrap();
     let model = Model { base_url, id: "m".into(), ..Model::placeholder() };
     let request = Request {
-        credentials: Credentials { api_key: Some(Secret::new(KEY)), headers: Vec::new() },
+        credentials: Credentials {
+            api_key: Some(Secret::new(KEY)),
+            headers: Vec::new(),
+            ..Credentials::default()
+        },
         idle_timeout: Some(Duration::from_secs(20)),
         ..Request::new(Arc::new(model), vec![message])
     };

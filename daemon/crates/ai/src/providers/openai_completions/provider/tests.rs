@@ -61,7 +61,11 @@ fn request(base_url: &str) -> Request {
         Model { base_url: base_url.into(), provider: "p".into(), id: "m".into(), ..Model::placeholder() };
     Request {
         session_id: "s".into(),
-        credentials: Credentials { api_key: Some(Secret::new(KEY)), headers: Vec::new() },
+        credentials: Credentials {
+            api_key: Some(Secret::new(KEY)),
+            headers: Vec::new(),
+            ..Credentials::default()
+        },
         idle_timeout: Some(Duration::from_secs(20)),
         ..Request::new(Arc::new(model), vec![message])
     }

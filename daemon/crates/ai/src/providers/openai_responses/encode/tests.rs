@@ -22,7 +22,11 @@ fn request(model_overrides: Value, messages: Value) -> Request {
     let messages: Vec<Json<Message>> = serde_json::from_value(messages).unwrap();
     Request {
         session_id: "session-1".into(),
-        credentials: Credentials { api_key: Some(Secret::new("sk-1234")), headers: Vec::new() },
+        credentials: Credentials {
+            api_key: Some(Secret::new("sk-1234")),
+            headers: Vec::new(),
+            ..Credentials::default()
+        },
         ..Request::new(Arc::new(model(model_overrides)), messages)
     }
 }

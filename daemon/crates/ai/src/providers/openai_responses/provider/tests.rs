@@ -38,7 +38,11 @@ async fn a_request_goes_to_its_address_and_its_answer_streams() {
     let message: Json<Message> = serde_json::from_str(r#"{"role":"user","content":"hi"}"#).unwrap();
     let model = Model { base_url, id: "m".into(), provider: "p".into(), ..Model::placeholder() };
     let mut request = Request::new(Arc::new(model), vec![message]);
-    request.credentials = Credentials { api_key: Some(Secret::new("sk-secret")), headers: Vec::new() };
+    request.credentials = Credentials {
+        api_key: Some(Secret::new("sk-secret")),
+        headers: Vec::new(),
+        ..Credentials::default()
+    };
     let provider = HttpProvider::new(Arc::default(), OpenAiResponses);
     let deltas: Vec<Delta> = provider.stream(request, CancellationToken::new()).collect().await;
     assert_eq!(deltas.first(), Some(&Delta::Started));

@@ -1,8 +1,10 @@
 //! Takes secrets out of texts that servers send back.
 
+use std::fmt;
+
 use reqwest::Url;
 
-use crate::Credentials;
+use crate::{Credentials, Secret};
 
 /// Keys shorter than this are put in because some key is required; taking them out would only garble messages.
 const MIN_KEY_BYTES: usize = 4;
@@ -15,14 +17,21 @@ const REDACTED: &str = "[redacted]";
 
 /// Takes the key and the secret parts of headers out of texts.
 #[derive(Clone, Default)]
-pub(crate) struct Redactor {
+pub struct Redactor {
     secrets: Vec<String>,
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
 }
 
 impl Redactor {
     /// For requests with these credentials to an address, which can hold secrets as well: a password, and what stands in
     /// its query.
-    pub(crate) fn new(credentials: &Credentials, url: &Url) -> Self {
+    #[must_use]
+    pub fn new(credentials: &Credentials, url: &Url) -> Self {
         let mut secrets = Vec::new();
         let mut add = |secret: &str, min_bytes: usize| {
             let secret = secret.trim();
@@ -38,6 +47,11 @@ impl Redactor {
         };
         if let Some(key) = &credentials.api_key {
             add(key.expose(), MIN_KEY_BYTES);
+        }
+        if let Some(aws) = &credentials.aws {
+            add(aws.secret_access_key.expose(), MIN_KEY_BYTES);
+            add(aws.session_token.as_ref().map_or("", Secret::expose), MIN_KEY_BYTES);
+            add(&aws.access_key_id, MIN_KEY_BYTES);
         }
         for (_, value) in &credentials.headers {
             let value = value.expose();
@@ -55,7 +69,9 @@ impl Redactor {
         Self { secrets }
     }
 
-    pub(crate) fn redact(&self, text: String) -> String {
+    /// The text with `[redacted]` in the place of each secret.
+    #[must_use]
+    pub fn redact(&self, text: String) -> String {
         self.secrets.iter().fold(text, |text, secret| {
             if text.contains(secret.as_str()) { text.replace(secret.as_str(), REDACTED) } else { text }
         })
@@ -65,7 +81,6 @@ impl Redactor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Secret;
 
     #[test]
     fn keys_and_header_values_are_taken_out() {
@@ -75,6 +90,7 @@ mod tests {
                 ("authorization".into(), Secret::new("Bearer tok-9876")),
                 ("x-short".into(), Secret::new("on")),
             ],
+            ..Credentials::default()
         };
         let url = Url::parse("https://me:hush@h/v1?token=sesame-sesame&n=1").unwrap();
         let redactor = Redactor::new(&credentials, &url);

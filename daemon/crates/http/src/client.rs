@@ -15,7 +15,7 @@ const POOL_PER_HOST: usize = 2;
 
 /// One client for each kind of destination; a daemon that only talks to a local server never loads root certificates.
 #[derive(Debug, Default)]
-pub(crate) struct HttpClients {
+pub struct HttpClients {
     /// Loopback hosts: never through a proxy.
     local: [OnceLock<Client>; 2],
     /// All others: through the proxy of the environment, if it names one.
@@ -29,10 +29,11 @@ pub(crate) struct HttpClients {
      file named in SSL_CERT_FILE).",
     deepest_cause(.0)
 )]
-pub(crate) struct ClientError(#[from] reqwest::Error);
+pub struct ClientError(#[from] reqwest::Error);
 
 /// The innermost cause of a network error: the outer layers only say that something failed, and may hold addresses.
-pub(crate) fn deepest_cause(error: &reqwest::Error) -> String {
+#[must_use]
+pub fn deepest_cause(error: &reqwest::Error) -> String {
     let mut deepest = error.source();
     while let Some(cause) = deepest.and_then(std::error::Error::source) {
         deepest = Some(cause);
@@ -42,7 +43,10 @@ pub(crate) fn deepest_cause(error: &reqwest::Error) -> String {
 
 impl HttpClients {
     /// The client for `url`.
-    pub(crate) fn get(&self, url: &Url) -> Result<&Client, ClientError> {
+    ///
+    /// # Errors
+    /// Fails where the system's root certificates cannot be used.
+    pub fn get(&self, url: &Url) -> Result<&Client, ClientError> {
         let secure = url.scheme() == "https";
         let local = is_loopback(url);
         let cell = &(if local { &self.local } else { &self.remote })[usize::from(secure)];
@@ -85,7 +89,8 @@ fn proxy_wants_tls() -> bool {
 }
 
 /// Whether `url` names this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
+#[must_use]
+pub fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some(host) => {
             let address = host.trim_start_matches('[').trim_end_matches(']');

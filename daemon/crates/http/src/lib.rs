@@ -1,0 +1,13 @@
+//! What everything that speaks HTTP in the daemon shares: the clients, what authorises a request, and the way secrets are
+//! kept out of texts.
+//!
+//! Knows neither models nor sessions, and reads no files of the user's.
+
+mod client;
+mod credentials;
+mod redact;
+
+pub use agentd_protocol::secret::Secret;
+pub use client::{ClientError, HttpClients, deepest_cause, is_loopback};
+pub use credentials::{Account, AwsKeys, Credentials};
+pub use redact::Redactor;
