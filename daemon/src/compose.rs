@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use agentd_agent::Tool;
-use agentd_auth::CommandCache;
+use agentd_auth::AuthServices;
 use agentd_config::{AgentDir, Environment, models::SharedModels};
 use agentd_images::Images;
 use agentd_process::{GuardCommand, Launcher, LocalShell, Shell};
@@ -49,7 +49,7 @@ fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher) -
         tasks: TaskTracker::new(),
         models: SharedModels::default(),
         child_environments: Pool::default(),
-        key_commands: CommandCache::default(),
+        auth_services: AuthServices::default(),
         images: Images::default(),
         tools: Box::new(tools),
     }

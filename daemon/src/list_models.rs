@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agentd_auth::CommandCache;
+use agentd_auth::AuthServices;
 use agentd_config::{Environment, NoAgentDir, models::Offer};
 use agentd_protocol::model::Model;
 
@@ -22,7 +22,7 @@ pub fn table(
         environment: environment.clone(),
         cwd: cwd.to_owned(),
         compat,
-        key_commands: CommandCache::default(),
+        auth_services: AuthServices::default(),
     };
     let (registry, auth) = context.load()?;
     let providers = agentd_ai::Registry::builtin();

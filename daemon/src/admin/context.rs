@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use agentd_auth::{Auth, AuthSources, CommandCache};
+use agentd_auth::{Auth, AuthServices, AuthSources};
 use agentd_config::{AgentDir, Environment, NoAgentDir, models::ModelRegistry};
 use agentd_session::SessionOptions;
 
@@ -15,19 +15,19 @@ pub struct Context {
     pub cwd: PathBuf,
     /// Whether the reference's own directories come first.
     pub compat: bool,
-    /// The outputs of commands that print keys.
-    pub key_commands: CommandCache,
+    /// What finding credentials shares among all who do.
+    pub auth_services: AuthServices,
 }
 
 impl Context {
     /// What a session with these options would see.
     #[must_use]
-    pub fn of(options: &SessionOptions, key_commands: CommandCache) -> Self {
+    pub fn of(options: &SessionOptions, auth_services: AuthServices) -> Self {
         Self {
             environment: options.environment.clone(),
             cwd: options.cwd.clone(),
             compat: options.compat,
-            key_commands,
+            auth_services,
         }
     }
 
@@ -50,7 +50,7 @@ impl Context {
             agent_dir,
             environment: self.environment.clone(),
             registry: Arc::clone(&registry),
-            commands: self.key_commands.clone(),
+            services: self.auth_services.clone(),
         });
         Ok((registry, auth))
     }

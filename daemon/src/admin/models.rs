@@ -134,7 +134,7 @@ fn listed(model: &Model, providers: &[ListedProvider]) -> ListedModel {
 
 #[cfg(test)]
 mod tests {
-    use agentd_auth::CommandCache;
+    use agentd_auth::AuthServices;
     use agentd_config::Environment;
 
     use super::*;
@@ -153,7 +153,7 @@ mod tests {
             environment,
             cwd: folder.path().to_owned(),
             compat: false,
-            key_commands: CommandCache::default(),
+            auth_services: AuthServices::default(),
         };
         Home { _folder: folder, context }
     }

@@ -263,7 +263,7 @@ impl Reader {
 
     /// Does a command about the set-up, beside everything else: it may take its time.
     fn administer(&mut self, command: Command, id: Option<Value>) {
-        let context = admin::Context::of(&self.connection.options, self.registry.key_commands());
+        let context = admin::Context::of(&self.connection.options, self.registry.auth_services());
         let name = command.name();
         self.beside(id, name, async move { admin::answer(context, command).await.map(Some) });
     }

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_auth::CommandCache;
+use agentd_auth::AuthServices;
 use agentd_config::Environment;
 use agentd_protocol::{
     daemon::EndMode,
@@ -91,10 +91,10 @@ impl Registry {
         &self.services.epoch
     }
 
-    /// The outputs of commands that print keys, which all sessions share.
+    /// What finding credentials shares among all sessions.
     #[must_use]
-    pub fn key_commands(&self) -> CommandCache {
-        self.services.key_commands.clone()
+    pub fn auth_services(&self) -> AuthServices {
+        self.services.auth_services.clone()
     }
 
     /// How long the daemon has run.

@@ -15,7 +15,7 @@ use agentd_http::Credentials;
 use agentd_protocol::{model::Model, models_file::ConfigValue};
 
 use crate::{
-    AuthError, AuthStore, CommandCache, Secret, StoreError, Stored, StoredCredentials, ValueError, address,
+    AuthError, AuthServices, AuthStore, Secret, StoreError, Stored, StoredCredentials, ValueError, address,
     environment::{self, EnvironmentKey},
     value,
 };
@@ -38,8 +38,8 @@ pub struct AuthSources {
     pub environment: Environment,
     /// The models and their providers' keys and headers.
     pub registry: Arc<ModelRegistry>,
-    /// Outputs of commands; one cache for the whole daemon.
-    pub commands: CommandCache,
+    /// What is shared with all other sessions of the daemon.
+    pub services: AuthServices,
 }
 
 /// The credentials of a session; cheap to clone. Sources in order: [`Auth::set_override`] (`--api-key`), `auth.json`,
@@ -172,7 +172,7 @@ impl Auth {
         }
         let from_environment = environment::key_of(provider, environment);
         if let Some(configured) = self.configured_key(provider) {
-            return match value::resolve(configured, environment, &self.0.sources.commands).await {
+            return match value::resolve(configured, environment, &self.0.sources.services.commands).await {
                 Ok(key) => Ok(Some(EnvironmentKey::ApiKey(key))),
                 Err(ValueError::MissingVariable(_) | ValueError::Empty) if from_environment.is_some() => {
                     Ok(from_environment)
@@ -197,13 +197,14 @@ impl Auth {
             let problem = || AuthError::UnusableEntry { provider, file, problem: "it has no \"key\"".into() };
             return environment::key_of(&model.provider, &environment).ok_or_else(problem);
         };
-        let key = value::resolve(key, &environment, &self.0.sources.commands).await;
+        let key = value::resolve(key, &environment, &self.0.sources.services.commands).await;
         let place = format!("the entry \"{provider}\" of {}", file.display());
         key.map(EnvironmentKey::ApiKey).map_err(|source| self.unresolved(&provider, &place, source))
     }
 
     async fn headers(&self, model: &Model) -> Result<Vec<(String, Secret)>, AuthError> {
-        let AuthSources { registry, environment, commands, agent_dir } = &self.0.sources;
+        let AuthSources { registry, environment, services, agent_dir } = &self.0.sources;
+        let commands = &services.commands;
         let mut headers = Vec::new();
         for (name, value) in registry.headers_of(model) {
             let Some(value) = value else {

@@ -42,8 +42,8 @@ pub struct Services {
     pub models: SharedModels,
     /// The environments of child processes.
     pub child_environments: Pool<ChildEnvironment>,
-    /// Outputs of commands that print keys, kept for the daemon's life.
-    pub key_commands: agentd_auth::CommandCache,
+    /// What finding credentials shares among sessions, kept for the daemon's life.
+    pub auth_services: agentd_auth::AuthServices,
     /// Makes images fit for models, and bounds what that takes of memory.
     pub images: Images,
     /// Names the daemon's life.

@@ -223,7 +223,7 @@ mod tests {
             environment,
             cwd: folder.path().into(),
             compat: false,
-            key_commands: agentd_auth::CommandCache::default(),
+            auth_services: agentd_auth::AuthServices::default(),
         };
         let checks = check(&context, &Found::read(&context).unwrap());
         assert!(!format!("{checks:?}").contains("hush"), "{checks:?}");
@@ -242,7 +242,7 @@ mod tests {
             environment: [("AGENTD_DIR", folder.path())].into_iter().collect(),
             cwd: folder.path().into(),
             compat: false,
-            key_commands: agentd_auth::CommandCache::default(),
+            auth_services: agentd_auth::AuthServices::default(),
         };
         let checks = misspelt(&Found::read(&context).unwrap());
         let [check] = checks.as_slice() else { panic!("{checks:?}") };

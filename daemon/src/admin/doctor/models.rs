@@ -148,7 +148,7 @@ fn name(model: &Model) -> String {
 
 #[cfg(test)]
 mod tests {
-    use agentd_auth::CommandCache;
+    use agentd_auth::AuthServices;
     use agentd_protocol::doctor::CheckStatus::{self, *};
 
     use super::*;
@@ -169,7 +169,7 @@ mod tests {
             environment: [("AGENTD_DIR", agent_dir)].into_iter().collect(),
             cwd: agent_dir.join("cwd"),
             compat: false,
-            key_commands: CommandCache::default(),
+            auth_services: AuthServices::default(),
         };
         Found::read(&context).unwrap()
     }

@@ -39,7 +39,7 @@ impl Place {
         Auth::load(AuthSources {
             environment: self.variables.iter().copied().collect(),
             registry: Arc::new(registry),
-            commands: CommandCache::default(),
+            services: AuthServices::default(),
             agent_dir,
         })
     }

@@ -127,7 +127,7 @@ fn prepare_from(
         agent_dir: agent_dir.clone(),
         environment: options.environment.clone(),
         registry: Arc::clone(&models),
-        commands: services.key_commands.clone(),
+        services: services.auth_services.clone(),
     });
     found.extend(auth.load_error().map(|text| Diagnostic::warning(DiagnosticKind::Credentials, text)));
     let moved = rested.and_then(|rested| rested.moved.clone());

@@ -227,7 +227,7 @@ fn services(model: Stepped, orders: Arc<Orders>, watch: Arc<News>) -> Arc<Servic
         tasks: TaskTracker::new(),
         models: agentd_config::models::SharedModels::default(),
         child_environments: Pool::default(),
-        key_commands: agentd_auth::CommandCache::default(),
+        auth_services: agentd_auth::AuthServices::default(),
         images: agentd_images::Images::default(),
         epoch: "epoch".into(),
         limits: Limits::default(),
