@@ -1,0 +1,16 @@
+//! What the credentials of all sessions share.
+
+use std::sync::Arc;
+
+use agentd_http::HttpClients;
+
+use crate::CommandCache;
+
+/// What all [`Auth`](crate::Auth)s of a daemon share, for its life; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct AuthServices {
+    /// Outputs of commands that print keys.
+    pub commands: CommandCache,
+    /// What token endpoints are asked with.
+    pub http: Arc<HttpClients>,
+}
