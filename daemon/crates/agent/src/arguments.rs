@@ -3,11 +3,13 @@
 mod coerce;
 mod fit;
 mod report;
+mod validator;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use jsonschema::Validator;
 use serde_json::{Map, Value};
+
+use validator::Validator;
 
 /// The schema of a tool's arguments, compiled once, with the first call: most sessions call few of their tools.
 ///
@@ -42,14 +44,17 @@ impl ArgumentSchema {
     /// # Errors
     /// Why not, for people.
     pub fn try_compile(schema: &Value) -> Result<(), String> {
-        compile(schema).map(drop).map_err(|error| error.to_string())
+        Validator::compile(schema).map(drop)
     }
 
     fn validator(&self) -> Option<&Validator> {
         let compile = || {
-            compile(&self.0.schema)
+            Validator::compile(&self.0.schema)
                 .inspect_err(|error| {
-                    tracing::warn!(%error, "a tool's argument schema does not compile; its arguments are not checked");
+                    tracing::warn!(
+                        error,
+                        "a tool's argument schema does not compile; its arguments are not checked"
+                    );
                 })
                 .ok()
         };
@@ -68,20 +73,17 @@ impl ArgumentSchema {
     pub fn check(&self, tool_name: &str, arguments: Map<String, Value>) -> Result<Value, String> {
         let received = Value::Object(arguments);
         let Some(validator) = self.validator() else { return Ok(received) };
-        if validator.is_valid(&received) {
+        if validator.misfits(&received).is_empty() {
             return Ok(received);
         }
         let mut mended = received.clone();
         coerce::coerce(&self.0.schema, &mut mended);
-        if validator.is_valid(&mended) {
+        let misfits = validator.misfits(&mended);
+        if misfits.is_empty() {
             return Ok(mended);
         }
-        Err(report::failure(tool_name, validator, &mended, &received))
+        Err(report::failure(tool_name, &misfits, &received))
     }
-}
-
-fn compile(schema: &Value) -> Result<Validator, jsonschema::ValidationError<'static>> {
-    jsonschema::options().build(schema)
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ fn every_misfit_is_named() {
   - edits.0.newText: missing
   - edits.0.oldText: expected string, got array
   - mode: must be one of ["a","b"]
-  - size: value is less than the minimum of 1
+  - size: is less than the minimum of 1
 
 Received arguments:
 {
@@ -184,11 +184,66 @@ fn many_misfits_are_summed_up() {
 
 #[test]
 fn a_schema_that_does_not_compile_accepts_anything() {
-    for broken in
-        [json!({"type": "nonsense"}), json!({"$ref": "https://example.invalid/schema.json"}), json!(5)]
-    {
+    for broken in [
+        json!({"type": "nonsense"}),
+        json!({"$ref": "https://example.invalid/schema.json"}),
+        json!({"$ref": "file:///etc/hostname"}),
+        json!(5),
+    ] {
+        assert!(ArgumentSchema::try_compile(&broken).is_err(), "{broken}");
         check(broken, json!({"a": null}), json!({"a": null}));
     }
+}
+
+#[test]
+fn a_pattern_of_another_dialect_refuses_nothing() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": {"type": "string", "pattern": "^(?!x)", "maxLength": 2}, "b": {"pattern": "^b+$"}},
+        "patternProperties": {"(?=p)": {"type": "integer"}},
+        "additionalProperties": false,
+    });
+    assert_eq!(ArgumentSchema::try_compile(&schema), Ok(()));
+    check(schema.clone(), json!({"a": "xy", "b": "bb", "pq": "z"}), json!({"a": "xy", "b": "bb", "pq": "z"}));
+    check_refused(
+        schema,
+        json!({"a": "xyz", "b": "c"}),
+        "Validation failed for tool \"t\":\n  - a: is longer than 2 characters\n  - b: does not match ^b+$\n\nReceived arguments:\n{\n  \"a\": \"xyz\",\n  \"b\": \"c\"\n}",
+    );
+}
+
+#[test]
+fn misfits_of_every_kind_are_put_into_words() {
+    let row = |schema: Value, value: Value, expected: &str| {
+        let text = ArgumentSchema::new(&one(schema.clone()))
+            .check("t", [("a".to_owned(), value)].into_iter().collect())
+            .unwrap_err();
+        assert_eq!(text.lines().nth(1), Some(format!("  - a: {expected}").as_str()), "{schema}");
+    };
+    row(json!({"type": "array"}), json!(5), "expected array, got integer");
+    row(json!({"type": ["array", "object"]}), json!(0.5), "expected array or object, got number");
+    row(json!({"type": "integer"}), json!(0.5), "expected integer, got number");
+    row(json!({"const": "x"}), json!("y"), "must be \"x\"");
+    row(json!({"maximum": 3}), json!(4), "is greater than the maximum of 3");
+    row(json!({"exclusiveMaximum": 3}), json!(3), "must be less than 3");
+    row(json!({"exclusiveMinimum": 3}), json!(3), "must be greater than 3");
+    row(json!({"multipleOf": 2}), json!(3), "is no multiple of 2");
+    row(json!({"minLength": 2}), json!("a"), "is shorter than 2 characters");
+    row(json!({"minItems": 2}), json!([1]), "has fewer than 2 items");
+    row(json!({"maxItems": 0}), json!([1]), "has more than 0 items");
+    row(json!({"uniqueItems": true}), json!([1, 2, 1]), "the items 0 and 2 are equal");
+    row(
+        json!({"anyOf": [{"minimum": 3}, {"type": "null"}]}),
+        json!(1),
+        "fits none of the forms that are allowed",
+    );
+    row(
+        json!({"oneOf": [{"minimum": 1}, {"minimum": 2}]}),
+        json!(2),
+        "fits more than one of the forms of which it must fit one",
+    );
+    row(json!({"not": {"const": 1}}), json!(1), "has a form that is not allowed");
+    row(json!(false), json!(1), "is not allowed");
 }
 
 #[test]

@@ -1,0 +1,214 @@
+//! A compiled schema, and what of a value does not fit it.
+
+use std::error::Error;
+
+use boon::{
+    CompileError, Compiler, ErrorKind, InstanceToken, SchemaIndex, Schemas, Type, UrlLoader, ValidationError,
+};
+use serde_json::{Value, json};
+
+/// Where a schema is while it is compiled. Nothing is read from there.
+const HERE: &str = "schema:///tool";
+
+/// A schema, compiled.
+pub(super) struct Validator {
+    schemas: Schemas,
+    root: SchemaIndex,
+}
+
+/// A value in the wrong place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Misfit {
+    /// The names and numbers that lead to it.
+    pub(super) path: Vec<String>,
+    /// What should be there.
+    pub(super) message: String,
+}
+
+impl Validator {
+    /// Compiles a schema. References to other documents are never followed. A regular expression that is none in the linear-time
+    /// dialect (one that looks ahead, say) is left out: it can refuse nothing then.
+    pub(super) fn compile(schema: &Value) -> Result<Self, String> {
+        compile(schema.clone()).or_else(|problem| {
+            let mut patterns = Vec::new();
+            collect_patterns(schema, &mut patterns);
+            patterns.retain(|pattern| compile(json!({ "pattern": pattern })).is_err());
+            if patterns.is_empty() {
+                return Err(problem);
+            }
+            tracing::debug!(?patterns, "patterns of a tool's argument schema are not checked");
+            let mut schema = schema.clone();
+            leave_out(&mut schema, &patterns);
+            compile(schema)
+        })
+    }
+
+    /// Everything that does not fit, in the order of the schema's keywords.
+    pub(super) fn misfits(&self, value: &Value) -> Vec<Misfit> {
+        let mut misfits = Vec::new();
+        if let Err(error) = self.schemas.validate(value, self.root) {
+            collect(&error, value, &mut misfits);
+        }
+        misfits
+    }
+}
+
+fn compile(schema: Value) -> Result<Validator, String> {
+    let mut compiler = Compiler::new();
+    compiler.use_loader(Box::new(Nowhere));
+    compiler.add_resource(HERE, schema.clone()).map_err(|error| error.to_string())?;
+    let mut schemas = Schemas::new();
+    match compiler.compile(HERE, &mut schemas) {
+        Ok(root) => Ok(Validator { schemas, root }),
+        Err(CompileError::ValidationError { src, .. }) => {
+            let mut misfits = Vec::new();
+            collect(&src, &schema, &mut misfits);
+            let first = misfits.first().map(|misfit| {
+                let place = if misfit.path.is_empty() { "root".into() } else { misfit.path.join(".") };
+                format!("{place}: {}", misfit.message)
+            });
+            Err(first.unwrap_or_else(|| "it is no JSON Schema".to_owned()))
+        }
+        Err(error) => Err(error.to_string().replace(HERE, "")),
+    }
+}
+
+/// The regular expressions of a schema, each once.
+fn collect_patterns<'a>(schema: &'a Value, patterns: &mut Vec<&'a str>) {
+    let mut add = |pattern: &'a str| {
+        if !patterns.contains(&pattern) {
+            patterns.push(pattern);
+        }
+    };
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::String(pattern)) = members.get("pattern") {
+                add(pattern);
+            }
+            if let Some(Value::Object(by_name)) = members.get("patternProperties") {
+                by_name.keys().for_each(|pattern| add(pattern));
+            }
+            members.values().for_each(|member| collect_patterns(member, patterns));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_patterns(item, patterns)),
+        _ => {}
+    }
+}
+
+/// Takes regular expressions out of a schema, wherever they stand.
+fn leave_out(schema: &mut Value, patterns: &[&str]) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("pattern").and_then(Value::as_str).is_some_and(|own| patterns.contains(&own)) {
+                members.shift_remove("pattern");
+            }
+            if let Some(Value::Object(by_name)) = members.get_mut("patternProperties") {
+                let before = by_name.len();
+                by_name.retain(|name, _| !patterns.contains(&name.as_str()));
+                if by_name.len() < before {
+                    // What the pattern would have let through must not be refused now.
+                    members.shift_remove("additionalProperties");
+                    members.shift_remove("unevaluatedProperties");
+                }
+            }
+            members.values_mut().for_each(|member| leave_out(member, patterns));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| leave_out(item, patterns)),
+        _ => {}
+    }
+}
+
+/// Documents elsewhere are not read: a schema comes from whoever declared the tool.
+struct Nowhere;
+
+impl UrlLoader for Nowhere {
+    fn load(&self, url: &str) -> Result<Value, Box<dyn Error>> {
+        Err(format!("references to other documents ({url}) are not followed").into())
+    }
+}
+
+/// Puts an error about a part of `value` into words; one that only says that something below it failed is replaced by that.
+fn collect(error: &ValidationError<'_, '_>, value: &Value, out: &mut Vec<Misfit>) {
+    let path = || {
+        error.instance_location.tokens.iter().map(|token| match token {
+            InstanceToken::Prop(name) => name.clone().into_owned(),
+            InstanceToken::Item(place) => place.to_string(),
+        })
+    };
+    let message = match &error.kind {
+        ErrorKind::Required { want } => {
+            out.extend(want.iter().map(|name| Misfit {
+                path: path().chain([(*name).to_owned()]).collect(),
+                message: "missing".to_owned(),
+            }));
+            return;
+        }
+        ErrorKind::Group
+        | ErrorKind::Schema { .. }
+        | ErrorKind::ContentSchema
+        | ErrorKind::Reference { .. }
+        | ErrorKind::AllOf
+        | ErrorKind::PropertyName { .. }
+            if !error.causes.is_empty() =>
+        {
+            error.causes.iter().for_each(|cause| collect(cause, value, out));
+            return;
+        }
+        ErrorKind::Type { want, .. } => {
+            let want: Vec<String> = want.iter().map(|wanted: Type| wanted.to_string()).collect();
+            format!("expected {}, got {}", want.join(" or "), kind_of(at(value, error)))
+        }
+        kind => describe(kind),
+    };
+    out.push(Misfit { path: path().collect(), message });
+}
+
+/// The part of `value` that an error is about.
+fn at<'a>(value: &'a Value, error: &ValidationError<'_, '_>) -> Option<&'a Value> {
+    error.instance_location.tokens.iter().try_fold(value, |value, token| match token {
+        InstanceToken::Prop(name) => value.get(name.as_ref()),
+        InstanceToken::Item(place) => value.get(place),
+    })
+}
+
+/// What a value is, in the words of JSON Schema.
+fn kind_of(value: Option<&Value>) -> &'static str {
+    match value {
+        None => "nothing",
+        Some(Value::Null) => "null",
+        Some(Value::Bool(_)) => "boolean",
+        Some(Value::Number(number)) if number.is_f64() => "number",
+        Some(Value::Number(_)) => "integer",
+        Some(Value::String(_)) => "string",
+        Some(Value::Array(_)) => "array",
+        Some(Value::Object(_)) => "object",
+    }
+}
+
+/// What should be there. The value itself is not repeated: it follows the list of misfits.
+fn describe(kind: &ErrorKind<'_, '_>) -> String {
+    match kind {
+        ErrorKind::AdditionalProperties { got } => format!("must not have properties {}", got.join(", ")),
+        ErrorKind::Enum { want } => format!("must be one of {}", Value::from((*want).clone())),
+        ErrorKind::Const { want } => format!("must be {want}"),
+        ErrorKind::FalseSchema => "is not allowed".to_owned(),
+        ErrorKind::Format { want, .. } => format!("is no valid {want}"),
+        ErrorKind::Pattern { want, .. } => format!("does not match {want}"),
+        ErrorKind::Minimum { want, .. } => format!("is less than the minimum of {want}"),
+        ErrorKind::Maximum { want, .. } => format!("is greater than the maximum of {want}"),
+        ErrorKind::ExclusiveMinimum { want, .. } => format!("must be greater than {want}"),
+        ErrorKind::ExclusiveMaximum { want, .. } => format!("must be less than {want}"),
+        ErrorKind::MultipleOf { want, .. } => format!("is no multiple of {want}"),
+        ErrorKind::MinLength { want, .. } => format!("is shorter than {want} characters"),
+        ErrorKind::MaxLength { want, .. } => format!("is longer than {want} characters"),
+        ErrorKind::MinItems { want, .. } => format!("has fewer than {want} items"),
+        ErrorKind::MaxItems { want, .. } => format!("has more than {want} items"),
+        ErrorKind::UniqueItems { got: [first, second] } => {
+            format!("the items {first} and {second} are equal")
+        }
+        ErrorKind::AnyOf | ErrorKind::OneOf(None) => "fits none of the forms that are allowed".to_owned(),
+        ErrorKind::OneOf(Some(_)) => "fits more than one of the forms of which it must fit one".to_owned(),
+        ErrorKind::Not => "has a form that is not allowed".to_owned(),
+        other => other.to_string(),
+    }
+}
