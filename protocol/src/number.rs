@@ -62,12 +62,15 @@ pub fn lenient_i64<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
     Ok(value.as_i64().or_else(|| value.as_f64().map(|float| float as i64)).unwrap_or(0))
 }
 
-/// [`lenient_i64`] for counts, which are never negative.
+/// The largest integer that JavaScript has, 2^53 - 1: no count is read as more, so that sums of them stay numbers.
+pub const MAX_COUNT: u64 = 9_007_199_254_740_991;
+
+/// [`lenient_i64`] for counts, which are never negative and at most [`MAX_COUNT`].
 ///
 /// # Errors
 /// Only what the deserialiser itself reports.
 pub fn lenient_u64<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    lenient_i64(deserializer).map(|value| u64::try_from(value).unwrap_or(0))
+    lenient_i64(deserializer).map(|value| u64::try_from(value).unwrap_or(0).min(MAX_COUNT))
 }
 
 /// The integer that `value` is, if JavaScript would print it as one of at most 15 digits.

@@ -7,6 +7,7 @@ use agentd_protocol::{
     event::{AssistantMessageEvent, ToolCallBlock},
     message::{AssistantMessage, ContentBlock, Cost, StopReason, ToolCall, Usage},
     model::Model,
+    number,
 };
 use serde_json::{Map, value::RawValue};
 
@@ -187,6 +188,7 @@ impl Accumulator {
     }
 
     fn set_usage(&mut self, mut usage: Usage) {
+        clamp_counts(&mut usage);
         // Prices that are not the listed ones (of a service tier) are the adapter's: it has priced every part then.
         let is_priced = usage.cost.total_from_provider == Some(false) && usage.cost != Cost::default();
         if !is_priced {
@@ -237,6 +239,16 @@ fn finished_block(kind: BlockKind, text: String, seal: BlockSeal) -> ContentBloc
                 arguments_error,
             })
         }
+    }
+}
+
+/// Makes a server's nonsense harmless: counts are added up later, and read by clients that know no larger integers.
+fn clamp_counts(usage: &mut Usage) {
+    let Usage { input, output, cache_read, cache_write, cache_write1h, reasoning, total_tokens, cost: _ } =
+        usage;
+    let optional = [cache_write1h, reasoning].into_iter().flatten();
+    for count in [input, output, cache_read, cache_write, total_tokens].into_iter().chain(optional) {
+        *count = (*count).min(number::MAX_COUNT);
     }
 }
 

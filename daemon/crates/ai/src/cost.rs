@@ -20,7 +20,7 @@ struct Rates {
 /// (`totalFromProvider`) is kept.
 #[must_use]
 pub fn cost(prices: &ModelCost, usage: &Usage) -> Cost {
-    let rates = rates(prices, usage.input + usage.cache_read + usage.cache_write);
+    let rates = rates(prices, usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write));
     let hour = usage.cache_write1h.unwrap_or(0).min(usage.cache_write);
     let input = dollars(usage.input, rates.input);
     let output = dollars(usage.output, rates.output);

@@ -15,6 +15,9 @@ const WISHED_ROOM: i64 = 32_768;
 /// of the window, or small local models could not answer at all.
 const LEAST_MARGIN: i64 = 4096;
 
+/// Counts above this are read as this.
+const MOST_TOKENS: i64 = i64::MAX / 64;
+
 /// The limit to ask for, in tokens: the model's own, or less where the context window has less room after an input of
 /// `input` tokens. `None` when the model's limit is not known.
 pub(crate) fn max_answer_tokens(model: &Model, input: u64) -> Option<u64> {
@@ -24,7 +27,8 @@ pub(crate) fn max_answer_tokens(model: &Model, input: u64) -> Option<u64> {
     if model.context_window == 0 {
         return Some(model.max_tokens);
     }
-    let signed = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
+    // No model has more, and nothing below overflows with it.
+    let signed = |tokens: u64| i64::try_from(tokens).unwrap_or(MOST_TOKENS).min(MOST_TOKENS);
     let (window, input) = (signed(model.context_window), signed(input));
     let least = LEAST_MARGIN.min(window / 4);
     let mut room = window - input - least.max((input * 15 + 99) / 100);
@@ -64,7 +68,8 @@ fn counted(answer: &AssistantMessage) -> Option<u64> {
         return None;
     }
     let usage = &answer.usage;
-    let sum = usage.input + usage.output + usage.cache_read + usage.cache_write;
+    let parts = [usage.input, usage.output, usage.cache_read, usage.cache_write];
+    let sum = parts.into_iter().fold(0, u64::saturating_add);
     Some(usage.total_tokens.max(sum)).filter(|tokens| *tokens > 0)
 }
 
@@ -161,6 +166,9 @@ mod tests {
     #[test]
     fn an_answer_gets_what_the_window_has_left() {
         check_room(0, 8192, 1_000_000, Some(8192));
+        check_room(u64::MAX, 8192, 10, Some(8192));
+        check_room(200_000, 8192, u64::MAX, Some(1));
+        check_room(u64::MAX, u64::MAX, u64::MAX, Some(1));
         check_room(200_000, 0, 10, None);
         check_room(200_000, 64_000, 10_000, Some(64_000));
         check_room(200_000, 64_000, 130_000, Some(50_500));

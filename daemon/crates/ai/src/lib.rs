@@ -5,6 +5,9 @@ mod cost;
 mod delta;
 mod estimate;
 pub mod failure;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod handoff;
 mod http;
 mod lenient;

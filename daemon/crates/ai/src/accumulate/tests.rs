@@ -60,6 +60,29 @@ fn what_the_adapter_has_priced_keeps_its_price() {
 }
 
 #[test]
+fn counts_beyond_all_reason_are_harmless() {
+    let most = u64::MAX;
+    let usage = Usage { input: most, output: most, cache_read: most, cache_write: most, ..Usage::default() };
+    let usage = Usage {
+        cache_write1h: Some(most),
+        reasoning: Some(most),
+        total_tokens: most,
+        cost: Cost::default(),
+        ..usage
+    };
+    let (_, message) = fold(vec![Delta::Usage(usage), done()]);
+    let counted = &message.usage;
+    let parts =
+        [counted.input, counted.output, counted.cache_read, counted.cache_write, counted.total_tokens];
+    assert_eq!(parts, [number::MAX_COUNT; 5]);
+    assert_eq!(
+        (counted.cache_write1h, counted.reasoning),
+        (Some(number::MAX_COUNT), Some(number::MAX_COUNT))
+    );
+    assert!(counted.cost.total.is_finite());
+}
+
+#[test]
 fn an_answer_with_a_tool_call_has_the_reference_shape() {
     let usage = Usage { input: 100, output: 20, reasoning: Some(0), total_tokens: 120, ..Usage::default() };
     let (events, message) = fold(vec![

@@ -1,13 +1,14 @@
 //! What holds for the body of every answer, whatever the wire.
 
-use crate::{
-    Delta,
-    http::{Decoder, Wire},
-};
+use crate::Delta;
+#[cfg(test)]
+use crate::http::{Decoder, Wire};
 
+#[cfg(test)]
 /// Pieces of every size up to this are tried, in bytes: one of a byte cuts everywhere.
 const LARGEST_PIECE: usize = 16;
 
+#[cfg(test)]
 /// The deltas of a body that comes in these pieces, and whether the answer had all of its content before the end.
 fn decode<'a, W: Wire>(
     mut decoder: Decoder<W>,
@@ -25,6 +26,7 @@ fn decode<'a, W: Wire>(
     (deltas, has_all_content)
 }
 
+#[cfg(test)]
 /// The deltas are the same however the body is cut into pieces. Wherever it breaks off, the answer ends in order: once,
 /// with all of its blocks sealed, and as a failure unless nothing of its content is missing.
 pub(crate) fn check_body<W: Wire>(name: &str, body: &[u8], decoder: impl Fn() -> Decoder<W>) {

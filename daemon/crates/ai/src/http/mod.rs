@@ -5,7 +5,7 @@ mod error_body;
 mod exchange;
 mod form;
 mod headers;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod laws;
 mod retry;
 mod server;

@@ -30,7 +30,7 @@ pub(super) fn usage(report: &Value, reports_cost: bool) -> Option<Usage> {
         cache_write,
         cache_write1h: None,
         reasoning: Some(detail("completion_tokens_details", "reasoning_tokens").unwrap_or(0)),
-        total_tokens: prompt + output,
+        total_tokens: prompt.saturating_add(output),
         cost: match cost {
             Some(total) => Cost { total, total_from_provider: Some(true), ..Cost::default() },
             None => Cost::default(),

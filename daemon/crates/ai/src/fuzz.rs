@@ -1,0 +1,141 @@
+//! What holds for every input of the parsers here, whoever wrote it: for fuzz targets (`fuzz/` in the repository) and for the
+//! tests that run the same on known and on mutated inputs. Only there with the feature `fuzzing`; no part of the interface.
+//!
+//! Each function takes any bytes and panics where a law is broken.
+
+mod sum;
+
+use std::sync::Arc;
+
+use agentd_protocol::model::Model;
+use reqwest::Url;
+
+use crate::{
+    BlockKind, Delta, Request,
+    http::{Adapter, Decoder, Redactor, Server, laws::check_order, sse::SseParser},
+    lenient, partial_json,
+    providers::{
+        anthropic_messages::AnthropicMessages, openai_completions::OpenAiCompletions,
+        openai_responses::OpenAiResponses,
+    },
+};
+
+/// The wire APIs whose answers [`answer`] reads.
+pub const APIS: [&str; 3] = ["anthropic-messages", "openai-completions", "openai-responses"];
+
+/// An event larger than this is one that ends the stream in [`events`], in bytes: small, so that inputs reach it.
+const SMALL_EVENT_BYTES: usize = 256;
+
+/// The deltas of an answer of `api` that comes in these pieces and then ends.
+///
+/// # Panics
+/// For a name that is not in [`APIS`].
+#[must_use]
+pub fn decode(api: &str, pieces: &[&[u8]]) -> Vec<Delta> {
+    match api {
+        "anthropic-messages" => decode_with(&AnthropicMessages, api, pieces),
+        "openai-completions" => decode_with(&OpenAiCompletions, api, pieces),
+        "openai-responses" => decode_with(&OpenAiResponses, api, pieces),
+        _ => panic!("no such API: {api}"),
+    }
+}
+
+/// The body of an answer of `api` is read without a panic, into deltas of a legal order, which are the same however the body is
+/// cut and add up to the message that the accumulator makes of them.
+pub fn answer(api: &str, body: &[u8]) {
+    let whole = settled(decode(api, &[body]));
+    check_order(api, &whole);
+    let odd = body.len() % 17 + 2;
+    for size in [1, odd] {
+        let pieces: Vec<&[u8]> = body.chunks(size).collect();
+        assert_eq!(settled(decode(api, &pieces)), whole, "{api}, in pieces of {size} bytes");
+    }
+    sum::check(&whole);
+}
+
+/// Server-sent events are the same however the stream is cut, and none is larger than it may be.
+pub fn events(stream: &[u8]) {
+    for limit in [SMALL_EVENT_BYTES, stream.len() + 1] {
+        let read = |size: usize| {
+            let mut parser = SseParser::with_limit(limit);
+            let mut events = Vec::new();
+            let mut take = |name: &str, data: &str| events.push((name.to_owned(), data.to_owned()));
+            for piece in stream.chunks(size.max(1)) {
+                if parser.feed(piece, &mut take).is_err() {
+                    return None;
+                }
+            }
+            parser.finish(&mut take);
+            Some(events)
+        };
+        let whole = read(stream.len());
+        assert!(whole.is_some() || limit == SMALL_EVENT_BYTES, "a limit above the stream's length");
+        for size in [1, stream.len() % 17 + 2] {
+            assert_eq!(read(size), whole, "in pieces of {size} bytes with the limit {limit}");
+        }
+    }
+}
+
+/// Tool arguments are read at any point where they may break off. What is valid JSON is taken as it is.
+pub fn arguments(text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    let read = partial_json::parse_arguments(&text);
+    if let Ok(serde_json::Value::Object(exact)) = serde_json::from_str(&text) {
+        let mut exact = exact;
+        agentd_protocol::number::normalize_map(&mut exact);
+        assert_eq!(read.as_ref(), Ok(&exact), "valid JSON is mended");
+    }
+    if let Ok(map) = &read {
+        // What was read is JSON, and reads as the same again.
+        let again = serde_json::to_string(map).unwrap_or_default();
+        assert_eq!(partial_json::parse_arguments(&again).as_ref(), Ok(map), "{again}");
+        if !text.trim().is_empty() && text.trim().starts_with('{') {
+            assert_eq!(&partial_json::best_reading(&text), map, "complete arguments have one reading");
+        }
+    }
+    // The reading of every beginning: those near the end, and some before.
+    let step = text.len() / 64 + 1;
+    for (at, _) in text.char_indices().filter(|(at, _)| at % step == 0 || at + 8 > text.len()) {
+        let _ = partial_json::best_reading(&text[..at]);
+    }
+    let _ = partial_json::read_string(&text);
+    let quoted = serde_json::to_string(&*text).unwrap_or_default();
+    assert_eq!(lenient::string::<serde_json::Error>(&quoted).ok().as_deref(), Some(&*text));
+}
+
+fn decode_with<A: Adapter>(adapter: &A, api: &str, pieces: &[&[u8]]) -> Vec<Delta> {
+    #[expect(clippy::unwrap_used, reason = "a constant that is a URL")]
+    let url = Url::parse("http://host:1/v1").unwrap();
+    let server = Server::new(&url, "p".into(), Redactor::default());
+    let model = Model { api: api.into(), ..Model::placeholder() };
+    let request = Request::new(Arc::new(model), Vec::new());
+    let mut decoder = Decoder::new(server.clone(), adapter.wire(&request, server));
+    let mut deltas = Vec::new();
+    for piece in pieces {
+        decoder.feed(piece, &mut deltas);
+    }
+    if !decoder.is_finished() {
+        decoder.end(&mut deltas);
+    }
+    assert!(decoder.is_finished(), "{api}: an answer without an end");
+    deltas
+}
+
+/// The deltas with one id for all calls that got a random one: the provider gave them none.
+fn settled(mut deltas: Vec<Delta>) -> Vec<Delta> {
+    for delta in &mut deltas {
+        if let Delta::Open { kind: BlockKind::ToolCall { id, .. }, .. } = delta
+            && id
+                .strip_prefix("call_")
+                .is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        {
+            *id = "call_random".into();
+        }
+    }
+    deltas
+}
+
+#[cfg(test)]
+mod mutate;
+#[cfg(test)]
+mod tests;

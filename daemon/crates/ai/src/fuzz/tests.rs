@@ -1,0 +1,142 @@
+use std::{fs, path::Path};
+
+use proptest::prelude::*;
+
+use super::{
+    mutate::{apply, fault},
+    *,
+};
+use crate::Registry;
+
+/// A folder below `tests/data`: the names and contents of its files.
+fn data(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data").join(folder);
+    let mut files = Vec::new();
+    for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            files.push((path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap()));
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Every body that somebody recorded or composed, of whatever API.
+fn bodies() -> Vec<(String, Vec<u8>)> {
+    let mut bodies = [data("captures"), data("composed")].concat();
+    bodies.retain(|(name, _)| !name.ends_with(".headers") && !name.ends_with(".md"));
+    assert!(bodies.len() > 100);
+    bodies
+}
+
+/// Inputs that broke a law once; `tests/data/fuzz/README.md`.
+fn found(target: &str) -> Vec<(String, Vec<u8>)> {
+    let mut found = data("fuzz");
+    found.retain(|(name, _)| name.starts_with(&format!("{target}-")));
+    found
+}
+
+#[test]
+fn every_api_has_a_target() {
+    let registry = Registry::builtin();
+    let apis: Vec<&str> = registry.apis().filter(|api| *api != "scripted").collect();
+    assert_eq!(apis, APIS, "add what is missing to `APIS` and `decode` in ai/src/fuzz.rs");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz");
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    for target in apis.iter().map(|api| api.replace('-', "_")).chain(["events".into(), "arguments".into()]) {
+        assert!(folder.join(format!("fuzz_targets/{target}.rs")).is_file(), "no fuzz target {target}");
+        assert!(manifest.contains(&format!("name = \"{target}\"")), "fuzz/Cargo.toml has no {target}");
+    }
+}
+
+#[test]
+fn inputs_that_were_found() {
+    for api in APIS {
+        for (_, body) in found(&api.replace('-', "_")) {
+            answer(api, &body);
+        }
+    }
+    for (_, stream) in found("events") {
+        events(&stream);
+    }
+    for (_, text) in found("arguments") {
+        arguments(&text);
+    }
+}
+
+/// Servers answer with the wrong API when an address is wrong.
+#[test]
+fn every_body_is_read_by_every_api() {
+    for (name, body) in bodies() {
+        for api in APIS {
+            let caught = std::panic::catch_unwind(|| answer(api, &body));
+            assert!(caught.is_ok(), "{name} read as {api}");
+        }
+        events(&body);
+    }
+}
+
+/// More cases than usual: faults are many. `PROPTEST_CASES` asks for even more.
+fn many() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: usual.cases.max(1000), ..usual }
+}
+
+proptest! {
+    #![proptest_config(many())]
+
+    #[test]
+    fn faulty_bodies_keep_the_laws(
+        which in any::<prop::sample::Index>(),
+        api in prop::option::weighted(0.2, prop::sample::select(&APIS[..])),
+        faults in prop::collection::vec(fault(), 1..6),
+    ) {
+        let bodies = BODIES.get_or_init(bodies);
+        let (name, body) = &bodies[which.index(bodies.len())];
+        let mut body = body.clone();
+        for fault in &faults {
+            body = apply(fault, &body, bodies);
+        }
+        // Mostly as what it was.
+        answer(api.unwrap_or_else(|| api_of(name)), &body);
+    }
+
+    #[test]
+    fn recorded_bodies_may_be_cut_anywhere(
+        which in any::<prop::sample::Index>(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let bodies = BODIES.get_or_init(bodies);
+        let (name, body) = &bodies[which.index(bodies.len())];
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(body.len() + 1)).collect();
+        cuts.extend([0, body.len()]);
+        cuts.sort_unstable();
+        let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]).collect();
+        let api = api_of(name);
+        prop_assert_eq!(settled(decode(api, &pieces)), settled(decode(api, &[body])));
+    }
+
+    #[test]
+    fn faulty_arguments_are_read(
+        text in "[{\\[\"]{0,2}([a-c\":,{}\\[\\]\\\\u0-9dDeE.+\\-\u{1}é😀\n `]|null|true|\\\\ud83d){0,40}",
+    ) {
+        arguments(text.as_bytes());
+    }
+
+    #[test]
+    fn any_bytes_are_a_stream(stream in prop::collection::vec(prop_oneof![
+        Just(b"data: ".to_vec()), Just(b"event: ".to_vec()), Just(b"\n".to_vec()), Just(b"\r".to_vec()),
+        Just(b"\xef\xbb\xbf".to_vec()), Just(vec![b'x'; 100]), prop::collection::vec(any::<u8>(), 0..5),
+    ], 0..30)) {
+        events(&stream.concat());
+    }
+}
+
+static BODIES: std::sync::OnceLock<Vec<(String, Vec<u8>)>> = std::sync::OnceLock::new();
+
+/// The API of a body, by its name.
+fn api_of(name: &str) -> &'static str {
+    let marks = [("messages-", "anthropic-messages"), ("responses-", "openai-responses")];
+    marks.iter().find(|(mark, _)| name.contains(mark)).map_or("openai-completions", |(_, api)| api)
+}
