@@ -72,6 +72,14 @@ pub enum AuthError {
         /// The variable.
         variable: String,
     },
+    /// The address is put together from the user's settings, and they do not make one.
+    #[error("The address of {provider} is not known: {problem}.")]
+    BadAddress {
+        /// The provider.
+        provider: String,
+        /// What is missing or wrong, and what to do.
+        problem: String,
+    },
     /// A configured header does not resolve.
     #[error("The header \"{header}\" of {provider} in {} cannot be used: {source}.", file.display())]
     Header {

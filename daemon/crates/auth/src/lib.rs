@@ -4,6 +4,7 @@
 //! key, header value or command of the user's shows up in an error or in `Debug` output.
 
 mod address;
+mod azure;
 mod command;
 mod edit;
 mod environment;

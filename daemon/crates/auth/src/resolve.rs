@@ -16,6 +16,7 @@ use agentd_protocol::{model::Model, models_file::ConfigValue};
 
 use crate::{
     AuthError, AuthServices, AuthStore, Secret, StoreError, Stored, StoredCredentials, ValueError, address,
+    azure,
     environment::{self, EnvironmentKey},
     value,
 };
@@ -139,8 +140,25 @@ impl Auth {
         if let Some(token) = as_header.filter(|_| !has_own) {
             headers.push(("Authorization".into(), Secret::new(format!("Bearer {}", token.expose()))));
         }
-        let credentials = Credentials { api_key, headers, ..Credentials::default() };
-        Ok(ProviderCredentials { credentials, base_url: self.base_url(model)? })
+        let mut credentials = Credentials { api_key, headers, ..Credentials::default() };
+        let mut base_url = self.base_url(model)?;
+        if azure::has(model) {
+            let configured = base_url.as_deref().unwrap_or(&model.base_url);
+            let environment = self.environment_of(&model.provider);
+            let wrong = |problem| AuthError::BadAddress { provider: model.provider.clone(), problem };
+            let place = azure::place(model, configured, &environment).map_err(wrong)?;
+            credentials.account = place.account;
+            base_url = Some(place.base_url);
+        }
+        Ok(ProviderCredentials { credentials, base_url })
+    }
+
+    /// The environment with what a stored credential brings along.
+    fn environment_of(&self, provider: &str) -> Environment {
+        match self.stored().credentials.get(provider) {
+            Some(Stored::ApiKey { env, .. }) => overlay(&self.0.sources.environment, env),
+            _ => self.0.sources.environment.clone(),
+        }
     }
 
     /// The address with the values of its variables, which a stored credential may bring along.
@@ -148,11 +166,7 @@ impl Auth {
         if !address::has_variables(&model.base_url) {
             return Ok(None);
         }
-        let stored = self.stored();
-        let environment = match stored.credentials.get(&model.provider) {
-            Some(Stored::ApiKey { env, .. }) => &overlay(&self.0.sources.environment, env),
-            _ => &self.0.sources.environment,
-        };
+        let environment = &self.environment_of(&model.provider);
         let missing = |variable: String| AuthError::NoAddress { provider: model.provider.clone(), variable };
         address::fill_in(&model.base_url, environment).map(Some).map_err(missing)
     }

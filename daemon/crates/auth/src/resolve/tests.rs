@@ -158,6 +158,27 @@ async fn addresses_take_their_variables_from_the_credential_too() {
 }
 
 #[tokio::test]
+async fn azure_is_where_the_environment_or_the_credential_says() {
+    let found = |auth: &'static str, variables: &'static [(&str, &str)]| async move {
+        let place = Place::new(auth, variables);
+        let mut model = (*place.auth().0.sources.registry.find("plain", "m").unwrap()).clone();
+        model.provider = "azure".into();
+        model.base_url = String::new();
+        let found = place.auth().credentials(&model).await.map_err(|error| error.to_string())?;
+        Ok::<_, String>((found.base_url.unwrap(), found.credentials.account.deployment))
+    };
+    let stored = r#"{"azure": {"type": "api_key", "key": "k", "env": {"AZURE_OPENAI_RESOURCE_NAME": "own",
+        "AZURE_OPENAI_DEPLOYMENT_NAME_MAP": "m=d"}}}"#;
+    let address = |name: &str| format!("https://{name}.openai.azure.com/openai/v1");
+    let outer = &[("AZURE_OPENAI_API_KEY", "k"), ("AZURE_OPENAI_RESOURCE_NAME", "outer")];
+    assert_eq!(found(stored, &[]).await, Ok((address("own"), Some("d".into()))));
+    assert_eq!(found(stored, outer).await, Ok((address("own"), Some("d".into()))));
+    assert_eq!(found("", outer).await, Ok((address("outer"), None)));
+    let error = found(r#"{"azure": {"type": "api_key", "key": "k"}}"#, &[]).await.unwrap_err();
+    assert!(error.starts_with("The address of azure is not known: set AZURE_OPENAI_BASE_URL"), "{error}");
+}
+
+#[tokio::test]
 async fn stored_entries() {
     let entry = |entry: &str| format!("{{\"openai\": {entry}}}");
     let env = [("OPENAI_API_KEY", "hush-env"), ("KEY", "hush-key")];
