@@ -110,6 +110,8 @@ events! {
     AutoRetryStart = "auto_retry_start",
     /// The retries came to an end, well or not.
     AutoRetryEnd = "auto_retry_end",
+    /// A provider took longer than a limit allows; only after `hello`.
+    ProviderStalled = "provider_stalled",
     /// The older part of the context is being summarised.
     CompactionStart = "compaction_start",
     /// A compaction came to its end, well or not.
@@ -501,6 +503,54 @@ pub struct BashExecutionUpdate {
     pub id: Option<Value>,
     /// What was added, cleaned of terminal codes.
     pub delta: String,
+}
+
+/// A provider took longer than a limit allows. Comes before what is done about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderStalled {
+    /// What was waited for.
+    pub phase: StallPhase,
+    /// The provider.
+    pub provider: String,
+    /// The model's id.
+    pub model: String,
+    /// How long it was waited for, in milliseconds.
+    pub waited_ms: u64,
+    /// The limit, in milliseconds.
+    pub limit_ms: u64,
+    /// What comes next.
+    pub action: StallAction,
+}
+
+/// What of a provider was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StallPhase {
+    /// A connection (setting `deadlines.connectMs`).
+    Connect,
+    /// The beginning of an answer (`deadlines.firstByteMs`, `retry.provider.timeoutMs`).
+    FirstByte,
+    /// Any byte (`httpIdleTimeoutMs`).
+    Idle,
+    /// Content (`deadlines.progressMs`).
+    Progress,
+    /// The end of the answer (`deadlines.requestMs`).
+    Request,
+}
+
+/// What is done about a provider that takes too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum StallAction {
+    /// The request is sent again: at once (setting `retry.provider`), or after the failed answer and a pause
+    /// (`auto_retry_start`).
+    Retry,
+    /// The answer fails.
+    Fail,
 }
 
 /// A background process of the tool `bash` ended, with everything that it started.

@@ -112,6 +112,17 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = 300_000)))]
     pub http_idle_timeout_ms: Option<Value>,
+    /// How long a provider may take, phase by phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadlines: Option<DeadlineSettings>,
+    /// The proxy of requests to providers, such as `http://proxy.example:3128`, where the environment names none. Only read
+    /// from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_proxy: Option<String>,
+    /// A file with certificates (PEM) that are trusted beside the system's; `~` is the home directory, and what is relative
+    /// counts from the agent directory. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
     /// Whether an entry survives a kill of the daemon (`os`, the default) or a power loss (`fsync`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "os")))]
@@ -332,6 +343,108 @@ pub struct ProviderRetrySettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = 60_000)))]
     pub max_retry_delay_ms: Option<u64>,
+}
+
+/// Settings of how long a provider may take. Only the time counts in which it is waited for. Clients that said `hello` hear of
+/// a limit that was reached by `provider_stalled`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeadlineSettings {
+    /// Until a connection stands; default 30000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 30_000)))]
+    pub connect_ms: Option<TimeLimit>,
+    /// Until the first byte of an answer, counted from the sending of the request; default none (`httpIdleTimeoutMs` counts
+    /// there, too).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "disabled")))]
+    pub first_byte_ms: Option<TimeLimit>,
+    /// Between two pieces of content. What only keeps the connection alive (comments, pings, empty pieces) is none, other
+    /// than for `httpIdleTimeoutMs`. Default 1800000 (30 minutes), and none for servers on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 1_800_000)))]
+    pub progress_ms: Option<TimeLimit>,
+    /// For a whole request, to the end of its answer; default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "disabled")))]
+    pub request_ms: Option<TimeLimit>,
+    /// What a limit that is reached means, `httpIdleTimeoutMs` included: `retry` (the default) makes it a failure that may
+    /// pass, so that the model is asked again as `retry` says; `fail` one for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "retry")))]
+    pub on_stall: Option<StallPolicy>,
+}
+
+/// What a provider that takes too long means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum StallPolicy {
+    /// The model is asked again.
+    Retry,
+    /// The answer fails.
+    Fail,
+}
+
+/// A limit in milliseconds; 0 or `"disabled"` for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeLimit {
+    /// This many milliseconds.
+    Millis(u64),
+    /// None.
+    Disabled,
+}
+
+impl TimeLimit {
+    /// The limit, if there is one.
+    #[must_use]
+    pub fn duration(self) -> Option<std::time::Duration> {
+        match self {
+            Self::Millis(millis) => Some(std::time::Duration::from_millis(millis)),
+            Self::Disabled => None,
+        }
+    }
+}
+
+impl Serialize for TimeLimit {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Millis(millis) => serializer.serialize_u64(*millis),
+            Self::Disabled => serializer.serialize_str("disabled"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TimeLimit {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wrong =
+            || serde::de::Error::custom("expected a number of milliseconds, 0 or more, or \"disabled\"");
+        match Value::deserialize(deserializer)? {
+            Value::Number(number) => {
+                let millis = number.as_f64().filter(|millis| *millis >= 0.0).ok_or_else(wrong)?;
+                // A fraction of a millisecond is a limit all the same, and a float that is too large the largest limit.
+                let millis = millis.ceil() as u64;
+                Ok(if millis == 0 { Self::Disabled } else { Self::Millis(millis) })
+            }
+            Value::String(text) if text == "disabled" => Ok(Self::Disabled),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for TimeLimit {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "TimeLimit".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A limit in milliseconds; 0 or `\"disabled\"` for none.",
+            "anyOf": [{ "type": "number", "minimum": 0 }, { "const": "disabled" }]
+        })
+    }
 }
 
 /// Tokens that each thinking level may use.

@@ -7,8 +7,8 @@ use std::{
 };
 
 use agentd_protocol::event::{
-    AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, ProcessEnd, ProcessEndedBy,
-    ToolExecutionEnd, ToolExecutionStart,
+    AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, ProcessEnd, ProcessEndedBy, ProviderStalled,
+    StallAction, StallPhase, ToolExecutionEnd, ToolExecutionStart,
 };
 
 use super::{
@@ -121,6 +121,10 @@ impl TextRenderer {
                 self.notice(format!("{line}\n"))
             }
             Event::AutoRetryStart(retry) => self.retried(retry),
+            Event::ProviderStalled(stalled) => {
+                let line = self.style.dim(&slow_provider(stalled));
+                self.notice(format!("{line}\n"))
+            }
             Event::CompactionEnd(end) => {
                 let line = self.style.dim(&compacted(end));
                 self.notice(format!("{line}\n"))
@@ -167,6 +171,24 @@ impl TextRenderer {
         );
         vec![Chunk::Err(format!("{}\n", self.style.dim(&line)).into_bytes())]
     }
+}
+
+/// That a provider takes too long.
+fn slow_provider(stalled: &ProviderStalled) -> String {
+    let what = match stalled.phase {
+        StallPhase::Connect => "no connection",
+        StallPhase::FirstByte => "no beginning of an answer",
+        StallPhase::Idle => "nothing",
+        StallPhase::Progress => "nothing of an answer",
+        StallPhase::Request => "no whole answer",
+    };
+    let next = match stalled.action {
+        StallAction::Retry => "It is asked again.",
+        StallAction::Fail => "It is given up.",
+    };
+    let seconds = Duration::from_millis(stalled.waited_ms).as_secs_f64();
+    let provider = one_line(&stalled.provider);
+    format!("{provider} takes too long: {what} for {seconds} s. {next}")
 }
 
 /// How a background process ended.

@@ -2,13 +2,14 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use agentd_ai::{Provider, Request, failure::Failure};
+use agentd_ai::{Provider, Request, Stall, failure::Failure};
 use agentd_images::Images;
 use agentd_protocol::{
     Json,
     daemon::InFlight,
     event::Event,
     message::{AssistantMessage, Message},
+    model::Model,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -104,6 +105,18 @@ pub trait Host: Send {
     fn tools_end(
         &mut self,
         _stopped: Vec<StoppedCall>,
+    ) -> impl Future<Output = Result<(), HostError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// The provider took too long: hears of it before it is asked again or the answer fails.
+    ///
+    /// # Errors
+    /// Fails when the session is gone.
+    fn stalled(
+        &mut self,
+        _model: &Model,
+        _stall: Stall,
     ) -> impl Future<Output = Result<(), HostError>> + Send {
         std::future::ready(Ok(()))
     }

@@ -46,6 +46,7 @@ pub(crate) async fn ask<H: Host>(
                     let message = message(Message::Assistant(frame.clone()))?;
                     host.emit(MessageStart { message }.into()).await?;
                 }
+                Next::Delta(Some(Delta::Stalled(stall))) => host.stalled(model, stall).await?,
                 Next::Delta(Some(delta)) => {
                     if let Some(assistant_message_event) = accumulator.fold(delta) {
                         let usage = accumulator.usage_json();

@@ -55,7 +55,7 @@ impl Accumulator {
             return None;
         }
         match delta {
-            Delta::Started => None,
+            Delta::Started | Delta::Stalled(_) => None,
             Delta::Open { index, kind } => self.open(index, kind),
             Delta::Extend { index, delta } => self.extend(index, delta),
             Delta::Seal { index, seal } => self.seal(index, seal),

@@ -2,14 +2,15 @@
 
 use agentd_protocol::message::{StopReason, Usage};
 
-use crate::failure::Failure;
+use crate::{Stall, failure::Failure};
 
 /// One step of an answer.
 ///
 /// The legal order: `Started` once, when the provider has accepted the request; then blocks, each opened, extended any
 /// number of times and sealed, in any interleaving of indices; `Usage`, `ResponseId` and `ResponseModel` anywhere after
 /// `Started`; last exactly one of `Done` or `Failed`, after which the stream ends. A `Failed` may come at any point, also
-/// first, and may leave blocks unsealed: what came before it is kept.
+/// first, and may leave blocks unsealed: what came before it is kept. `Stalled` may stand anywhere before the last, and changes
+/// nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
     /// The provider accepted the request and begins to answer.
@@ -41,6 +42,8 @@ pub enum Delta {
     ResponseId(String),
     /// The model that answers, where it is not the one asked.
     ResponseModel(String),
+    /// The provider took too long: the request is sent again next, or the answer fails.
+    Stalled(Stall),
     /// The answer is complete.
     Done {
         /// Why it ended: `Stop`, `Length` or `ToolUse`.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::Stall;
+
 mod classify;
 mod patterns;
 mod text;
@@ -19,13 +21,15 @@ pub struct Failure {
     pub message: String,
     /// How long the provider wants to be left alone before the next attempt.
     pub retry_after: Option<Duration>,
+    /// Set where the provider took too long.
+    pub stall: Option<Stall>,
 }
 
 impl Failure {
     /// A failure of a known kind.
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self { kind, message: message.into(), retry_after: None, stall: None }
     }
 
     /// Adds how long the provider wants to be left alone.

@@ -2,6 +2,7 @@
 
 mod accumulate;
 mod cost;
+mod deadline;
 mod delta;
 mod estimate;
 pub mod failure;
@@ -20,8 +21,10 @@ mod request;
 mod system_state;
 
 pub use accumulate::Accumulator;
+pub use agentd_http::{CertificateFile, NamedProxy, Network};
 pub use agentd_protocol::secret::Secret;
 pub use cost::cost;
+pub use deadline::{Deadlines, OnStall, Progress, Stall, StallPhase};
 pub use delta::{BlockKind, BlockSeal, Delta};
 pub use handoff::prompt_text;
 pub use provider::{DeltaStream, Provider};

@@ -2,6 +2,7 @@
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
+use agentd_http::Network;
 pub use agentd_http::{Account, AwsKeys, Credentials};
 
 use agentd_protocol::{
@@ -9,6 +10,8 @@ use agentd_protocol::{
     message::Message,
     model::{Model, ThinkingLevel},
 };
+
+use crate::Deadlines;
 
 /// One question to a model.
 #[derive(Debug, Clone)]
@@ -26,6 +29,10 @@ pub struct Request {
     pub credentials: Credentials,
     /// How long the provider may be silent; `None` for no limit.
     pub idle_timeout: Option<Duration>,
+    /// The other limits of time.
+    pub deadlines: Deadlines,
+    /// How connections come about; `None` for what the environment of the process says.
+    pub network: Option<Arc<Network>>,
     /// Whether images are kept from the model.
     pub block_images: bool,
     /// How long the provider should keep the prompt in its cache.
@@ -110,6 +117,8 @@ impl Request {
             session_id: String::new(),
             credentials: Credentials::default(),
             idle_timeout: None,
+            deadlines: Deadlines::default(),
+            network: None,
             block_images: false,
             cache_retention: CacheRetention::default(),
             thinking_budgets: ThinkingBudgets::default(),

@@ -1,11 +1,15 @@
 //! The HTTP clients, made on first use.
 
-use std::{error::Error as _, net::IpAddr, sync::OnceLock, time::Duration};
+use std::{
+    error::Error as _,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use reqwest::{Client, Url, redirect::Policy};
 
-/// How long a connection may take to come about.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+use crate::network::{Network, NetworkError};
 
 /// How long an unused connection is kept.
 const POOL_IDLE: Duration = Duration::from_secs(60);
@@ -13,23 +17,49 @@ const POOL_IDLE: Duration = Duration::from_secs(60);
 /// Unused connections kept for one host.
 const POOL_PER_HOST: usize = 2;
 
-/// One client for each kind of destination; a daemon that only talks to a local server never loads root certificates.
-#[derive(Debug, Default)]
+/// How many clients are kept. Sessions with the same network share theirs; the one that was made first goes first.
+const MAX_CLIENTS: usize = 16;
+
+/// A client for each network and kind of destination; a daemon that only talks to a local server never loads root
+/// certificates.
+#[derive(Debug)]
 pub struct HttpClients {
+    /// The network where a request brings none of its own.
+    network: Arc<Network>,
+    clients: Mutex<Vec<(Kind, Client)>>,
+}
+
+/// What one client is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Kind {
+    network: Arc<Network>,
+    /// HTTPS.
+    secure: bool,
     /// Loopback hosts: never through a proxy.
-    local: [OnceLock<Client>; 2],
-    /// All others: through the proxy of the environment, if it names one.
-    remote: [OnceLock<Client>; 2],
+    local: bool,
+}
+
+impl Default for HttpClients {
+    /// With the network that the environment of this process describes.
+    fn default() -> Self {
+        Self::new(Network::of_process())
+    }
 }
 
 /// The HTTP client could not be made.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "The HTTP client cannot start: {}. For https, this machine needs root certificates (the package ca-certificates, or a \
-     file named in SSL_CERT_FILE).",
-    deepest_cause(.0)
-)]
-pub struct ClientError(#[from] reqwest::Error);
+pub enum ClientError {
+    /// A proxy or certificate that is set up cannot be used.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// The system's part is missing.
+    #[error(
+        "The HTTP client cannot start: {}. For https, this machine needs root certificates (the package ca-certificates, \
+         or a file named in SSL_CERT_FILE).",
+        deepest_cause(.0)
+    )]
+    Client(#[from] reqwest::Error),
+}
 
 /// The innermost cause of a network error: the outer layers only say that something failed, and may hold addresses.
 #[must_use]
@@ -42,50 +72,76 @@ pub fn deepest_cause(error: &reqwest::Error) -> String {
 }
 
 impl HttpClients {
-    /// The client for `url`.
+    /// Clients for requests that bring no network of their own.
+    #[must_use]
+    pub fn new(network: Network) -> Self {
+        Self { network: Arc::new(network), clients: Mutex::default() }
+    }
+
+    /// The client for `url`; cheap to clone, and shares its connections with its clones.
     ///
     /// # Errors
-    /// Fails where the system's root certificates cannot be used.
-    pub fn get(&self, url: &Url) -> Result<&Client, ClientError> {
-        let secure = url.scheme() == "https";
-        let local = is_loopback(url);
-        let cell = &(if local { &self.local } else { &self.remote })[usize::from(secure)];
-        if let Some(client) = cell.get() {
+    /// Fails where the system's root certificates, or the proxy or certificates that the environment names, cannot be used.
+    pub fn get(&self, url: &Url) -> Result<Client, ClientError> {
+        self.get_by(url, &self.network)
+    }
+
+    /// The client for `url` by this network.
+    ///
+    /// # Errors
+    /// As [`HttpClients::get`].
+    pub fn get_by(&self, url: &Url, network: &Arc<Network>) -> Result<Client, ClientError> {
+        let kind =
+            Kind { network: Arc::clone(network), secure: url.scheme() == "https", local: is_loopback(url) };
+        if let Some(client) = find(&self.lock(), &kind) {
             return Ok(client);
         }
         // Two first requests at once may both build one; the first to finish is kept.
-        let client = build(secure, local)?;
-        Ok(cell.get_or_init(|| client))
+        let client = build(&kind)?;
+        let mut clients = self.lock();
+        if let Some(other) = find(&clients, &kind) {
+            return Ok(other);
+        }
+        if clients.len() >= MAX_CLIENTS {
+            clients.remove(0);
+        }
+        clients.push((kind, client.clone()));
+        Ok(client)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Kind, Client)>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn build(secure: bool, local: bool) -> Result<Client, reqwest::Error> {
+fn find(clients: &[(Kind, Client)], kind: &Kind) -> Option<Client> {
+    clients.iter().find(|(known, _)| known == kind).map(|(_, client)| client.clone())
+}
+
+fn build(Kind { network, secure, local }: &Kind) -> Result<Client, ClientError> {
     // Another part of the process may have chosen a provider already; any will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    // `no_proxy` comes first: it also keeps the library from reading the environment itself.
     let mut builder = Client::builder()
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
-        .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(POOL_IDLE)
         .pool_max_idle_per_host(POOL_PER_HOST)
-        .tcp_nodelay(true);
-    if local {
-        builder = builder.no_proxy();
+        .tcp_nodelay(true)
+        .no_proxy();
+    if let Some(limit) = network.connect_timeout {
+        builder = builder.connect_timeout(limit);
+    }
+    if !local && let Some(proxy) = network.reqwest_proxy(*secure)? {
+        builder = builder.proxy(proxy);
     }
     // Root certificates take time and memory to load; plain HTTP needs them only where the proxy itself wants TLS.
-    if !secure && (local || !proxy_wants_tls()) {
+    if *secure || (!local && network.plain_wants_tls()) {
+        builder = builder.tls_certs_merge(network.read_certificates()?);
+    } else {
         builder = builder.tls_certs_only([]);
     }
-    builder.build()
-}
-
-/// Whether the environment names a proxy for plain HTTP that is reached by TLS.
-fn proxy_wants_tls() -> bool {
-    ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"].into_iter().filter_map(std::env::var_os).any(
-        |proxy| {
-            proxy.as_encoded_bytes().get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https:"))
-        },
-    )
+    Ok(builder.build()?)
 }
 
 /// Whether `url` names this machine.
@@ -123,14 +179,28 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_made_once_for_each_kind_of_destination() {
-        let clients = HttpClients::default();
-        for url in
-            ["http://127.0.0.1/", "https://api.example.com/", "http://api.example.com/", "https://localhost/"]
-        {
-            let url = Url::parse(url).unwrap();
-            let first = std::ptr::from_ref(clients.get(&url).unwrap());
-            assert_eq!(first, std::ptr::from_ref(clients.get(&url).unwrap()));
+    fn clients_are_made_once_for_each_network_and_kind_of_destination() {
+        let clients = HttpClients::new(Network::default());
+        let urls = [
+            "http://127.0.0.1/",
+            "https://api.example.com/",
+            "http://api.example.com/",
+            "https://localhost/",
+        ];
+        let own = Arc::new(Network { connect_timeout: None, ..Network::default() });
+        for _ in 0..2 {
+            for url in urls {
+                let url = Url::parse(url).unwrap();
+                clients.get(&url).unwrap();
+                clients.get_by(&url, &Arc::clone(&own)).unwrap();
+            }
+            assert_eq!(clients.lock().len(), 2 * urls.len());
         }
+        for seconds in 0..100 {
+            let limit = Some(Duration::from_secs(seconds));
+            let network = Arc::new(Network { connect_timeout: limit, ..Network::default() });
+            clients.get_by(&Url::parse(urls[0]).unwrap(), &network).unwrap();
+        }
+        assert_eq!(clients.lock().len(), MAX_CLIENTS);
     }
 }

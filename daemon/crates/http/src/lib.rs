@@ -5,9 +5,11 @@
 
 mod client;
 mod credentials;
+mod network;
 mod redact;
 
 pub use agentd_protocol::secret::Secret;
 pub use client::{ClientError, HttpClients, deepest_cause, is_loopback};
 pub use credentials::{Account, AwsKeys, Credentials};
+pub use network::{CONNECT_TIMEOUT, CertificateFile, NamedProxy, Network, NetworkError};
 pub use redact::Redactor;

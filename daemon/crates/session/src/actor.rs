@@ -27,6 +27,7 @@ use crate::{
     attach::Joining,
     choice::Chooser,
     compaction::Compacting,
+    event_log::Audience,
     feed::Feed,
     handle::{AbortSwitch, Message},
     journal::Journal,
@@ -220,6 +221,7 @@ impl Actor {
     async fn on_step(&mut self, step: Step) {
         match step {
             Step::Publish(line) | Step::BashOutput { event: line } => self.feed.publish([line]),
+            Step::Tell(line) => self.feed.publish_for(Audience::Introduced, line),
             Step::Store { message, event, stored } => {
                 let result = self.store(message, event).await;
                 let _ = stored.send(result);

@@ -32,6 +32,7 @@ mod rest;
 mod run;
 mod run_slot;
 mod shared;
+mod stall;
 mod step;
 mod summary;
 mod system_prompt;

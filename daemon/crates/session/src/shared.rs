@@ -8,7 +8,9 @@ use std::{
 };
 
 use agentd_agent::Tool;
-use agentd_ai::{CacheRetention, Credentials, HttpRetries, Provider, Registry, ThinkingBudgets};
+use agentd_ai::{
+    CacheRetention, Credentials, Deadlines, HttpRetries, Network, Provider, Registry, ThinkingBudgets,
+};
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
     AgentDir, Environment, ProjectFolders,
@@ -143,6 +145,10 @@ pub(crate) struct Shared {
     pub(crate) key_provider: Option<String>,
     pub(crate) prompt: PromptSources,
     pub(crate) idle_timeout: Option<Duration>,
+    /// The setting `deadlines`.
+    pub(crate) deadlines: Deadlines,
+    /// How connections to providers come about.
+    pub(crate) network: Arc<Network>,
     pub(crate) block_images: bool,
     /// Makes images fit for models, as the settings have it.
     pub(crate) images: Images,

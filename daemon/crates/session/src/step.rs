@@ -40,6 +40,8 @@ pub(crate) const STEPS_AT_ONCE: usize = 64;
 pub(crate) enum Step {
     /// An event, as its finished line.
     Publish(Bytes),
+    /// The same, for those who said hello.
+    Tell(Bytes),
     /// A message to store; then the event that says so.
     Store { message: Json<Message>, event: Bytes, stored: oneshot::Sender<Result<(), HostError>> },
     /// What is next in a queue?

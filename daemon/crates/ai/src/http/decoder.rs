@@ -63,6 +63,11 @@ impl<W: Wire> Decoder<W> {
         self.events.wire.has_all_content()
     }
 
+    /// Whether the answer comes as one value, whose every byte is content.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self.form, Some(Form::Json))
+    }
+
     /// Takes the next bytes of the body.
     pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<Delta>) {
         if self.events.finished {

@@ -1,18 +1,24 @@
 //! One request and its answer: idle limit, abort, size limits, and failures in words.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
+use agentd_http::CONNECT_TIMEOUT;
 use bytes::Bytes;
 use futures::FutureExt;
 use reqwest::{Client, Response, Url, header::HeaderMap};
+use tokio::{sync::mpsc::UnboundedSender, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    HttpRetries,
+    Deadlines, HttpRetries, Network, Stall, StallPhase,
     failure::{Failure, FailureKind, is_account_limit},
     http::{
-        ErrorBody, HttpClients, Server, Signer,
+        ErrorBody, HttpClients, Server, Signer, is_loopback,
         retry::{Advice, Pause},
+        server::Limit,
     },
 };
 
@@ -39,6 +45,12 @@ pub(crate) struct Post {
     pub(crate) sign: Option<Signer>,
     /// How long the server may be silent.
     pub(crate) idle_timeout: Option<Duration>,
+    /// The other limits of time.
+    pub(crate) deadlines: Deadlines,
+    /// How connections come about; `None` for what the environment says.
+    pub(crate) network: Option<Arc<Network>>,
+    /// Hears of each limit that an attempt exceeded before the request is sent again; at most as often as that.
+    pub(crate) stalls: UnboundedSender<Stall>,
     /// How often the request may be sent again.
     pub(crate) retries: HttpRetries,
     /// Stops everything.
@@ -50,8 +62,22 @@ pub(crate) struct Answer {
     server: Server,
     response: Response,
     received: u64,
-    idle_timeout: Option<Duration>,
+    limits: Limits,
     cancel: CancellationToken,
+}
+
+/// The limits of an attempt, and how much of them is used.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    idle: Option<Duration>,
+    /// Until the headers.
+    headers: Option<Duration>,
+    progress: Option<Duration>,
+    deadlines: Deadlines,
+    /// How long the provider was waited for.
+    waited: Duration,
+    /// The same since the last content.
+    without_content: Duration,
 }
 
 impl Post {
@@ -61,11 +87,14 @@ impl Post {
     /// # Errors
     /// Fails for anything but an answer with a status of success.
     pub(crate) async fn send(self, clients: &HttpClients) -> Result<Answer, Failure> {
-        let client =
-            clients.get(&self.url).map_err(|error| Failure::new(FailureKind::Fatal, error.to_string()))?;
+        let client = match &self.network {
+            Some(network) => clients.get_by(&self.url, network),
+            None => clients.get(&self.url),
+        };
+        let client = client.map_err(|error| Failure::new(FailureKind::Fatal, error.to_string()))?;
         let mut sent = 0;
         loop {
-            let refused = match self.attempt(client).await {
+            let refused = match self.attempt(&client).await {
                 Ok(answer) => return Ok(answer),
                 Err(refused) => refused,
             };
@@ -77,6 +106,10 @@ impl Post {
                 }
             };
             sent += 1;
+            if let Some(stall) = refused.failure.stall {
+                // Nobody listens any more where the answer was given up.
+                let _ = self.stalls.send(Stall { sent_again: true, ..stall });
+            }
             tracing::debug!(failure = %refused.failure, ?pause, sent, "a request is sent again");
             tokio::select! {
                 biased;
@@ -96,21 +129,25 @@ impl Post {
             return Err(Refused::unanswered(failure));
         }
         let request = client.post(self.url.clone()).headers(headers).body(self.body.clone());
-        let limits = [Limit::idle(self.idle_timeout), Limit::first_byte(self.retries.first_byte_timeout)];
-        let patience = limits.into_iter().flatten().min_by_key(|limit| limit.time);
-        let response = match wait(request.send(), patience, cancel, server).await {
+        let mut limits = Limits {
+            idle: self.idle_timeout,
+            headers: self.retries.first_byte_timeout,
+            progress: self.deadlines.progress(is_loopback(&self.url)),
+            deadlines: self.deadlines,
+            waited: Duration::ZERO,
+            without_content: Duration::ZERO,
+        };
+        let begun = Instant::now();
+        let response = match limits.wait(request.send(), Await::Headers, cancel, server).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(Refused::unanswered(server.unreachable(&error))),
+            Ok(Err(error)) => {
+                let failure = self.slow_connection(&error, begun.elapsed());
+                return Err(Refused::unanswered(failure.unwrap_or_else(|| server.unreachable(&error))));
+            }
             Err(failure) => return Err(Refused::unanswered(failure)),
         };
         let mut advice = Advice::of(response.status(), response.headers());
-        let answer = Answer {
-            server: server.clone(),
-            response,
-            received: 0,
-            idle_timeout: self.idle_timeout,
-            cancel: cancel.clone(),
-        };
+        let answer = Answer { server: server.clone(), response, received: 0, limits, cancel: cancel.clone() };
         if answer.response.status().is_success() {
             return Ok(answer);
         }
@@ -120,6 +157,18 @@ impl Post {
             advice.retry = false;
         }
         Err(Refused { failure, advice })
+    }
+
+    /// The failure of a connection that took longer than it may.
+    fn slow_connection(&self, error: &reqwest::Error, waited: Duration) -> Option<Failure> {
+        let limit = self.network.as_ref().map_or(Some(CONNECT_TIMEOUT), |network| network.connect_timeout)?;
+        // The system has a limit of its own, which is not that of the setting.
+        if !error.is_connect() || !error.is_timeout() || waited < limit {
+            return None;
+        }
+        let limit =
+            Limit { left: limit, total: limit, phase: StallPhase::Connect, setting: "deadlines.connectMs" };
+        Some(self.server.stalled(&limit, waited, &self.deadlines))
     }
 }
 
@@ -162,10 +211,9 @@ impl Answer {
     /// Fails when the connection breaks, when the server is silent for too long, when the answer is too large, and when
     /// the request was stopped.
     pub(crate) async fn chunk(&mut self, patience: Option<Duration>) -> Result<Option<Bytes>, Failure> {
-        let idle = [self.idle_timeout, patience].into_iter().flatten().min();
-        let chunk = wait(self.response.chunk(), Limit::idle(idle), &self.cancel, &self.server)
-            .await?
-            .map_err(|error| self.server.lost(&error))?;
+        let wish = if self.received == 0 { Await::FirstByte } else { Await::More(patience) };
+        let chunk = self.limits.wait(self.response.chunk(), wish, &self.cancel, &self.server).await?;
+        let chunk = chunk.map_err(|error| self.server.lost(&error))?;
         self.received += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
         if self.received > MAX_ANSWER_BYTES {
             let host = &self.server.host;
@@ -174,6 +222,11 @@ impl Answer {
             return Err(Failure::new(FailureKind::Fatal, message));
         }
         Ok(chunk)
+    }
+
+    /// What came last had content.
+    pub(crate) fn progressed(&mut self) {
+        self.limits.without_content = Duration::ZERO;
     }
 
     /// Reads the little that is left if it is here already, so that the connection can be used again.
@@ -222,41 +275,64 @@ impl Answer {
     }
 }
 
-/// How long to wait, and the setting that says so.
-#[derive(Debug, Clone, Copy)]
-struct Limit {
-    time: Duration,
-    setting: &'static str,
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Await {
+    /// The headers of an answer.
+    Headers,
+    /// The first byte of its body.
+    FirstByte,
+    /// More of it. A patience may shorten the idle limit.
+    More(Option<Duration>),
 }
 
-impl Limit {
-    fn idle(time: Option<Duration>) -> Option<Self> {
-        time.map(|time| Self { time, setting: "httpIdleTimeoutMs" })
-    }
-
-    fn first_byte(time: Option<Duration>) -> Option<Self> {
-        time.map(|time| Self { time, setting: "retry.provider.timeoutMs" })
-    }
-}
-
-/// Waits for the network; the limit and the abort end the wait.
-async fn wait<T>(
-    future: impl Future<Output = T>,
-    limit: Option<Limit>,
-    cancel: &CancellationToken,
-    server: &Server,
-) -> Result<T, Failure> {
-    let limited = async {
-        match limit {
-            Some(Limit { time, setting }) => {
-                tokio::time::timeout(time, future).await.map_err(|_| server.silent(time, setting))
+impl Limits {
+    /// Waits for the network; the limit that is reached first, and the abort, end the wait.
+    async fn wait<T>(
+        &mut self,
+        future: impl Future<Output = T>,
+        wish: Await,
+        cancel: &CancellationToken,
+        server: &Server,
+    ) -> Result<T, Failure> {
+        let limit = self.limits(wish).into_iter().flatten().min_by_key(|limit| limit.left);
+        let begun = Instant::now();
+        let limited = async {
+            match limit {
+                Some(limit) => tokio::time::timeout(limit.left, future).await.map_err(|_| limit),
+                None => Ok(future.await),
             }
-            None => Ok(future.await),
-        }
-    };
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(Failure::aborted()),
-        done = limited => done,
+        };
+        let done = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Failure::aborted()),
+            done = limited => done,
+        };
+        self.waited += begun.elapsed();
+        self.without_content += begun.elapsed();
+        done.map_err(|limit| {
+            // A wait that was short, at the end of a limit that was used up before, is no shorter stall.
+            let waited = begun.elapsed() + limit.total.saturating_sub(limit.left);
+            server.stalled(&limit, waited, &self.deadlines)
+        })
+    }
+
+    fn limits(&self, wish: Await) -> [Option<Limit>; 5] {
+        let Deadlines { first_byte, request, .. } = self.deadlines;
+        let (headers, first_byte) = match wish {
+            Await::Headers => (self.headers, first_byte),
+            Await::FirstByte => (None, first_byte),
+            Await::More(_) => (None, None),
+        };
+        let patience = if let Await::More(patience) = wish { patience } else { None };
+        let idle = [self.idle, patience].into_iter().flatten().min();
+        let none = Duration::ZERO;
+        [
+            Limit::of(idle, none, StallPhase::Idle, "httpIdleTimeoutMs"),
+            Limit::of(headers, none, StallPhase::FirstByte, "retry.provider.timeoutMs"),
+            Limit::of(first_byte, self.waited, StallPhase::FirstByte, "deadlines.firstByteMs"),
+            Limit::of(self.progress, self.without_content, StallPhase::Progress, "deadlines.progressMs"),
+            Limit::of(request, self.waited, StallPhase::Request, "deadlines.requestMs"),
+        ]
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn check_order(what: &str, deltas: &[Delta]) {
                 assert_eq!(place + 1, deltas.len(), "{what}: {deltas:?}");
             }
             Delta::Usage(_) | Delta::ResponseId(_) | Delta::ResponseModel(_) => {}
-            Delta::Started => panic!("{what}: {deltas:?}"),
+            Delta::Started | Delta::Stalled(_) => panic!("{what}: {deltas:?}"),
         }
     }
     assert!(matches!(deltas.last(), Some(Delta::Done { .. } | Delta::Failed { .. })), "{what}: {deltas:?}");

@@ -10,6 +10,8 @@ pub(crate) mod laws;
 mod retry;
 mod server;
 pub(crate) mod sse;
+#[cfg(test)]
+mod stalls;
 mod wire;
 
 pub(crate) use agentd_http::{HttpClients, Redactor, deepest_cause, is_loopback};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::Url;
 
 use crate::{
+    Deadlines, OnStall, Stall, StallPhase,
     failure::{Evidence, Failure, FailureKind, classify, classify_message},
     http::{ErrorBody, Redactor, deepest_cause, error_body::describe_error},
 };
@@ -95,16 +96,52 @@ impl Server {
         self.failure(kind, message)
     }
 
-    /// Nothing came for `limit`, which is what `setting` says.
-    pub(super) fn silent(&self, limit: Duration, setting: &str) -> Failure {
-        Failure::new(
-            FailureKind::Retryable,
-            format!(
-                "The request timed out: {} sent nothing for {} s. The limit is the setting {setting} ({}).",
-                self.host,
-                limit.as_secs_f64(),
-                limit.as_millis()
-            ),
-        )
+    /// The server took longer than a limit allows, which is what `setting` says.
+    pub(super) fn stalled(&self, limit: &Limit, waited: Duration, deadlines: &Deadlines) -> Failure {
+        let Limit { phase, total, setting, .. } = *limit;
+        let (host, seconds) = (&self.host, total.as_secs_f64());
+        let what = match phase {
+            StallPhase::Connect => format!("there was no connection to {} within {seconds} s", self.url),
+            StallPhase::FirstByte => format!("{host} began no answer within {seconds} s"),
+            StallPhase::Idle => format!("{host} sent nothing for {seconds} s"),
+            StallPhase::Progress => {
+                format!("{host} sent nothing of an answer for {seconds} s, though the connection was alive")
+            }
+            StallPhase::Request => format!("the answer of {host} was not complete after {seconds} s"),
+        };
+        let may_pass = deadlines.on_stall == OnStall::Retry;
+        let (kind, beginning, reason) = if may_pass {
+            (FailureKind::Retryable, "The request timed out", "")
+        } else {
+            // A session file keeps the text alone: it must not sound as if it could pass.
+            (FailureKind::Fatal, "The request was given up", ", and deadlines.onStall says \"fail\"")
+        };
+        let limit = total.as_millis();
+        let message = format!("{beginning}: {what}. The limit is the setting {setting} ({limit}){reason}.");
+        let stall = Stall { phase, waited, limit: total, may_pass, sent_again: false };
+        Failure { stall: Some(stall), ..self.failure(kind, message) }
+    }
+}
+
+/// How long to wait, and the setting that says so.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    /// What is left of it.
+    pub(super) left: Duration,
+    /// All of it.
+    pub(super) total: Duration,
+    pub(super) phase: StallPhase,
+    pub(super) setting: &'static str,
+}
+
+impl Limit {
+    /// A limit of which `used` is gone; `None` without a limit.
+    pub(super) fn of(
+        total: Option<Duration>,
+        used: Duration,
+        phase: StallPhase,
+        setting: &'static str,
+    ) -> Option<Self> {
+        total.map(|total| Self { left: total.saturating_sub(used), total, phase, setting })
     }
 }

@@ -5,10 +5,11 @@ use std::{sync::Arc, time::SystemTime};
 use agentd_protocol::{message::StopReason, model::Model};
 use bytes::Bytes;
 use reqwest::{Url, header::HeaderMap};
+use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Delta, DeltaStream, Provider, Renewed, Renewing, Request,
+    BlockKind, Delta, DeltaStream, Provider, Renewed, Renewing, Request, Stall,
     failure::{Failure, FailureKind},
     http::{Decoder, HttpClients, Post, Redactor, Server, decoder::PATIENCE, exchange::Answer},
 };
@@ -122,9 +123,29 @@ impl<A: Adapter> Provider for HttpProvider<A> {
         let clients = Arc::clone(&self.clients);
         let adapter = Arc::clone(&self.adapter);
         Box::pin(async_stream::stream! {
-            let (mut answer, wire) = match ask(&*adapter, request, &clients, cancel).await {
+            let (stalls, mut stalled) = mpsc::unbounded_channel();
+            let mut asking = Box::pin(ask(&*adapter, request, &clients, stalls, cancel));
+            let asked = loop {
+                let next = tokio::select! {
+                    biased;
+                    Some(stall) = stalled.recv() => Err(stall),
+                    asked = &mut asking => Ok(asked),
+                };
+                match next {
+                    Ok(asked) => break asked,
+                    Err(stall) => yield Delta::Stalled(stall),
+                }
+            };
+            drop(asking);
+            while let Ok(stall) = stalled.try_recv() {
+                yield Delta::Stalled(stall);
+            }
+            let (mut answer, wire) = match asked {
                 Ok(asked) => asked,
                 Err(failure) => {
+                    if let Some(stall) = failure.stall {
+                        yield Delta::Stalled(stall);
+                    }
                     yield Delta::Failed { failure, raw_stop_reason: None };
                     return;
                 }
@@ -135,16 +156,35 @@ impl<A: Adapter> Provider for HttpProvider<A> {
             while !decoder.is_finished() {
                 let patience = decoder.has_all_content().then_some(PATIENCE);
                 match answer.chunk(patience).await {
-                    Ok(Some(bytes)) => decoder.feed(&bytes, &mut deltas),
+                    Ok(Some(bytes)) => {
+                        decoder.feed(&bytes, &mut deltas);
+                        if decoder.is_whole() || deltas.iter().any(is_content) {
+                            answer.progressed();
+                        }
+                    }
                     Ok(None) => decoder.end(&mut deltas),
                     Err(failure) => decoder.fail(failure, &mut deltas),
                 }
                 for delta in deltas.drain(..) {
+                    if let Delta::Failed { failure, .. } = &delta && let Some(stall) = failure.stall {
+                        yield Delta::Stalled(stall);
+                    }
                     yield delta;
                 }
             }
             answer.finish();
         })
+    }
+}
+
+/// Whether the model said something: what only keeps a connection alive, or counts, is not that.
+fn is_content(delta: &Delta) -> bool {
+    match delta {
+        Delta::Extend { delta, .. } => !delta.is_empty(),
+        // Blocks of text are opened by the first, perhaps empty, piece on some wires.
+        Delta::Open { kind, .. } => matches!(kind, BlockKind::ToolCall { .. }),
+        Delta::Seal { .. } | Delta::Done { .. } => true,
+        _ => false,
     }
 }
 
@@ -154,9 +194,10 @@ async fn ask<A: Adapter>(
     adapter: &A,
     mut request: Request,
     clients: &HttpClients,
+    stalls: UnboundedSender<Stall>,
     cancel: CancellationToken,
 ) -> Result<(Answer, A::Wire), Failure> {
-    let (post, wire) = prepare(adapter, &request, cancel.clone())?;
+    let (post, wire) = prepare(adapter, &request, stalls.clone(), cancel.clone())?;
     let Some(Renewing(renew)) = request.renew.take() else {
         // The transcript is in the body now; its memory need not wait for the answer.
         drop(request);
@@ -184,7 +225,7 @@ async fn ask<A: Adapter>(
             if let Some(base_url) = base_url {
                 request.model = Arc::new(Model { base_url, ..(*request.model).clone() });
             }
-            let (post, wire) = prepare(adapter, &request, cancel)?;
+            let (post, wire) = prepare(adapter, &request, stalls, cancel)?;
             drop(request);
             Ok((post.send(clients).await?, wire))
         }
@@ -194,6 +235,7 @@ async fn ask<A: Adapter>(
 fn prepare<A: Adapter>(
     adapter: &A,
     request: &Request,
+    stalls: UnboundedSender<Stall>,
     cancel: CancellationToken,
 ) -> Result<(Post, A::Wire), Failure> {
     let Outgoing { url, headers, body, sign } = adapter.outgoing(request)?;
@@ -206,6 +248,9 @@ fn prepare<A: Adapter>(
         body,
         sign,
         idle_timeout: request.idle_timeout,
+        deadlines: request.deadlines,
+        network: request.network.clone(),
+        stalls,
         retries: request.retries,
         cancel,
     };

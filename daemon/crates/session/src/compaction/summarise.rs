@@ -16,7 +16,7 @@ use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{CompactionError, Worker};
-use crate::{choice::Choice, clock::now_ms, run::Retries};
+use crate::{choice::Choice, clock::now_ms, run::Retries, stall::stall_event};
 
 const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
 
@@ -64,10 +64,12 @@ impl Worker {
         let messages = messages(prompt)?;
         let mut retries = Retries::default();
         let result = loop {
+            let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
+            let has_retries = retries.is_left(policy);
             let (answer, failure) = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => break Err(CompactionError::Cancelled),
-                answered = self.answer(choice, messages.clone()) => match answered {
+                answered = self.answer(choice, messages.clone(), has_retries) => match answered {
                     Ok(answered) => answered,
                     Err(error) => break Err(error),
                 },
@@ -108,6 +110,7 @@ impl Worker {
         &self,
         choice: &Choice,
         messages: Vec<Json<Message>>,
+        has_retries: bool,
     ) -> Result<(AssistantMessage, Option<Failure>), CompactionError> {
         let shared = &self.shared;
         let provider = shared.provider(&choice.model.api).map_err(CompactionError::NoModel)?;
@@ -119,6 +122,8 @@ impl Worker {
             session_id: agentd_store::new_session_id(),
             credentials,
             idle_timeout: shared.idle_timeout,
+            deadlines: shared.deadlines,
+            network: Some(Arc::clone(&shared.network)),
             cache_retention: CacheRetention::None,
             thinking_budgets: shared.thinking_budgets,
             retries: shared.http_retries,
@@ -134,7 +139,11 @@ impl Worker {
                 let failure = Failure::new(FailureKind::Retryable, text);
                 Delta::Failed { failure, raw_stop_reason: None }
             };
-            accumulator.fold(deltas.next().await.unwrap_or_else(ended));
+            let delta = deltas.next().await.unwrap_or_else(ended);
+            if let Delta::Stalled(stall) = delta {
+                self.tell_introduced(&stall_event(&choice.model, stall, has_retries)).await;
+            }
+            accumulator.fold(delta);
         }
         let failure = accumulator.failure().cloned();
         Ok((accumulator.into_message(), failure))

@@ -134,6 +134,16 @@ impl Worker {
         }
     }
 
+    /// Publishes an event for those who said hello.
+    pub(super) async fn tell_introduced(&self, event: &Event) {
+        match encode(event) {
+            Ok(line) => {
+                let _ = self.steps.send(Step::Tell(line)).await;
+            }
+            Err(error) => tracing::error!(%error, "cannot write an event"),
+        }
+    }
+
     /// Sends a step and waits for its answer.
     async fn ask<T>(&self, step: impl FnOnce(oneshot::Sender<T>) -> Step) -> Result<T, CompactionError> {
         // Without the session nobody will look at the result.

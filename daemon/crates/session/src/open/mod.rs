@@ -1,6 +1,7 @@
 //! Making a session: settings, models, keys, the file, the tools; then its actor.
 
 mod error;
+mod network;
 mod prepare;
 mod target;
 

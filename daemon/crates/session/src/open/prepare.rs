@@ -32,6 +32,7 @@ use agentd_store::{Context, NewEntry, OpenSession, StoreError, read_header};
 
 use super::{
     Beginning, OpenError,
+    network::{deadlines, network},
     target::{Files, adopt, open_session, reopen, working_directory},
 };
 use crate::{
@@ -266,6 +267,7 @@ fn configured(
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
     });
     found.extend(unknown_tools(&options.tools, &tools));
+    let network = network(&settings, &options.environment, agent_dir.path());
     let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
     let images = services.images.resizing(resizes);
     Shared {
@@ -295,6 +297,8 @@ fn configured(
             flags: options.resources.clone(),
         },
         idle_timeout: http_idle_timeout(&settings),
+        deadlines: deadlines(&settings),
+        network: Arc::new(network),
         images,
         block_images: settings.images.as_ref().and_then(|images| images.block_images).unwrap_or(false),
         cache_retention: match options.environment.get("PI_CACHE_RETENTION") {

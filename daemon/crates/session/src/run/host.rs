@@ -8,13 +8,14 @@ use agentd_agent::{
     nothing,
     queue::{QueueKind, Queued, Ticket},
 };
-use agentd_ai::{Credentials, Request, failure::Failure};
+use agentd_ai::{Credentials, Request, Stall, failure::Failure};
 use agentd_images::Images;
 use agentd_protocol::{
     Json,
     daemon::InFlight,
     event::{AutoRetryEnd, Event},
     message::{AssistantMessage, Message, StopReason},
+    model::Model,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,7 @@ use crate::{
     compaction::{RecoveryGuard, Worker},
     reply::encode,
     shared::Shared,
+    stall::stall_event,
     step::{Failed, Fullness, Snapshot, Step},
 };
 
@@ -205,6 +207,8 @@ impl Host for RunHost {
                 session_id: shared.session_id.clone(),
                 credentials,
                 idle_timeout: shared.idle_timeout,
+                deadlines: shared.deadlines,
+                network: Some(Arc::clone(&shared.network)),
                 block_images: shared.block_images,
                 cache_retention: shared.cache_retention,
                 thinking_budgets: shared.thinking_budgets,
@@ -256,6 +260,18 @@ impl Host for RunHost {
             self.way.steps.send(Step::ToolsStopped(stopped)).await.map_err(|_| HostError::Gone)?;
         }
         Ok(())
+    }
+
+    async fn stalled(&mut self, model: &Model, stall: Stall) -> Result<(), HostError> {
+        let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
+        let event = stall_event(model, stall, self.retries.is_left(policy));
+        match encode(&event) {
+            Ok(line) => self.way.steps.send(Step::Tell(line)).await.map_err(|_| HostError::Gone),
+            Err(error) => {
+                tracing::error!(%error, "cannot write an event");
+                Ok(())
+            }
+        }
     }
 
     fn images(&self) -> Images {

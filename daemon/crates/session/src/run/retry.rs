@@ -53,6 +53,11 @@ pub(crate) struct Planned {
 }
 
 impl Retries {
+    /// Whether there is a retry left for a failure that may pass.
+    pub(crate) fn is_left(&self, policy: Option<&RetryPolicy>) -> bool {
+        policy.is_some_and(|policy| self.attempts < policy.max_attempts)
+    }
+
     /// Decides about an answer that did not come about. `policy` is `None` while retries are switched off.
     pub(crate) fn plan(
         &mut self,

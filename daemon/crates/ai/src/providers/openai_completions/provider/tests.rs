@@ -243,7 +243,7 @@ async fn the_time_until_an_answer_begins_has_a_limit_of_its_own() {
     request.retries.first_byte_timeout = Some(Duration::from_millis(40));
     let failure = failure(request).await;
     assert_eq!(failure.kind, FailureKind::Retryable);
-    let limit = "sent nothing for 0.04 s. The limit is the setting retry.provider.timeoutMs (40).";
+    let limit = "began no answer within 0.04 s. The limit is the setting retry.provider.timeoutMs (40).";
     assert!(failure.message.ends_with(limit), "{failure}");
     task.await.unwrap();
 }
