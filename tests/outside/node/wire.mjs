@@ -22,6 +22,8 @@ export function connect(home, args = []) {
   });
   let next = 0;
   const wire = {
+    /// Calls `listener` with every line from now on, until the function that it gives back is called.
+    listen,
     /// Waits for an event of that type.
     event: (type) => awaited(listen, (record) => record.type === type, type),
     /// Sends a command, and gives back its whole response.
@@ -38,9 +40,9 @@ export function connect(home, args = []) {
       return response.data;
     },
     /// Sends a prompt and waits for the end of its run.
-    async prompt(message) {
+    async prompt(message, more = {}) {
       const settled = wire.event("agent_settled");
-      await wire.done({ type: "prompt", message });
+      await wire.done({ type: "prompt", message, ...more });
       await settled;
     },
     /// Ends agentd by the end of its input.

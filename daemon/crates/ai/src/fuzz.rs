@@ -139,3 +139,5 @@ fn settled(mut deltas: Vec<Delta>) -> Vec<Delta> {
 mod mutate;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod work;

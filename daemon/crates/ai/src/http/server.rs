@@ -44,7 +44,16 @@ impl Server {
             text: &body.text,
         });
         let text = self.redactor.redact(body.text.clone());
-        Failure::new(kind, status.map_or_else(|| text.clone(), |status| describe_error(status, &text)))
+        Failure::new(
+            kind,
+            match status {
+                Some(status) => describe_error(status, &text),
+                None if text.trim().is_empty() => {
+                    format!("{} reported an error without saying which.", self.host)
+                }
+                None => text,
+            },
+        )
     }
 
     /// Any other failure whose text holds what the server said.
