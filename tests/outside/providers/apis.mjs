@@ -78,8 +78,10 @@ function bedrock(body) {
   paired(body.messages.map((message) => ({ calls: parts(message, "toolUse"), results: parts(message, "toolResult") })), body);
 }
 
-/// One row for each API. `at` is where it is served, behind the server's address; `path` what its requests look like; `thinks` whether the mock can send thinking; `cut` the stop reason at the output limit where
-/// the mock does not say that it was that; `overflow` what the vendor says of too long a prompt.
+/// One row for each API. `at` is where it is served, behind the server's address; `path` what its requests look like; `thinks`
+/// whether the mock can send thinking; `cut` the stop reason at the output limit where the mock does not say that it was that;
+/// `overflow` what the vendor says of too long a prompt. Optional: `key`, `wrongKey`, `env`, `usage` (where the mock has no counts),
+/// and `rewrite` for a path that the mock knows by another name.
 export const apis = [
   {
     api: "openai-completions", at: "/v1", path: /^\/v1\/chat\/completions$/, thinks: true, legal: chat,
