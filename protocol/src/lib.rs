@@ -27,6 +27,7 @@ pub mod model;
 pub mod model_list;
 pub mod models_file;
 pub mod number;
+pub mod oauth_setting;
 pub mod resources;
 #[cfg(feature = "schema")]
 pub mod schema;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     model::{CostTier, ModelCost},
     number,
+    oauth_setting::OAuthSetting,
 };
 
 /// The whole file.
@@ -36,8 +37,8 @@ pub struct ProviderEntry {
     pub api_key: Option<ConfigValue>,
     /// The wire API, such as `openai-completions`, for all models that do not say it themselves.
     pub api: Option<String>,
-    /// The kind of login that the provider offers.
-    pub oauth: Option<String>,
+    /// How a login with the provider works, and with whose client id. A word of another program's has no effect.
+    pub oauth: Option<OAuthSetting>,
     /// Headers of every request; values as in `apiKey`. `null` takes a header of the built-in model away.
     pub headers: Option<InOrder<Option<ConfigValue>>>,
     /// Switches for what the server does differently from the API it imitates, for all its models.

@@ -159,4 +159,6 @@ pub struct Renewed {
     pub credentials: Credentials,
     /// The address in the place of the model's, where it changed.
     pub base_url: Option<String>,
+    /// What to do where these are refused too, for the user. Sentences.
+    pub advice: String,
 }

@@ -68,6 +68,12 @@ impl CommandCache {
         };
         cell.get_or_try_init(|| run(command, environment)).await.cloned()
     }
+
+    /// Forgets the outputs that are of no use any more: their commands run again when they are asked for.
+    pub(crate) fn forget(&self, is_refused: impl Fn(&Secret) -> bool) {
+        let mut outputs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        outputs.retain(|_, output| !output.get().is_some_and(&is_refused));
+    }
 }
 
 impl fmt::Debug for CommandCache {

@@ -5,10 +5,13 @@ use std::{path::Path, time::Duration};
 use agentd_config::{AgentDir, MemberChange, PrivateObject, PrivateObjectError};
 use serde_json::{Map, Value, json};
 
-use crate::{AuthStore, Secret, StoreError};
+use crate::{AuthStore, Secret, StoreError, Stored, store::stored};
 
 /// How long to wait for another program that has the file.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The same, for those who wait for another program that renews a login.
+const RENEWAL_PATIENCE: Duration = Duration::from_secs(45);
 
 /// The longest key that is stored. Real ones have up to a few thousand characters.
 const MAX_KEY_BYTES: usize = 16 * 1024;
@@ -125,13 +128,41 @@ impl AuthStore {
         })
     }
 
+    /// Renews a login: `renew` sees what the entry says once nobody else is at it, and gives the members to set, if any,
+    /// with what it wants to pass on. It may take its time, though less than 30 s. Blocks for up to 45 s for others who do
+    /// the same. Everything else of the entry stays, byte for byte.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then the file is unchanged.
+    pub(crate) fn renew_login<T>(
+        &self,
+        provider: &str,
+        renew: impl FnOnce(Option<Stored>) -> (Vec<(&'static str, Value)>, T),
+    ) -> Result<T, StoreError> {
+        self.edit_within(RENEWAL_PATIENCE, |entries| {
+            let (members, passed_on) = renew(entries.get(provider).cloned().map(stored));
+            let set = |(name, value): (&str, Value)| {
+                MemberChange::Set(vec![provider.to_owned(), name.to_owned()], value)
+            };
+            Ok((members.into_iter().map(set).collect(), passed_on))
+        })
+    }
+
     fn edit<T>(
         &self,
         plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), StoreError>,
     ) -> Result<T, StoreError> {
+        self.edit_within(PATIENCE, plan)
+    }
+
+    fn edit_within<T>(
+        &self,
+        patience: Duration,
+        plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), StoreError>,
+    ) -> Result<T, StoreError> {
         let folder = AgentDir::at(self.path().parent().unwrap_or_else(|| Path::new(".")));
         let lock = folder.run_dir().join("auth.lock");
-        let object = PrivateObject { path: self.path(), lock: &lock, patience: PATIENCE };
+        let object = PrivateObject { path: self.path(), lock: &lock, patience };
         object.edit(plan).map(|(_, passed_on)| passed_on)
     }
 }
@@ -197,7 +228,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Stored, value};
+    use crate::value;
 
     fn new(key: &str, env: &[(&str, &str)], force: bool) -> NewKey {
         let env = env.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{StoreError, ValueError};
+use crate::{RenewError, StoreError, ValueError};
 
 /// Why there are no credentials. The first line says what is missing (clients know these sentences); after a blank line
 /// follows what to do.
@@ -47,19 +47,21 @@ pub enum AuthError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A login is stored, which this version cannot use.
+    /// The tokens of a login have ended, or are refused, and there are no new ones.
     #[error(
         "Authentication failed for \"{provider}\". Credentials may have expired or network is unavailable. Run '/login \
-         {provider}' to re-authenticate.\n\nThe entry \"{provider}\" in {} is a login (\"oauth\"), and this version of \
-         agentd uses API keys only: `agentctl login {provider} --force` stores a key in its place, `agentctl logout \
-         {provider}` removes it so that a key from the environment counts.",
+         {provider}' to re-authenticate.\n\nThe login of {provider} in {} cannot be renewed: {problem}. {advice}",
         file.display()
     )]
-    OAuth {
+    Login {
         /// The provider.
         provider: String,
         /// The file of stored credentials.
         file: PathBuf,
+        /// Why.
+        problem: RenewError,
+        /// What to do about it. Sentences.
+        advice: String,
     },
     /// The address has a part that comes from a variable, and nothing has it.
     #[error(

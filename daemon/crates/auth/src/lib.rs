@@ -1,7 +1,7 @@
 //! What authorises requests to providers: where keys come from, and in which order.
 //!
-//! A crate of its own because finding a key can run a command. Nothing here talks to a provider or knows sessions, and no
-//! key, header value or command of the user's shows up in an error or in `Debug` output.
+//! A crate of its own because finding a key can run a command or ask a token endpoint. Nothing here talks to a model or knows
+//! sessions, and no key, token, header value or command of the user's shows up in an error or in `Debug` output.
 
 mod address;
 mod azure;
@@ -9,6 +9,7 @@ mod command;
 mod edit;
 mod environment;
 mod error;
+mod oauth;
 mod resolve;
 mod services;
 mod status;
@@ -20,6 +21,7 @@ pub use command::{CommandCache, CommandError};
 pub use edit::{KeyProblem, NewKey};
 pub use environment::{advice_for as variables_for, providers as providers_with_variables};
 pub use error::AuthError;
+pub use oauth::{EndpointError, RenewError, StoredLogin};
 pub use resolve::{Auth, AuthSources, ProviderCredentials};
 pub use services::AuthServices;
 pub use status::{KeySource, KeyStatus};

@@ -18,8 +18,12 @@ use crate::{
     AuthError, AuthServices, AuthStore, Secret, StoreError, Stored, StoredCredentials, ValueError, address,
     azure,
     environment::{self, EnvironmentKey},
-    value,
+    oauth, value,
 };
+
+mod login;
+
+use login::Refused;
 
 /// What authorises requests to a model, and where they go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -109,7 +113,8 @@ impl Auth {
             Some(Stored::ApiKey { key: None, env }) => {
                 environment::key_of(provider, &overlay(environment, env)).is_some()
             }
-            Some(Stored::OAuth | Stored::Unusable(_)) => false,
+            Some(Stored::OAuth(login)) => self.login_problem(provider, login).is_none(),
+            Some(Stored::Unusable(_)) => false,
             None => {
                 let configured = self.configured_key(provider);
                 configured.is_some_and(|key| value::is_resolvable(key, environment))
@@ -122,12 +127,35 @@ impl Auth {
     /// run commands of the user's.
     ///
     /// # Errors
-    /// [`AuthError`]; the message is for the user. Cancel safety: a command that runs is killed when this is dropped.
+    /// [`AuthError`]; the message is for the user. Cancel safety: a command that runs is killed when this is dropped; a login
+    /// that is being renewed is renewed and stored all the same.
     pub async fn credentials(&self, model: &Model) -> Result<ProviderCredentials, AuthError> {
+        self.find(model, Refused(None)).await
+    }
+
+    /// Other credentials in the place of some that the provider refused: a login is renewed unless another program has done
+    /// so, a command is run again, and what the files say now counts. `None` where all of that gives what was refused.
+    ///
+    /// # Errors
+    /// As [`Auth::credentials`]. Cancel safety: as there.
+    pub async fn renew(
+        &self,
+        model: &Model,
+        refused: &Credentials,
+    ) -> Option<Result<ProviderCredentials, AuthError>> {
+        let refused_values = Refused(Some(refused));
+        self.0.sources.services.commands.forget(|output| refused_values.holds(output));
+        match self.find(model, refused_values).await {
+            Ok(found) if found.credentials == *refused => None,
+            found => Some(found),
+        }
+    }
+
+    async fn find(&self, model: &Model, refused: Refused<'_>) -> Result<ProviderCredentials, AuthError> {
         if model.is_placeholder() {
             return Err(AuthError::NoModel { models_file: self.0.sources.agent_dir.models_file() });
         }
-        let (api_key, bearer) = match self.key(model).await? {
+        let (api_key, bearer) = match self.key(model, refused).await? {
             Some(EnvironmentKey::ApiKey(key)) => (Some(key), None),
             Some(EnvironmentKey::Bearer(token)) => (None, Some(token)),
             None => (None, None),
@@ -136,9 +164,11 @@ impl Auth {
         let provider = self.0.sources.registry.provider(&model.provider);
         let as_header =
             provider.filter(|provider| provider.auth_header).and(api_key.as_ref()).or(bearer.as_ref());
-        let has_own = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-        if let Some(token) = as_header.filter(|_| !has_own) {
+        if let Some(token) = as_header.filter(|_| !sets(&headers, "authorization")) {
             headers.push(("Authorization".into(), Secret::new(format!("Bearer {}", token.expose()))));
+        }
+        if let Some(account) = self.account_header(model).filter(|(name, _)| !sets(&headers, name)) {
+            headers.push(account);
         }
         let mut credentials = Credentials { api_key, headers, ..Credentials::default() };
         let mut base_url = self.base_url(model)?;
@@ -161,8 +191,28 @@ impl Auth {
         }
     }
 
-    /// The address with the values of its variables, which a stored credential may bring along.
+    /// The account that a stored login is for, where the API wants to hear of it.
+    fn account_header(&self, model: &Model) -> Option<(String, Secret)> {
+        if model.api != "openai-codex-responses" || self.override_of(&model.provider).is_some() {
+            return None;
+        }
+        match self.stored().credentials.get(&model.provider) {
+            Some(Stored::OAuth(login)) => {
+                Some(("chatgpt-account-id".into(), Secret::new(login.account_id.clone()?)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The address with the values of its variables, which a stored credential may bring along; or the one that a login says.
     fn base_url(&self, model: &Model) -> Result<Option<String>, AuthError> {
+        if model.provider == "github-copilot"
+            && self.override_of(&model.provider).is_none()
+            && self.0.sources.registry.provider(&model.provider).is_none_or(|own| own.base_url.is_none())
+            && let Some(Stored::OAuth(login)) = self.stored().credentials.get(&model.provider)
+        {
+            return Ok(oauth::copilot_base_url(login));
+        }
         if !address::has_variables(&model.base_url) {
             return Ok(None);
         }
@@ -172,7 +222,7 @@ impl Auth {
     }
 
     /// The key of the first source that has one; `None` where none is needed.
-    async fn key(&self, model: &Model) -> Result<Option<EnvironmentKey>, AuthError> {
+    async fn key(&self, model: &Model, refused: Refused<'_>) -> Result<Option<EnvironmentKey>, AuthError> {
         let provider = &model.provider;
         if let Some(key) = self.override_of(provider) {
             return Ok(Some(EnvironmentKey::ApiKey(key)));
@@ -182,7 +232,7 @@ impl Auth {
         }
         let environment = &self.0.sources.environment;
         if let Some(stored) = self.reread().await?.get(provider) {
-            return self.stored_key(model, stored).await.map(Some);
+            return self.stored_key(model, stored, refused).await.map(Some);
         }
         let from_environment = environment::key_of(provider, environment);
         if let Some(configured) = self.configured_key(provider) {
@@ -197,11 +247,21 @@ impl Auth {
         from_environment.map(Some).ok_or_else(|| self.no_key(model))
     }
 
-    async fn stored_key(&self, model: &Model, stored: &Stored) -> Result<EnvironmentKey, AuthError> {
+    async fn stored_key(
+        &self,
+        model: &Model,
+        stored: &Stored,
+        refused: Refused<'_>,
+    ) -> Result<EnvironmentKey, AuthError> {
         let (provider, file) = (model.provider.clone(), self.auth_file());
         let (key, env) = match stored {
             Stored::ApiKey { key, env } => (key, env),
-            Stored::OAuth => return Err(AuthError::OAuth { provider, file }),
+            Stored::OAuth(login) => {
+                let key = self.login_key(model, login, refused).await;
+                // What was renewed says where requests go.
+                self.reread().await?;
+                return key;
+            }
             Stored::Unusable(problem) => {
                 return Err(AuthError::UnusableEntry { provider, file, problem: problem.clone() });
             }
@@ -307,6 +367,11 @@ impl Auth {
     }
 }
 
+/// Whether a header is among these.
+fn sets(headers: &[(String, Secret)], name: &str) -> bool {
+    headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
+}
+
 fn snapshot(read: &Result<StoredCredentials, StoreError>) -> Snapshot {
     match read {
         Ok(credentials) => Snapshot { credentials: credentials.clone(), error: None },
@@ -343,3 +408,6 @@ fn is_local(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod login_tests;

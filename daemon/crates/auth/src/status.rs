@@ -2,7 +2,7 @@
 
 use agentd_config::Environment;
 
-use crate::{Auth, Stored, StoredCredentials, environment, resolve::overlay, value};
+use crate::{Auth, Stored, StoredCredentials, StoredLogin, environment, resolve::overlay, value};
 
 /// A place that a key can come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,11 @@ impl Auth {
             sources.push((KeySource::Flag, None));
         }
         if let Some(stored) = self.stored_entry(provider) {
-            sources.push((KeySource::Stored, problem_of(&stored, provider, environment)));
+            let problem = match &stored {
+                Stored::OAuth(login) => self.login_problem(provider, login),
+                stored => problem_of(stored, provider, environment),
+            };
+            sources.push((KeySource::Stored, problem));
         }
         let variable = environment::variable_of(provider, environment).map(KeySource::Variable);
         if let Some(key) = self.configured_key(provider) {
@@ -53,6 +57,15 @@ impl Auth {
         let mut sources = sources.into_iter();
         let (source, problem) = sources.next()?;
         Some(KeyStatus { source, problem, shadowed: sources.map(|(source, _)| source).collect() })
+    }
+
+    /// The login that is stored for a provider, if there is one. Reads no files.
+    #[must_use]
+    pub fn login(&self, provider: &str) -> Option<StoredLogin> {
+        match self.stored_entry(provider)? {
+            Stored::OAuth(login) => Some(*login),
+            _ => None,
+        }
     }
 
     /// Variables that a provider needs beside its key and that neither the environment nor the stored entry has, in words,
@@ -78,9 +91,8 @@ fn problem_of(stored: &Stored, provider: &str, environment: &Environment) -> Opt
         Stored::ApiKey { key: None, env } => environment::key_of(provider, &overlay(environment, env))
             .is_none()
             .then(|| "it has no \"key\"".to_owned()),
-        Stored::OAuth => {
-            Some("it is a login (\"oauth\"), and this version of agentd uses API keys only".to_owned())
-        }
+        // Whoever knows how logins are renewed has looked at it.
+        Stored::OAuth(_) => None,
         Stored::Unusable(why) => Some(why.clone()),
     }
 }

@@ -9,7 +9,7 @@ use agentd_config::{JsonFileError, PrivateObjectError, read_json};
 use agentd_protocol::models_file::ConfigValue;
 use serde_json::{Map, Value};
 
-use crate::KeyProblem;
+use crate::{KeyProblem, oauth::StoredLogin};
 
 /// The file.
 #[derive(Debug, Clone)]
@@ -31,8 +31,8 @@ pub enum Stored {
         /// Variables that belong to the credential and come before those of the environment.
         env: Vec<(String, ConfigValue)>,
     },
-    /// A login, which this version cannot use.
-    OAuth,
+    /// The tokens of a login.
+    OAuth(Box<StoredLogin>),
     /// Something that cannot be used, and why.
     Unusable(String),
 }
@@ -109,12 +109,15 @@ impl StoredCredentials {
 }
 
 /// One entry. A bad one costs only its own provider.
-fn stored(entry: Value) -> Stored {
+pub(crate) fn stored(entry: Value) -> Stored {
     let unusable = |what: &str| Stored::Unusable(what.to_owned());
     let Value::Object(mut entry) = entry else { return unusable("it is no object") };
     match entry.get("type").and_then(Value::as_str) {
         Some("api_key") => {}
-        Some("oauth") => return Stored::OAuth,
+        Some("oauth") => {
+            return StoredLogin::read(&entry)
+                .map_or_else(Stored::Unusable, |login| Stored::OAuth(Box::new(login)));
+        }
         _ => return unusable("its \"type\" is neither \"api_key\" nor \"oauth\""),
     }
     let key = match entry.remove("key") {
@@ -139,6 +142,7 @@ fn variables(env: Map<String, Value>) -> Option<Vec<(String, ConfigValue)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Secret;
 
     fn read(text: &str) -> Result<StoredCredentials, String> {
         let folder = tempfile::tempdir().unwrap();
@@ -162,7 +166,16 @@ mod tests {
         let env = vec![("A".to_owned(), ConfigValue::new("hush"))];
         check(r#"{"type":"api_key","key":"hush","env":{"A":"hush"},"x":1}"#, Stored::ApiKey { key, env });
         check(r#"{"type":"api_key"}"#, Stored::ApiKey { key: None, env: Vec::new() });
-        check(r#"{"type":"oauth","access":"hush","refresh":"hush","expires":1}"#, Stored::OAuth);
+        let login = StoredLogin {
+            access: Some(Secret::new("hush")),
+            refresh: Some(Secret::new("hush")),
+            expires: Some(1),
+            ..StoredLogin::default()
+        };
+        let stored = Stored::OAuth(Box::new(login));
+        check(r#"{"type":"oauth","access":"hush","refresh":"hush","expires":1}"#, stored);
+        let empty = Stored::Unusable("it has neither \"access\" nor \"refresh\"".into());
+        check(r#"{"type":"oauth"}"#, empty);
         let unusable = |entry: &str, what: &str| check(entry, Stored::Unusable(what.into()));
         unusable(r#""hush""#, "it is no object");
         unusable(r#"{"type":"hush"}"#, "its \"type\" is neither \"api_key\" nor \"oauth\"");

@@ -25,6 +25,7 @@ mod open;
 mod options;
 mod pool;
 mod queues;
+mod renewal;
 mod reply;
 mod requests;
 mod resources;

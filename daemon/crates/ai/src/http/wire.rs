@@ -219,7 +219,7 @@ async fn ask<A: Adapter>(
             let message = format!("{} The credentials could not be renewed: {problem}", refused.message);
             Err(Failure::new(FailureKind::Auth, message))
         }
-        Some(Ok(Renewed { credentials, base_url })) => {
+        Some(Ok(Renewed { credentials, base_url, advice })) => {
             tracing::info!(provider = request.model.provider, "refused credentials were renewed");
             request.credentials = credentials;
             if let Some(base_url) = base_url {
@@ -227,7 +227,11 @@ async fn ask<A: Adapter>(
             }
             let (post, wire) = prepare(adapter, &request, stalls, cancel)?;
             drop(request);
-            Ok((post.send(clients).await?, wire))
+            let answer = post.send(clients).await.map_err(|failure| match failure.kind {
+                FailureKind::Auth => Failure { message: format!("{} {advice}", failure.message), ..failure },
+                _ => failure,
+            })?;
+            Ok((answer, wire))
         }
     }
 }

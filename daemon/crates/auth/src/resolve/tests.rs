@@ -211,7 +211,7 @@ async fn stored_entries() {
         Err("No API key found for openai.\n\nThe entry \"openai\" in auth.json cannot be used: its \"type\" is neither \"api_key\" nor \"oauth\". Repair or remove it."),
     )
     .await;
-    let place = Place::new(&entry(r#"{"type":"oauth","access":"hush"}"#), &env);
+    let place = Place::new(&entry(r#"{"type":"oauth","access":"hush","expires":1}"#), &env);
     let error = key(&place, "openai").await.unwrap_err();
     assert!(
         error.starts_with(

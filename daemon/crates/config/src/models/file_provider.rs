@@ -6,6 +6,7 @@ use agentd_protocol::{
     model::{Model, ModelCost},
     models_file::{CostFields, InOrder, ModelEntry, ModelFields, ProviderEntry},
     number,
+    oauth_setting::OAuthSetting,
 };
 use serde_json::{Map, Value};
 
@@ -82,6 +83,10 @@ impl FileProvider {
             api_key: entry.api_key,
             headers: entry.headers.map(InOrder::into_iter).into_iter().flatten().collect(),
             auth_header: entry.auth_header.unwrap_or(false),
+            oauth: match entry.oauth {
+                Some(OAuthSetting::Fields(fields)) => Some(fields),
+                Some(OAuthSetting::Word(_)) | None => None,
+            },
             model_headers,
             id,
         };

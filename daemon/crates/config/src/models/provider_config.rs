@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use agentd_protocol::models_file::ConfigValue;
+use agentd_protocol::{models_file::ConfigValue, oauth_setting::OAuthFields};
 
 use super::catalogue;
 
@@ -21,6 +21,8 @@ pub struct ProviderConfig {
     pub headers: Headers,
     /// Whether `Authorization: Bearer <key>` is sent besides.
     pub auth_header: bool,
+    /// How a login works, as far as the user says it.
+    pub oauth: Option<Box<OAuthFields>>,
     /// Headers of single models, by model id.
     pub(super) model_headers: HashMap<String, Headers>,
 }

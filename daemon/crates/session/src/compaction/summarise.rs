@@ -127,7 +127,7 @@ impl Worker {
             cache_retention: CacheRetention::None,
             thinking_budgets: shared.thinking_budgets,
             retries: shared.http_retries,
-            renew: None,
+            renew: Some(crate::renewal::of(&shared.auth, &choice.model)),
             ..Request::new(Arc::clone(&model), messages)
         };
         let mut accumulator = Accumulator::new(model, now_ms());

@@ -213,7 +213,7 @@ impl Host for RunHost {
                 cache_retention: shared.cache_retention,
                 thinking_budgets: shared.thinking_budgets,
                 retries: shared.http_retries,
-                renew: None,
+                renew: Some(crate::renewal::of(&shared.auth, &model)),
                 model: addressed,
                 messages,
             },

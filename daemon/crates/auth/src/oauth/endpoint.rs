@@ -1,0 +1,295 @@
+//! Asking the endpoints that give tokens.
+
+use std::time::Duration;
+
+use agentd_http::{HttpClients, deepest_cause, is_loopback};
+use agentd_protocol::oauth_setting::TokenFormat;
+use reqwest::{
+    Method, Url,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT},
+};
+use serde_json::{Map, Value};
+
+use crate::Secret;
+
+/// How long one answer may take.
+const TIME_LIMIT: Duration = Duration::from_secs(15);
+
+/// The longest answer. Real ones have a few kilobytes; lists of models some hundred.
+const MAX_BYTES: usize = 1 << 20;
+
+/// What of a server's words is told.
+const MAX_SHOWN: usize = 300;
+
+/// The shortest secret that is looked for in what is told.
+const MIN_SECRET_BYTES: usize = 6;
+
+/// A request to such an endpoint.
+pub(crate) struct Ask<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) what: What<'a>,
+    /// Sent as a bearer token.
+    pub(crate) bearer: Option<&'a Secret>,
+    /// More headers.
+    pub(crate) headers: &'a [(&'a str, &'a str)],
+}
+
+/// What is asked.
+pub(crate) enum What<'a> {
+    Get,
+    Post(TokenFormat, &'a [(&'a str, &'a str)]),
+}
+
+/// Why an endpoint gave nothing. No message holds what was sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    /// The address cannot be used.
+    #[error("{url} cannot be asked for tokens: {why}")]
+    Address {
+        /// The address.
+        url: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// No answer came.
+    #[error("{host} gave no answer: {cause}")]
+    Unreachable {
+        /// Whom we asked.
+        host: String,
+        /// Why, as far as it is known.
+        cause: String,
+    },
+    /// The answer is none that could be understood.
+    #[error("{host} answered with {status}, and with something else than was asked for: {why}")]
+    Unusable {
+        /// Whom we asked.
+        host: String,
+        /// The status.
+        status: u16,
+        /// What is wrong.
+        why: String,
+    },
+    /// It said no.
+    #[error("{host} refused with {status}{}", says(.error.as_deref(), .description.as_deref()))]
+    Refused {
+        /// Whom we asked.
+        host: String,
+        /// The status.
+        status: u16,
+        /// The error's name, such as `invalid_grant`.
+        error: Option<String>,
+        /// More words of the server's.
+        description: Option<String>,
+    },
+}
+
+fn says(error: Option<&str>, description: Option<&str>) -> String {
+    let words: Vec<&str> = error.into_iter().chain(description).collect();
+    if words.is_empty() { String::new() } else { format!(" ({})", words.join(": ")) }
+}
+
+impl EndpointError {
+    /// The error's name, where the server gave one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Refused { error, .. } => error.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the same may work a while later.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused { status, .. } | Self::Unusable { status, .. } => *status == 429 || *status >= 500,
+            Self::Address { .. } => false,
+        }
+    }
+}
+
+/// Asks once; the object that comes back. Only loopback addresses are asked without TLS: what is sent are secrets.
+///
+/// # Errors
+/// [`EndpointError`]. Cancel safety: dropping the future closes the connection.
+pub(crate) async fn ask(http: &HttpClients, ask: Ask<'_>) -> Result<Map<String, Value>, EndpointError> {
+    let url = address(ask.url)?;
+    let host = host_of(&url);
+    let unreachable = |cause: String| EndpointError::Unreachable { host: host.clone(), cause };
+    let client = http.get(&url).map_err(|error| unreachable(error.to_string()))?;
+    let method = if matches!(ask.what, What::Get) { Method::GET } else { Method::POST };
+    let mut request = client
+        .request(method, url)
+        .timeout(TIME_LIMIT)
+        .header(ACCEPT, "application/json")
+        .header(USER_AGENT, concat!("agentd/", env!("CARGO_PKG_VERSION")));
+    if let Some(token) = ask.bearer {
+        request = request.header(AUTHORIZATION, format!("Bearer {}", token.expose()));
+    }
+    for (name, value) in ask.headers {
+        request = request.header(*name, *value);
+    }
+    let fields = match ask.what {
+        What::Get => &[],
+        What::Post(format, fields) => {
+            let (kind, body) = body(format, fields);
+            request = request.header(CONTENT_TYPE, kind).body(body);
+            fields
+        }
+    };
+    let cause = |error: reqwest::Error| {
+        if error.is_timeout() {
+            unreachable(format!("nothing came within {} seconds", TIME_LIMIT.as_secs()))
+        } else {
+            unreachable(deepest_cause(&error))
+        }
+    };
+    let mut response = request.send().await.map_err(cause)?;
+    let status = response.status().as_u16();
+    let unusable = |why: &str| EndpointError::Unusable { host: host.clone(), status, why: why.to_owned() };
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(cause)? {
+        if bytes.len() + chunk.len() > MAX_BYTES {
+            return Err(unusable("it is too long"));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    let value: Option<Value> = serde_json::from_slice(&bytes).ok();
+    let hidden: Vec<&str> =
+        fields.iter().map(|(_, value)| *value).chain(ask.bearer.map(Secret::expose)).collect();
+    // Some servers refuse with a good status.
+    let refused =
+        value.as_ref().is_some_and(|value| value.get("error").is_some_and(|error| !error.is_null()));
+    if !(200..300).contains(&status) || refused {
+        let (error, description) = value.as_ref().map(|value| words(value, &hidden)).unwrap_or_default();
+        return Err(EndpointError::Refused { host: host.clone(), status, error, description });
+    }
+    match value {
+        Some(Value::Object(object)) => Ok(object),
+        Some(_) => Err(unusable("it is no JSON object")),
+        None => Err(unusable("it is no JSON")),
+    }
+}
+
+/// Checks an address of an endpoint.
+pub(crate) fn address(text: &str) -> Result<Url, EndpointError> {
+    let wrong = |why| EndpointError::Address { url: shown(text, &[]), why };
+    let url = Url::parse(text).map_err(|_| wrong("it is no URL"))?;
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if is_loopback(&url) => Ok(url),
+        "http" => Err(wrong("secrets are sent to https addresses only")),
+        _ => Err(wrong("it is no https address")),
+    }
+}
+
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+fn body(format: TokenFormat, fields: &[(&str, &str)]) -> (&'static str, String) {
+    match format {
+        TokenFormat::Form => ("application/x-www-form-urlencoded", query(fields)),
+        TokenFormat::Json => {
+            let object: Map<String, Value> =
+                fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+            ("application/json", Value::Object(object).to_string())
+        }
+    }
+}
+
+/// Fields as a query has them.
+pub(crate) fn query(fields: &[(&str, &str)]) -> String {
+    let escaped = |text: &str| {
+        let mut out = String::with_capacity(text.len());
+        for byte in text.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                out.push(char::from(byte));
+            } else {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        out
+    };
+    let pairs: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{}={}", escaped(name), escaped(value))).collect();
+    pairs.join("&")
+}
+
+/// The name and the description of a refusal, in the forms that servers use.
+fn words(value: &Value, hidden: &[&str]) -> (Option<String>, Option<String>) {
+    let text = |value: Option<&Value>| {
+        value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(|text| shown(text, hidden))
+    };
+    let error = value.get("error");
+    let inner = error.filter(|error| error.is_object());
+    let name = text(error).or_else(|| text(inner.and_then(|inner| inner.get("type").or(inner.get("code")))));
+    let description = text(value.get("error_description"))
+        .or_else(|| text(inner.and_then(|inner| inner.get("message"))))
+        .or_else(|| text(value.get("message")));
+    (name, description)
+}
+
+/// What a server said, fit to be told: on one line, not too long, without what was sent.
+pub(crate) fn shown(text: &str, hidden: &[&str]) -> String {
+    let mut text = text.to_owned();
+    for secret in hidden.iter().filter(|secret| secret.len() >= MIN_SECRET_BYTES) {
+        if text.contains(*secret) {
+            text = text.replace(*secret, "[redacted]");
+        }
+    }
+    let one_line: String =
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_SHOWN).collect();
+    one_line.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_go_to_safe_places_only() {
+        for (url, good) in [
+            ("https://h/token", true),
+            ("http://127.0.0.1:1/token", true),
+            ("http://localhost/token", true),
+            ("http://h/token", false),
+            ("ftp://h/token", false),
+            ("h/token", false),
+            ("", false),
+        ] {
+            assert_eq!(address(url).is_ok(), good, "{url}");
+        }
+    }
+
+    #[test]
+    fn fields_are_escaped() {
+        assert_eq!(query(&[("a b", "c&d=é"), ("e", "")]), "a%20b=c%26d%3D%C3%A9&e=");
+        assert_eq!(body(TokenFormat::Json, &[("a", "\"")]).1, r#"{"a":"\""}"#);
+    }
+
+    #[test]
+    fn refusals_are_told_without_what_was_sent() {
+        let check = |value: Value, expected: (Option<&str>, Option<&str>)| {
+            let (name, description) = words(&value, &["hush-hush"]);
+            assert_eq!((name.as_deref(), description.as_deref()), expected, "{value}");
+        };
+        check(
+            json!({"error": "invalid_grant", "error_description": "no hush-hush\nhere"}),
+            (Some("invalid_grant"), Some("no [redacted] here")),
+        );
+        check(json!({"error": {"type": "t", "message": "m"}}), (Some("t"), Some("m")));
+        check(json!({"message": "m"}), (None, Some("m")));
+        check(json!([1]), (None, None));
+        let refused = EndpointError::Refused {
+            host: "h".into(),
+            status: 400,
+            error: Some("e".into()),
+            description: Some("d".into()),
+        };
+        assert_eq!(refused.to_string(), "h refused with 400 (e: d)");
+        assert!(shown(&"x".repeat(1000), &[]).len() == MAX_SHOWN);
+    }
+}

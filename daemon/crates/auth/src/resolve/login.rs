@@ -1,0 +1,148 @@
+//! The token of a stored login, renewed when it is about to end or was refused.
+
+use agentd_http::Credentials;
+use agentd_protocol::model::Model;
+
+use super::Auth;
+use crate::{
+    AuthError, RenewError, Secret, StoreError, Stored,
+    environment::EnvironmentKey,
+    oauth::{self, Description, StoredLogin, now_ms},
+    value,
+};
+
+/// Wire APIs that have a header of their own for keys, and take the token of a login as a bearer token only.
+const KEY_HEADER_APIS: [&str; 2] = ["anthropic-messages", "google-generative-ai"];
+
+/// What a provider refused; nothing, when it was not asked yet.
+#[derive(Clone, Copy)]
+pub(super) struct Refused<'a>(pub(super) Option<&'a Credentials>);
+
+impl Refused<'_> {
+    /// Whether this secret is among what was refused.
+    pub(super) fn holds(self, secret: &Secret) -> bool {
+        self.0.is_some_and(|refused| {
+            let is_it = |sent: &Secret| {
+                let sent = sent.expose();
+                sent == secret.expose() || sent.strip_prefix("Bearer ") == Some(secret.expose())
+            };
+            refused.api_key.as_ref().is_some_and(is_it) || refused.headers.iter().any(|(_, sent)| is_it(sent))
+        })
+    }
+}
+
+impl Auth {
+    /// How a login with a provider works.
+    pub(crate) fn description(&self, provider: &str) -> Option<Description> {
+        let own = self.0.sources.registry.provider(provider).and_then(|config| config.oauth.as_deref());
+        Description::of(provider, own)
+    }
+
+    /// Why a login cannot be used, as far as that can be told without asking anybody.
+    pub(crate) fn login_problem(&self, provider: &str, login: &StoredLogin) -> Option<String> {
+        if login.living(now_ms(), |_| false).is_some() {
+            return None;
+        }
+        let why = oauth::no_way(self.description(provider).as_ref(), login)?;
+        Some(format!("its token has ended, and {why}"))
+    }
+
+    /// The token of a login as the model's API takes it.
+    pub(super) async fn login_key(
+        &self,
+        model: &Model,
+        login: &StoredLogin,
+        refused: Refused<'_>,
+    ) -> Result<EnvironmentKey, AuthError> {
+        let token = self.login_token(&model.provider, login, refused).await?;
+        // The anthropic adapter knows the tokens of its own provider.
+        let is_bearer = KEY_HEADER_APIS.contains(&model.api.as_str()) && model.provider != "github-copilot";
+        Ok(if is_bearer { EnvironmentKey::Bearer(token) } else { EnvironmentKey::ApiKey(token) })
+    }
+
+    async fn login_token(
+        &self,
+        provider: &str,
+        login: &StoredLogin,
+        refused: Refused<'_>,
+    ) -> Result<Secret, AuthError> {
+        if let Some(token) = login.fresh(now_ms(), |access| refused.holds(access)) {
+            return Ok(token.clone());
+        }
+        let description = self.description(provider);
+        let secret = match description.as_ref().and_then(|all| all.client_secret.as_ref()) {
+            Some(secret) => {
+                let sources = &self.0.sources;
+                let resolved = value::resolve(secret, &sources.environment, &sources.services.commands).await;
+                let place = format!(
+                    "\"clientSecret\" of \"{provider}\" in {}",
+                    sources.agent_dir.models_file().display()
+                );
+                Some(resolved.map_err(|source| self.unresolved(provider, &place, source))?)
+            }
+            None => None,
+        };
+        let own_base_url = self.0.sources.registry.provider(provider).and_then(|own| own.base_url.clone());
+        let services = self.0.sources.services.clone();
+        let (store, name) = (self.0.store.clone(), provider.to_owned());
+        let refused_token = login.access.clone().filter(|access| refused.holds(access));
+        let runtime = tokio::runtime::Handle::current();
+        // On a thread of its own, since locks of files are waited for. It goes on when nobody waits for it any more: a token
+        // that was given is always stored.
+        let renewing = tokio::task::spawn_blocking(move || {
+            store.renew_login(&name, |stored| {
+                let Some(Stored::OAuth(login)) = stored else {
+                    return (
+                        Vec::new(),
+                        Err(RenewError::NoWay("it is gone from the file, or is a login no more")),
+                    );
+                };
+                let is_refused = |access: &Secret| refused_token.as_ref() == Some(access);
+                // Another program, or another task, may have renewed it while this one waited.
+                if let Some(token) = login.fresh(now_ms(), is_refused) {
+                    return (Vec::new(), Ok(token.clone()));
+                }
+                let asked = oauth::renew(
+                    &services.http,
+                    description.as_ref(),
+                    secret.as_ref(),
+                    &login,
+                    own_base_url.as_deref(),
+                );
+                match runtime.block_on(asked) {
+                    Ok(renewed) => (renewed.members, Ok(renewed.access)),
+                    Err(error) => {
+                        let hopeless = matches!(&error, RenewError::Endpoint(error) if !error.may_pass());
+                        match login.living(now_ms(), is_refused).filter(|_| !hopeless) {
+                            Some(token) => {
+                                tracing::debug!(%error, provider = name, "a login was not renewed early");
+                                (Vec::new(), Ok(token.clone()))
+                            }
+                            None => (Vec::new(), Err(error)),
+                        }
+                    }
+                }
+            })
+        });
+        let renewed: Result<Result<Secret, RenewError>, StoreError> = match renewing.await {
+            Ok(renewed) => renewed,
+            // Only when the runtime ends; nobody is left to ask a model.
+            Err(_) => Ok(Err(RenewError::NoWay("agentd is ending"))),
+        };
+        renewed?.map_err(|problem| self.login_ended(provider, problem))
+    }
+
+    fn login_ended(&self, provider: &str, problem: RenewError) -> AuthError {
+        let again =
+            format!("`agentctl login {provider} --force` logs in again, or stores a key in its place");
+        let advice = match self.description(provider) {
+            Some(description) if !description.lacks_client_id() => format!("{again}."),
+            _ => format!(
+                "Renew it with the program that wrote it, or give agentd a client id (\"oauth\": {{\"clientId\": ...}} of \
+                 \"{provider}\" in {}). {again}.",
+                self.0.sources.agent_dir.models_file().display()
+            ),
+        };
+        AuthError::Login { provider: provider.to_owned(), file: self.auth_file(), problem, advice }
+    }
+}
