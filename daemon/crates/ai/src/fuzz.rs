@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The wire APIs whose answers [`answer`] reads.
-pub const APIS: [&str; 3] = ["anthropic-messages", "openai-completions", "openai-responses"];
+pub const APIS: &[&str] = &["anthropic-messages", "openai-completions", "openai-responses"];
 
 /// An event larger than this is one that ends the stream in [`events`], in bytes: small, so that inputs reach it.
 const SMALL_EVENT_BYTES: usize = 256;

@@ -91,7 +91,7 @@ fn arguments_work(api: &str, length: usize, piece: usize) -> usize {
 
 #[test]
 fn arguments_in_tiny_pieces_take_linear_work() {
-    for api in APIS {
+    for &api in APIS {
         let (half, whole) = (arguments_work(api, 32 * 1024, 4), arguments_work(api, 64 * 1024, 4));
         assert!(whole < half * 9 / 4, "{api}: {half} bytes for half of it, {whole} for all");
         // What does not depend on the number of pieces is no more than some copies of the text.
@@ -102,7 +102,7 @@ fn arguments_in_tiny_pieces_take_linear_work() {
 
 #[test]
 fn text_in_tiny_pieces_takes_linear_work() {
-    for api in APIS {
+    for &api in APIS {
         let [half, whole] = [32 * 1024, 64 * 1024].map(|length| {
             let text = "word".repeat(length / 4);
             let (done, block) = work(api, Content::Text, &text, 4);
