@@ -6,8 +6,8 @@ use crate::{
     Provider,
     http::{HttpClients, HttpProvider},
     providers::{
-        anthropic_messages::AnthropicMessages, openai_completions::OpenAiCompletions,
-        openai_responses::OpenAiResponses, scripted::Scripted,
+        anthropic_messages::AnthropicMessages, bedrock_converse::BedrockConverse,
+        openai_completions::OpenAiCompletions, openai_responses::OpenAiResponses, scripted::Scripted,
     },
 };
 
@@ -24,6 +24,10 @@ impl Registry {
         let clients = Arc::new(HttpClients::default());
         Self::default()
             .with("anthropic-messages", Arc::new(HttpProvider::new(Arc::clone(&clients), AnthropicMessages)))
+            .with(
+                "bedrock-converse-stream",
+                Arc::new(HttpProvider::new(Arc::clone(&clients), BedrockConverse)),
+            )
             .with("openai-completions", Arc::new(HttpProvider::new(Arc::clone(&clients), OpenAiCompletions)))
             .with("openai-responses", Arc::new(HttpProvider::new(clients, OpenAiResponses)))
             .with("scripted", Arc::new(Scripted::default()))
@@ -63,7 +67,13 @@ mod tests {
         let registry = Registry::builtin();
         assert_eq!(
             registry.apis().collect::<Vec<_>>(),
-            ["anthropic-messages", "openai-completions", "openai-responses", "scripted"]
+            [
+                "anthropic-messages",
+                "bedrock-converse-stream",
+                "openai-completions",
+                "openai-responses",
+                "scripted"
+            ]
         );
         assert!(registry.get("scripted").is_some() && registry.get("telepathy").is_none());
     }

@@ -9,7 +9,10 @@ use std::{
 
 use reqwest::{Client, Url, redirect::Policy};
 
-use crate::network::{Network, NetworkError};
+use crate::{
+    Clocks,
+    network::{Network, NetworkError},
+};
 
 /// How long an unused connection is kept.
 const POOL_IDLE: Duration = Duration::from_secs(60);
@@ -27,6 +30,7 @@ pub struct HttpClients {
     /// The network where a request brings none of its own.
     network: Arc<Network>,
     clients: Mutex<Vec<(Kind, Client)>>,
+    clocks: Clocks,
 }
 
 /// What one client is for.
@@ -75,7 +79,13 @@ impl HttpClients {
     /// Clients for requests that bring no network of their own.
     #[must_use]
     pub fn new(network: Network) -> Self {
-        Self { network: Arc::new(network), clients: Mutex::default() }
+        Self { network: Arc::new(network), clients: Mutex::default(), clocks: Clocks::default() }
+    }
+
+    /// What is known of the clocks of servers.
+    #[must_use]
+    pub fn clocks(&self) -> &Clocks {
+        &self.clocks
     }
 
     /// The client for `url`; cheap to clone, and shares its connections with its clones.

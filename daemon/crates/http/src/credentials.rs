@@ -34,6 +34,8 @@ pub struct AwsKeys {
 pub struct Account {
     /// The region of AWS, such as `eu-central-1`.
     pub region: Option<String>,
+    /// Whether Bedrock is to be asked to cache prompts of models that are not known to (`AWS_BEDROCK_FORCE_CACHE`).
+    pub force_cache: bool,
     /// The project of Google Cloud.
     pub project: Option<String>,
     /// The location of Google Cloud, such as `europe-west4` or `global`.

@@ -4,12 +4,15 @@
 //! Knows neither models nor sessions, and reads no files of the user's.
 
 mod client;
+mod clock;
 mod credentials;
 mod network;
 mod redact;
+pub mod sigv4;
 
 pub use agentd_protocol::secret::Secret;
 pub use client::{ClientError, HttpClients, deepest_cause, is_loopback};
+pub use clock::{Clocks, Skew};
 pub use credentials::{Account, AwsKeys, Credentials};
 pub use network::{CONNECT_TIMEOUT, CertificateFile, NamedProxy, Network, NetworkError};
 pub use redact::Redactor;

@@ -42,7 +42,8 @@ pub fn classify(evidence: &Evidence<'_>) -> FailureKind {
         Some(status) if RETRYABLE_STATUS.contains(&status) => return FailureKind::Retryable,
         _ => {}
     }
-    let asks_not_to = text.hold_any(&["do not retry", "don't retry", "not retryable"]);
+    let asks_not_to =
+        text.hold_any(&["do not retry", "don't retry", "not retryable", "retry your request with the id"]);
     let retryable =
         |words: &Words| words.hold_any(RETRYABLE) || RETRYABLE_WORDS.iter().any(|word| words.has_word(word));
     if retryable(&kind) || (retryable(&text) && !asks_not_to) {

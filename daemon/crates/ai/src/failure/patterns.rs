@@ -130,6 +130,9 @@ pub(super) const RETRYABLE: &[&str] = &[
     "retry the request",
     "retry later",
     "you can retry",
+    "model stream error",
+    "modeltimeoutexception",
+    "modelnotreadyexception",
 ];
 
 /// Single words of the same meaning.
@@ -164,6 +167,10 @@ pub(super) const AUTH: &[&str] = &[
     "unauthorized",
     "unauthenticated",
     "forbidden",
+    "accessdeniedexception",
+    "expiredtoken",
+    "invalidsignatureexception",
+    "unrecognizedclientexception",
 ];
 
 /// The provider refused the request or its content.
@@ -176,4 +183,7 @@ pub(super) const REFUSED: &[&str] = &[
     "safety",
     "model not found",
     "does not exist",
+    "validation error",
+    "resourcenotfoundexception",
+    "guardrail intervened",
 ];

@@ -9,8 +9,9 @@ use crate::{
     failure::{Failure, FailureKind, classify_message},
     http::{
         ErrorBody, Form, Server,
+        event_stream::{EventStreamParser, Frame, FrameError, FrameKind},
         sse::SseParser,
-        wire::{Step, Wire},
+        wire::{Framing, Step, Wire},
     },
 };
 
@@ -27,6 +28,9 @@ pub(crate) struct Decoder<W> {
     /// The beginning of the body.
     beginning: Vec<u8>,
     sse: SseParser,
+    frames: EventStreamParser,
+    /// Why the body is no stream of frames, once that is known.
+    no_frames: Option<FrameError>,
     /// The body so far, where it is one JSON value.
     json: Vec<u8>,
     events: Events<W>,
@@ -48,6 +52,8 @@ impl<W: Wire> Decoder<W> {
             form: None,
             beginning: Vec::new(),
             sse: SseParser::default(),
+            frames: EventStreamParser::default(),
+            no_frames: None,
             json: Vec::new(),
             events: Events { server, wire, seen: false, at_end: false, finished: false },
         }
@@ -99,6 +105,10 @@ impl<W: Wire> Decoder<W> {
                 );
                 self.events.fail(Failure::new(FailureKind::Fatal, message), out);
             }
+            // The first byte of a frame is one of its size, which is neither a bracket nor white space.
+            Some(Form::Events) | None if W::FRAMING == Framing::AwsEventStream => {
+                self.take_frames(bytes, out)
+            }
             Some(Form::Events) | None => {
                 let Self { sse, events, .. } = self;
                 if let Err(error) = sse.feed(bytes, &mut |name, data| events.event(name, data, out)) {
@@ -109,12 +119,56 @@ impl<W: Wire> Decoder<W> {
         }
     }
 
+    fn take_frames(&mut self, bytes: &[u8], out: &mut Vec<Delta>) {
+        let Self { frames, events, .. } = self;
+        if self.no_frames.is_none()
+            && let Err(error) = frames.feed(bytes, &mut |frame| events.frame(&frame, out))
+        {
+            if frames.has_frames() {
+                // What was damaged on its way may come through the next time.
+                let message = format!(
+                    "Connection lost in the middle of the answer of {}: its event stream is damaged ({error}).",
+                    events.server.host
+                );
+                events.fail(Failure::new(FailureKind::Retryable, message), out);
+            } else {
+                self.no_frames = Some(error);
+            }
+        }
+        // There is to be as much to show as there can be, however the body comes.
+        if self.beginning.len() >= MAX_SHOWN {
+            self.fail_without_frames(out);
+        }
+    }
+
+    /// Gives the answer up if it is neither a stream of frames nor one of the other forms that are known.
+    fn fail_without_frames(&mut self, out: &mut Vec<Delta>) {
+        let Some(error) = self.no_frames else { return };
+        let server = &self.events.server;
+        let shown = String::from_utf8_lossy(&self.beginning);
+        let shown: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let kind = classify_message(&server.provider, &shown);
+        let message = format!(
+            "{} answered with something that is no AWS event stream ({error}): {}. Check the baseUrl of provider \"{}\".",
+            server.url,
+            shown.trim(),
+            server.provider
+        );
+        let failure = server.failure(kind, message);
+        self.events.fail(failure, out);
+    }
+
     /// Takes the end of the body.
     pub(crate) fn end(&mut self, out: &mut Vec<Delta>) {
         match self.form {
             Some(Form::Json) => {
                 let json = std::mem::take(&mut self.json);
                 self.events.whole(&String::from_utf8_lossy(&json), out);
+            }
+            // What is left of a torn frame is no news: the missing end is.
+            Some(Form::Events) if W::FRAMING == Framing::AwsEventStream => {
+                self.fail_without_frames(out);
+                self.events.done(out);
             }
             Some(Form::Events) => {
                 let Self { sse, events, .. } = self;
@@ -183,6 +237,22 @@ impl<W: Wire> Events<W> {
                     format!("{} sent an event that cannot be read ({error}): {shown}", self.server.host);
                 let failure = self.server.failure(FailureKind::Fatal, message);
                 self.fail(failure, out);
+            }
+        }
+    }
+
+    /// Takes one frame of a binary stream.
+    fn frame(&mut self, frame: &Frame<'_>, out: &mut Vec<Delta>) {
+        if self.finished {
+            return;
+        }
+        let payload = String::from_utf8_lossy(frame.payload);
+        match frame.kind {
+            FrameKind::Event => self.event(frame.name, &payload, out),
+            FrameKind::Exception => {
+                let data = frame.error_message.unwrap_or(&payload);
+                let step = self.wire.exception(frame.name, data, &self.server);
+                self.step(step, out);
             }
         }
     }

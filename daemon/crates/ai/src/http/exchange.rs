@@ -5,10 +5,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use agentd_http::CONNECT_TIMEOUT;
+use agentd_http::{CONNECT_TIMEOUT, Clocks, Skew};
 use bytes::Bytes;
 use futures::FutureExt;
-use reqwest::{Client, Response, Url, header::HeaderMap};
+use reqwest::{
+    Client, Response, Url,
+    header::{DATE, HeaderMap},
+};
 use tokio::{sync::mpsc::UnboundedSender, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +19,9 @@ use crate::{
     Deadlines, HttpRetries, Network, Stall, StallPhase,
     failure::{Failure, FailureKind, is_account_limit},
     http::{
-        ErrorBody, HttpClients, Server, Signer, is_loopback,
+        AwsError, ErrorBody, HttpClients, Server, Signer,
+        aws_error::ERROR_TYPE,
+        is_loopback,
         retry::{Advice, Pause},
         server::Limit,
     },
@@ -93,11 +98,21 @@ impl Post {
         };
         let client = client.map_err(|error| Failure::new(FailureKind::Fatal, error.to_string()))?;
         let mut sent = 0;
+        let mut is_corrected = false;
         loop {
-            let refused = match self.attempt(&client).await {
+            let refused = match self.attempt(&client, clients.clocks()).await {
                 Ok(answer) => return Ok(answer),
                 Err(refused) => refused,
             };
+            // The server's time is known now, and the request was refused unread.
+            if let Some(skew) = refused.skew {
+                if is_corrected {
+                    return Err(wrong_clock(refused.failure, skew));
+                }
+                is_corrected = true;
+                tracing::warn!(host = self.server.host, %skew, "a signature was refused for its time, and is made again");
+                continue;
+            }
             let pause = match refused.advice.pause(sent, &self.retries) {
                 Pause::For(pause) => pause,
                 Pause::GiveUp => return Err(refused.failure.after(refused.advice.delay)),
@@ -120,11 +135,11 @@ impl Post {
     }
 
     /// Sends the request once.
-    async fn attempt(&self, client: &Client) -> Result<Answer, Refused> {
+    async fn attempt(&self, client: &Client, clocks: &Clocks) -> Result<Answer, Refused> {
         let Self { server, cancel, .. } = self;
         let mut headers = self.headers.clone();
         if let Some(sign) = &self.sign
-            && let Err(failure) = sign(&self.url, &mut headers, &self.body, SystemTime::now())
+            && let Err(failure) = sign(&self.url, &mut headers, &self.body, clocks.now(&self.url))
         {
             return Err(Refused::unanswered(failure));
         }
@@ -151,12 +166,16 @@ impl Post {
         if answer.response.status().is_success() {
             return Ok(answer);
         }
-        let failure = answer.into_failure().await;
+        let date = answer.response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
+        let now = SystemTime::now();
+        let (failure, is_of_time) = answer.into_failure().await;
+        let date = date.filter(|_| is_of_time && self.sign.is_some());
+        let skew = date.and_then(|date| clocks.learn(&self.url, &date, now));
         // Neither a limit of the account nor a transcript that is too long passes in a moment, whatever the status.
         if failure.kind == FailureKind::ContextOverflow || is_account_limit(&failure.message) {
             advice.retry = false;
         }
-        Err(Refused { failure, advice })
+        Err(Refused { failure, advice, skew })
     }
 
     /// The failure of a connection that took longer than it may.
@@ -176,14 +195,25 @@ impl Post {
 struct Refused {
     failure: Failure,
     advice: Advice,
+    /// How far our clock is off, where the signature was refused for that.
+    skew: Option<Skew>,
 }
 
 impl Refused {
     /// Without any answer: it is sent again where the connection was the trouble.
     fn unanswered(failure: Failure) -> Self {
         let advice = Advice { retry: failure.kind == FailureKind::Retryable, delay: None };
-        Self { failure, advice }
+        Self { failure, advice, skew: None }
     }
+}
+
+/// A signature with the server's own time was refused, too.
+fn wrong_clock(failure: Failure, skew: Skew) -> Failure {
+    let message = format!(
+        "{} Requests are signed with the time, and {skew}: set it (`timedatectl` says whether it is synchronised).",
+        failure.message
+    );
+    Failure::new(failure.kind, message)
 }
 
 /// The server wants more patience than there is. The failure says so and is not worth another attempt.
@@ -238,8 +268,8 @@ impl Answer {
         }
     }
 
-    /// What an answer with a bad status says.
-    async fn into_failure(mut self) -> Failure {
+    /// What an answer with a bad status says, and whether it refuses a signature for its time.
+    async fn into_failure(mut self) -> (Failure, bool) {
         let status = self.response.status();
         if status.is_redirection()
             && let Some(location) = self.response.headers().get(reqwest::header::LOCATION)
@@ -252,15 +282,17 @@ impl Answer {
                 self.server.url,
                 self.server.provider
             );
-            return Failure::new(FailureKind::Fatal, self.server.redactor.redact(message));
+            return (Failure::new(FailureKind::Fatal, self.server.redactor.redact(message)), false);
         }
+        let error_type = self.response.headers().get(ERROR_TYPE).and_then(|kind| kind.to_str().ok());
+        let error_type = error_type.map(str::to_owned);
         let mut body = Vec::new();
         let mut broken = None;
         while body.len() < MAX_ERROR_BYTES {
             match self.chunk(None).await {
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 Ok(None) => break,
-                Err(failure) if failure.kind == FailureKind::Aborted => return failure,
+                Err(failure) if failure.kind == FailureKind::Aborted => return (failure, false),
                 Err(failure) => {
                     broken = Some(failure);
                     break;
@@ -270,8 +302,12 @@ impl Answer {
         if let Some(failure) = broken.filter(|_| body.is_empty()) {
             tracing::debug!(%failure, "the body of an error answer could not be read");
         }
-        let body = ErrorBody::read(&String::from_utf8_lossy(&body));
-        self.server.refusal(Some(status.as_u16()), &body)
+        let body = String::from_utf8_lossy(&body);
+        if let Some(kind) = error_type {
+            let error = AwsError::of(&kind, &body);
+            return (self.server.aws_refusal(Some(status.as_u16()), &error), error.is_of_time());
+        }
+        (self.server.refusal(Some(status.as_u16()), &ErrorBody::read(&body)), false)
     }
 }
 

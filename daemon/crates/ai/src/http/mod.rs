@@ -1,7 +1,9 @@
 //! HTTP for the adapters: one request at a time, sent again only where nothing of an answer has come.
 
+mod aws_error;
 mod decoder;
 mod error_body;
+pub(crate) mod event_stream;
 mod exchange;
 mod form;
 mod headers;
@@ -15,10 +17,11 @@ mod stalls;
 mod wire;
 
 pub(crate) use agentd_http::{HttpClients, Redactor, deepest_cause, is_loopback};
+pub(crate) use aws_error::AwsError;
 pub(crate) use decoder::Decoder;
 pub(crate) use error_body::ErrorBody;
 pub(crate) use exchange::Post;
 pub(crate) use form::Form;
 pub(crate) use headers::{HeaderList, Host, endpoint};
 pub(crate) use server::Server;
-pub(crate) use wire::{Adapter, HttpProvider, Outgoing, Signer, Step, Wire, unwritable};
+pub(crate) use wire::{Adapter, Framing, HttpProvider, Outgoing, Signer, Step, Wire, unwritable};

@@ -53,11 +53,21 @@ pub(crate) fn unwritable(error: &serde_json::Error) -> Failure {
 
 /// Reads the events of one answer: pure, no I/O. It never emits `Delta::Started`, `Done` or `Failed` itself.
 pub(crate) trait Wire {
+    /// How the events of an answer are told apart.
+    const FRAMING: Framing = Framing::Text;
+
     /// Takes one event. `name` is empty unless the event has one; `data` is trimmed, not empty and not `[DONE]`.
     ///
     /// # Errors
     /// Fails when the data is not the JSON that it should be; the answer is given up then.
     fn event(&mut self, name: &str, data: &str, out: &mut Vec<Delta>) -> Result<Step, serde_json::Error>;
+
+    /// Takes a failure that the framing itself marks as one ([`Framing::AwsEventStream`] does): its name, and what it says,
+    /// as JSON or as text.
+    fn exception(&mut self, name: &str, data: &str, server: &Server) -> Step {
+        let text = format!("{name}: {data}");
+        Step::failed(server.failure(FailureKind::Fatal, text))
+    }
 
     /// Takes an answer that came as one JSON value instead of a stream: everything that [`Wire::event`] and
     /// [`Wire::end`] would do for the streamed form, error bodies included.
@@ -76,6 +86,15 @@ pub(crate) trait Wire {
     fn has_all_content(&self) -> bool {
         false
     }
+}
+
+/// How the events of an answer are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events.
+    Text,
+    /// AWS's binary event streams.
+    AwsEventStream,
 }
 
 /// What an event means for the answer.

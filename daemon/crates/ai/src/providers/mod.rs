@@ -1,6 +1,7 @@
 //! The wire APIs, a folder each.
 
 pub(crate) mod anthropic_messages;
+pub(crate) mod bedrock_converse;
 pub(crate) mod openai_completions;
 pub(crate) mod openai_responses;
 #[cfg(test)]

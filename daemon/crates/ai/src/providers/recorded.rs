@@ -18,7 +18,7 @@ use crate::{
 const FOLDERS: [(&str, &str); 2] = [("captures", ".body"), ("composed", ".sse")];
 
 /// What the names of some bodies hold; all others belong to chat completions.
-const MARKS: [&str; 2] = ["messages-", "responses-"];
+const MARKS: [&str; 3] = ["messages-", "responses-", "bedrock-"];
 
 /// Checks all bodies with `mark` in their names; without a mark, those that have none.
 fn check<A: Adapter>(adapter: &A, mark: Option<&str>) {

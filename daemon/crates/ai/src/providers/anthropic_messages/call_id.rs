@@ -8,7 +8,7 @@ use crate::handoff::call_id::sanitized;
 const MAX_CHARS: usize = 64;
 
 /// The legal form of an id that another model gave.
-pub(super) fn normalized(id: &str) -> String {
+pub(crate) fn normalized(id: &str) -> String {
     let mut id = sanitized(id);
     // Only ASCII is left, so every place is a boundary.
     id.truncate(MAX_CHARS);
@@ -17,14 +17,14 @@ pub(super) fn normalized(id: &str) -> String {
 
 /// The ids of a request so far. This API wants each of them once, but some servers count anew in every answer.
 #[derive(Debug, Default)]
-pub(super) struct Ids<'a> {
+pub(crate) struct Ids<'a> {
     /// Each id, and the number to try when it comes again.
     taken: HashMap<Cow<'a, str>, u64>,
 }
 
 impl<'a> Ids<'a> {
     /// `id`, or where that is taken, something like it that is not. The same transcript gives the same ids.
-    pub(super) fn unique(&mut self, id: &Cow<'a, str>) -> Cow<'a, str> {
+    pub(crate) fn unique(&mut self, id: &Cow<'a, str>) -> Cow<'a, str> {
         let mut unique = id.clone();
         let mut number = self.taken.get(id).copied().unwrap_or(2);
         while self.taken.contains_key(&unique) {

@@ -2,7 +2,7 @@
 
 mod blocks;
 mod cache;
-mod call_id;
+pub(crate) mod call_id;
 mod compat;
 mod decode;
 mod encode;
