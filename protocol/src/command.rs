@@ -167,6 +167,7 @@ impl Command {
                 | Self::GetSessionStats(_)
                 | Self::GetCommands(_)
                 | Self::GetAvailableModels(_)
+                | Self::GetFallbackModels(_)
                 | Self::GetAvailableThinkingLevels(_)
                 | Self::GetArtifact(_)
                 | Self::ListArtifacts(_)
@@ -244,6 +245,10 @@ commands! {
     SetModel = "set_model": SetModelParams => Model,
     /// Goes on to the next model.
     CycleModel = "cycle_model": NoParams => Option<CycledModel>,
+    /// Chooses the models that are asked when the chosen one fails for good, for as long as the session is open.
+    SetFallbackModels = "set_fallback_models": SetFallbackModelsParams => FallbackModels,
+    /// The models that are asked when the chosen one fails for good.
+    GetFallbackModels = "get_fallback_models": NoParams => FallbackModels,
     /// The models that credentials are configured for.
     GetAvailableModels = "get_available_models": NoParams => Models,
     /// The models that there are, whether usable or not.

@@ -13,7 +13,7 @@ use crate::{
     daemon::{Lagged, SessionChanged, SessionClosed, SessionOpened},
     entry::SessionEntry,
     message::{AssistantMessage, Message, StopReason, ToolCall, Usage},
-    model::ThinkingLevel,
+    model::{ModelName, ThinkingLevel},
     tool::ToolResult,
     tool_list::ToolsChanged,
     ui::{ExtensionUiRequest, UiRequestResolved},
@@ -132,6 +132,8 @@ events! {
     BashExecutionUpdate = "bash_execution_update",
     /// A background process of the tool `bash` ended; only after `hello`.
     ProcessEnd = "process_end",
+    /// Another model takes the place of one whose answer failed; only after `hello`.
+    ModelFallback = "model_fallback",
     /// The daemon takes commands; only as the first line of `agentd --stdio --ready`.
     Ready = "ready",
     /// Something is shown to the user, or asked of them.
@@ -551,6 +553,58 @@ pub enum StallAction {
     Retry,
     /// The answer fails.
     Fail,
+}
+
+/// Another model takes the place of one whose answer failed, until the session settles: the next prompt begins with the chosen
+/// model again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ModelFallback {
+    /// The model that failed, or is not asked now.
+    pub from: ModelName,
+    /// The model that is asked in its place.
+    pub to: ModelName,
+    /// The thinking level that goes with it.
+    pub thinking_level: ThinkingLevel,
+    /// What it is asked for.
+    pub purpose: FallbackPurpose,
+    /// Why.
+    pub reason: FallbackReason,
+    /// The `errorMessage` of the answer that failed.
+    pub error_message: String,
+}
+
+/// What another model is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FallbackPurpose {
+    /// The answer, and what follows until the session settles.
+    Answer,
+    /// One summary of a compaction or of a branch.
+    Summary,
+}
+
+/// Why another model takes the place of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FallbackReason {
+    /// It cannot be asked: no key is there for it, or its API is not spoken.
+    NoCredentials,
+    /// The provider refused the key.
+    Auth,
+    /// A limit of the account: no quota, no credit. The model is left alone for some minutes.
+    AccountLimit,
+    /// The provider refused the request: an unknown model, content that it does not take.
+    Refused,
+    /// The provider did not answer, or could not, and the retries are used up.
+    Unavailable,
+    /// The conversation is too long for the model, and the other one has a larger context window.
+    ContextOverflow,
+    /// Anything else.
+    Failed,
 }
 
 /// A background process of the tool `bash` ended, with everything that it started.

@@ -52,6 +52,16 @@ impl ThinkingLevel {
     }
 }
 
+/// What a model is called.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ModelName {
+    /// The provider.
+    pub provider: String,
+    /// The id of the model.
+    pub id: String,
+}
+
 /// A model that prompts can be sent to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -161,6 +171,12 @@ pub struct CostTier {
 }
 
 impl Model {
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> ModelName {
+        ModelName { provider: self.provider.clone(), id: self.id.clone() }
+    }
+
     /// What stands in where no usable model is configured: prompts to it fail with advice.
     #[must_use]
     pub fn placeholder() -> Self {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::{Model, ThinkingLevel},
+    model::{Model, ModelName, ThinkingLevel},
     number,
 };
 
@@ -57,6 +57,12 @@ pub struct SessionState {
     /// What a steering message does to tool calls that run; absent for `wait`.
     #[serde(default, skip_serializing_if = "InterruptMode::is_wait")]
     pub interrupt_mode: InterruptMode,
+    /// The models that are asked when the chosen one fails, as they were named; absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback_models: Vec<String>,
+    /// The model that works in the place of the chosen one, until the session settles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_model: Option<ModelName>,
     /// The session file, which appears with the first message; absent for a session in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_file: Option<String>,

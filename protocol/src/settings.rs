@@ -35,6 +35,10 @@ pub struct Settings {
     /// The models that `cycle_model` goes through (as `--models`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled_models: Option<Vec<String>>,
+    /// The models that are asked, one after the other, when the chosen one fails for good (as `--fallback-models`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub fallback_models: Option<Vec<String>>,
     /// How steering messages are delivered; default `one-at-a-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "one-at-a-time")))]

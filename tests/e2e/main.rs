@@ -32,6 +32,7 @@ mod dialogs;
 mod doctor;
 mod export;
 mod failures;
+mod fallback;
 mod flags;
 mod golden;
 mod handover;

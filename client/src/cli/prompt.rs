@@ -59,6 +59,10 @@ pub(crate) struct PromptOptions {
     #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(ThinkingLevel::ALL.map(ThinkingLevel::as_str)))]
     pub(crate) thinking: Option<String>,
 
+    /// The models that are asked when the chosen one fails for good (names with commas between)
+    #[arg(long, value_name = "LIST")]
+    pub(crate) fallback_models: Option<String>,
+
     /// Go on with the most recent session of the folder
     #[arg(short, long = "continue")]
     pub(crate) continue_last: bool,

@@ -7,8 +7,8 @@ use std::{
 };
 
 use agentd_protocol::event::{
-    AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, ProcessEnd, ProcessEndedBy, ProviderStalled,
-    StallAction, StallPhase, ToolExecutionEnd, ToolExecutionStart,
+    AssistantMessageEvent, AutoRetryStart, CompactionEnd, Event, FallbackPurpose, ModelFallback, ProcessEnd,
+    ProcessEndedBy, ProviderStalled, StallAction, StallPhase, ToolExecutionEnd, ToolExecutionStart,
 };
 
 use super::{
@@ -125,6 +125,10 @@ impl TextRenderer {
                 let line = self.style.dim(&slow_provider(stalled));
                 self.notice(format!("{line}\n"))
             }
+            Event::ModelFallback(fallback) => {
+                let line = self.style.dim(&fell_back(fallback));
+                self.notice(format!("{line}\n"))
+            }
             Event::CompactionEnd(end) => {
                 let line = self.style.dim(&compacted(end));
                 self.notice(format!("{line}\n"))
@@ -204,6 +208,23 @@ fn ended_process(end: &ProcessEnd) -> String {
     format!("{} {how}{why}: {}", end.process_id, one_line(&end.command))
 }
 
+/// Which model goes on, and why.
+fn fell_back(fallback: &ModelFallback) -> String {
+    let ModelFallback { from, to, purpose, error_message, .. } = fallback;
+    let what = match purpose {
+        FallbackPurpose::Answer => "goes on",
+        FallbackPurpose::Summary => "writes the summary",
+    };
+    format!(
+        "{}/{} failed ({}). {}/{} {what}.",
+        from.provider,
+        from.id,
+        one_line(error_message),
+        to.provider,
+        to.id
+    )
+}
+
 /// What became of the context.
 fn compacted(end: &CompactionEnd) -> String {
     match (&end.result, &end.error_message) {
@@ -221,6 +242,19 @@ fn compacted(end: &CompactionEnd) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_model_is_one_line() {
+        let line = |purpose: &str| {
+            let line = format!(
+                r#"{{"type":"model_fallback","from":{{"provider":"a","id":"m"}},"to":{{"provider":"b","id":"n"}},"thinkingLevel":"off","purpose":"{purpose}","reason":"auth","errorMessage":"401: bad\n\u001b[2Jkey"}}"#
+            );
+            render(Style::default(), &[&line]).1
+        };
+        assert!(line("answer").starts_with("a/m failed (401: bad"), "{}", line("answer"));
+        assert!(line("answer").ends_with("). b/n goes on.\n"), "{}", line("answer"));
+        assert!(!line("answer").contains('\u{1b}') && line("summary").ends_with("b/n writes the summary.\n"));
+    }
 
     #[test]
     fn the_end_of_a_background_process_is_one_line() {

@@ -50,6 +50,9 @@ const EFFECTS: &[Row] = &[
     (&["--model=b"], |it| it.session.model.as_deref() == Some("b")),
     (&["--provider", "p", "--model", "m"], |it| it.session.provider.as_deref() == Some("p")),
     (&["--models", "a, b:high"], |it| it.session.models == Some(vec!["a".into(), "b:high".into()])),
+    (&["--fallback-models", "a, b:high"], |it| {
+        it.session.fallback_models == Some(vec!["a".into(), "b:high".into()])
+    }),
     (&["--api-key", "k", "--models", "a"], |it| it.session.api_key.is_some()),
     (&["--thinking", "max"], |it| it.session.thinking == Some(ThinkingLevel::Max)),
     (&["--thinking", "lots"], |it| it.session.thinking.is_none() && it.warnings[0].contains("\"lots\"")),

@@ -32,6 +32,7 @@ Model
       --model <pattern>         id, part of an id or name, or provider/id; with an optional :<thinking>
       --provider <name>         the provider that --model is looked up in
       --models <a,b>            the models that cycle_model goes through
+      --fallback-models <a,b>   the models that are asked when the chosen one fails for good
       --thinking <level>        off, minimal, low, medium, high, xhigh, max
       --api-key <key>           the key for the chosen model's provider
       --list-models [search]    print the models that can be used, and end

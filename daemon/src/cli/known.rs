@@ -32,6 +32,7 @@ pub(super) const NAMES: &[&str] = &[
     "--provider",
     "--model",
     "--models",
+    "--fallback-models",
     "--api-key",
     "--thinking",
     "--system-prompt",

@@ -321,6 +321,40 @@ pub struct QueueModeParams {
     pub mode: QueueMode,
 }
 
+/// The fields of `set_fallback_models`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetFallbackModelsParams {
+    /// Models as `--models` names them, in the order in which they are asked; an empty list for none.
+    pub models: Vec<String>,
+}
+
+/// The answer to `set_fallback_models` and `get_fallback_models`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FallbackModels {
+    /// The models as they were named.
+    pub models: Vec<String>,
+    /// What the names stand for now, without models that there are no credentials for.
+    pub resolved: Vec<FallbackModel>,
+    /// What is wrong with the names, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A model that is asked when the chosen one fails for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FallbackModel {
+    /// The provider.
+    pub provider: String,
+    /// The id of the model.
+    pub id: String,
+    /// The thinking level that its name pins; absent where it goes on with the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<ThinkingLevel>,
+}
+
 /// The fields of `set_interrupt_mode`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

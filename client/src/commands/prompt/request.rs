@@ -116,6 +116,7 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     flag("--provider", options.provider.clone());
     flag("--model", options.model.clone());
     flag("--thinking", options.thinking.clone());
+    flag("--fallback-models", options.fallback_models.clone());
     flag("--session", options.session.as_deref().map(session));
     flag("--session-dir", options.session_dir.as_deref().map(ours));
     flag("--tools", options.tools.clone());

@@ -8,8 +8,7 @@ mod classify;
 mod patterns;
 mod text;
 
-pub(crate) use classify::is_account_limit;
-pub use classify::{Evidence, classify, classify_message, of_answer};
+pub use classify::{Evidence, classify, classify_message, is_account_limit, of_answer};
 
 /// Why an answer failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

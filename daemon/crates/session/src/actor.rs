@@ -238,7 +238,7 @@ impl Actor {
             Step::Context { reply } => {
                 let snapshot = Snapshot {
                     messages: self.journal.messages().to_vec(),
-                    choice: self.chooser.current(),
+                    choice: self.chooser.in_use(),
                     tools: self.tools.current(&self.shared.tools),
                 };
                 let _ = reply.send(snapshot);
@@ -261,12 +261,16 @@ impl Actor {
                 let result = self.omit_failed(which).await;
                 let _ = omitted.send(result);
             }
+            Step::FallBack { substitute, done } => {
+                let result = self.fall_back(*substitute).await;
+                let _ = done.send(result.map_err(|failure| HostError::NotStored(failure.error)));
+            }
             Step::Fullness { reply } => {
                 let fullness = Fullness {
                     tokens: self.journal.tokens(),
                     last: self.journal.last_answer().cloned(),
                     compacted_at: self.journal.compacted_at(),
-                    choice: self.chooser.current(),
+                    choice: self.chooser.in_use(),
                 };
                 let _ = reply.send(fullness);
             }
@@ -340,6 +344,14 @@ impl Actor {
         }
     }
 
+    /// Publishes an event to those who said hello.
+    pub(crate) fn publish_to_introduced(&self, event: &Event) {
+        match encode(event) {
+            Ok(line) => self.feed.publish_for(Audience::Introduced, line),
+            Err(error) => tracing::error!(%error, event = event.name(), "cannot write an event"),
+        }
+    }
+
     /// Starts the run of a prompt. Its checks are part of the run: they read files and may run commands.
     pub(crate) fn start_run(&mut self, prompt: Prompt, asked: Asked) {
         self.stopped_tools.clear();
@@ -372,6 +384,7 @@ impl Actor {
     async fn on_refused(&mut self, failure: Failure) {
         let Some(mut finished) = self.run.finish() else { return };
         self.abort.disarm();
+        self.end_fallback().await;
         self.use_settings().await;
         if let Some(asked) = finished.asked.take() {
             self.refuse(asked, failure);
@@ -385,6 +398,7 @@ impl Actor {
         // Idle first: whoever asks once the event is out must be told so.
         let Some(mut finished) = self.run.finish() else { return };
         self.abort.disarm();
+        self.end_fallback().await;
         self.use_settings().await;
         if let Some(asked) = finished.asked.take() {
             self.refuse(asked, Failure::new(ErrorCode::Internal, "The run broke down before it began"));

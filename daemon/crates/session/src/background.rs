@@ -10,7 +10,7 @@ use agentd_protocol::{
 };
 use agentd_store::{EntryKind, OpenSession, Role};
 
-use crate::{actor::Actor, event_log::Audience, reply::encode};
+use crate::actor::Actor;
 
 /// How long the ends of killed processes are waited for: their output is read to its end first.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -31,10 +31,7 @@ impl Actor {
             duration_ms: u64::try_from(end.wall_time.as_millis()).unwrap_or(u64::MAX),
             output_bytes: process.total_bytes(),
         });
-        match encode(&event) {
-            Ok(line) => self.feed.publish_for(Audience::Introduced, line),
-            Err(error) => tracing::error!(%error, "cannot write an event"),
-        }
+        self.publish_to_introduced(&event);
     }
 
     /// Tells of the processes that ended with the session, once they were killed.

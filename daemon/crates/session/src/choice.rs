@@ -7,7 +7,7 @@ use agentd_config::models::ScopedModel;
 use agentd_protocol::model::{Model, ThinkingLevel};
 
 /// The model and the level that the next request uses.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
     pub(crate) model: Arc<Model>,
     pub(crate) level: ThinkingLevel,
@@ -16,6 +16,8 @@ pub(crate) struct Choice {
 /// The choice, and what `cycle_model` goes through.
 pub(crate) struct Chooser {
     current: Choice,
+    /// What works in the place of the current choice until the run settles.
+    substitute: Option<Choice>,
     /// Whether nothing was chosen since the session was opened.
     is_at_the_beginning: bool,
     /// Empty: all available models.
@@ -24,11 +26,31 @@ pub(crate) struct Chooser {
 
 impl Chooser {
     pub(crate) fn new(current: Choice, scope: Vec<ScopedModel>) -> Self {
-        Self { current, is_at_the_beginning: true, scope }
+        Self { current, substitute: None, is_at_the_beginning: true, scope }
     }
 
     pub(crate) fn current(&self) -> Choice {
         self.current.clone()
+    }
+
+    /// What the next request uses: the substitute, if there is one.
+    pub(crate) fn in_use(&self) -> Choice {
+        self.substitute.as_ref().unwrap_or(&self.current).clone()
+    }
+
+    /// What works in the place of the current choice.
+    pub(crate) fn substituted(&self) -> Option<&Choice> {
+        self.substitute.as_ref()
+    }
+
+    /// Uses another choice until [`Chooser::end_substitution`], or until somebody chooses a model.
+    pub(crate) fn substitute(&mut self, choice: Choice) {
+        self.substitute = Some(choice);
+    }
+
+    /// Goes back to the current choice; false where nothing was in its place.
+    pub(crate) fn end_substitution(&mut self) -> bool {
+        self.substitute.take().is_some()
     }
 
     pub(crate) fn is_at_the_beginning(&self) -> bool {
@@ -52,6 +74,11 @@ impl Chooser {
 
     pub(crate) fn set(&mut self, choice: Choice) {
         self.is_at_the_beginning = false;
+        if let Some(substitute) = &mut self.substitute
+            && choice.level != self.current.level
+        {
+            substitute.level = substitute.model.clamp_thinking(Some(choice.level));
+        }
         self.current = choice;
     }
 

@@ -81,6 +81,9 @@ fn over(key: &str, options: &SessionOptions) -> Vec<SettingLayer> {
         "defaultThinkingLevel" => {
             vec![flag("--thinking", options.thinking.map(|level| level.as_str().into()))]
         }
+        "fallbackModels" => {
+            vec![flag("--fallback-models", options.fallback_models.clone().map(Value::from))]
+        }
         "enabledModels" => vec![flag("--models", options.models.clone().map(Value::from))],
         "defaultProjectTrust" => vec![match options.approve {
             Some(true) => flag("--approve", Some(true.into())),

@@ -13,6 +13,7 @@ use agentd_protocol::{
     entry::{EntryBody, SessionEntry},
     error::{ErrorCode, Failure},
     message::Message,
+    model::Model,
     session::SessionStats,
 };
 use agentd_store::{
@@ -280,6 +281,11 @@ impl EntryList {
 fn interrupted(file: Option<&Path>, error: tokio::task::JoinError) -> StoreError {
     let path = file.map(Path::to_owned).unwrap_or_default();
     StoreError::Io { action: "write", path, source: std::io::Error::other(error) }
+}
+
+/// The entry that says which model goes on.
+pub(crate) fn model_change(model: &Model) -> EntryBody {
+    EntryBody::ModelChange { provider: model.provider.clone(), model_id: model.id.clone() }
 }
 
 /// What a client is told about a file that does not do as it should.

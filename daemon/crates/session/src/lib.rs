@@ -17,6 +17,7 @@ mod copy;
 mod event_log;
 mod explain;
 mod export;
+mod fallback;
 mod feed;
 mod handle;
 mod journal;

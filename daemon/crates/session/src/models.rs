@@ -11,7 +11,7 @@ use agentd_protocol::{
     model::{Model, ThinkingLevel},
 };
 
-use crate::{actor::Actor, choice::Choice, reply::Reply};
+use crate::{actor::Actor, choice::Choice, journal::model_change, reply::Reply};
 
 impl Actor {
     pub(crate) async fn set_model(&mut self, params: SetModelParams, reply: Reply) {
@@ -77,8 +77,10 @@ impl Actor {
 
     /// Changes the model, and the level to what fits it; on record first.
     async fn use_model(&mut self, model: Arc<Model>, pinned: Option<ThinkingLevel>) -> Result<(), Failure> {
-        let body = EntryBody::ModelChange { provider: model.provider.clone(), model_id: model.id.clone() };
-        self.journal.append(&body).await?;
+        self.journal.append(&model_change(&model)).await?;
+        // Who chooses a model wants that one, now.
+        self.chooser.end_substitution();
+        self.shared.fallbacks.wake(&model.name());
         let before = self.chooser.current().level;
         let level = level_after_switch(&model, pinned, &self.shared.settings, before);
         self.chooser.set(Choice { model, level: before });
@@ -89,8 +91,7 @@ impl Actor {
     pub(crate) async fn begin_with(&mut self, choice: Choice) -> Result<(), Failure> {
         let current = self.chooser.current();
         if (&current.model.provider, &current.model.id) != (&choice.model.provider, &choice.model.id) {
-            let (provider, model_id) = (choice.model.provider.clone(), choice.model.id.clone());
-            self.journal.append(&EntryBody::ModelChange { provider, model_id }).await?;
+            self.journal.append(&model_change(&choice.model)).await?;
         }
         self.chooser.set(Choice { model: choice.model, level: current.level });
         self.change_level(choice.level).await

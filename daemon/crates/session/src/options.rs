@@ -27,6 +27,8 @@ pub struct SessionOptions {
     pub model: Option<String>,
     /// `--models`: what `cycle_model` goes through.
     pub models: Option<Vec<String>>,
+    /// `--fallback-models`: who is asked when the chosen model fails for good.
+    pub fallback_models: Option<Vec<String>>,
     /// `--api-key`: the key for the provider of the chosen model.
     pub api_key: Option<agentd_auth::Secret>,
     /// `--thinking`.

@@ -3,7 +3,10 @@
 //! What stays is the feed, so that listeners stay and events go on being counted where they were, and a [`Rested`]. All
 //! else is read again from the file.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use agentd_config::models::RestoredChoice;
 use tokio::sync::oneshot;
@@ -24,6 +27,8 @@ pub struct Rested {
     pub(crate) key_provider: Option<Box<str>>,
     /// The tools that somebody chose.
     pub(crate) tools: ToolChoice,
+    /// Who is asked when the chosen model fails, where a command said that.
+    pub(crate) fallback_models: Option<Arc<[String]>>,
     /// Whether the user said that the project is trusted for as long as the session is open.
     pub(crate) trusted: bool,
 }
@@ -75,6 +80,7 @@ impl Actor {
             leaf,
             moved,
             tools: self.tools.chosen().clone(),
+            fallback_models: self.shared.fallbacks.chosen(),
             trusted: self.trust.is_given(),
             key_provider: self.shared.key_provider.as_deref().map(Into::into),
         })

@@ -30,7 +30,9 @@ use agentd_tools::operations::SshTarget;
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
-use crate::{feed::FeedLimits, pool::Pool, run::RetryPolicy, tools::OwnTools, watch::Watch};
+use crate::{
+    fallback::FallbackChain, feed::FeedLimits, pool::Pool, run::RetryPolicy, tools::OwnTools, watch::Watch,
+};
 
 /// What all sessions of a daemon share.
 pub struct Services {
@@ -158,6 +160,8 @@ pub(crate) struct Shared {
     pub(crate) retry: RetryPolicy,
     /// Whether there are retries; a command changes it.
     pub(crate) auto_retry: AtomicBool,
+    /// Who is asked when the chosen model fails for good; a command changes it.
+    pub(crate) fallbacks: FallbackChain,
     pub(crate) http_retries: HttpRetries,
     pub(crate) thinking_budgets: ThinkingBudgets,
 }

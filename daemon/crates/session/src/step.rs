@@ -24,6 +24,7 @@ use crate::{
     choice::Choice,
     client_tools::Request,
     compaction::{CompactionError, Plan, PlanRequest},
+    fallback::Substitute,
     open::Reconfigured,
     reply::Reply,
     ui::UiStep,
@@ -64,6 +65,8 @@ pub(crate) enum Step {
     Ended(Bytes),
     /// The failed answer at the end of the context is to be left out of it.
     OmitFailed { which: Failed, omitted: oneshot::Sender<Result<(), HostError>> },
+    /// Another model takes the place of one that failed, until the run settles.
+    FallBack { substitute: Box<Substitute>, done: oneshot::Sender<Result<(), HostError>> },
     /// A pause before a retry began, which the token ends, or is over.
     Pause(Option<CancellationToken>),
     /// How full the context is, and what was answered last.

@@ -13,6 +13,7 @@ use crate::{
     actor::Actor,
     clock::now_ms,
     copy::{Copied, CopyPoint},
+    journal::model_change,
     reply::Reply,
 };
 
@@ -86,14 +87,11 @@ impl Actor {
         if !std::mem::take(&mut self.has_moved) {
             return;
         }
-        let choice = self.chooser.current();
+        let choice = self.chooser.in_use();
         let (model, level) = self.journal.choices();
         let is_same =
             model.is_some_and(|at| at.provider == choice.model.provider && at.model_id == choice.model.id);
-        let model_body = (!is_same && !choice.model.is_placeholder()).then(|| EntryBody::ModelChange {
-            provider: choice.model.provider.clone(),
-            model_id: choice.model.id.clone(),
-        });
+        let model_body = (!is_same && !choice.model.is_placeholder()).then(|| model_change(&choice.model));
         let level_body = (level.unwrap_or("off") != choice.level.as_str())
             .then(|| EntryBody::ThinkingLevelChange { thinking_level: choice.level.as_str().into() });
         self.record_tools().await;

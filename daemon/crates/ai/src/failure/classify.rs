@@ -110,7 +110,8 @@ fn is_overflow(evidence: &Evidence<'_>, text: &Words) -> bool {
 }
 
 /// Whether the text of a failure tells of a limit of the account, which does not pass in a moment.
-pub(crate) fn is_account_limit(message: &str) -> bool {
+#[must_use]
+pub fn is_account_limit(message: &str) -> bool {
     tells_of_account_limit(&Words::new(message))
 }
 

@@ -24,7 +24,7 @@ pub use offer::Offer;
 pub use provider_config::ProviderConfig;
 pub use reference::{ReferenceError, Resolved, resolve_reference};
 pub use registry::ModelRegistry;
-pub use scope::{Scope, ScopedModel, resolve_scope};
+pub use scope::{Scope, ScopedModel, resolve_fallbacks, resolve_scope};
 pub use shared::SharedModels;
 pub(crate) use similar::slips;
 pub use startup::{RestoredChoice, Startup, StartupRequest, choose_startup, level_after_switch};

@@ -10,8 +10,11 @@ use super::{
     similar::did_you_mean,
 };
 
-/// What the patterns are called in warnings, whichever of the two they come from.
-const NAME: &str = "models to go through";
+/// What the patterns of a scope are called in warnings, whichever of the two they come from.
+const SCOPE: &str = "models to go through";
+
+/// What the names of models are called that take the place of one that fails.
+const FALLBACKS: &str = "fallback models";
 
 /// A model of the scope.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,12 +38,23 @@ pub struct Scope {
 /// `id`, where `*` does not cross `/`; either with `:level` behind it.
 #[must_use]
 pub fn resolve_scope(offer: &Offer<'_>, patterns: &[impl AsRef<str>]) -> Scope {
+    resolve(SCOPE, offer, patterns)
+}
+
+/// As [`resolve_scope`], for the models that take the place of one that fails (`--fallback-models` and the setting
+/// `fallbackModels`).
+#[must_use]
+pub fn resolve_fallbacks(offer: &Offer<'_>, patterns: &[impl AsRef<str>]) -> Scope {
+    resolve(FALLBACKS, offer, patterns)
+}
+
+fn resolve(purpose: &str, offer: &Offer<'_>, patterns: &[impl AsRef<str>]) -> Scope {
     let mut available = None;
     let mut scope = Scope::default();
     for pattern in
         patterns.iter().map(|pattern| pattern.as_ref().trim()).filter(|pattern| !pattern.is_empty())
     {
-        for model in select(offer, &mut available, pattern, &mut scope.warnings) {
+        for model in select(purpose, offer, &mut available, pattern, &mut scope.warnings) {
             let known = |other: &ScopedModel| Arc::ptr_eq(&other.model, &model.model);
             if !scope.models.iter().any(known) {
                 scope.models.push(model);
@@ -51,18 +65,25 @@ pub fn resolve_scope(offer: &Offer<'_>, patterns: &[impl AsRef<str>]) -> Scope {
 }
 
 fn select(
+    purpose: &str,
     offer: &Offer<'_>,
     available: &mut Option<Vec<Arc<Model>>>,
     pattern: &str,
     warnings: &mut Vec<String>,
 ) -> Vec<ScopedModel> {
     if is_glob(pattern) {
-        return select_glob(offer, available.get_or_insert_with(|| offer.available()), pattern, warnings);
+        return select_glob(
+            purpose,
+            offer,
+            available.get_or_insert_with(|| offer.available()),
+            pattern,
+            warnings,
+        );
     }
-    match select_one(offer, pattern, warnings) {
+    match select_one(purpose, offer, pattern, warnings) {
         Ok(Some((model, level))) => vec![ScopedModel { model, level }],
         Ok(None) => {
-            warnings.push(none_match(pattern, &why_none(offer, pattern)));
+            warnings.push(none_match(purpose, pattern, &why_none(offer, pattern)));
             Vec::new()
         }
         Err(ReferenceError::Ambiguous { text, .. }) => {
@@ -70,20 +91,21 @@ fn select(
             let models = Lookup::in_usable(offer).all_with_id(&text);
             let providers: Vec<&str> = models.iter().map(|model| model.provider.as_str()).collect();
             warnings.push(format!(
-                "{NAME}: \"{pattern}\" matches several providers: {}. Use provider/id to choose one.",
+                "{purpose}: \"{pattern}\" matches several providers: {}. Use provider/id to choose one.",
                 providers.join(", ")
             ));
             let level = split_level(pattern).filter(|(before, _)| *before == text).map(|(_, level)| level);
             models.into_iter().map(|model| ScopedModel { model, level }).collect()
         }
         Err(error) => {
-            warnings.push(format!("{NAME}: {error}"));
+            warnings.push(format!("{purpose}: {error}"));
             Vec::new()
         }
     }
 }
 
 fn select_one(
+    purpose: &str,
     offer: &Offer<'_>,
     pattern: &str,
     warnings: &mut Vec<String>,
@@ -95,7 +117,7 @@ fn select_one(
     };
     let found = lookup.with_suffix(None, before)?;
     if found.is_some() {
-        warnings.push(format!("{NAME}: \"{level}\" in \"{pattern}\" is no thinking level and is ignored"));
+        warnings.push(format!("{purpose}: \"{level}\" in \"{pattern}\" is no thinking level and is ignored"));
     }
     Ok(found)
 }
@@ -110,6 +132,7 @@ fn why_none(offer: &Offer<'_>, pattern: &str) -> Option<String> {
 }
 
 fn select_glob(
+    purpose: &str,
     offer: &Offer<'_>,
     available: &[Arc<Model>],
     pattern: &str,
@@ -119,7 +142,7 @@ fn select_glob(
     let glob = match ModelGlob::new(text) {
         Ok(glob) => glob,
         Err(error) => {
-            warnings.push(format!("{NAME}: \"{pattern}\" is no valid pattern: {error}"));
+            warnings.push(format!("{purpose}: \"{pattern}\" is no valid pattern: {error}"));
             return Vec::new();
         }
     };
@@ -130,14 +153,14 @@ fn select_glob(
         let all = || offer.registry.select(&|_| true).filter(fits);
         let meant = all().find(|model| offer.speaks(model)).or_else(|| all().next());
         let why = meant.and_then(|model| offer.why_not(&model.provider, &model.id));
-        warnings.push(none_match(pattern, &why));
+        warnings.push(none_match(purpose, pattern, &why));
     }
     found
 }
 
-fn none_match(pattern: &str, why: &Option<String>) -> String {
+fn none_match(purpose: &str, pattern: &str, why: &Option<String>) -> String {
     let why = why.as_deref().filter(|why| !why.is_empty()).map(|why| format!(". {why}")).unwrap_or_default();
-    format!("{NAME}: no model with credentials matches \"{pattern}\"{why}")
+    format!("{purpose}: no model with credentials matches \"{pattern}\"{why}")
 }
 
 #[cfg(test)]
@@ -187,6 +210,20 @@ mod tests {
         said("x/deeep", &[], &format!("no model with credentials matches \"x/deeep\". {meant}"));
         said("one:huge", &["a/one"], "\"huge\" in \"one:huge\" is no thinking level and is ignored");
         said("a/[", &[], "\"a/[\" is no valid pattern: unclosed character class; missing ']'");
+    }
+
+    #[test]
+    fn names_of_fallbacks_are_read_in_the_same_way() {
+        let offer = TestOffer::new(&["a/one!", "c/three"], &["a"]);
+        let found = resolve_fallbacks(&offer.offer(), &["three", "one:high"]);
+        let models: Vec<_> = found.models.iter().map(|it| (full_id(&it.model), it.level)).collect();
+        assert_eq!(models, [("a/one".to_owned(), Some(ThinkingLevel::High))]);
+        assert_eq!(
+            found.warnings,
+            [
+                "fallback models: no model with credentials matches \"three\". There is no key for c: `agentctl login c` stores one."
+            ]
+        );
     }
 
     #[test]

@@ -4,11 +4,14 @@ use std::sync::{Arc, atomic::Ordering};
 
 use agentd_ai::{
     Accumulator, CacheRetention, Delta, Request,
-    failure::{Failure, FailureKind},
+    failure::{Failure, FailureKind, of_answer},
 };
 use agentd_protocol::{
     Json,
-    event::{Event, SummarizationRetryAttemptStart, SummarizationRetryFinished, SummarizationRetryScheduled},
+    event::{
+        Event, FallbackPurpose, FallbackReason, ModelFallback, SummarizationRetryAttemptStart,
+        SummarizationRetryFinished, SummarizationRetryScheduled,
+    },
     message::{AssistantMessage, Message, MessageContent, StopReason, SystemMessage, Usage, UserMessage},
     model::ThinkingLevel,
 };
@@ -16,7 +19,7 @@ use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{CompactionError, Worker};
-use crate::{choice::Choice, clock::now_ms, run::Retries, stall::stall_event};
+use crate::{choice::Choice, clock::now_ms, fallback::reason, run::Retries, stall::stall_event};
 
 const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
 
@@ -50,7 +53,8 @@ pub(super) struct Summary {
 }
 
 impl Worker {
-    /// Asks for one summary. `source` is what the events of retries say of it.
+    /// Asks for one summary: the model of `choice`, and where that gives none the fallback models, one after the other.
+    /// `source` is what the events of retries say of it.
     ///
     /// # Errors
     /// [`CompactionError::NoSummary`], [`CompactionError::NoModel`], [`CompactionError::Cancelled`].
@@ -62,16 +66,55 @@ impl Worker {
         prompt: String,
     ) -> Result<Summary, CompactionError> {
         let messages = messages(prompt)?;
+        let (mut choice, mut tried) = (choice.clone(), Vec::new());
+        loop {
+            let (failed, reason) = match self.summary_of(&choice, subject, source, &messages).await {
+                Ok(summary) => return Ok(summary),
+                Err((error, Some(reason))) => (error, reason),
+                Err((error, None)) => return Err(error),
+            };
+            let from = choice.model.name();
+            self.shared.note_failure(&choice.model, reason, &failed.to_string());
+            tried.push(from.clone());
+            let window = (reason == FallbackReason::ContextOverflow).then_some(choice.model.context_window);
+            let next = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Err(CompactionError::Cancelled),
+                next = self.shared.next_model(&tried, window, choice.level) => next,
+            };
+            let Some(next) = next else { return Err(failed) };
+            self.tell_introduced(&Event::from(ModelFallback {
+                from,
+                to: next.model.name(),
+                thinking_level: next.level,
+                purpose: FallbackPurpose::Summary,
+                reason,
+                error_message: failed.to_string(),
+            }))
+            .await;
+            choice = next;
+        }
+    }
+
+    /// Asks one model for a summary, again and again where the failure may pass. With an error comes why another model may
+    /// do better, if it may.
+    async fn summary_of(
+        &self,
+        choice: &Choice,
+        subject: Subject,
+        source: &SummarizationRetryAttemptStart,
+        messages: &[Json<Message>],
+    ) -> Result<Summary, (CompactionError, Option<FallbackReason>)> {
         let mut retries = Retries::default();
         let result = loop {
             let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
             let has_retries = retries.is_left(policy);
             let (answer, failure) = tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => break Err(CompactionError::Cancelled),
-                answered = self.answer(choice, messages.clone(), has_retries) => match answered {
+                () = self.cancel.cancelled() => break Err((CompactionError::Cancelled, None)),
+                answered = self.answer(choice, messages.to_vec(), has_retries) => match answered {
                     Ok(answered) => answered,
-                    Err(error) => break Err(error),
+                    Err(error) => break Err((error, Some(FallbackReason::NoCredentials))),
                 },
             };
             let error = match summary(&answer, subject) {
@@ -84,7 +127,12 @@ impl Worker {
             } else {
                 None
             };
-            let Some(planned) = planned else { break Err(error) };
+            let Some(planned) = planned else {
+                let stored = of_answer(&answer, choice.model.context_window);
+                let message = answer.error_message.as_deref().unwrap_or_default();
+                let reason = reason(failure.as_ref(), stored, message).unwrap_or(FallbackReason::Failed);
+                break Err((error, Some(reason)));
+            };
             let scheduled = SummarizationRetryScheduled {
                 attempt: planned.attempt,
                 max_attempts: self.shared.retry.max_attempts,
@@ -94,7 +142,7 @@ impl Worker {
             self.tell(&scheduled.into()).await;
             tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => break Err(CompactionError::Cancelled),
+                () = self.cancel.cancelled() => break Err((CompactionError::Cancelled, None)),
                 () = tokio::time::sleep(planned.delay) => {}
             }
             self.tell(&Event::from(source.clone())).await;

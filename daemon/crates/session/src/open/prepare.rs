@@ -13,7 +13,7 @@ use agentd_config::{
     AgentDir, ProjectFolders, TrustBasis,
     models::{
         ModelRegistry, Offer, RestoredChoice, Scope, ScopedModel, Startup, StartupRequest, choose_startup,
-        resolve_scope,
+        resolve_fallbacks, resolve_scope,
     },
     resolve_path,
     resources::ResourceLists,
@@ -40,6 +40,7 @@ use crate::{
     background::last_background,
     choice::{Choice, Chooser},
     clock::now_ms,
+    fallback::FallbackChain,
     journal::Journal,
     options::default_tools,
     reply::Reply,
@@ -175,6 +176,7 @@ fn prepare_from(
     };
     let project = Project { folders, trusted: trust.trusted, resources };
     let shared = configured(lasting, options, (settings, project), found);
+    shared.fallbacks.choose(rested.and_then(|rested| rested.fallback_models.clone()));
     // What comes back has told it before.
     let of_resources = if rested.is_none() { shared.resource_diagnostics() } else { Vec::new() };
     Ok(Prepared {
@@ -268,6 +270,9 @@ fn configured(
     });
     found.extend(unknown_tools(&options.tools, &tools));
     let network = network(&settings, &options.environment, agent_dir.path());
+    let fallbacks = FallbackChain::new(
+        options.fallback_models.as_deref().or(settings.fallback_models.as_deref()).unwrap_or_default(),
+    );
     let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
     let images = services.images.resizing(resizes);
     Shared {
@@ -307,6 +312,7 @@ fn configured(
         },
         retry: RetryPolicy::of(&settings),
         auto_retry: settings.retry.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
+        fallbacks,
         http_retries: http_retries(&settings),
         thinking_budgets: thinking_budgets(&settings),
         auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
@@ -348,7 +354,9 @@ pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<R
         cwd: shared.cwd.clone(),
     };
     let project = Project { folders, trusted: trust.trusted, resources };
+    let chosen_fallbacks = shared.fallbacks.chosen();
     let shared = configured(lasting, options, (settings, project), found);
+    shared.fallbacks.choose(chosen_fallbacks);
     let of_resources = shared.resource_diagnostics();
     Ok(Reconfigured { shared, of_resources, scope, modes, beginning })
 }
@@ -385,6 +393,9 @@ impl ChoiceSources<'_> {
         let Scope { models: scope, warnings: of_scope } = resolve_scope(&offer, patterns);
         let of_models = |text| Diagnostic::warning(DiagnosticKind::Models, text);
         found.extend(of_scope.into_iter().map(of_models));
+        let names = options.fallback_models.as_deref().or(settings.fallback_models.as_deref());
+        let Scope { warnings: of_fallbacks, .. } = resolve_fallbacks(&offer, names.unwrap_or_default());
+        found.extend(of_fallbacks.into_iter().map(of_models));
         let request = StartupRequest {
             provider: options.provider.as_deref(),
             model: options.model.as_deref(),

@@ -56,9 +56,7 @@ pub(crate) async fn drive(shared: Arc<Shared>, prompt: Prompt, way: Way) {
 async fn prepared(host: &mut RunHost, prompt: Prompt, cancel: &CancellationToken) -> Result<Start, Failure> {
     let gone = |error: HostError| Failure::new(ErrorCode::Internal, error.to_string());
     let shared = Arc::clone(&host.shared);
-    let model = host.fullness().await.map_err(gone)?.choice.model;
-    let check = unless(cancel, shared.check_model(&model));
-    answering(host, check, nothing).await.map_err(gone)??;
+    host.find_model(cancel).await?;
     host.compact_before_prompt().await.map_err(gone)?;
     let snapshot = host.snapshot().await.map_err(gone)?;
     host.declare(&snapshot.tools);
@@ -67,7 +65,7 @@ async fn prepared(host: &mut RunHost, prompt: Prompt, cancel: &CancellationToken
 }
 
 /// Does a part of the checks of a prompt, unless that is aborted.
-async fn unless<T>(
+pub(super) async fn unless<T>(
     cancel: &CancellationToken,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
@@ -87,6 +85,24 @@ async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken
             Ok(ended) => ended,
             Err(error) => return host.report_end(error).await,
         };
+        if let Some(substitute) = host.fallbacks.take_planned() {
+            host.end_retries(if cancel.is_cancelled() {
+                "Retry cancelled"
+            } else {
+                &substitute.event.error_message
+            })
+            .await;
+            if cancel.is_cancelled() {
+                return;
+            }
+            match host.fall_back(substitute).await {
+                Ok(()) => {
+                    start = Start::default();
+                    continue;
+                }
+                Err(error) => return host.report_end(error).await,
+            }
+        }
         if ended.will_retry {
             match host.pause(cancel).await {
                 Ok(true) => {

@@ -28,7 +28,12 @@ use crate::{
     step::{Failed, Fullness, Snapshot, Step},
 };
 
-use super::{drive::Way, prepare, retry::Retries};
+use super::{
+    drive::Way,
+    fallback::{Fallbacks, Unasked},
+    prepare,
+    retry::Retries,
+};
 
 /// The surroundings of one run.
 pub(crate) struct RunHost {
@@ -36,6 +41,7 @@ pub(crate) struct RunHost {
     way: Way,
     pub(super) retries: Retries,
     pub(super) guard: RecoveryGuard,
+    pub(super) fallbacks: Fallbacks,
     /// What the model can call, as the transcript says; `None` before anything was declared.
     tools: Option<Arc<ToolSet>>,
 }
@@ -47,7 +53,14 @@ fn is_answer(answer: &AssistantMessage) -> bool {
 
 impl RunHost {
     pub(super) fn new(shared: Arc<Shared>, way: Way) -> Self {
-        Self { shared, way, retries: Retries::default(), guard: RecoveryGuard::default(), tools: None }
+        Self {
+            shared,
+            way,
+            retries: Retries::default(),
+            guard: RecoveryGuard::default(),
+            fallbacks: Fallbacks::default(),
+            tools: None,
+        }
     }
 
     /// The run begins with a message that declares these tools.
@@ -184,6 +197,7 @@ impl Host for RunHost {
             model: model.id.clone(),
         };
         let shared = Arc::clone(&self.shared);
+        self.fallbacks.unasked = Some(Unasked::Model);
         let provider = shared.provider(&model.api).map_err(|failure| refused(failure.error))?;
         // Resolved for each request: a key that was renewed meanwhile is used at once.
         // Finding it may take a while; a run that is aborted meanwhile asks nobody, so it needs none.
@@ -196,10 +210,12 @@ impl Host for RunHost {
         };
         let found = answering(self, found, nothing).await?;
         let there = cancel.run_until_cancelled(shared.directory()).await;
+        let (credentials, addressed) = found.map_err(|failure| refused(failure.error))?;
+        self.fallbacks.unasked = Some(Unasked::Surroundings);
         // A run that is aborted calls no tools.
         let cwd =
             there.unwrap_or_else(|| Ok(shared.cwd.clone())).map_err(|failure| refused(failure.error))?;
-        let (credentials, addressed) = found.map_err(|failure| refused(failure.error))?;
+        self.fallbacks.unasked = None;
         Ok(Setup {
             provider,
             request: Request {
@@ -228,7 +244,12 @@ impl Host for RunHost {
     async fn will_retry(&mut self, answer: &AssistantMessage, failure: Option<&Failure>) -> bool {
         let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
         let window = self.fullness().await.map_or(0, |fullness| fullness.choice.model.context_window);
-        !self.way.cancel.is_cancelled() && self.retries.plan(policy, answer, failure, window)
+        if self.way.cancel.is_cancelled() {
+            return false;
+        }
+        // A session that is gone needs nothing more.
+        self.retries.plan(policy, answer, failure, window)
+            || self.plan_fallback(answer, failure).await.unwrap_or(false)
     }
 
     async fn asked(&mut self) {

@@ -5,6 +5,7 @@
 
 mod compact;
 mod drive;
+mod fallback;
 mod host;
 mod prepare;
 mod retry;

@@ -265,6 +265,7 @@ fn options(root: &Path) -> SessionOptions {
         provider: None,
         model: None,
         models: None,
+        fallback_models: None,
         api_key: None,
         thinking: None,
         system_prompt: None,
