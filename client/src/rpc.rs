@@ -14,7 +14,10 @@ use agentd_protocol::{
         AbortParams, AbortReceipt, Accepted, Cancelled, Entries, ForkParams, Forked, GetEntriesParams,
         Messages, Models, NoParams, PromptParams, QueueParams, SetModelParams,
     },
-    credentials::{self, AuthStatus, AuthStatusParams, LoginParams, LogoutParams},
+    credentials::{
+        self, AuthStatus, AuthStatusParams, LoginFinishParams, LoginParams, LoginStartParams, LoginStarted,
+        LogoutParams,
+    },
     daemon::{
         self, AttachSessionParams, AttachedSession, CloseSessionParams, HelloParams, ListProcessesParams,
         ListSessionsParams, OpenSessionParams, OpenedSession, ProcessList, SessionList, SessionParams,
@@ -106,6 +109,8 @@ calls! {
     GetTools = "get_tools": NoParams => ToolList,
     GetState = "get_state": NoParams => SessionState,
     Login = "login": LoginParams => credentials::Login,
+    LoginFinish = "login_finish": LoginFinishParams => credentials::Login,
+    LoginStart = "login_start": LoginStartParams => LoginStarted,
     Logout = "logout": LogoutParams => credentials::Logout,
     Prompt = "prompt": PromptParams => Accepted,
     SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools,

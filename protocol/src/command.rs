@@ -14,7 +14,10 @@ use crate::{
         UnregisteredTools,
     },
     compaction::CompactionResult,
-    credentials::{AuthStatus, AuthStatusParams, Login, LoginParams, Logout, LogoutParams},
+    credentials::{
+        AuthStatus, AuthStatusParams, Login, LoginCancelParams, LoginCancelled, LoginFinishParams,
+        LoginParams, LoginStartParams, LoginStarted, Logout, LogoutParams,
+    },
     daemon::{
         AttachSessionParams, AttachedSession, CloseSessionParams, DaemonStatus, Hello, HelloParams,
         ListProcessesParams, ListSessionsParams, OpenSessionParams, OpenedSession, ProcessList, SessionList,
@@ -103,6 +106,9 @@ impl Command {
         match self {
             Self::ListModels(_)
             | Self::Login(_)
+            | Self::LoginStart(_)
+            | Self::LoginFinish(_)
+            | Self::LoginCancel(_)
             | Self::Logout(_)
             | Self::GetAuthStatus(_)
             | Self::Diagnose(_)
@@ -305,6 +311,13 @@ commands! {
     SetSessionName = "set_session_name": SetSessionNameParams => NoData,
     /// Stores a provider's key in `auth.json`, for every session and program from now.
     Login = "login": LoginParams => Login,
+    /// Begins a login with a provider's account instead of a key: the answer says what the user does in a browser. One login
+    /// for a provider is under way at a time.
+    LoginStart = "login_start": LoginStartParams => LoginStarted,
+    /// Waits until a login is complete and stored. Whoever leaves before, and was the last to wait, gives the login up.
+    LoginFinish = "login_finish": LoginFinishParams => Login,
+    /// Gives a login up.
+    LoginCancel = "login_cancel": LoginCancelParams => LoginCancelled,
     /// Takes a provider's entry out of `auth.json`.
     Logout = "logout": LogoutParams => Logout,
     /// Where the keys of providers come from; never a key itself.

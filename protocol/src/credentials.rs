@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
-use crate::secret::Secret;
+use crate::{oauth_setting::LoginFlow, secret::Secret};
 
 /// The fields of `login`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,91 @@ pub struct Login {
     /// What is to be known about it, such as a variable that is needed too. Sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// The fields of `login_start`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoginStartParams {
+    /// The provider, as models name it.
+    pub provider: String,
+    /// How the login goes; default what is usual with the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<LoginFlow>,
+    /// Puts the login in the place of a stored key, too; default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
+}
+
+/// The answer to `login_start`: what the user does now, while `login_finish` waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoginStarted {
+    /// Names the login.
+    pub login_id: String,
+    /// The provider.
+    pub provider: String,
+    /// How the login goes.
+    pub flow: LoginFlow,
+    /// What the user opens in a browser: an `http` or `https` address.
+    pub url: String,
+    /// What the user types there; of the flow `device`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_code: Option<String>,
+    /// Where the browser comes back to, on the daemon's machine; of the flow `browser`. From another machine it cannot: then
+    /// the user pastes the address that the browser ended at, or the code that it shows (`login_finish` with `code`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_uri: Option<String>,
+    /// How many seconds the login is waited for.
+    pub expires_in_seconds: u64,
+}
+
+/// The fields of `login_finish`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoginFinishParams {
+    /// The login.
+    pub login_id: String,
+    /// What the user pasted: an address or a code. One that is of no use is refused, and the login goes on.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "write_optional_secret",
+        deserialize_with = "read_optional_secret"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub code: Option<Secret>,
+}
+
+/// The fields of `login_cancel`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoginCancelParams {
+    /// The login.
+    pub login_id: String,
+}
+
+/// The answer to `login_cancel`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoginCancelled {
+    /// Whether there was such a login.
+    pub cancelled: bool,
+}
+
+/// What is known of a stored login.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoginState {
+    /// In how many seconds its token ends, negative when it has; nothing when nobody knows, or it does not end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_seconds: Option<i64>,
+    /// Whether agentd can renew it by itself.
+    pub renewable: bool,
 }
 
 /// The fields of `logout`.
@@ -107,6 +192,9 @@ pub struct ProviderAuth {
     /// Why there is none, or what is missing beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The login that is stored, when that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<LoginState>,
     /// What has a key too and does not count, because `source` comes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadowed: Vec<KeyOrigin>,
@@ -137,6 +225,17 @@ fn write_secret<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, 
 /// A text; what is no text is not quoted.
 fn read_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Secret, D::Error> {
     secret(Value::deserialize(deserializer)?)
+}
+
+fn write_optional_secret<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_some(&secret.as_ref().map(Secret::expose))
+}
+
+fn read_optional_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        value => secret(value).map(Some),
+    }
 }
 
 fn write_secrets<S: Serializer>(

@@ -11,13 +11,18 @@ Examples:
   agentctl login openai < key.txt          takes it from a file
   pass show openai | agentctl login openai
   agentctl login cloudflare-workers-ai --env CLOUDFLARE_ACCOUNT_ID=0123
+  agentctl login openrouter --oauth        logs in with an account, in a browser
+  agentctl login github-copilot --device   the same by a code that is typed in anywhere
 
-The key goes into auth.json of the agent directory, which only you can read, and counts at once. It
+Without --oauth, --device or --no-browser it asks for a key. A login with most providers needs a
+client id of yours in models.json (docs/credentials.md).
+
+The key or login goes into auth.json of the agent directory, which only you can read, and counts at once. It
 comes before keys of the environment and of models.json.
 
 Exit codes:
   0    it is stored
-  1    the provider is not known, or auth.json cannot be used or written
+  1    the provider is not known, auth.json cannot be used or written, or the login failed
   2    there is no key";
 
 /// The flags of `agentctl login`.
@@ -31,6 +36,18 @@ pub(crate) struct LoginOptions {
     /// A key by mistake: taken so that it can be refused without being repeated
     #[arg(hide = true, num_args = 0.., allow_hyphen_values = true)]
     pub(crate) key: Vec<String>,
+
+    /// Log in with an account instead of a key, as is usual with the provider
+    #[arg(long, conflicts_with = "env")]
+    pub(crate) oauth: bool,
+
+    /// Log in with an account, by a code that is typed into a browser on any device
+    #[arg(long, conflicts_with = "env")]
+    pub(crate) device: bool,
+
+    /// Log in with an account, and only print the address instead of opening a browser
+    #[arg(long, conflicts_with = "env")]
+    pub(crate) no_browser: bool,
 
     /// A variable that belongs to the key, such as an account; repeatable
     #[arg(long, value_name = "NAME=VALUE")]

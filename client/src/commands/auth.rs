@@ -1,5 +1,6 @@
 //! `agentctl login`, `logout` and `auth status`: keys of providers.
 
+mod account;
 mod key;
 mod report;
 
@@ -39,6 +40,9 @@ fn log_in(options: LoginOptions) -> Result<Exit, Fault> {
              `agentctl login {provider}` and type the key, or pipe it in:\n  agentctl login {provider} < FILE",
             provider = options.provider
         )));
+    }
+    if options.oauth || options.device || options.no_browser {
+        return account::log_in(&options);
     }
     let env = options.env.iter().map(|pair| variable(pair)).collect::<Result<BTreeMap<_, _>, _>>()?;
     let key = key::ask(&options.provider)?;

@@ -11,7 +11,8 @@ use agentd_config::{
 };
 use agentd_protocol::{
     credentials::{
-        AuthStatus, AuthStatusParams, KeyOrigin, Login, LoginParams, Logout, LogoutParams, ProviderAuth,
+        AuthStatus, AuthStatusParams, KeyOrigin, Login, LoginParams, LoginState, Logout, LogoutParams,
+        ProviderAuth,
     },
     error::{ErrorCode, Failure},
 };
@@ -36,12 +37,27 @@ pub(super) fn login(context: &Context, params: LoginParams) -> Result<Login, Fai
     let new = NewKey { key, env: env.into_iter().collect(), force };
     let replaced = store.set_key(&provider, &new).map_err(refused)?;
     auth.refresh();
+    stored(context, &registry, &auth, provider, replaced)
+}
+
+/// The answer when something was stored for a provider.
+///
+/// # Errors
+/// When the agent directory is not known any more.
+pub(super) fn stored(
+    context: &Context,
+    registry: &ModelRegistry,
+    auth: &Auth,
+    provider: String,
+    replaced: bool,
+) -> Result<Login, Failure> {
+    let file = store(context)?.path().display().to_string();
     let adapters = agentd_ai::Registry::builtin();
     let counts = registry.count_by_api(&provider);
     let spoken = counts.iter().filter(|(api, _)| adapters.apis().any(|spoken| spoken == api));
     let models = spoken.map(|(_, count)| *count as u64).sum();
-    let notes = notes(&registry, &auth, &provider, models);
-    Ok(Login { file: store.path().display().to_string(), provider, replaced, models, notes })
+    let notes = notes(registry, auth, &provider, models);
+    Ok(Login { file, provider, replaced, models, notes })
 }
 
 /// Takes an entry out. Blocks.
@@ -100,11 +116,11 @@ fn store(context: &Context) -> Result<AuthStore, Failure> {
     Ok(AuthStore::at(context.agent_dir().map_err(no_dir)?.auth_file()))
 }
 
-fn is_known(registry: &ModelRegistry, provider: &str) -> bool {
+pub(super) fn is_known(registry: &ModelRegistry, provider: &str) -> bool {
     registry.provider(provider).is_some() || providers_with_variables().any(|known| known == provider)
 }
 
-fn unknown(registry: &ModelRegistry, auth: &Auth, provider: &str) -> Failure {
+pub(super) fn unknown(registry: &ModelRegistry, auth: &Auth, provider: &str) -> Failure {
     let has_auth = |provider: &str| auth.is_configured(provider);
     let near = Offer { registry, apis: &[], has_auth: &has_auth }.similar_providers(provider);
     let question = near.first().map(|near| format!(" Did you mean \"{near}\"?")).unwrap_or_default();
@@ -146,6 +162,7 @@ fn provider_auth(auth: &Auth, provider: &str) -> ProviderAuth {
             source: None,
             usable: false,
             problem: Some(problem),
+            login: None,
             shadowed: Vec::new(),
         };
     };
@@ -157,8 +174,15 @@ fn provider_auth(auth: &Auth, provider: &str) -> ProviderAuth {
         source: Some(origin(source)),
         usable: problem.is_none(),
         problem,
+        login: (source == KeySource::Stored).then(|| login_state(auth, provider)).flatten(),
         shadowed: shadowed.into_iter().map(origin).collect(),
     }
+}
+
+fn login_state(auth: &Auth, provider: &str) -> Option<LoginState> {
+    let status = auth.login(provider)?;
+    let expires_in_seconds = status.ends_in.map(|ends_in| ends_in / 1000);
+    Some(LoginState { expires_in_seconds, renewable: status.renewable })
 }
 
 fn origin(source: KeySource) -> KeyOrigin {
@@ -179,7 +203,7 @@ fn words(source: KeySource) -> String {
     }
 }
 
-fn refused(error: StoreError) -> Failure {
+pub(super) fn refused(error: StoreError) -> Failure {
     let (code, hint) = match &error {
         StoreError::Key(_) => (ErrorCode::InvalidField, None),
         StoreError::Occupied { .. } => (ErrorCode::Unsupported, Some("--force puts the key in its place.")),
@@ -197,6 +221,6 @@ fn refused(error: StoreError) -> Failure {
     }
 }
 
-fn no_dir(error: NoAgentDir) -> Failure {
+pub(super) fn no_dir(error: NoAgentDir) -> Failure {
     Failure::new(ErrorCode::Io, error.to_string())
 }

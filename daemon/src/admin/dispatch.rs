@@ -14,11 +14,14 @@ use super::Context;
 /// # Errors
 /// What the client is told instead.
 ///
-/// Cancel safety: what was begun on a blocking thread goes on to its end.
+/// Cancel safety: what was begun on a blocking thread goes on to its end; a login that nobody waits for any more is given up.
 pub(crate) async fn answer(context: Context, command: Command) -> Result<Box<RawValue>, Failure> {
     match command {
         Command::ListModels(params) => blocking(move || super::models::list(&context, &params)).await,
         Command::Login(params) => blocking(move || super::credentials::login(&context, params)).await,
+        Command::LoginStart(params) => data(&super::login::start(context, params).await?),
+        Command::LoginFinish(params) => data(&super::login::finish(context, params).await?),
+        Command::LoginCancel(params) => data(&super::login::cancel(&context, &params)),
         Command::Logout(params) => blocking(move || super::credentials::logout(&context, &params)).await,
         Command::GetAuthStatus(params) => {
             blocking(move || super::credentials::status(&context, &params)).await

@@ -5,6 +5,7 @@ mod context;
 mod credentials;
 mod dispatch;
 mod doctor;
+mod login;
 mod models;
 mod setup;
 

@@ -1,6 +1,6 @@
 //! What is said about keys. None is ever shown: agentd does not tell them.
 
-use agentd_protocol::credentials::{AuthStatus, KeyOrigin, Login, Logout, ProviderAuth};
+use agentd_protocol::credentials::{AuthStatus, KeyOrigin, Login, LoginState, Logout, ProviderAuth};
 
 use crate::render::{one_line, shell_word};
 
@@ -8,12 +8,22 @@ use crate::render::{one_line, shell_word};
 pub(super) fn login(login: &Login) -> String {
     let (provider, file) = (one_line(&login.provider), one_line(&login.file));
     let what = if login.replaced { "Replaced the key of" } else { "Stored the key of" };
-    let mut text = format!("{what} {provider} in {file}.\n");
+    format!("{what} {provider} in {file}.\n") + &what_is_next(login)
+}
+
+/// After a login with an account.
+pub(super) fn login_of_account(login: &Login) -> String {
+    let (provider, file) = (one_line(&login.provider), one_line(&login.file));
+    format!("Logged in to {provider}; the login is stored in {file}.\n") + &what_is_next(login)
+}
+
+fn what_is_next(login: &Login) -> String {
+    let mut text = String::new();
     for note in &login.notes {
         text.push_str(&format!("{}\n", one_line(note)));
     }
     if login.models > 0 {
-        let pattern = shell_word(&format!("{provider}/*"));
+        let pattern = shell_word(&format!("{}/*", one_line(&login.provider)));
         text.push_str(&format!("Its models ({}):\n  agentctl models {pattern}\n", login.models));
     }
     text
@@ -56,11 +66,36 @@ fn about(provider: &ProviderAuth) -> String {
         (Some(source), Some(problem)) => format!("{}: cannot be used: {}", words(source), one_line(problem)),
         (None, problem) => one_line(problem.as_deref().unwrap_or("no key")),
     };
+    if let (Some(login), None) = (&provider.login, &provider.problem) {
+        text.push_str(&format!(": {}", state(login)));
+    }
     if !provider.shadowed.is_empty() {
         let shadowed: Vec<String> = provider.shadowed.iter().map(words).collect();
         text.push_str(&format!(" (comes before {})", shadowed.join(" and ")));
     }
     text
+}
+
+/// How long a login lasts.
+fn state(login: &LoginState) -> String {
+    let renewed = if login.renewable { "" } else { ", and is not renewed by agentd" };
+    match login.expires_in_seconds {
+        None => "login".into(),
+        Some(seconds) if seconds <= 0 => {
+            "login (its token has ended, and is renewed when it is needed)".into()
+        }
+        Some(seconds) => format!("login (expires in {}{renewed})", span(seconds)),
+    }
+}
+
+/// A time, as people say it.
+fn span(seconds: i64) -> String {
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
 }
 
 fn words(origin: &KeyOrigin) -> String {
@@ -83,6 +118,7 @@ mod tests {
             usable: problem.is_none(),
             source,
             problem,
+            login: None,
             shadowed: Vec::new(),
         }
     }
@@ -111,6 +147,22 @@ mod tests {
         );
         let none = status(&AuthStatus { file: "/a".into(), file_error: None, providers: Vec::new() });
         assert!(none.starts_with("No provider has a key.\n"), "{none}");
+    }
+
+    #[test]
+    fn logins_say_how_long_they_last() {
+        let told = |expires_in_seconds, renewable| {
+            let login = Some(LoginState { expires_in_seconds, renewable });
+            about(&ProviderAuth { login, ..provider("p", Some(KeyOrigin::Stored), None) })
+        };
+        assert_eq!(told(None, false), "stored in auth.json: login");
+        assert_eq!(told(Some(90), true), "stored in auth.json: login (expires in 90 s)");
+        assert_eq!(told(Some(3599), true), "stored in auth.json: login (expires in 59 min)");
+        assert_eq!(told(Some(8000), true), "stored in auth.json: login (expires in 2 h)");
+        let kept = "stored in auth.json: login (expires in 3 days, and is not renewed by agentd)";
+        assert_eq!(told(Some(300_000), false), kept);
+        let ended = "stored in auth.json: login (its token has ended, and is renewed when it is needed)";
+        assert_eq!(told(Some(-5), true), ended);
     }
 
     #[test]

@@ -128,6 +128,48 @@ impl AuthStore {
         })
     }
 
+    /// Stores a login in the place of an earlier one; `force` replaces a key, too. Says whether there was an entry. As
+    /// [`AuthStore::set_key`] otherwise.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then the file is unchanged.
+    pub(crate) fn set_login(
+        &self,
+        provider: &str,
+        entry: Map<String, Value>,
+        force: bool,
+    ) -> Result<bool, StoreError> {
+        self.edit(|entries| {
+            let there = entries.get(provider).map(kind);
+            self.is_free(provider, there.as_ref(), force)?;
+            let change = MemberChange::Set(vec![provider.to_owned()], Value::Object(entry));
+            Ok((vec![change], there.is_some()))
+        })
+    }
+
+    /// Whether a login may be stored here.
+    ///
+    /// # Errors
+    /// [`StoreError::Occupied`], or when the file cannot be read.
+    pub(crate) fn check_free(&self, provider: &str, force: bool) -> Result<(), StoreError> {
+        let kind = self.read()?.get(provider).map(|stored| match stored {
+            Stored::ApiKey { .. } => Kind::ApiKey,
+            Stored::OAuth(_) => Kind::Login,
+            Stored::Unusable(_) => Kind::Unknown,
+        });
+        self.is_free(provider, kind.as_ref(), force)
+    }
+
+    fn is_free(&self, provider: &str, there: Option<&Kind>, force: bool) -> Result<(), StoreError> {
+        let what = match there {
+            None | Some(Kind::Login) => return Ok(()),
+            Some(_) if force => return Ok(()),
+            Some(Kind::ApiKey) => "a key",
+            Some(Kind::Unknown) => "an entry of a kind that is not known",
+        };
+        Err(StoreError::Occupied { provider: provider.to_owned(), path: self.path().to_owned(), what })
+    }
+
     /// Renews a login: `renew` sees what the entry says once nobody else is at it, and gives the members to set, if any,
     /// with what it wants to pass on. It may take its time, though less than 30 s. Blocks for up to 45 s for others who do
     /// the same. Everything else of the entry stays, byte for byte.

@@ -24,6 +24,7 @@ use crate::{
 mod login;
 
 use login::Refused;
+pub use login::StartError;
 
 /// What authorises requests to a model, and where they go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -311,6 +312,12 @@ impl Auth {
 
     fn remember(&self, read: &Result<StoredCredentials, StoreError>) {
         *self.0.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot(read));
+    }
+
+    /// What is shared with all other sessions of the daemon.
+    #[must_use]
+    pub fn services(&self) -> &AuthServices {
+        &self.0.sources.services
     }
 
     pub(crate) fn environment(&self) -> &Environment {

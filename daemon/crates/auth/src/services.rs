@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_http::HttpClients;
 
-use crate::CommandCache;
+use crate::{CommandCache, Logins};
 
 /// What all [`Auth`](crate::Auth)s of a daemon share, for its life; cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -13,4 +13,6 @@ pub struct AuthServices {
     pub commands: CommandCache,
     /// What token endpoints are asked with.
     pub http: Arc<HttpClients>,
+    /// Logins that are under way.
+    pub logins: Logins,
 }

@@ -2,7 +2,12 @@
 
 use agentd_config::Environment;
 
-use crate::{Auth, Stored, StoredCredentials, StoredLogin, environment, resolve::overlay, value};
+use crate::{
+    Auth, Stored, StoredCredentials, environment,
+    oauth::{self, now_ms},
+    resolve::overlay,
+    value,
+};
 
 /// A place that a key can come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +32,18 @@ pub struct KeyStatus {
     /// Other places that have something, which does not count.
     pub shadowed: Vec<KeySource>,
 }
+
+/// What is known of a stored login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoginStatus {
+    /// In how many milliseconds its token ends; negative when it has.
+    pub ends_in: Option<i64>,
+    /// Whether agentd has what it takes to renew it.
+    pub renewable: bool,
+}
+
+/// A time that no token lives to see: the year 5138.
+const FAR_MS: i64 = 100_000_000_000_000;
 
 impl Auth {
     /// Where a provider's key comes from; `None` when nothing is configured. Reads no files and runs nothing.
@@ -59,13 +76,16 @@ impl Auth {
         Some(KeyStatus { source, problem, shadowed: sources.map(|(source, _)| source).collect() })
     }
 
-    /// The login that is stored for a provider, if there is one. Reads no files.
+    /// What is known of the login that is stored for a provider, if there is one. Reads no files.
     #[must_use]
-    pub fn login(&self, provider: &str) -> Option<StoredLogin> {
-        match self.stored_entry(provider)? {
-            Stored::OAuth(login) => Some(*login),
-            _ => None,
-        }
+    pub fn login(&self, provider: &str) -> Option<LoginStatus> {
+        let Stored::OAuth(login) = self.stored_entry(provider)? else { return None };
+        // Some write a number for the end of what does not end.
+        let ends = login.expires.filter(|expires| *expires < FAR_MS);
+        Some(LoginStatus {
+            ends_in: ends.map(|expires| expires.saturating_sub(now_ms())),
+            renewable: oauth::no_way(self.description(provider).as_ref(), &login).is_none(),
+        })
     }
 
     /// Variables that a provider needs beside its key and that neither the environment nor the stored entry has, in words,

@@ -2,9 +2,15 @@
 //!
 //! Client ids come from the user: agentd presents no other program's.
 
+mod callback;
 mod copilot;
 mod description;
+mod device;
 mod endpoint;
+mod login;
+#[cfg(test)]
+mod login_tests;
+mod pkce;
 mod refresh;
 mod stored;
 #[cfg(test)]
@@ -13,6 +19,8 @@ pub(crate) mod testing;
 pub(crate) use copilot::base_url as copilot_base_url;
 pub(crate) use description::Description;
 pub use endpoint::EndpointError;
+pub(crate) use login::Begin;
+pub use login::{FinishedLogin, LoginError, Logins, StartedLogin};
 pub use refresh::RenewError;
 pub(crate) use refresh::{no_way, renew};
 pub use stored::StoredLogin;

@@ -1,18 +1,34 @@
 //! The token of a stored login, renewed when it is about to end or was refused.
 
+use std::sync::Arc;
+
 use agentd_http::Credentials;
-use agentd_protocol::model::Model;
+use agentd_protocol::{model::Model, oauth_setting::LoginFlow};
 
 use super::Auth;
 use crate::{
-    AuthError, RenewError, Secret, StoreError, Stored,
+    AuthError, LoginError, RenewError, Secret, StartedLogin, StoreError, Stored,
     environment::EnvironmentKey,
-    oauth::{self, Description, StoredLogin, now_ms},
+    oauth::{self, Begin, Description, StoredLogin, now_ms},
     value,
 };
 
 /// Wire APIs that have a header of their own for keys, and take the token of a login as a bearer token only.
 const KEY_HEADER_APIS: [&str; 2] = ["anthropic-messages", "google-generative-ai"];
+
+/// Why a login did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The login itself.
+    #[error(transparent)]
+    Login(#[from] LoginError),
+    /// What it would be stored in.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The secret that belongs to the client id.
+    #[error(transparent)]
+    Secret(#[from] AuthError),
+}
 
 /// What a provider refused; nothing, when it was not asked yet.
 #[derive(Clone, Copy)]
@@ -60,6 +76,54 @@ impl Auth {
         Ok(if is_bearer { EnvironmentKey::Bearer(token) } else { EnvironmentKey::ApiKey(token) })
     }
 
+    /// The secret that belongs to a client id, where there is one.
+    async fn client_secret(
+        &self,
+        provider: &str,
+        description: Option<&Description>,
+    ) -> Result<Option<Secret>, AuthError> {
+        let Some(secret) = description.and_then(|all| all.client_secret.as_ref()) else { return Ok(None) };
+        let sources = &self.0.sources;
+        let resolved = value::resolve(secret, &sources.environment, &sources.services.commands).await;
+        let models = sources.agent_dir.models_file();
+        let place = format!("\"clientSecret\" of \"{provider}\" in {}", models.display());
+        resolved.map(Some).map_err(|source| self.unresolved(provider, &place, source))
+    }
+
+    /// Begins a login with a provider, in a browser or by a code; [`Logins::finish`](crate::Logins::finish) waits for its
+    /// end. `flow` is that of the provider unless it is given; `force` replaces a stored key, too.
+    ///
+    /// # Errors
+    /// [`StartError`]. Cancel safety: nothing is left.
+    pub async fn start_login(
+        &self,
+        provider: &str,
+        flow: Option<LoginFlow>,
+        force: bool,
+    ) -> Result<StartedLogin, StartError> {
+        let description =
+            self.description(provider).ok_or_else(|| LoginError::Unknown(provider.to_owned()))?;
+        let (store, name) = (self.0.store.clone(), provider.to_owned());
+        tokio::task::spawn_blocking(move || store.check_free(&name, force))
+            .await
+            .map_err(|_| LoginError::Cancelled)??;
+        let client_secret = self.client_secret(provider, Some(&description)).await?;
+        let sources = &self.0.sources;
+        let listen_host = sources.environment.non_empty("PI_OAUTH_CALLBACK_HOST").unwrap_or("127.0.0.1");
+        let begin = Begin {
+            provider: provider.to_owned(),
+            description,
+            client_secret,
+            flow,
+            listen_host: listen_host.to_owned(),
+            own_base_url: sources.registry.provider(provider).and_then(|own| own.base_url.clone()),
+            store: self.0.store.clone(),
+            force,
+            http: Arc::clone(&sources.services.http),
+        };
+        Ok(sources.services.logins.begin(begin).await?)
+    }
+
     async fn login_token(
         &self,
         provider: &str,
@@ -70,18 +134,7 @@ impl Auth {
             return Ok(token.clone());
         }
         let description = self.description(provider);
-        let secret = match description.as_ref().and_then(|all| all.client_secret.as_ref()) {
-            Some(secret) => {
-                let sources = &self.0.sources;
-                let resolved = value::resolve(secret, &sources.environment, &sources.services.commands).await;
-                let place = format!(
-                    "\"clientSecret\" of \"{provider}\" in {}",
-                    sources.agent_dir.models_file().display()
-                );
-                Some(resolved.map_err(|source| self.unresolved(provider, &place, source))?)
-            }
-            None => None,
-        };
+        let secret = self.client_secret(provider, description.as_ref()).await?;
         let own_base_url = self.0.sources.registry.provider(provider).and_then(|own| own.base_url.clone());
         let services = self.0.sources.services.clone();
         let (store, name) = (self.0.store.clone(), provider.to_owned());

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use agentd_protocol::{
     models_file::{InOrder, ModelsFile, ProviderEntry},
+    oauth_setting::OAuthSetting,
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
 };
 use serde_json::Map;
@@ -113,7 +114,8 @@ fn build(id: &str, entry: ProviderEntry) -> Result<FileProvider, String> {
 }
 
 fn says_nothing(entry: &ProviderEntry) -> bool {
-    entry.base_url.is_none()
+    !matches!(entry.oauth, Some(OAuthSetting::Fields(_)))
+        && entry.base_url.is_none()
         && entry.headers.as_ref().is_none_or(InOrder::is_empty)
         && entry.compat.is_none()
         && entry.model_overrides.as_ref().is_none_or(InOrder::is_empty)
