@@ -97,7 +97,7 @@ fn what_cannot_be_used_says_why() {
     let ended = agentctl(&home, &[], &["prompt", "--model", "google/gemini-4-argon", "Hi"]);
     assert_eq!(ended.code, 1, "{ended:?}");
     let reason = "Model \"google/gemini-4-argon\" speaks google-generative-ai, which this version of agentd does not; \
-                  it speaks: anthropic-messages, openai-completions, openai-responses.";
+                  it speaks: anthropic-messages, azure-openai-responses, ";
     assert_says(&ended.stderr, &[reason]);
 }
 

@@ -15,14 +15,20 @@ use crate::{
     http::{Adapter, Decoder, Redactor, Server, laws::check_order, sse::SseParser},
     lenient, partial_json,
     providers::{
-        anthropic_messages::AnthropicMessages, bedrock_converse::BedrockConverse,
-        openai_completions::OpenAiCompletions, openai_responses::OpenAiResponses,
+        anthropic_messages::AnthropicMessages, azure_openai::AzureOpenAi, bedrock_converse::BedrockConverse,
+        openai_codex::OpenAiCodex, openai_completions::OpenAiCompletions, openai_responses::OpenAiResponses,
     },
 };
 
 /// The wire APIs whose answers [`answer`] reads.
-pub const APIS: &[&str] =
-    &["anthropic-messages", "bedrock-converse-stream", "openai-completions", "openai-responses"];
+pub const APIS: &[&str] = &[
+    "anthropic-messages",
+    "azure-openai-responses",
+    "bedrock-converse-stream",
+    "openai-codex-responses",
+    "openai-completions",
+    "openai-responses",
+];
 
 /// An event larger than this is one that ends the stream in [`events`], in bytes: small, so that inputs reach it.
 const SMALL_EVENT_BYTES: usize = 256;
@@ -36,6 +42,8 @@ pub fn decode(api: &str, pieces: &[&[u8]]) -> Vec<Delta> {
     match api {
         "anthropic-messages" => decode_with(&AnthropicMessages, api, pieces),
         "bedrock-converse-stream" => decode_with(&BedrockConverse, api, pieces),
+        "azure-openai-responses" => decode_with(&AzureOpenAi, api, pieces),
+        "openai-codex-responses" => decode_with(&OpenAiCodex, api, pieces),
         "openai-completions" => decode_with(&OpenAiCompletions, api, pieces),
         "openai-responses" => decode_with(&OpenAiResponses, api, pieces),
         _ => panic!("no such API: {api}"),

@@ -6,8 +6,9 @@ use crate::{
     Provider,
     http::{HttpClients, HttpProvider},
     providers::{
-        anthropic_messages::AnthropicMessages, bedrock_converse::BedrockConverse,
-        openai_completions::OpenAiCompletions, openai_responses::OpenAiResponses, scripted::Scripted,
+        anthropic_messages::AnthropicMessages, azure_openai::AzureOpenAi, bedrock_converse::BedrockConverse,
+        openai_codex::OpenAiCodex, openai_completions::OpenAiCompletions, openai_responses::OpenAiResponses,
+        scripted::Scripted,
     },
 };
 
@@ -29,6 +30,8 @@ impl Registry {
                 Arc::new(HttpProvider::new(Arc::clone(&clients), BedrockConverse)),
             )
             .with("openai-completions", Arc::new(HttpProvider::new(Arc::clone(&clients), OpenAiCompletions)))
+            .with("azure-openai-responses", Arc::new(HttpProvider::new(Arc::clone(&clients), AzureOpenAi)))
+            .with("openai-codex-responses", Arc::new(HttpProvider::new(Arc::clone(&clients), OpenAiCodex)))
             .with("openai-responses", Arc::new(HttpProvider::new(clients, OpenAiResponses)))
             .with("scripted", Arc::new(Scripted::default()))
     }
@@ -69,7 +72,9 @@ mod tests {
             registry.apis().collect::<Vec<_>>(),
             [
                 "anthropic-messages",
+                "azure-openai-responses",
                 "bedrock-converse-stream",
+                "openai-codex-responses",
                 "openai-completions",
                 "openai-responses",
                 "scripted"

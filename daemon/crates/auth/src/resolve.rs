@@ -168,10 +168,8 @@ impl Auth {
         if let Some(token) = as_header.filter(|_| !sets(&headers, "authorization")) {
             headers.push(("Authorization".into(), Secret::new(format!("Bearer {}", token.expose()))));
         }
-        if let Some(account) = self.account_header(model).filter(|(name, _)| !sets(&headers, name)) {
-            headers.push(account);
-        }
         let mut credentials = Credentials { api_key, headers, ..Credentials::default() };
+        credentials.account.account_id = self.account_of(model);
         let mut base_url = self.base_url(model)?;
         if azure::has(model) {
             let configured = base_url.as_deref().unwrap_or(&model.base_url);
@@ -192,15 +190,13 @@ impl Auth {
         }
     }
 
-    /// The account that a stored login is for, where the API wants to hear of it.
-    fn account_header(&self, model: &Model) -> Option<(String, Secret)> {
-        if model.api != "openai-codex-responses" || self.override_of(&model.provider).is_some() {
+    /// The account that a stored login is for.
+    fn account_of(&self, model: &Model) -> Option<String> {
+        if self.override_of(&model.provider).is_some() {
             return None;
         }
         match self.stored().credentials.get(&model.provider) {
-            Some(Stored::OAuth(login)) => {
-                Some(("chatgpt-account-id".into(), Secret::new(login.account_id.clone()?)))
-            }
+            Some(Stored::OAuth(login)) => login.account_id.clone(),
             _ => None,
         }
     }

@@ -44,6 +44,8 @@ pub struct Account {
     pub api_version: Option<String>,
     /// The name of Azure's deployment of the model.
     pub deployment: Option<String>,
+    /// The account of a login that is good for several, such as that of ChatGPT.
+    pub account_id: Option<String>,
 }
 
 impl Credentials {

@@ -260,7 +260,9 @@ mod tests {
         );
         assert_eq!(lost.advice.as_deref(), Some("Did you mean \"anthropic\"? Else add \"models\"."));
         let checks = &checks[1..];
-        let spoken = "which this version of agentd does not; it speaks: anthropic-messages, openai-completions, openai-responses.";
+        let adapters = agentd_ai::Registry::builtin();
+        let apis: Vec<&str> = adapters.apis().filter(|api| *api != "scripted").collect();
+        let spoken = format!("which this version of agentd does not; it speaks: {}.", apis.join(", "));
         assert_eq!(
             checks[1].detail,
             format!("provider p: 2 models not offered. Model \"p/m\" speaks openai-completion, {spoken}")

@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Deadlines, HttpRetries, Network, Stall, StallPhase,
-    failure::{Failure, FailureKind, is_account_limit},
+    failure::{Failure, FailureKind, classify_message, is_account_limit},
     http::{
-        AwsError, ErrorBody, HttpClients, Server, Signer,
+        AwsError, ErrorBody, Explain, HttpClients, Server, Signer,
         aws_error::ERROR_TYPE,
         is_loopback,
         retry::{Advice, Pause},
@@ -48,6 +48,8 @@ pub(crate) struct Post {
     pub(crate) body: Bytes,
     /// Signs each attempt.
     pub(crate) sign: Option<Signer>,
+    /// Says what a refusal means.
+    pub(crate) explain: Option<Explain>,
     /// How long the server may be silent.
     pub(crate) idle_timeout: Option<Duration>,
     /// The other limits of time.
@@ -168,7 +170,7 @@ impl Post {
         }
         let date = answer.response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
         let now = SystemTime::now();
-        let (failure, is_of_time) = answer.into_failure().await;
+        let (failure, is_of_time) = answer.into_failure(self.explain).await;
         let date = date.filter(|_| is_of_time && self.sign.is_some());
         let skew = date.and_then(|date| clocks.learn(&self.url, &date, now));
         // Neither a limit of the account nor a transcript that is too long passes in a moment, whatever the status.
@@ -269,7 +271,7 @@ impl Answer {
     }
 
     /// What an answer with a bad status says, and whether it refuses a signature for its time.
-    async fn into_failure(mut self) -> (Failure, bool) {
+    async fn into_failure(mut self, explain: Option<Explain>) -> (Failure, bool) {
         let status = self.response.status();
         if status.is_redirection()
             && let Some(location) = self.response.headers().get(reqwest::header::LOCATION)
@@ -303,6 +305,10 @@ impl Answer {
             tracing::debug!(%failure, "the body of an error answer could not be read");
         }
         let body = String::from_utf8_lossy(&body);
+        if let Some(text) = explain.and_then(|explain| explain(status.as_u16(), &body)) {
+            let kind = classify_message(&self.server.provider, &text);
+            return (self.server.failure(kind, text), false);
+        }
         if let Some(kind) = error_type {
             let error = AwsError::of(&kind, &body);
             return (self.server.aws_refusal(Some(status.as_u16()), &error), error.is_of_time());

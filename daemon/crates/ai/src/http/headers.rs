@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How agentd presents itself.
-const NAME: &str = "agentd";
+pub(crate) const NAME: &str = "agentd";
 
 /// The same with its version.
 const IDENTITY: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));

@@ -22,6 +22,6 @@ pub(crate) use decoder::Decoder;
 pub(crate) use error_body::ErrorBody;
 pub(crate) use exchange::Post;
 pub(crate) use form::Form;
-pub(crate) use headers::{HeaderList, Host, endpoint};
+pub(crate) use headers::{HeaderList, Host, NAME, endpoint};
 pub(crate) use server::Server;
-pub(crate) use wire::{Adapter, Framing, HttpProvider, Outgoing, Signer, Step, Wire, unwritable};
+pub(crate) use wire::{Adapter, Explain, Framing, HttpProvider, Outgoing, Signer, Step, Wire, unwritable};

@@ -27,7 +27,15 @@ pub(crate) trait Adapter: Send + Sync + 'static {
 
     /// The reader for the answer of `server` to `request`.
     fn wire(&self, request: &Request, server: Server) -> Self::Wire;
+
+    /// What says in the provider's own terms what a refusal means; `None` where the usual text always will do.
+    fn explain(&self) -> Option<Explain> {
+        None
+    }
 }
+
+/// The failure's text for the status and the body of a refusal; `None` where the usual one will do.
+pub(crate) type Explain = fn(status: u16, body: &str) -> Option<String>;
 
 /// An HTTP request that is ready to be sent.
 pub(crate) struct Outgoing {
@@ -270,6 +278,7 @@ fn prepare<A: Adapter>(
         headers,
         body,
         sign,
+        explain: adapter.explain(),
         idle_timeout: request.idle_timeout,
         deadlines: request.deadlines,
         network: request.network.clone(),

@@ -1,7 +1,9 @@
 //! The wire APIs, a folder each.
 
 pub(crate) mod anthropic_messages;
+pub(crate) mod azure_openai;
 pub(crate) mod bedrock_converse;
+pub(crate) mod openai_codex;
 pub(crate) mod openai_completions;
 pub(crate) mod openai_responses;
 #[cfg(test)]

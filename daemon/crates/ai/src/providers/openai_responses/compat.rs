@@ -3,11 +3,13 @@
 use agentd_protocol::model::Model;
 use serde_json::{Map, Value};
 
+use super::Dialect;
 use crate::http::Host;
 
 /// The switches of one model.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Compat {
+pub(in crate::providers) struct Compat {
+    pub(super) dialect: Dialect,
     pub(super) supports_developer_role: bool,
     pub(super) supports_mid_convo_system_messages: bool,
     pub(super) supports_reasoning_effort: bool,
@@ -21,18 +23,19 @@ pub(super) struct Compat {
 }
 
 impl Compat {
-    /// The switches of `model`.
-    pub(super) fn of(model: &Model) -> Self {
+    /// The switches of `model`, to which `dialect` is spoken.
+    pub(in crate::providers) fn of(model: &Model, dialect: Dialect) -> Self {
         let mut compat = Self {
+            dialect,
             supports_developer_role: true,
             supports_mid_convo_system_messages: false,
             supports_reasoning_effort: true,
-            supports_strict_mode: false,
-            supports_max_output_tokens: true,
-            supports_long_cache_retention: true,
+            supports_strict_mode: dialect.is_strict(),
+            supports_max_output_tokens: dialect.limits_answers(),
+            supports_long_cache_retention: dialect.keeps_prompts_longer(),
             supports_explicit_prompt_cache_mode: false,
             prompt_cache_key_mode: "auto".into(),
-            send_session_affinity_headers: true,
+            send_session_affinity_headers: dialect.names_sessions(),
             session_affinity_format: "openai".into(),
         };
         if Host::of(model).is(&["openrouter"], &["openrouter.ai"]) {
@@ -80,7 +83,7 @@ mod tests {
 
     fn of(provider: &str, compat: Value) -> Compat {
         let compat = compat.as_object().cloned();
-        Compat::of(&Model { provider: provider.into(), compat, ..Model::placeholder() })
+        Compat::of(&Model { provider: provider.into(), compat, ..Model::placeholder() }, Dialect::OpenAi)
     }
 
     #[test]

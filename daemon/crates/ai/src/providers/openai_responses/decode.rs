@@ -31,7 +31,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// A reader for an answer of `server`, asked for `model`.
-    pub(super) fn new(server: Server, model: &Arc<Model>) -> Self {
+    pub(in crate::providers) fn new(server: Server, model: &Arc<Model>) -> Self {
         let blocks = Blocks::default();
         Self { server, model: Arc::clone(model), has_id: false, has_model: false, blocks }
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::{
-    call_id,
+    Dialect, call_id,
     compat::Compat,
     input::input,
     reasoning,
@@ -33,11 +33,14 @@ const MIN_OUTPUT_TOKENS: u64 = 16;
 const REFUSED_WHEN_SIGNED_IN: [&str; 4] =
     ["max_output_tokens", "temperature", "prompt_cache_retention", "prompt_cache_options"];
 
+/// What stands in the field for the system prompt where there is none.
+const NO_INSTRUCTIONS: &str = "You are a helpful assistant.";
+
 /// The JSON text of a request.
 ///
 /// # Errors
 /// Only what the serialiser reports.
-pub(super) fn body(request: &Request, compat: &Compat) -> Result<Bytes, serde_json::Error> {
+pub(in crate::providers) fn body(request: &Request, compat: &Compat) -> Result<Bytes, serde_json::Error> {
     let model = &*request.model;
     let readable = handoff::readable(&request.messages);
     let transcript = handoff::prepare(
@@ -67,9 +70,15 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Result<Bytes, serde_js
             sampling_params.shift_remove(name);
         }
     }
+    let (instructions, prompt) = match transcript.prompt.as_str() {
+        "" if compat.dialect.has_instructions() => (Some(NO_INSTRUCTIONS), ""),
+        prompt if compat.dialect.has_instructions() => (Some(prompt), ""),
+        prompt => (None, prompt),
+    };
     let body = Body {
-        model: &model.id,
-        input: input(&transcript.prompt, &transcript.turns, system_role),
+        model: request.credentials.account.deployment.as_deref().unwrap_or(&model.id),
+        instructions,
+        input: input(prompt, &transcript.turns, system_role),
         tools: transcript.tools.iter().map(|spec| tool(spec, compat)).collect(),
         fields,
         sampling_params,
@@ -98,6 +107,12 @@ fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
             set("prompt_cache_retention", json!("24h"));
         }
     }
+    if compat.dialect == Dialect::Codex {
+        set("text", json!({ "verbosity": "low" }));
+        set("tool_choice", json!("auto"));
+        set("parallel_tool_calls", json!(true));
+        set("include", json!(["reasoning.encrypted_content"]));
+    }
     fields.extend(reasoning::fields(&request.model, compat, request.thinking_level));
     fields
 }
@@ -111,7 +126,10 @@ fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
     let rewritten = Some(spec).filter(|spec| compat.supports_strict_mode && wants_strict(spec));
     let rewritten = rewritten.and_then(|spec| strict(&spec.parameters));
     // Left out, it means yes to OpenAI, which then refuses schemas that are not strict.
-    let is_strict = compat.supports_strict_mode.then_some(rewritten.is_some());
+    let is_strict = compat.supports_strict_mode.then_some(match rewritten {
+        None if compat.dialect.leaves_strictness_open() => None,
+        _ => Some(rewritten.is_some()),
+    });
     let parameters = match rewritten {
         Some(schema) => Cow::Owned(schema),
         // A tool without arguments may have no schema, but servers want an object.

@@ -3,15 +3,26 @@
 use reqwest::header::HeaderMap;
 
 use super::compat::Compat;
-use crate::{Request, failure::Failure, http::HeaderList};
+use crate::{CacheRetention, Request, failure::Failure, http::HeaderList};
 
 /// All headers for `request`.
 ///
 /// # Errors
 /// Names the header that cannot be sent.
 pub(super) fn headers(request: &Request, compat: &Compat) -> Result<HeaderMap, Failure> {
+    let mut headers = start(request, compat)?;
+    headers.bearer(&request.credentials)?;
+    headers.finish(&request.credentials)
+}
+
+/// The headers of all APIs of the family: who asks, and in which session. What authorises is still missing.
+///
+/// # Errors
+/// Names the header that cannot be sent.
+pub(in crate::providers) fn start(request: &Request, compat: &Compat) -> Result<HeaderList, Failure> {
     let mut headers = HeaderList::new(request)?;
-    if compat.send_session_affinity_headers && !request.session_id.is_empty() {
+    let is_cached = request.cache_retention != CacheRetention::None && !request.session_id.is_empty();
+    if compat.send_session_affinity_headers && is_cached {
         let names: &[&str] = match compat.session_affinity_format.as_str() {
             "openrouter" => &["x-session-id"],
             "openai-nosession" => &["x-client-request-id"],
@@ -21,8 +32,7 @@ pub(super) fn headers(request: &Request, compat: &Compat) -> Result<HeaderMap, F
             headers.set(name, &request.session_id)?;
         }
     }
-    headers.bearer(&request.credentials)?;
-    headers.finish(&request.credentials)
+    Ok(headers)
 }
 
 #[cfg(test)]
@@ -32,7 +42,7 @@ mod tests {
     use agentd_protocol::model::Model;
     use serde_json::{Value, json};
 
-    use super::*;
+    use super::{super::Dialect, *};
     use crate::{Credentials, Secret};
 
     fn check(compat: Value, session: &str, expected: &[(&str, &str)]) {
@@ -44,7 +54,7 @@ mod tests {
             headers: vec![("x-mine".into(), Secret::new("yes"))],
             ..Credentials::default()
         };
-        let found = headers(&request, &Compat::of(&request.model)).unwrap();
+        let found = headers(&request, &Compat::of(&request.model, Dialect::OpenAi)).unwrap();
         let identity = ["content-type", "accept", "user-agent"];
         let mut found: Vec<(&str, &str)> = found
             .iter()

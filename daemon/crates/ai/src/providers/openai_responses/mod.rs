@@ -5,6 +5,7 @@ mod blocks;
 mod call_id;
 mod compat;
 mod decode;
+mod dialect;
 mod encode;
 mod headers;
 mod input;
@@ -15,4 +16,9 @@ mod trouble;
 mod usage;
 mod wire;
 
+pub(super) use compat::Compat;
+pub(super) use decode::Reader;
+pub(super) use dialect::Dialect;
+pub(super) use encode::body;
+pub(super) use headers::start as start_headers;
 pub(crate) use provider::OpenAiResponses;

@@ -1,6 +1,6 @@
 //! The adapter: requests out, answers in.
 
-use super::{compat::Compat, decode::Reader, encode, headers::headers};
+use super::{Dialect, compat::Compat, decode::Reader, encode, headers::headers};
 use crate::{
     Request,
     failure::Failure,
@@ -14,7 +14,7 @@ impl Adapter for OpenAiResponses {
     type Wire = Reader;
 
     fn outgoing(&self, request: &Request) -> Result<Outgoing, Failure> {
-        let compat = Compat::of(&request.model);
+        let compat = Compat::of(&request.model, Dialect::OpenAi);
         let body = encode::body(request, &compat).map_err(|error| unwritable(&error))?;
         Ok(Outgoing {
             url: endpoint(&request.model, "/responses", "https://api.openai.com/v1")?,

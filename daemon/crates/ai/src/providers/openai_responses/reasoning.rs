@@ -38,7 +38,7 @@ pub(super) fn fields(model: &Model, compat: &Compat, level: ThinkingLevel) -> Ma
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Dialect, *};
 
     fn check(overrides: Value, level: ThinkingLevel, expected: Value) {
         let of = |name: &str| overrides.get(name).and_then(Value::as_object).cloned();
@@ -49,7 +49,7 @@ mod tests {
             thinking_level_map: of("map"),
             ..Model::placeholder()
         };
-        let found = Value::Object(fields(&model, &Compat::of(&model), level));
+        let found = Value::Object(fields(&model, &Compat::of(&model, Dialect::OpenAi), level));
         assert_eq!(found, expected, "{overrides} {level:?}");
     }
 

@@ -32,7 +32,7 @@ fn request(model_overrides: Value, messages: Value) -> Request {
 }
 
 fn encoded(request: &Request) -> Value {
-    serde_json::from_slice(&body(request, &Compat::of(&request.model)).unwrap()).unwrap()
+    serde_json::from_slice(&body(request, &Compat::of(&request.model, Dialect::OpenAi)).unwrap()).unwrap()
 }
 
 /// Everything but the input of a request with one prompt.
@@ -216,5 +216,5 @@ fn what_the_model_is_configured_with_wins() {
 }
 
 fn body_text(request: &Request) -> String {
-    String::from_utf8(body(request, &Compat::of(&request.model)).unwrap().to_vec()).unwrap()
+    String::from_utf8(body(request, &Compat::of(&request.model, Dialect::OpenAi)).unwrap().to_vec()).unwrap()
 }

@@ -141,14 +141,17 @@ pub(in super::super) struct Tool<'a> {
     pub(in super::super) name: &'a str,
     pub(in super::super) description: &'a str,
     pub(in super::super) parameters: Cow<'a, Value>,
+    /// `None` leaves the field out, `Some(None)` leaves it to the server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in super::super) strict: Option<bool>,
+    pub(in super::super) strict: Option<Option<bool>>,
 }
 
 /// The request body.
 #[derive(Debug)]
 pub(in super::super) struct Body<'a> {
     pub(in super::super) model: &'a str,
+    /// The system prompt, where it is no item of the input.
+    pub(in super::super) instructions: Option<&'a str>,
     pub(in super::super) input: Vec<Item<'a>>,
     /// Left out where there are none.
     pub(in super::super) tools: Vec<Tool<'a>>,
@@ -164,6 +167,9 @@ impl Serialize for Body<'_> {
         let mut map = serializer.serialize_map(None)?;
         if !configured("model") {
             map.serialize_entry("model", self.model)?;
+        }
+        if let Some(instructions) = self.instructions.filter(|_| !configured("instructions")) {
+            map.serialize_entry("instructions", instructions)?;
         }
         if !configured("input") {
             map.serialize_entry("input", &self.input)?;
