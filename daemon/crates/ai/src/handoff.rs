@@ -111,8 +111,10 @@ fn assistant_parts<'a>(answer: &'a AssistantMessage, target: &Target<'_>) -> Vec
     for block in &answer.content {
         match block {
             ContentBlock::Text { text, text_signature } => {
-                if !text.is_empty() {
-                    let signature = text_signature.as_deref().filter(|_| same);
+                let signature = text_signature.as_deref().filter(|_| same);
+                // Google ends answers with signatures on empty texts.
+                let is_bare_signature = signature.is_some() && model.api.starts_with("google-");
+                if !text.is_empty() || is_bare_signature {
                     parts.push(AssistantPart::Text { text, signature });
                 }
             }
@@ -128,6 +130,7 @@ fn assistant_parts<'a>(answer: &'a AssistantMessage, target: &Target<'_>) -> Vec
                 id: if same { Cow::Borrowed(&call.id) } else { Cow::Owned((target.call_id)(&call.id)) },
                 name: &call.name,
                 arguments: &call.arguments,
+                signature: call.thought_signature.as_deref().filter(|_| same),
             }),
             ContentBlock::Image(_) => {}
         }

@@ -6,8 +6,14 @@ use crate::{
     Provider,
     http::{HttpClients, HttpProvider},
     providers::{
-        anthropic_messages::AnthropicMessages, azure_openai::AzureOpenAi, bedrock_converse::BedrockConverse,
-        openai_codex::OpenAiCodex, openai_completions::OpenAiCompletions, openai_responses::OpenAiResponses,
+        anthropic_messages::AnthropicMessages,
+        azure_openai::AzureOpenAi,
+        bedrock_converse::BedrockConverse,
+        google::{GoogleGenerativeAi, GoogleVertex},
+        mistral_conversations::MistralConversations,
+        openai_codex::OpenAiCodex,
+        openai_completions::OpenAiCompletions,
+        openai_responses::OpenAiResponses,
         scripted::Scripted,
     },
 };
@@ -28,6 +34,15 @@ impl Registry {
             .with(
                 "bedrock-converse-stream",
                 Arc::new(HttpProvider::new(Arc::clone(&clients), BedrockConverse)),
+            )
+            .with(
+                "google-generative-ai",
+                Arc::new(HttpProvider::new(Arc::clone(&clients), GoogleGenerativeAi::default())),
+            )
+            .with("google-vertex", Arc::new(HttpProvider::new(Arc::clone(&clients), GoogleVertex::default())))
+            .with(
+                "mistral-conversations",
+                Arc::new(HttpProvider::new(Arc::clone(&clients), MistralConversations)),
             )
             .with("openai-completions", Arc::new(HttpProvider::new(Arc::clone(&clients), OpenAiCompletions)))
             .with("azure-openai-responses", Arc::new(HttpProvider::new(Arc::clone(&clients), AzureOpenAi)))
@@ -74,6 +89,9 @@ mod tests {
                 "anthropic-messages",
                 "azure-openai-responses",
                 "bedrock-converse-stream",
+                "google-generative-ai",
+                "google-vertex",
+                "mistral-conversations",
                 "openai-codex-responses",
                 "openai-completions",
                 "openai-responses",

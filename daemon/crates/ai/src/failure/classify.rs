@@ -121,6 +121,10 @@ fn tells_of_account_limit(text: &Words) -> bool {
 
 /// Whether a quota is used up, in whatever words.
 fn is_spent_quota(text: &Words) -> bool {
+    // Google says this of a moment as well as of a day; "check quota" is its advice, not its finding.
+    if text.hold_any(&["resource has been exhausted (e.g. check quota)"]) {
+        return false;
+    }
     text.has_word("quota") && text.hold_any(&["exceed", "insufficient", "exhausted", "used up", "reached"])
 }
 

@@ -32,7 +32,7 @@ pub(crate) enum Part<'a> {
 pub(crate) enum AssistantPart<'a> {
     /// Text.
     Text {
-        /// The text; never empty.
+        /// The text; empty only where the API puts a signature on nothing.
         text: &'a str,
         /// What the provider wants back with it; only of this very model.
         signature: Option<&'a str>,
@@ -56,6 +56,8 @@ pub(crate) enum AssistantPart<'a> {
         name: &'a str,
         /// The arguments.
         arguments: &'a Map<String, Value>,
+        /// What the provider wants back with it; only of this very model.
+        signature: Option<&'a str>,
     },
 }
 

@@ -46,9 +46,9 @@ impl ErrorBody {
     }
 }
 
-/// The kind of an error: its `type`, else its `code`.
+/// The kind of an error: its `type`, else its `code`, else Google's `status`.
 fn name(error: &Value) -> Option<String> {
-    ["type", "code"].into_iter().find_map(|key| error.get(key)?.as_str().map(str::to_owned))
+    ["type", "code", "status"].into_iter().find_map(|key| error.get(key)?.as_str().map(str::to_owned))
 }
 
 /// The text for people: `<status>: <text>`, cut at 4000 characters.
@@ -89,6 +89,12 @@ mod tests {
         );
         check(400, r#"{"error":"no such model"}"#, "400: no such model", None);
         check(429, r#"[{"error":{"code":"quota"}}]"#, r#"429: {"code":"quota"}"#, Some("quota"));
+        check(
+            503,
+            r#"[{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}]"#,
+            r#"503: {"code":503,"message":"m","status":"UNAVAILABLE"}"#,
+            Some("UNAVAILABLE"),
+        );
         check(
             500,
             "data: {\"error\":{\"message\":\"m\"}}\n\ndata: [DONE]\n\n",

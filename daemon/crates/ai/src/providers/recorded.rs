@@ -6,7 +6,8 @@ use agentd_protocol::model::Model;
 use reqwest::Url;
 
 use super::{
-    anthropic_messages::AnthropicMessages, openai_completions::OpenAiCompletions,
+    anthropic_messages::AnthropicMessages, google::GoogleGenerativeAi,
+    mistral_conversations::MistralConversations, openai_completions::OpenAiCompletions,
     openai_responses::OpenAiResponses,
 };
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
 const FOLDERS: [(&str, &str); 2] = [("captures", ".body"), ("composed", ".sse")];
 
 /// What the names of some bodies hold; all others belong to chat completions.
-const MARKS: [&str; 3] = ["messages-", "responses-", "bedrock-"];
+const MARKS: &[&str] = &["google-", "mistral-", "messages-", "responses-", "bedrock-"];
 
 /// Checks all bodies with `mark` in their names; without a mark, those that have none.
 fn check<A: Adapter>(adapter: &A, mark: Option<&str>) {
@@ -26,19 +27,19 @@ fn check<A: Adapter>(adapter: &A, mark: Option<&str>) {
     let server = Server::new(&url, "p".into(), Redactor::default());
     let request = Request::new(Arc::new(Model::placeholder()), Vec::new());
     let decoder = || Decoder::new(server.clone(), adapter.wire(&request, server.clone()));
+    let mut count = 0;
     for (folder, ending) in FOLDERS {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data").join(folder);
-        let mut count = 0;
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
-            if name.ends_with(ending) && MARKS.into_iter().find(|mark| name.contains(mark)) == mark {
+            if name.ends_with(ending) && MARKS.iter().copied().find(|mark| name.contains(mark)) == mark {
                 laws::check_body(name, &fs::read(&path).unwrap(), decoder);
                 count += 1;
             }
         }
-        assert!(count > 5, "{count} bodies {ending} of {mark:?}");
     }
+    assert!(count > 5, "{count} bodies of {mark:?}");
 }
 
 #[test]
@@ -54,4 +55,14 @@ fn bodies_of_the_messages_api() {
 #[test]
 fn bodies_of_the_responses_api() {
     check(&OpenAiResponses, Some("responses-"));
+}
+
+#[test]
+fn bodies_of_googles_api() {
+    check(&GoogleGenerativeAi { now: || 0 }, Some("google-"));
+}
+
+#[test]
+fn bodies_of_mistrals_api() {
+    check(&MistralConversations, Some("mistral-"));
 }

@@ -67,6 +67,7 @@ fn passing_trouble_and_its_look_alikes() {
         "We are experiencing high demand.",
         "Provider returned error",
         "RESOURCE_EXHAUSTED",
+        "429: {\"code\":429,\"message\":\"Resource has been exhausted (e.g. check quota).\",\"status\":\"RESOURCE_EXHAUSTED\"}",
         "The service is temporarily unavailable",
         "The server is busy",
         "Cannot connect to http://x/: Connection refused (os error 111)",

@@ -1,0 +1,167 @@
+//! What the end of an answer means.
+
+use agentd_protocol::message::StopReason;
+
+use crate::{
+    failure::{Failure, FailureKind, classify_message},
+    http::{Server, Step},
+};
+
+/// How much of the provider's own explanation is shown, in characters.
+const MAX_SHOWN: usize = 300;
+
+/// How an answer ended.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// The model stopped.
+    Finished(Reason),
+    /// The prompt was blocked before the model saw it.
+    Blocked(Reason),
+}
+
+/// A reason in the provider's words.
+#[derive(Debug)]
+pub(super) struct Reason {
+    pub(super) name: String,
+    pub(super) message: Option<String>,
+}
+
+impl Ending {
+    /// The last step of an answer of `server`. `called` says whether the model made calls.
+    pub(super) fn step(&self, server: &Server, called: bool) -> Step {
+        let (reason, what) = match self {
+            Self::Finished(reason) => (reason, "Provider stopped with"),
+            Self::Blocked(reason) => (reason, "The provider blocked the prompt"),
+        };
+        let raw_stop_reason = Some(reason.name.clone());
+        let stop_reason = match (self, reason.name.as_str()) {
+            (Self::Finished(_), "STOP") if called => StopReason::ToolUse,
+            (Self::Finished(_), "STOP") => StopReason::Stop,
+            (Self::Finished(_), "MAX_TOKENS") => StopReason::Length,
+            // Servers that imitate this API have a word of their own for it.
+            (Self::Finished(_), "FUNCTION_CALL") if called => StopReason::ToolUse,
+            _ => {
+                let failure = reason.failure(what, server);
+                return Step::Failed { failure, raw_stop_reason };
+            }
+        };
+        Step::Done { stop_reason, raw_stop_reason }
+    }
+}
+
+impl Reason {
+    fn failure(&self, what: &str, server: &Server) -> Failure {
+        let mut text = format!("{what}: {}", self.name);
+        if let Some(words) = words(&self.name) {
+            text.push_str(&format!(" ({words})"));
+        }
+        if let Some(message) = self.message.as_deref().map(str::trim).filter(|message| !message.is_empty()) {
+            let shown: String = message.chars().take(MAX_SHOWN).collect();
+            text.push_str(&format!(": {shown}"));
+        }
+        server.failure(kind(&server.provider, &text), text)
+    }
+}
+
+/// A session file keeps only the text: the kind has to follow from it.
+fn kind(provider: &str, text: &str) -> FailureKind {
+    classify_message(provider, text)
+}
+
+/// What a reason means. The words make the classifier's kind: `safety` and `content policy` are refusals, `try again` is
+/// worth another attempt.
+fn words(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "SAFETY" | "IMAGE_SAFETY" => "the provider's safety filter",
+        "PROHIBITED_CONTENT" | "IMAGE_PROHIBITED_CONTENT" => "prohibited by the provider's content policy",
+        "BLOCKLIST" => "a term on the provider's block list, part of its content policy",
+        "SPII" => "sensitive personal data, which the provider's content policy keeps back",
+        "RECITATION" | "IMAGE_RECITATION" => {
+            "the answer repeats a text of others too closely for the provider's content policy"
+        }
+        "JAILBREAK" | "MODEL_ARMOR" => "taken for an attack by the provider's safety filter",
+        "LANGUAGE" => "a language that the model does not support",
+        "MALFORMED_FUNCTION_CALL" => "the model wrote a tool call that cannot be read; try again",
+        "MALFORMED_RESPONSE" => "the model wrote an answer that cannot be read; try again",
+        "UNEXPECTED_TOOL_CALL" => "the model called a tool that does not exist; try again",
+        "TOO_MANY_TOOL_CALLS" => "the model made more tool calls in a row than the provider allows",
+        "MISSING_THOUGHT_SIGNATURE" => "a signature of earlier thinking is missing",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Redactor;
+
+    fn server() -> Server {
+        let url = reqwest::Url::parse("http://host/v1").unwrap();
+        Server::new(&url, "p".into(), Redactor::default())
+    }
+
+    fn reason(name: &str, message: Option<&str>) -> Reason {
+        Reason { name: name.into(), message: message.map(str::to_owned) }
+    }
+
+    #[test]
+    fn good_ends() {
+        use StopReason::{Length, Stop, ToolUse};
+        for (name, called, expected) in [
+            ("STOP", false, Stop),
+            ("STOP", true, ToolUse),
+            ("MAX_TOKENS", false, Length),
+            ("MAX_TOKENS", true, Length),
+            ("FUNCTION_CALL", true, ToolUse),
+        ] {
+            let raw_stop_reason = Some(name.to_owned());
+            let expected = Step::Done { stop_reason: expected, raw_stop_reason };
+            assert_eq!(Ending::Finished(reason(name, None)).step(&server(), called), expected);
+        }
+    }
+
+    #[test]
+    fn other_ends_are_failures_with_words() {
+        use FailureKind::{Fatal, Refused, Retryable};
+        let check = |ending: Ending, name: &str, kind: FailureKind, text: &str| {
+            let expected =
+                Step::Failed { failure: Failure::new(kind, text), raw_stop_reason: Some(name.to_owned()) };
+            assert_eq!(ending.step(&server(), false), expected);
+        };
+        for (name, kind) in [
+            ("SAFETY", Refused),
+            ("IMAGE_SAFETY", Refused),
+            ("PROHIBITED_CONTENT", Refused),
+            ("IMAGE_PROHIBITED_CONTENT", Refused),
+            ("BLOCKLIST", Refused),
+            ("SPII", Refused),
+            ("RECITATION", Refused),
+            ("JAILBREAK", Refused),
+            ("LANGUAGE", Fatal),
+            ("MALFORMED_FUNCTION_CALL", Retryable),
+            ("MALFORMED_RESPONSE", Retryable),
+            ("UNEXPECTED_TOOL_CALL", Retryable),
+            ("TOO_MANY_TOOL_CALLS", Fatal),
+            ("MISSING_THOUGHT_SIGNATURE", Fatal),
+        ] {
+            let text = format!("Provider stopped with: {name} ({})", words(name).unwrap());
+            check(Ending::Finished(reason(name, None)), name, kind, &text);
+        }
+        for name in ["OTHER", "FUNCTION_CALL", "FINISH_REASON_UNSPECIFIED", "NO_IMAGE", "NEW"] {
+            check(
+                Ending::Finished(reason(name, None)),
+                name,
+                Fatal,
+                &format!("Provider stopped with: {name}"),
+            );
+        }
+        check(
+            Ending::Blocked(reason("SAFETY", Some(" Too bad. "))),
+            "SAFETY",
+            Refused,
+            "The provider blocked the prompt: SAFETY (the provider's safety filter): Too bad.",
+        );
+        // A prompt that is blocked was not answered, whatever the reason is called.
+        check(Ending::Blocked(reason("STOP", None)), "STOP", Fatal, "The provider blocked the prompt: STOP");
+    }
+}

@@ -1,0 +1,4 @@
+//! The JSON of this API.
+
+pub(super) mod incoming;
+pub(super) mod outgoing;

@@ -1,0 +1,4 @@
+//! The JSON of this API. Private to this folder.
+
+pub(super) mod incoming;
+pub(super) mod outgoing;
