@@ -127,7 +127,11 @@ fn assistant_parts<'a>(answer: &'a AssistantMessage, target: &Target<'_>) -> Vec
             }
             ContentBlock::ToolCall(call) => parts.push(AssistantPart::ToolCall {
                 original_id: &call.id,
-                id: if same { Cow::Borrowed(&call.id) } else { Cow::Owned((target.call_id)(&call.id)) },
+                id: if same && !call.id.is_empty() {
+                    Cow::Borrowed(&call.id)
+                } else {
+                    Cow::Owned((target.call_id)(&call.id))
+                },
                 name: &call.name,
                 arguments: &call.arguments,
                 signature: call.thought_signature.as_deref().filter(|_| same),
@@ -140,3 +144,6 @@ fn assistant_parts<'a>(answer: &'a AssistantMessage, target: &Target<'_>) -> Vec
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod matrix;

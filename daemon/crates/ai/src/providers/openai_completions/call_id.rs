@@ -5,6 +5,9 @@ use crate::handoff::call_id::{hash, sanitized};
 /// The longest id that OpenAI takes, in bytes.
 const MAX_ID: usize = 40;
 
+/// The longest id that others are given.
+const MAX_ELSEWHERE: usize = 64;
+
 /// An id for this API. Ids of the form `call|item` (another API's) become one word; long ones keep their beginning and
 /// get a hash, so that equal ids stay equal and different ones different.
 pub(super) fn normalized(id: &str, provider: &str) -> String {
@@ -17,10 +20,15 @@ pub(super) fn normalized(id: &str, provider: &str) -> String {
         prefix.truncate(MAX_ID - 9);
         return format!("{prefix}_{}", hash(id));
     }
-    if provider == "openai" && id.len() > MAX_ID {
-        return id.char_indices().take_while(|(at, c)| at + c.len_utf8() <= MAX_ID).map(|(_, c)| c).collect();
+    let mut legal = sanitized(id);
+    if provider == "openai" {
+        // Only ASCII is left, so every place is a boundary.
+        legal.truncate(MAX_ID);
+    } else if legal.len() > MAX_ELSEWHERE {
+        legal.truncate(MAX_ELSEWHERE - 9);
+        legal = format!("{legal}_{}", hash(id));
     }
-    id.to_owned()
+    if legal.is_empty() { format!("call_{}", hash(id)) } else { legal }
 }
 
 #[cfg(test)]
@@ -45,5 +53,13 @@ mod tests {
         assert_eq!(normalized(&long, "local"), long);
         assert_eq!(normalized(&long, "openai").len(), 40);
         assert_eq!(normalized("call_1", "openai"), "call_1");
+    }
+
+    #[test]
+    fn what_servers_refuse_is_replaced() {
+        assert_eq!(normalized("a b.\u{fc}", "local"), "a_b__");
+        assert_eq!(normalized(&"a".repeat(70), "local").len(), 64);
+        assert_ne!(normalized(&"a".repeat(70), "local"), normalized(&"a".repeat(71), "local"));
+        assert!(normalized("", "local").starts_with("call_") && normalized("", "openai").len() > 5);
     }
 }
