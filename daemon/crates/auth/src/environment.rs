@@ -2,7 +2,7 @@
 
 use agentd_config::Environment;
 
-use crate::Secret;
+use crate::{Secret, aws};
 
 /// A key from the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,13 +89,17 @@ const TABLE: &[Row] = &[
 
 /// The key of a provider, if the environment has it with all that goes with it. An empty variable counts as not set.
 pub(crate) fn key_of(provider: &str, environment: &Environment) -> Option<EnvironmentKey> {
-    let name = variable_of(provider, environment)?;
+    let name = key_variable_of(provider, environment)?;
     let secret = Secret::new(environment.non_empty(name)?);
     Some(if name == BEARER { EnvironmentKey::Bearer(secret) } else { EnvironmentKey::ApiKey(secret) })
 }
 
-/// The variable that [`key_of`] takes the key from.
+/// The variable that says where the key comes from: the one that [`key_of`] takes it from, or one that names a source of AWS.
 pub(crate) fn variable_of(provider: &str, environment: &Environment) -> Option<&'static str> {
+    key_variable_of(provider, environment).or_else(|| aws::variable_of(provider, environment))
+}
+
+fn key_variable_of(provider: &str, environment: &Environment) -> Option<&'static str> {
     if !missing_beside_key(provider, environment).is_empty() {
         return None;
     }

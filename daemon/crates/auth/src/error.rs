@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{RenewError, StoreError, ValueError};
+use crate::{AwsProblem, RenewError, StoreError, ValueError};
 
 /// Why there are no credentials. The first line says what is missing (clients know these sentences); after a blank line
 /// follows what to do.
@@ -81,6 +81,14 @@ pub enum AuthError {
         provider: String,
         /// What is missing or wrong, and what to do.
         problem: String,
+    },
+    /// The keys of AWS cannot be had.
+    #[error("No API key found for {provider}.\n\n{problem}")]
+    Aws {
+        /// The provider.
+        provider: String,
+        /// What is missing or wrong, and what to do.
+        problem: AwsProblem,
     },
     /// A configured header does not resolve.
     #[error("The header \"{header}\" of {provider} in {} cannot be used: {source}.", file.display())]

@@ -4,6 +4,7 @@
 //! sessions, and no key, token, header value or command of the user's shows up in an error or in `Debug` output.
 
 mod address;
+mod aws;
 mod azure;
 mod command;
 mod edit;
@@ -17,6 +18,7 @@ mod store;
 mod value;
 
 pub use agentd_protocol::secret::Secret;
+pub use aws::{AwsCache, AwsProblem};
 pub use command::{CommandCache, CommandError};
 pub use edit::{KeyProblem, NewKey};
 pub use environment::{advice_for as variables_for, providers as providers_with_variables};

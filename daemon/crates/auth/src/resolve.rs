@@ -16,7 +16,7 @@ use agentd_protocol::{model::Model, models_file::ConfigValue};
 
 use crate::{
     AuthError, AuthServices, AuthStore, Secret, StoreError, Stored, StoredCredentials, ValueError, address,
-    azure,
+    aws, azure,
     environment::{self, EnvironmentKey},
     oauth, value,
 };
@@ -112,14 +112,14 @@ impl Auth {
                 value::is_resolvable(key, &overlay(environment, env))
             }
             Some(Stored::ApiKey { key: None, env }) => {
-                environment::key_of(provider, &overlay(environment, env)).is_some()
+                environment::variable_of(provider, &overlay(environment, env)).is_some()
             }
             Some(Stored::OAuth(login)) => self.login_problem(provider, login).is_none(),
             Some(Stored::Unusable(_)) => false,
             None => {
                 let configured = self.configured_key(provider);
                 configured.is_some_and(|key| value::is_resolvable(key, environment))
-                    || environment::key_of(provider, environment).is_some()
+                    || environment::variable_of(provider, environment).is_some()
             }
         }
     }
@@ -179,6 +179,16 @@ impl Auth {
             credentials.account = place.account;
             base_url = Some(place.base_url);
         }
+        if aws::has(model) {
+            let environment = self.environment_of(&model.provider);
+            let has_key = credentials.api_key.is_some() || sets(&credentials.headers, "authorization");
+            let place = aws::place(model, &environment, &self.0.sources.services, has_key, refused.0).await;
+            let place =
+                place.map_err(|problem| AuthError::Aws { provider: model.provider.clone(), problem })?;
+            credentials.aws = place.keys;
+            credentials.account = place.account;
+            base_url = place.base_url.or(base_url);
+        }
         Ok(ProviderCredentials { credentials, base_url })
     }
 
@@ -229,6 +239,9 @@ impl Auth {
         }
         let environment = &self.0.sources.environment;
         if let Some(stored) = self.reread().await?.get(provider) {
+            if let (true, Stored::ApiKey { key: None, env }) = (aws::has(model), stored) {
+                return Ok(environment::key_of(provider, &overlay(environment, env)));
+            }
             return self.stored_key(model, stored, refused).await.map(Some);
         }
         let from_environment = environment::key_of(provider, environment);
@@ -240,6 +253,10 @@ impl Auth {
                 }
                 Err(source) => Err(self.unresolved(provider, &self.models_place(provider), source)),
             };
+        }
+        if aws::has(model) {
+            // AWS has many other sources.
+            return Ok(from_environment);
         }
         from_environment.map(Some).ok_or_else(|| self.no_key(model))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_http::HttpClients;
 
-use crate::{CommandCache, Logins};
+use crate::{AwsCache, CommandCache, Logins};
 
 /// What all [`Auth`](crate::Auth)s of a daemon share, for its life; cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -15,4 +15,6 @@ pub struct AuthServices {
     pub http: Arc<HttpClients>,
     /// Logins that are under way.
     pub logins: Logins,
+    /// Keys of AWS that expire.
+    pub aws: AwsCache,
 }

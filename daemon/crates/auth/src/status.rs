@@ -108,7 +108,7 @@ fn problem_of(stored: &Stored, provider: &str, environment: &Environment) -> Opt
     match stored {
         Stored::ApiKey { key: Some(key), env } => (!value::is_resolvable(key, &overlay(environment, env)))
             .then(|| "it is empty, or names a variable that is not set".to_owned()),
-        Stored::ApiKey { key: None, env } => environment::key_of(provider, &overlay(environment, env))
+        Stored::ApiKey { key: None, env } => environment::variable_of(provider, &overlay(environment, env))
             .is_none()
             .then(|| "it has no \"key\"".to_owned()),
         // Whoever knows how logins are renewed has looked at it.

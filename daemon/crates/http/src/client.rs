@@ -39,7 +39,7 @@ struct Kind {
     network: Arc<Network>,
     /// HTTPS.
     secure: bool,
-    /// Loopback hosts: never through a proxy.
+    /// Loopback and link-local hosts: never through a proxy.
     local: bool,
 }
 
@@ -101,8 +101,11 @@ impl HttpClients {
     /// # Errors
     /// As [`HttpClients::get`].
     pub fn get_by(&self, url: &Url, network: &Arc<Network>) -> Result<Client, ClientError> {
-        let kind =
-            Kind { network: Arc::clone(network), secure: url.scheme() == "https", local: is_loopback(url) };
+        let kind = Kind {
+            network: Arc::clone(network),
+            secure: url.scheme() == "https",
+            local: is_loopback(url) || is_link_local(url),
+        };
         if let Some(client) = find(&self.lock(), &kind) {
             return Ok(client);
         }
@@ -165,6 +168,17 @@ pub fn is_loopback(url: &Url) -> bool {
                 || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
         }
         None => false,
+    }
+}
+
+/// Whether `url` names something that is on this machine's own link, such as the metadata service of a cloud: no proxy can reach it
+/// in its place.
+fn is_link_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => address.is_link_local(),
+        Ok(IpAddr::V6(address)) => address.is_unicast_link_local() || host.starts_with("fd00:ec2:"),
+        Err(_) => false,
     }
 }
 

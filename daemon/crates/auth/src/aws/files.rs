@@ -1,0 +1,64 @@
+//! Small files of AWS's programs, read and written without blocking the runtime.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+/// The most that a file may have, in bytes: nobody's configuration is nearly as long.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The text of a file, with what is no UTF-8 replaced; `None` where there is no such file.
+///
+/// # Errors
+/// What the system reports, and files that are too long.
+pub(super) async fn read(path: &Path) -> io::Result<Option<String>> {
+    let path = path.to_owned();
+    blocking(move || {
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(io::Error::other("it is too long"));
+        }
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    })
+    .await
+}
+
+/// Replaces a file whole, readable for its owner alone.
+///
+/// # Errors
+/// What the system reports; the file is then as it was.
+pub(super) async fn replace(path: PathBuf, text: String) -> io::Result<()> {
+    blocking(move || {
+        let mut temporary = path.clone().into_os_string();
+        temporary.push(format!(".{}.tmp", std::process::id()));
+        let temporary = PathBuf::from(temporary);
+        let mut file =
+            File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&temporary, &path));
+        if written.is_err() {
+            // What is left over is of no use to anybody; the failure is what counts.
+            let _ = fs::remove_file(&temporary);
+        }
+        written
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
