@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Checks a request's body by the rules of `api`; `what` is for the complaint.
 pub(super) fn check(api: &str, body: &Value, what: &str) {
@@ -386,5 +386,57 @@ impl<'a> Rules<'a> {
             "the last message is not the user's",
         );
         self.ask(!uses_tools || self.body["toolConfig"]["tools"].is_array(), "calls without toolConfig");
+    }
+}
+
+/// The rules do find what is wrong: each of these bodies breaks one.
+#[test]
+fn illegal_bodies_are_found() {
+    let user = |content: Value| json!({"role": "user", "content": content});
+    let bodies = [
+        ("openai-completions", json!({"messages": [user(json!(""))]})),
+        (
+            "openai-completions",
+            json!({"messages": [user(json!("Hi")), {"role": "assistant", "tool_calls":
+                [{"id": "a", "function": {"name": "x", "arguments": "{}"}}]}, user(json!("And?"))]}),
+        ),
+        ("openai-completions", json!({"messages": [{"role": "tool", "tool_call_id": "a", "content": "x"}]})),
+        (
+            "mistral-conversations",
+            json!({"messages": [{"role": "assistant", "tool_calls":
+                [{"id": "a", "function": {"name": "x", "arguments": "{}"}}]}, {"role": "tool", "tool_call_id": "a", "content": "x"}]}),
+        ),
+        (
+            "openai-responses",
+            json!({"input": [{"type": "function_call", "call_id": "a", "name": "x", "arguments": "{}"}]}),
+        ),
+        ("openai-responses", json!({"input": [{"type": "reasoning", "id": "rs_1"}]})),
+        ("openai-codex-responses", json!({"input": [{"role": "user", "content": "Hi"}]})),
+        (
+            "anthropic-messages",
+            json!({"messages": [{"role": "assistant", "content": [{"type": "text", "text": "x"}]}]}),
+        ),
+        ("anthropic-messages", json!({"messages": [user(json!([{"type": "text", "text": " "}]))]})),
+        (
+            "anthropic-messages",
+            json!({"messages": [user(json!([{"type": "text", "text": "x"}])), {"role": "assistant",
+                "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}]}, user(json!([{"type": "text", "text": "y"}]))]}),
+        ),
+        ("google-vertex", json!({"contents": [{"role": "model", "parts": [{"text": "x"}]}]})),
+        (
+            "google-generative-ai",
+            json!({"contents": [{"role": "user", "parts": [{"text": "x"}]}, {"role": "model", "parts":
+                [{"functionCall": {"name": "x", "args": {}}}]}, {"role": "user", "parts": [{"text": "y"}]}]}),
+        ),
+        (
+            "bedrock-converse-stream",
+            json!({"messages": [user(json!([{"text": "x"}])), user(json!([{"text": "y"}]))]}),
+        ),
+        ("bedrock-converse-stream", json!({"messages": [user(json!([{"text": ""}]))]})),
+        ("telepathy", json!({})),
+    ];
+    for (api, body) in bodies {
+        let found = std::panic::catch_unwind(|| check(api, &body, "illegal"));
+        assert!(found.is_err(), "{api}: {body} is taken for legal");
     }
 }
