@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use agentd_agent::Tool;
+use agentd_ai::Traffic;
 use agentd_auth::AuthServices;
 use agentd_config::{AgentDir, Environment, models::SharedModels};
 use agentd_images::Images;
@@ -16,18 +17,23 @@ use agentd_tools::{
 };
 use tokio_util::task::TaskTracker;
 
-use crate::hub::Foundation;
+use crate::{hub::Foundation, traffic};
 
 /// Puts together what all sessions share. Child processes are started by this program itself, run again as their guard.
 ///
 /// Those that a killed daemon of the same agent directory left are ended beside the start; the first command waits for that.
+///
+/// # Errors
+/// A sentence for stderr, where the traffic with providers cannot be recorded or played back as it should.
+///
 /// Must be called within the runtime. The arguments are those of [`AgentDir::find`]; without an agent directory nothing is
 /// looked for.
 pub fn services(
     environment: &Environment,
     compat: bool,
     cwd: &Path,
-) -> impl FnOnce(Foundation) -> Arc<Services> + use<> {
+) -> Result<impl FnOnce(Foundation) -> Arc<Services> + use<>, String> {
+    let traffic = traffic::open(environment, cwd)?;
     let guard = GuardCommand::this_program();
     let launcher = match AgentDir::find(environment, compat, cwd) {
         Ok(agent_dir) => Launcher::with_owners(guard, agent_dir.owners_dir()),
@@ -36,15 +42,15 @@ pub fn services(
     let sweeping = launcher.clone();
     // Holds the launcher until it is done, and nobody's end waits for it.
     tokio::spawn(async move { sweeping.sweep().await });
-    move |foundation| Arc::new(shared(foundation, launcher))
+    Ok(move |foundation| Arc::new(shared(foundation, launcher, traffic)))
 }
 
-fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher) -> Services {
+fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher, traffic: Traffic) -> Services {
     Services {
         epoch,
         limits,
         watch,
-        providers: agentd_ai::Registry::builtin(),
+        providers: agentd_ai::Registry::with_traffic(traffic),
         launcher,
         tasks: TaskTracker::new(),
         models: SharedModels::default(),

@@ -12,6 +12,7 @@ pub mod hub;
 pub mod list_models;
 pub mod logging;
 pub mod serve;
+pub mod traffic;
 pub mod transport;
 
 use std::io::Write;

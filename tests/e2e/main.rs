@@ -49,6 +49,7 @@ mod prompt;
 mod prompt_shared;
 mod queue;
 mod readme;
+mod recording;
 mod replace;
 mod request_keys;
 mod resources;

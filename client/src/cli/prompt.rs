@@ -82,6 +82,14 @@ pub(crate) struct PromptOptions {
     #[command(flatten)]
     pub(crate) choice: DaemonChoice,
 
+    /// Write the traffic with the model's provider to files in this folder (docs/recording.md); implies --private
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["shared", "replay", "follow_up"])]
+    pub(crate) record: Option<String>,
+
+    /// Take the model's answers from recordings, and ask no provider; implies --private
+    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["shared", "follow_up"])]
+    pub(crate) replay: Option<String>,
+
     /// Where the session is at work for another client: wait for the end of that, then go on with this message
     #[arg(long, conflicts_with = "private")]
     pub(crate) follow_up: bool,

@@ -6,6 +6,7 @@ use agentd_protocol::model::ThinkingLevel;
 use agentd_session::Target;
 
 use super::{known::NAMES, *};
+use crate::traffic;
 
 fn parse_as(program: &str, args: &[&str]) -> Result<Invocation, String> {
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
@@ -87,6 +88,10 @@ const EFFECTS: &[Row] = &[
     (&["--on-eof", "drain"], |it| it.on_eof == OnEof::Drain),
     (&["--ready"], |it| it.ready),
     (&["--cumulative-updates"], |it| it.cumulative),
+    (&["--record", "r"], |it| it.session.environment.get(traffic::RECORD) == Some("r")),
+    (&["--replay", "r"], |it| it.session.environment.get(traffic::REPLAY) == Some("r")),
+    (&["--replay-match", "order"], |it| it.session.environment.get(traffic::REPLAY_MATCH) == Some("order")),
+    (&["--replay-timing"], |it| it.session.environment.get(traffic::REPLAY_TIMING) == Some("1")),
     (&["--compat", "pi"], |it| it.session.compat),
     (&["--mode", "rpc"], |it| it.warnings.is_empty()),
     (&["-p"], |it| it.warnings.is_empty()),
@@ -185,6 +190,9 @@ fn mistakes_have_their_texts() {
     check(&["-r"], "--resume opens a picker");
     check(&["@file"], "@file arguments are not supported in RPC mode");
     check(&["--compat", "x"], "--compat knows only pi");
+    check(&["--record="], "--record needs a value");
+    check(&["--replay-match", "x"], "--replay-match takes body or order");
+    check(&["--shared", "--record", "x"], "--record and --replay are for a process of its own");
     check(&["--on-eof", "x"], "--on-eof takes abort or drain");
     check(&["--socket", "s"], "--socket is for the daemon");
 }

@@ -11,6 +11,8 @@ use agentd_protocol::{model::ThinkingLevel, socket_path::Surroundings};
 use agentd_session::{SessionOptions, Target, ToolSelection};
 use agentd_tools::operations::SshTarget;
 
+use crate::traffic;
+
 use super::{
     OnEof, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions, known::unknown, mode::ModeFlag,
 };
@@ -66,6 +68,8 @@ pub(super) struct Flags {
     resources: ResourceFlags,
     approve: Option<bool>,
     offline: bool,
+    /// Variables that flags about the traffic with providers stand for.
+    traffic: Vec<(&'static str, String)>,
     warnings: Vec<String>,
 }
 
@@ -151,6 +155,14 @@ impl Flags {
                     other => return Err(format!("Error: --on-eof takes abort or drain, got {other}")),
                 });
             }
+            "--record" => self.traffic.push((traffic::RECORD, non_empty(flag, value()?)?)),
+            "--replay" => self.traffic.push((traffic::REPLAY, non_empty(flag, value()?)?)),
+            "--replay-match" => {
+                let name = value()?;
+                traffic::matching(&name)?;
+                self.traffic.push((traffic::REPLAY_MATCH, name));
+            }
+            "--replay-timing" => self.traffic.push((traffic::REPLAY_TIMING, "1".to_owned())),
             "--ready" => {
                 self.session_flag(flag);
                 self.ready = true;
@@ -238,6 +250,18 @@ impl Flags {
         }
     }
 
+    /// # Errors
+    /// When the traffic with providers is to be recorded or played back: that is about a whole process, and this session is one
+    /// of another process.
+    pub(super) fn check_own_process(&self) -> Result<(), String> {
+        if self.traffic.is_empty() {
+            return Ok(());
+        }
+        Err("Error: --record and --replay are for a process of its own (`agentd --stdio`, `agentd -p`, `agentctl prompt`) or \
+             a whole daemon (`agentd serve --record <dir>`), and not for one session of a daemon"
+            .into())
+    }
+
     pub(super) fn into_stdio(self, cwd: &Path, environment: Environment) -> Result<StdioOptions, String> {
         if !self.files.is_empty() {
             return Err("Error: @file arguments are not supported in RPC mode".into());
@@ -302,6 +326,9 @@ impl Flags {
             // The reference's own variable: what a session starts is told, too.
             environment.set("PI_OFFLINE", "1");
         }
+        for (name, value) in &self.traffic {
+            environment.set(*name, value);
+        }
         let target = self.target();
         SessionOptions {
             cwd: cwd.to_owned(),
@@ -348,6 +375,10 @@ fn lacks_value(flag: &str) -> String {
         "--mode" => "Error: --mode requires text, json, or rpc".into(),
         _ => format!("Error: {flag} needs a value. `agentd --help` lists the flags."),
     }
+}
+
+fn non_empty(flag: &str, value: String) -> Result<String, String> {
+    if value.is_empty() { Err(lacks_value(flag)) } else { Ok(value) }
 }
 
 /// Scripts write `--model "$MODEL"` with a variable that may be empty: the flag then counts as not given, as in the reference.

@@ -60,6 +60,10 @@ Daemon
       --shared                  a session of the daemon on the socket, which is started if none runs
       --compat pi               directories and version of the reference come first, and messages or session flags mean -p;
                                 so it is under the name `pi`
+      --record <dir>            write the traffic with providers to files in dir, without secrets (docs/recording.md)
+      --replay <dir|file>       take models' answers from recordings: no provider is asked, no key is needed; tools run
+      --replay-match body|order what has to be as it was recorded of a request (default: body), or its place alone
+      --replay-timing           replayed answers take their time
   -v, --version                 print the version
   -h, --help                    print this
 --on-eof, --ready and --shared are for --stdio, --cumulative-updates for --stdio and --mode json, and so are the flags above

@@ -188,6 +188,7 @@ pub fn parse(
         Mode::Stdio => {}
     }
     if flags.shared {
+        flags.check_own_process()?;
         let compat = flags.compat;
         // What is wrong with the flags is found here, before there is a daemon.
         let StdioOptions { ready, warnings, .. } = flags.into_stdio(cwd, environment)?;
@@ -207,6 +208,7 @@ pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> R
     if flags.help || flags.version || flags.list_models.is_some() || flags.export.is_some() {
         return Err("Error: --help, --version, --list-models and --export are no flags of a session.".into());
     }
+    flags.check_own_process()?;
     let is_one_shot = match flags.mode {
         Some(mode) => mode != ModeFlag::Rpc,
         None => flags.print,

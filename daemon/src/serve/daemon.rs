@@ -93,7 +93,7 @@ async fn serve(
     let path = listener.local_addr().ok().and_then(|address| Some(address.as_pathname()?.to_owned()));
     let base = &options.base;
     let limits = DaemonLimits::load(&base.environment, base.compat, &base.cwd);
-    let services = compose::services(&base.environment, base.compat, &base.cwd);
+    let services = compose::services(&base.environment, base.compat, &base.cwd)?;
     let mut listener = Listener::new(listener).map_err(failed("listen"))?;
     let mut keeper = Keeper::watch(place.as_ref());
     let daemon = Daemon {

@@ -34,7 +34,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     };
     let services = {
         let session = &options.session;
-        compose::services(&session.environment, session.compat, &session.cwd)
+        compose::services(&session.environment, session.compat, &session.cwd)?
     };
     let registry = Registry::new(session, services);
     let opened = tokio::select! {

@@ -75,7 +75,10 @@ impl Request {
             daemon_args: daemon_args(&options, cwd.is_some().then_some(here.as_path())),
             folder: cwd.clone().unwrap_or(here),
             cwd,
-            choice: options.choice,
+            choice: DaemonChoice {
+                private: options.choice.private || options.record.is_some() || options.replay.is_some(),
+                ..options.choice
+            },
             ephemeral: options.no_session,
             follow_up: options.follow_up,
             model_named: options.model.is_some(),
@@ -119,6 +122,8 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     flag("--fallback-models", options.fallback_models.clone());
     flag("--session", options.session.as_deref().map(session));
     flag("--session-dir", options.session_dir.as_deref().map(ours));
+    flag("--record", options.record.as_deref().map(ours));
+    flag("--replay", options.replay.as_deref().map(ours));
     flag("--tools", options.tools.clone());
     flag("--ssh", options.ssh.clone());
     flag("--system-prompt", options.system_prompt.as_deref().map(text_or_file));
@@ -163,9 +168,10 @@ mod tests {
             session: Some("s/x.jsonl".into()),
             session_dir: Some("~/dir".into()),
             no_session: true,
+            record: Some("rec".into()),
             ..PromptOptions::default()
         };
         let args = daemon_args(&options, Some(Path::new("/here"))).join(" ");
-        assert_eq!(args, "--session /here/s/x.jsonl --session-dir ~/dir --no-session");
+        assert_eq!(args, "--session /here/s/x.jsonl --session-dir ~/dir --record /here/rec --no-session");
     }
 }

@@ -19,6 +19,7 @@ mod providers;
 mod registry;
 mod request;
 mod system_state;
+mod traffic;
 
 pub use accumulate::Accumulator;
 pub use agentd_http::{CertificateFile, NamedProxy, Network};
@@ -34,3 +35,4 @@ pub use request::{
     ThinkingBudgets,
 };
 pub use system_state::{SystemState, describe_change, replay};
+pub use traffic::{Matching, Player, PlayerOptions, Recorder, RecorderError, ReplayError, Traffic};

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
     Provider,
-    http::{HttpClients, HttpProvider},
+    http::HttpProvider,
     providers::{
         anthropic_messages::AnthropicMessages,
         azure_openai::AzureOpenAi,
@@ -16,20 +16,29 @@ use crate::{
         openai_responses::OpenAiResponses,
         scripted::Scripted,
     },
+    traffic::{Player, Traffic, Transport},
 };
 
 /// Providers by the name of their wire API. Built once and passed down; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Registry {
     providers: BTreeMap<String, Arc<dyn Provider>>,
+    player: Option<Arc<Player>>,
 }
 
 impl Registry {
     /// Every wire API that is built in. Nothing is opened or started before the first request.
     #[must_use]
     pub fn builtin() -> Self {
-        let clients = Arc::new(HttpClients::default());
-        Self::default()
+        Self::with_traffic(Traffic::Live)
+    }
+
+    /// Every wire API that is built in, with requests that are recorded or played back. The scripted model's go nowhere anyhow.
+    #[must_use]
+    pub fn with_traffic(traffic: Traffic) -> Self {
+        let player = if let Traffic::Replayed(player) = &traffic { Some(Arc::clone(player)) } else { None };
+        let clients = Arc::new(Transport { traffic, ..Transport::default() });
+        Self { player, ..Self::default() }
             .with("anthropic-messages", Arc::new(HttpProvider::new(Arc::clone(&clients), AnthropicMessages)))
             .with(
                 "bedrock-converse-stream",
@@ -62,6 +71,12 @@ impl Registry {
     #[must_use]
     pub fn get(&self, api: &str) -> Option<Arc<dyn Provider>> {
         self.providers.get(api).cloned()
+    }
+
+    /// What plays answers back, where requests go nowhere: then nothing of the user's authorises them.
+    #[must_use]
+    pub fn player(&self) -> Option<&Arc<Player>> {
+        self.player.as_ref()
     }
 
     /// The names of all wire APIs, sorted.

@@ -15,4 +15,4 @@ pub use client::{ClientError, HttpClients, deepest_cause, is_loopback};
 pub use clock::{Clocks, Skew};
 pub use credentials::{Account, AwsKeys, Credentials};
 pub use network::{CONNECT_TIMEOUT, CertificateFile, NamedProxy, Network, NetworkError};
-pub use redact::Redactor;
+pub use redact::{Redactor, StreamRedactor};

@@ -78,6 +78,83 @@ impl Redactor {
     }
 }
 
+/// Parts of the names of headers whose values are never shown, whatever they hold.
+const SECRET_NAMES: [&str; 10] = [
+    "account",
+    "auth",
+    "key",
+    "token",
+    "secret",
+    "cookie",
+    "credential",
+    "signature",
+    "organization",
+    "session-id",
+];
+
+impl Redactor {
+    /// Whether the value of this header, or of this part of a query, is never shown.
+    #[must_use]
+    pub fn hides(name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        SECRET_NAMES.iter().any(|part| name.contains(part)) && !name.contains("tokens")
+    }
+
+    /// Also takes these out.
+    #[must_use]
+    pub fn and(mut self, secrets: impl IntoIterator<Item = Secret>) -> Self {
+        let secrets = secrets.into_iter().map(|secret| secret.expose().to_owned());
+        self.secrets.extend(secrets.filter(|secret| secret.len() >= MIN_KEY_BYTES));
+        self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        self
+    }
+
+    /// Takes the same secrets out of bytes that come in pieces.
+    #[must_use]
+    pub fn stream(&self) -> StreamRedactor {
+        StreamRedactor { redactor: self.clone(), held: Vec::new() }
+    }
+}
+
+/// Takes secrets out of a stream of bytes, also where one is cut in two by the pieces.
+#[derive(Debug)]
+pub struct StreamRedactor {
+    redactor: Redactor,
+    /// The end of what came, where a secret may begin.
+    held: Vec<u8>,
+}
+
+impl StreamRedactor {
+    /// Takes the next bytes, and gives those that hold no beginning of a secret.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut all = std::mem::take(&mut self.held);
+        all.extend_from_slice(bytes);
+        let mut done = Vec::with_capacity(all.len());
+        let mut at = 0;
+        while at < all.len() {
+            let rest = &all[at..];
+            let secrets = || self.redactor.secrets.iter().map(String::as_bytes);
+            if let Some(secret) = secrets().find(|secret| rest.starts_with(secret)) {
+                done.extend_from_slice(REDACTED.as_bytes());
+                at += secret.len();
+            } else if secrets().any(|secret| secret.starts_with(rest)) {
+                self.held = rest.to_vec();
+                return done;
+            } else {
+                done.push(all[at]);
+                at += 1;
+            }
+        }
+        done
+    }
+
+    /// What was held back when the stream ended.
+    #[must_use]
+    pub fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,5 +174,30 @@ mod tests {
         assert_eq!(redactor.redact("me:hush, sesame-sesame, 1".into()), "me:[redacted], [redacted], 1");
         let text = r#"key sk-12"345 (sk-12\"345), Bearer tok-9876, tok-9876 is on"#.to_owned();
         assert_eq!(redactor.redact(text), "key [redacted] ([redacted]), [redacted], [redacted] is on");
+    }
+
+    #[test]
+    fn a_secret_in_pieces_is_taken_out_wherever_it_is_cut() {
+        let redactor = Redactor::default().and([Secret::new("sk-hush-hush"), Secret::new("sk-hush")]);
+        let text = "sk-sk-hush-hush, sk-hush, sk-hus";
+        for size in 1..text.len() {
+            let mut stream = redactor.stream();
+            let mut done = Vec::new();
+            text.as_bytes().chunks(size).for_each(|piece| done.extend(stream.feed(piece)));
+            done.extend(stream.finish());
+            assert_eq!(String::from_utf8(done).unwrap(), "sk-[redacted], [redacted], sk-hus", "{size}");
+        }
+    }
+
+    #[test]
+    fn names_of_secrets() {
+        for name in
+            ["Authorization", "x-api-key", "api-key", "Set-Cookie", "X-Amz-Security-Token", "x-goog-api-key"]
+        {
+            assert!(Redactor::hides(name), "{name}");
+        }
+        for name in ["content-type", "x-ratelimit-remaining-tokens", "retry-after", "request-id"] {
+            assert!(!Redactor::hides(name), "{name}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use agentd_ai::{
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
     AgentDir, Environment, ProjectFolders,
-    models::{ModelRegistry, Offer, SharedModels},
+    models::{DEMO_PROVIDER, ModelRegistry, Offer, SharedModels},
     resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
 };
@@ -116,6 +116,16 @@ pub struct ToolContext {
     pub home: PathBuf,
 }
 
+impl Services {
+    /// Whether requests to a provider can be authorised. Those that are played back need nothing, and no others are made then.
+    pub(crate) fn has_auth(&self, auth: &Auth, provider: &str) -> bool {
+        match self.providers.player() {
+            Some(player) => player.has(provider) || provider == DEMO_PROVIDER,
+            None => auth.is_configured(provider),
+        }
+    }
+}
+
 /// One session's surroundings.
 pub(crate) struct Shared {
     pub(crate) services: Arc<Services>,
@@ -206,6 +216,13 @@ impl Shared {
 
     /// What authorises a request to a model, and the model with the address to send it to.
     pub(crate) async fn credentials(&self, model: &Arc<Model>) -> Result<(Credentials, Arc<Model>), Failure> {
+        if let Some(player) = self.services.providers.player()
+            && player.has(&model.provider)
+        {
+            let (credentials, base_url) = player.credentials(model);
+            let base_url = base_url.unwrap_or_else(|| model.base_url.clone());
+            return Ok((credentials, Arc::new(Model { base_url, ..(**model).clone() })));
+        }
         let found = self.auth.credentials(model).await.map_err(|error| auth_failure(&error))?;
         let model = match found.base_url {
             Some(base_url) => Arc::new(Model { base_url, ..(**model).clone() }),
@@ -237,7 +254,7 @@ impl Shared {
             let apis: Vec<&str> = shared.services.providers.apis().collect();
             // Another program may have stored a key meanwhile.
             shared.auth.refresh();
-            let has_auth = |provider: &str| shared.auth.is_configured(provider);
+            let has_auth = |provider: &str| shared.services.has_auth(&shared.auth, provider);
             look(&Offer { registry: &shared.models, apis: &apis, has_auth: &has_auth })
         });
         // It fails only when the runtime ends, or when `look` panics; then nothing was found.
@@ -287,8 +304,18 @@ pub(crate) fn child_environment(
     agent_dir: &Path,
     compat: bool,
 ) -> ChildEnvironment {
-    const STALE: [&str; 5] =
-        ["PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL"];
+    const STALE: [&str; 9] = [
+        "PI_SESSION_ID",
+        "PI_SESSION_FILE",
+        "PI_PROVIDER",
+        "PI_MODEL",
+        "PI_REASONING_LEVEL",
+        // They mean the daemon's own traffic: an agentd that a command starts has its own.
+        "AGENTD_RECORD",
+        "AGENTD_REPLAY",
+        "AGENTD_REPLAY_MATCH",
+        "AGENTD_REPLAY_TIMING",
+    ];
     let mut path = agent_dir.join("bin").into_os_string();
     if let Some(rest) = environment.get_os("PATH").filter(|path| !path.is_empty()) {
         path.push(":");

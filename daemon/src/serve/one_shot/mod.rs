@@ -54,7 +54,7 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
     let limits = Limits { ui_timeout: Duration::ZERO, ..limits };
     let services = {
         let session = &options.session;
-        compose::services(&session.environment, session.compat, &session.cwd)
+        compose::services(&session.environment, session.compat, &session.cwd)?
     };
     let registry = Registry::new(limits, services);
     let opened = tokio::select! {

@@ -5,12 +5,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use agentd_http::{CONNECT_TIMEOUT, Clocks, Skew};
+use agentd_http::{CONNECT_TIMEOUT, Skew};
 use bytes::Bytes;
 use futures::FutureExt;
 use reqwest::{
-    Client, Response, Url,
-    header::{DATE, HeaderMap},
+    Response, StatusCode, Url,
+    header::{DATE, HeaderMap, HeaderName, HeaderValue},
 };
 use tokio::{sync::mpsc::UnboundedSender, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -19,12 +19,13 @@ use crate::{
     Deadlines, HttpRetries, Network, Stall, StallPhase,
     failure::{Failure, FailureKind, classify_message, is_account_limit},
     http::{
-        AwsError, ErrorBody, Explain, HttpClients, Server, Signer,
+        AwsError, ErrorBody, Explain, Server, Signer,
         aws_error::ERROR_TYPE,
         is_loopback,
         retry::{Advice, Pause},
         server::Limit,
     },
+    traffic::{About, Played, Player, Tape, Traffic, Transport},
 };
 
 /// What one answer may have in all, in bytes.
@@ -58,6 +59,8 @@ pub(crate) struct Post {
     pub(crate) network: Option<Arc<Network>>,
     /// Hears of each limit that an attempt exceeded before the request is sent again; at most as often as that.
     pub(crate) stalls: UnboundedSender<Stall>,
+    /// What it is about.
+    pub(crate) about: About,
     /// How often the request may be sent again.
     pub(crate) retries: HttpRetries,
     /// Stops everything.
@@ -67,10 +70,20 @@ pub(crate) struct Post {
 /// An answer with a good status, whose body has still to be read.
 pub(crate) struct Answer {
     server: Server,
-    response: Response,
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Body,
+    /// Takes down what is read.
+    tape: Option<Tape>,
     received: u64,
     limits: Limits,
     cancel: CancellationToken,
+}
+
+/// Where the bytes of an answer come from.
+enum Body {
+    Live(Response),
+    Replayed(Played),
 }
 
 /// The limits of an attempt, and how much of them is used.
@@ -93,16 +106,11 @@ impl Post {
     ///
     /// # Errors
     /// Fails for anything but an answer with a status of success.
-    pub(crate) async fn send(self, clients: &HttpClients) -> Result<Answer, Failure> {
-        let client = match &self.network {
-            Some(network) => clients.get_by(&self.url, network),
-            None => clients.get(&self.url),
-        };
-        let client = client.map_err(|error| Failure::new(FailureKind::Fatal, error.to_string()))?;
+    pub(crate) async fn send(self, transport: &Transport) -> Result<Answer, Failure> {
         let mut sent = 0;
         let mut is_corrected = false;
         loop {
-            let refused = match self.attempt(&client, clients.clocks()).await {
+            let refused = match self.attempt(transport).await {
                 Ok(answer) => return Ok(answer),
                 Err(refused) => refused,
             };
@@ -137,38 +145,28 @@ impl Post {
     }
 
     /// Sends the request once.
-    async fn attempt(&self, client: &Client, clocks: &Clocks) -> Result<Answer, Refused> {
-        let Self { server, cancel, .. } = self;
+    async fn attempt(&self, transport: &Transport) -> Result<Answer, Refused> {
+        let clocks = transport.clients.clocks();
         let mut headers = self.headers.clone();
         if let Some(sign) = &self.sign
             && let Err(failure) = sign(&self.url, &mut headers, &self.body, clocks.now(&self.url))
         {
             return Err(Refused::unanswered(failure));
         }
-        let request = client.post(self.url.clone()).headers(headers).body(self.body.clone());
-        let mut limits = Limits {
-            idle: self.idle_timeout,
-            headers: self.retries.first_byte_timeout,
-            progress: self.deadlines.progress(is_loopback(&self.url)),
-            deadlines: self.deadlines,
-            waited: Duration::ZERO,
-            without_content: Duration::ZERO,
-        };
-        let begun = Instant::now();
-        let response = match limits.wait(request.send(), Await::Headers, cancel, server).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => {
-                let failure = self.slow_connection(&error, begun.elapsed());
-                return Err(Refused::unanswered(failure.unwrap_or_else(|| server.unreachable(&error))));
+        let answer = match &transport.traffic {
+            Traffic::Live => self.ask(transport, headers, None).await?,
+            Traffic::Recorded(recorder) => {
+                let sent = (&self.url, &headers, &*self.body);
+                let tape = recorder.begin(&self.about, sent, &self.server.redactor).await;
+                self.ask(transport, headers, Some(tape)).await?
             }
-            Err(failure) => return Err(Refused::unanswered(failure)),
+            Traffic::Replayed(player) => self.replay(player).await?,
         };
-        let mut advice = Advice::of(response.status(), response.headers());
-        let answer = Answer { server: server.clone(), response, received: 0, limits, cancel: cancel.clone() };
-        if answer.response.status().is_success() {
+        let mut advice = Advice::of(answer.status, &answer.headers);
+        if answer.status.is_success() {
             return Ok(answer);
         }
-        let date = answer.response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
+        let date = answer.headers.get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
         let now = SystemTime::now();
         let (failure, is_of_time) = answer.into_failure(self.explain).await;
         let date = date.filter(|_| is_of_time && self.sign.is_some());
@@ -178,6 +176,107 @@ impl Post {
             advice.retry = false;
         }
         Err(Refused { failure, advice, skew })
+    }
+
+    /// Sends the request and waits for the headers of an answer.
+    async fn ask(
+        &self,
+        transport: &Transport,
+        headers: HeaderMap,
+        tape: Option<Tape>,
+    ) -> Result<Answer, Refused> {
+        let mut limits = self.limits();
+        match self.ask_within(&mut limits, transport, headers).await {
+            Ok(response) => {
+                let (status, headers) = (response.status(), response.headers().clone());
+                if let Some(tape) = &tape {
+                    tape.response(status.as_u16(), &headers).await;
+                }
+                let (server, cancel) = (self.server.clone(), self.cancel.clone());
+                Ok(Answer {
+                    server,
+                    status,
+                    headers,
+                    body: Body::Live(response),
+                    tape,
+                    received: 0,
+                    limits,
+                    cancel,
+                })
+            }
+            Err(failure) => {
+                if let Some(tape) = tape {
+                    tape.end(Some(&failure)).await;
+                }
+                Err(Refused::unanswered(failure))
+            }
+        }
+    }
+
+    async fn ask_within(
+        &self,
+        limits: &mut Limits,
+        transport: &Transport,
+        headers: HeaderMap,
+    ) -> Result<Response, Failure> {
+        let Self { server, cancel, .. } = self;
+        let client = match &self.network {
+            Some(network) => transport.clients.get_by(&self.url, network),
+            None => transport.clients.get(&self.url),
+        };
+        let client = client.map_err(|error| server.failure(FailureKind::Fatal, error.to_string()))?;
+        let request = client.post(self.url.clone()).headers(headers).body(self.body.clone());
+        let begun = Instant::now();
+        match limits.wait(request.send(), Await::Headers, cancel, server).await? {
+            Ok(response) => Ok(response),
+            Err(error) => {
+                let failure = self.slow_connection(&error, begun.elapsed());
+                Err(failure.unwrap_or_else(|| server.unreachable(&error)))
+            }
+        }
+    }
+
+    /// Takes the answer from a recording.
+    async fn replay(&self, player: &Arc<Player>) -> Result<Answer, Refused> {
+        let (player, about) = (Arc::clone(player), self.about.clone());
+        let (url, body) = (self.url.clone(), self.body.clone());
+        let played = tokio::task::spawn_blocking(move || player.answer(&about, &url, &body));
+        let played = played.await.unwrap_or_else(|error| {
+            Err(Failure::new(FailureKind::Fatal, format!("The recording cannot be played: {error}")))
+        });
+        let played = played.map_err(Refused::unanswered)?;
+        let status = StatusCode::from_u16(played.status).map_err(|_| {
+            let message = format!("The recording has a status that is none: {}.", played.status);
+            Refused::unanswered(Failure::new(FailureKind::Fatal, message))
+        })?;
+        let header = |(name, value): &(String, String)| {
+            Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+        };
+        let headers = played.headers.iter().filter_map(header).collect();
+        let (server, cancel) = (self.server.clone(), self.cancel.clone());
+        // What was recorded had its limits then.
+        let limits = Limits { idle: None, progress: None, deadlines: Deadlines::default(), ..self.limits() };
+        Ok(Answer {
+            server,
+            status,
+            headers,
+            body: Body::Replayed(played),
+            tape: None,
+            received: 0,
+            limits,
+            cancel,
+        })
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            idle: self.idle_timeout,
+            headers: self.retries.first_byte_timeout,
+            progress: self.deadlines.progress(is_loopback(&self.url)),
+            deadlines: self.deadlines,
+            waited: Duration::ZERO,
+            without_content: Duration::ZERO,
+        }
     }
 
     /// The failure of a connection that took longer than it may.
@@ -244,8 +343,17 @@ impl Answer {
     /// the request was stopped.
     pub(crate) async fn chunk(&mut self, patience: Option<Duration>) -> Result<Option<Bytes>, Failure> {
         let wish = if self.received == 0 { Await::FirstByte } else { Await::More(patience) };
-        let chunk = self.limits.wait(self.response.chunk(), wish, &self.cancel, &self.server).await?;
-        let chunk = chunk.map_err(|error| self.server.lost(&error))?;
+        let read = self.read(wish).await;
+        match (&mut self.tape, &read) {
+            (Some(tape), Ok(Some(chunk))) => tape.chunk(chunk).await,
+            (tape @ Some(_), Err(failure)) => {
+                if let Some(tape) = tape.take() {
+                    tape.end(Some(failure)).await;
+                }
+            }
+            _ => {}
+        }
+        let chunk = read?;
         self.received += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
         if self.received > MAX_ANSWER_BYTES {
             let host = &self.server.host;
@@ -256,15 +364,34 @@ impl Answer {
         Ok(chunk)
     }
 
+    async fn read(&mut self, wish: Await) -> Result<Option<Bytes>, Failure> {
+        let Self { limits, body, cancel, server, .. } = self;
+        match body {
+            Body::Live(response) => {
+                let read = limits.wait(response.chunk(), wish, cancel, server).await?;
+                read.map_err(|error| server.lost(&error))
+            }
+            Body::Replayed(played) => limits.wait(played.chunk(), wish, cancel, server).await?,
+        }
+    }
+
     /// What came last had content.
     pub(crate) fn progressed(&mut self) {
         self.limits.without_content = Duration::ZERO;
     }
 
+    /// Everything that matters was read: ends the recording, if there is one.
+    pub(crate) async fn was_read(&mut self) {
+        if let Some(tape) = self.tape.take() {
+            tape.end(None).await;
+        }
+    }
+
     /// Reads the little that is left if it is here already, so that the connection can be used again.
     pub(crate) fn finish(mut self) {
+        let Body::Live(response) = &mut self.body else { return };
         for _ in 0..MAX_LEFT_CHUNKS {
-            if !matches!(self.response.chunk().now_or_never(), Some(Ok(Some(_)))) {
+            if !matches!(response.chunk().now_or_never(), Some(Ok(Some(_)))) {
                 break;
             }
         }
@@ -272,9 +399,15 @@ impl Answer {
 
     /// What an answer with a bad status says, and whether it refuses a signature for its time.
     async fn into_failure(mut self, explain: Option<Explain>) -> (Failure, bool) {
-        let status = self.response.status();
+        let failure = self.read_failure(explain).await;
+        self.was_read().await;
+        failure
+    }
+
+    async fn read_failure(&mut self, explain: Option<Explain>) -> (Failure, bool) {
+        let status = self.status;
         if status.is_redirection()
-            && let Some(location) = self.response.headers().get(reqwest::header::LOCATION)
+            && let Some(location) = self.headers.get(reqwest::header::LOCATION)
         {
             let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
             let message = format!(
@@ -286,7 +419,7 @@ impl Answer {
             );
             return (Failure::new(FailureKind::Fatal, self.server.redactor.redact(message)), false);
         }
-        let error_type = self.response.headers().get(ERROR_TYPE).and_then(|kind| kind.to_str().ok());
+        let error_type = self.headers.get(ERROR_TYPE).and_then(|kind| kind.to_str().ok());
         let error_type = error_type.map(str::to_owned);
         let mut body = Vec::new();
         let mut broken = None;

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     BlockKind, Delta, DeltaStream, Provider, Renewed, Renewing, Request, Stall,
     failure::{Failure, FailureKind},
-    http::{Decoder, HttpClients, Post, Redactor, Server, decoder::PATIENCE, exchange::Answer},
+    http::{Decoder, Post, Redactor, Server, decoder::PATIENCE, exchange::Answer},
+    traffic::{About, Transport},
 };
 
 /// Speaks one HTTP API: writes requests, and knows what reads the answers.
@@ -135,23 +136,23 @@ impl Step {
 
 /// Makes a [`Provider`] of an [`Adapter`].
 pub(crate) struct HttpProvider<A> {
-    clients: Arc<HttpClients>,
+    transport: Arc<Transport>,
     adapter: Arc<A>,
 }
 
 impl<A: Adapter> HttpProvider<A> {
-    pub(crate) fn new(clients: Arc<HttpClients>, adapter: A) -> Self {
-        Self { clients, adapter: Arc::new(adapter) }
+    pub(crate) fn new(transport: Arc<Transport>, adapter: A) -> Self {
+        Self { transport, adapter: Arc::new(adapter) }
     }
 }
 
 impl<A: Adapter> Provider for HttpProvider<A> {
     fn stream(&self, request: Request, cancel: CancellationToken) -> DeltaStream {
-        let clients = Arc::clone(&self.clients);
+        let transport = Arc::clone(&self.transport);
         let adapter = Arc::clone(&self.adapter);
         Box::pin(async_stream::stream! {
             let (stalls, mut stalled) = mpsc::unbounded_channel();
-            let mut asking = Box::pin(ask(&*adapter, request, &clients, stalls, cancel));
+            let mut asking = Box::pin(ask(&*adapter, request, &transport, stalls, cancel));
             let asked = loop {
                 let next = tokio::select! {
                     biased;
@@ -192,6 +193,10 @@ impl<A: Adapter> Provider for HttpProvider<A> {
                     Ok(None) => decoder.end(&mut deltas),
                     Err(failure) => decoder.fail(failure, &mut deltas),
                 }
+                if decoder.is_finished() {
+                    // Before the last delta: whoever gets it may look no further.
+                    answer.was_read().await;
+                }
                 for delta in deltas.drain(..) {
                     if let Delta::Failed { failure, .. } = &delta && let Some(stall) = failure.stall {
                         yield Delta::Stalled(stall);
@@ -220,7 +225,7 @@ fn is_content(delta: &Delta) -> bool {
 async fn ask<A: Adapter>(
     adapter: &A,
     mut request: Request,
-    clients: &HttpClients,
+    transport: &Transport,
     stalls: UnboundedSender<Stall>,
     cancel: CancellationToken,
 ) -> Result<(Answer, A::Wire), Failure> {
@@ -228,9 +233,9 @@ async fn ask<A: Adapter>(
     let Some(Renewing(renew)) = request.renew.take() else {
         // The transcript is in the body now; its memory need not wait for the answer.
         drop(request);
-        return Ok((post.send(clients).await?, wire));
+        return Ok((post.send(transport).await?, wire));
     };
-    let refused = match post.send(clients).await {
+    let refused = match post.send(transport).await {
         Ok(answer) => return Ok((answer, wire)),
         Err(failure) if failure.kind == FailureKind::Auth => failure,
         Err(failure) => return Err(failure),
@@ -254,7 +259,7 @@ async fn ask<A: Adapter>(
             }
             let (post, wire) = prepare(adapter, &request, stalls, cancel)?;
             drop(request);
-            let answer = post.send(clients).await.map_err(|failure| match failure.kind {
+            let answer = post.send(transport).await.map_err(|failure| match failure.kind {
                 FailureKind::Auth => Failure { message: format!("{} {advice}", failure.message), ..failure },
                 _ => failure,
             })?;
@@ -270,7 +275,17 @@ fn prepare<A: Adapter>(
     cancel: CancellationToken,
 ) -> Result<(Post, A::Wire), Failure> {
     let Outgoing { url, headers, body, sign } = adapter.outgoing(request)?;
-    let server = Server::new(&url, request.model.provider.clone(), Redactor::new(&request.credentials, &url));
+    let network = request.network.iter().flat_map(|network| network.secrets());
+    let redactor = Redactor::new(&request.credentials, &url).and(network);
+    let server = Server::new(&url, request.model.provider.clone(), redactor);
+    let about = About {
+        api: request.model.api.clone(),
+        provider: request.model.provider.clone(),
+        model: request.model.id.clone(),
+        base_url: request.model.base_url.clone(),
+        account: request.credentials.account.clone(),
+        session: request.session_id.clone(),
+    };
     let wire = adapter.wire(request, server.clone());
     let post = Post {
         url,
@@ -283,6 +298,7 @@ fn prepare<A: Adapter>(
         deadlines: request.deadlines,
         network: request.network.clone(),
         stalls,
+        about,
         retries: request.retries,
         cancel,
     };

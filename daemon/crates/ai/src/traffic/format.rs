@@ -1,0 +1,187 @@
+//! The lines of a recording.
+
+use std::time::Duration;
+
+use agentd_http::Account;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::failure::{Failure, FailureKind};
+
+/// The version of the format.
+pub(super) const VERSION: u32 = 1;
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub(crate) enum Line {
+    /// What was sent; the first line of an exchange.
+    Request(Box<Sent>),
+    /// The status and headers of the answer.
+    Response { ms: u64, status: u16, headers: Vec<(String, String)> },
+    /// Bytes of its body.
+    Chunk {
+        ms: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// In the place of `text` where they are no UTF-8.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base64: Option<String>,
+    },
+    /// The exchange failed; its last line.
+    Failure(Failed),
+    /// The exchange ended; its last line.
+    End { ms: u64, reason: End },
+}
+
+impl Line {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// Fails for one that is none of a recording.
+    pub(super) fn parse(line: &str) -> serde_json::Result<Self> {
+        // A body that is kept as it is written cannot be read through the enum's buffer.
+        if is_request(line) {
+            serde_json::from_str(line).map(Self::Request)
+        } else {
+            serde_json::from_str(line)
+        }
+    }
+}
+
+/// Whether a line is the first of an exchange.
+pub(super) fn is_request(line: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Kind<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: std::borrow::Cow<'a, str>,
+    }
+    serde_json::from_str(line).is_ok_and(|Kind { kind }| kind == "request")
+}
+
+/// A request.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Sent {
+    pub(super) version: u32,
+    /// The version of agentd.
+    pub(super) agentd: String,
+    /// Milliseconds since the Unix epoch.
+    pub(super) time: u64,
+    pub(super) api: String,
+    pub(super) provider: String,
+    pub(super) model: String,
+    pub(super) session: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) base_url: String,
+    #[serde(default, skip_serializing_if = "Place::is_empty")]
+    pub(super) account: Place,
+    pub(super) method: String,
+    pub(super) url: String,
+    pub(super) headers: Vec<(String, String)>,
+    /// The body, where it is JSON in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) body: Option<Box<RawValue>>,
+    /// Otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) body_text: Option<String>,
+}
+
+/// An [`Account`] in JSON.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Place {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deployment: Option<String>,
+}
+
+impl Place {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<Account> for Place {
+    fn from(account: Account) -> Self {
+        let Account { region, project, location, api_version, deployment, .. } = account;
+        Self { region, project, location, api_version, deployment }
+    }
+}
+
+impl From<Place> for Account {
+    fn from(place: Place) -> Self {
+        let Place { region, project, location, api_version, deployment } = place;
+        Self { region, project, location, api_version, deployment, ..Self::default() }
+    }
+}
+
+/// How an exchange ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum End {
+    /// The answer was read as far as it matters.
+    Complete,
+    /// The reader of the answer went away.
+    Aborted,
+}
+
+/// A failure of the connection.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Failed {
+    pub(super) ms: u64,
+    kind: String,
+    message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+/// The names of failures in recordings.
+const KINDS: [(FailureKind, &str); 6] = [
+    (FailureKind::Aborted, "aborted"),
+    (FailureKind::Retryable, "retryable"),
+    (FailureKind::ContextOverflow, "overflow"),
+    (FailureKind::Auth, "auth"),
+    (FailureKind::Refused, "refused"),
+    (FailureKind::Fatal, "fatal"),
+];
+
+impl Failed {
+    pub(super) fn of(ms: u64, failure: &Failure) -> Self {
+        let name = KINDS.iter().find(|(kind, _)| *kind == failure.kind).map_or("fatal", |(_, name)| name);
+        let retry_after_ms = failure.retry_after.and_then(|delay| u64::try_from(delay.as_millis()).ok());
+        Self { ms, kind: name.to_owned(), message: failure.message.clone(), retry_after_ms }
+    }
+
+    pub(super) fn failure(self) -> Failure {
+        let kind =
+            KINDS.iter().find(|(_, name)| *name == self.kind).map_or(FailureKind::Fatal, |(kind, _)| *kind);
+        Failure::new(kind, self.message).after(self.retry_after_ms.map(Duration::from_millis))
+    }
+}
+
+/// The line of a piece of a body.
+pub(super) fn chunk(ms: u64, bytes: Vec<u8>) -> Line {
+    match String::from_utf8(bytes) {
+        Ok(text) => Line::Chunk { ms, text: Some(text), base64: None },
+        Err(error) => Line::Chunk { ms, text: None, base64: Some(STANDARD.encode(error.as_bytes())) },
+    }
+}
+
+/// The bytes of a piece of a body.
+pub(super) fn bytes(text: Option<String>, base64: Option<String>) -> Result<Vec<u8>, String> {
+    match (text, base64) {
+        (Some(text), None) => Ok(text.into_bytes()),
+        (None, Some(base64)) => STANDARD.decode(base64).map_err(|error| format!("bad base64 ({error})")),
+        _ => Err("a chunk needs either text or base64".to_owned()),
+    }
+}

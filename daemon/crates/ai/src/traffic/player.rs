@@ -1,0 +1,401 @@
+//! Exchanges that are played back from files.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use agentd_http::{Credentials, Secret};
+use agentd_protocol::model::Model;
+use bytes::Bytes;
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::{
+    About,
+    diff::diff,
+    format::{End, Line, Sent, VERSION, bytes, is_request},
+    shape::shape,
+};
+use crate::failure::{Failure, FailureKind};
+
+/// The key of replayed requests. They go nowhere.
+const PLACEHOLDER_KEY: &str = "replayed";
+
+/// How recordings are played back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PlayerOptions {
+    /// What has to be the same of a request.
+    pub matching: Matching,
+    /// Whether answers take as long as when they were recorded; else they come at once.
+    pub timing: bool,
+}
+
+/// What has to be the same of a request and the one that was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Matching {
+    /// Its path and its body, but for what differs from run to run.
+    #[default]
+    Body,
+    /// Its place in the order of its session's requests, and its path.
+    Order,
+}
+
+/// Plays exchanges back, those of a session in their order.
+#[derive(Debug)]
+pub struct Player {
+    options: PlayerOptions,
+    source: PathBuf,
+    /// Providers, and the exchanges that say most of them: the first of each.
+    providers: HashMap<String, (Place, String, agentd_http::Account)>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The exchanges of each recorded session, in order, as far as they were not played.
+    recorded: VecDeque<VecDeque<Place>>,
+    /// Which of them plays for a session of now.
+    playing: HashMap<String, VecDeque<Place>>,
+}
+
+/// Where an exchange is written.
+#[derive(Debug, Clone)]
+struct Place {
+    /// The file, or the part of a bug report, as errors name it.
+    name: String,
+    path: PathBuf,
+    /// Its first line, from 0, among the lines of recordings in that file.
+    line: usize,
+}
+
+/// What was recorded cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// A file cannot be read.
+    #[error("cannot replay {path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file is no recording.
+    #[error("cannot replay {path}: line {line} is no line of a recording: {reason}")]
+    NoRecording {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The version is another one.
+    #[error(
+        "cannot replay {path}: it has version {found} of the format, and this agentd reads version {VERSION}"
+    )]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// There is nothing to play.
+    #[error("cannot replay {path}: no recordings (files that end in .jsonl) are there")]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// An answer as it was recorded.
+#[derive(Debug)]
+pub(crate) struct Played {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    chunks: VecDeque<(u64, Bytes)>,
+    /// What came instead of the end.
+    failure: Option<Failure>,
+    timing: bool,
+    now: u64,
+}
+
+/// A line of a bug report that holds a line of a recording.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ReportLine {
+    Recording {
+        file: String,
+        line: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+impl Player {
+    /// Plays what is in `source`: a folder of recordings, one of them, or a bug report. Blocks on the file system.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn open(source: &Path, options: PlayerOptions) -> Result<Self, ReplayError> {
+        let unreadable =
+            |source_error| ReplayError::Unreadable { path: source.to_owned(), source: source_error };
+        let mut files = Vec::new();
+        if fs::metadata(source).map_err(unreadable)?.is_dir() {
+            for entry in fs::read_dir(source).map_err(unreadable)? {
+                let path = entry.map_err(unreadable)?.path();
+                if path.extension().is_some_and(|extension| extension == "jsonl") {
+                    files.push(path);
+                }
+            }
+            files.sort();
+        } else {
+            files.push(source.to_owned());
+        }
+        let mut sessions: Vec<(String, VecDeque<Place>)> = Vec::new();
+        let mut providers = HashMap::new();
+        for path in files {
+            for (place, sent) in exchanges(&path)? {
+                let account = sent.account.into();
+                providers.entry(sent.provider).or_insert_with(|| (place.clone(), sent.base_url, account));
+                match sessions.iter_mut().find(|(session, _)| *session == sent.session) {
+                    Some((_, places)) => places.push_back(place),
+                    None => sessions.push((sent.session, VecDeque::from([place]))),
+                }
+            }
+        }
+        if sessions.is_empty() {
+            return Err(ReplayError::Empty { path: source.to_owned() });
+        }
+        let recorded = sessions.into_iter().map(|(_, places)| places).collect();
+        let state = Mutex::new(State { recorded, playing: HashMap::new() });
+        Ok(Self { options, source: source.to_owned(), providers, state })
+    }
+
+    /// Whether requests to a provider were recorded.
+    #[must_use]
+    pub fn has(&self, provider: &str) -> bool {
+        self.providers.contains_key(provider)
+    }
+
+    /// What authorises a request that goes nowhere: nothing of the user's is looked up for it. Region and the like are those of
+    /// the recording; the address is, too.
+    #[must_use]
+    pub fn credentials(&self, model: &Model) -> (Credentials, Option<String>) {
+        let found = self.providers.get(&model.provider);
+        let key = Secret::new(PLACEHOLDER_KEY);
+        let aws = agentd_http::AwsKeys {
+            access_key_id: PLACEHOLDER_KEY.to_owned(),
+            secret_access_key: key.clone(),
+            session_token: None,
+        };
+        let credentials = Credentials {
+            api_key: Some(key),
+            aws: Some(aws),
+            account: agentd_http::Account {
+                account_id: Some(PLACEHOLDER_KEY.to_owned()),
+                ..found.map(|(_, _, account)| account.clone()).unwrap_or_default()
+            },
+            ..Credentials::default()
+        };
+        let base_url = found.map(|(_, base_url, _)| base_url.clone()).filter(|url| !url.is_empty());
+        (credentials, base_url)
+    }
+
+    /// The answer to a request: that of the next exchange of its session. A session that asks for the first time takes over the
+    /// first recorded one whose first request fits.
+    ///
+    /// # Errors
+    /// Fails with the difference where the request is another one than was recorded, and with the recorded failure. Blocks on
+    /// the file system.
+    pub(crate) fn answer(&self, about: &About, url: &Url, body: &[u8]) -> Result<Played, Failure> {
+        let asked = Asked { path: url.path(), shape: shape(&String::from_utf8_lossy(body), &about.session) };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { recorded, playing } = &mut *state;
+        if !playing.contains_key(&about.session) {
+            let mut nearest = None;
+            let mut fitting = None;
+            for (nth, places) in recorded.iter().enumerate() {
+                let Some(place) = places.front() else { continue };
+                match self.fit(place, &asked) {
+                    Ok(()) => {
+                        fitting = Some(nth);
+                        break;
+                    }
+                    Err(failure) => drop(nearest.get_or_insert(failure)),
+                }
+            }
+            let found = fitting.and_then(|nth| recorded.remove(nth));
+            let found = found.ok_or_else(|| nearest.unwrap_or_else(|| self.over()))?;
+            playing.insert(about.session.clone(), found);
+        }
+        let places = playing.get_mut(&about.session);
+        let place = places.as_ref().and_then(|places| places.front()).cloned().ok_or_else(|| self.over())?;
+        self.fit(&place, &asked)?;
+        let played = self.load(&place)?;
+        if let Some(places) = places {
+            places.pop_front();
+        }
+        Ok(played)
+    }
+
+    fn over(&self) -> Failure {
+        let message = format!(
+            "The recording {} has no more requests for this session: what was recorded ended here.",
+            self.source.display()
+        );
+        Failure::new(FailureKind::Fatal, message)
+    }
+
+    /// Whether a request is the one that was recorded.
+    fn fit(&self, place: &Place, asked: &Asked<'_>) -> Result<(), Failure> {
+        let (sent, _) = read(place)?;
+        let path = Url::parse(&sent.url).map(|url| url.path().to_owned()).unwrap_or_default();
+        let other = |what: String| {
+            let name = &place.name;
+            let message = format!("The request is not the one that was recorded in {name}: {what}");
+            Err(Failure::new(FailureKind::Fatal, message))
+        };
+        if path != asked.path {
+            return other(format!("it goes to {}, and the recorded one went to {path}.", asked.path));
+        }
+        if self.options.matching == Matching::Order {
+            return Ok(());
+        }
+        let body = sent.body.as_deref().map(serde_json::value::RawValue::get).or(sent.body_text.as_deref());
+        let recorded = shape(body.unwrap_or_default(), &sent.session);
+        if recorded == asked.shape {
+            return Ok(());
+        }
+        other(format!("its body differs (- recorded, + now):\n{}", diff(&recorded, &asked.shape)))
+    }
+
+    fn load(&self, place: &Place) -> Result<Played, Failure> {
+        let (_, lines) = read(place)?;
+        let broken = |what: &str| {
+            let message = format!("The recording {} cannot be played: {what}.", place.name);
+            Failure::new(FailureKind::Fatal, message)
+        };
+        let mut head = None;
+        let mut chunks = VecDeque::new();
+        let mut end = Err(broken("it breaks off"));
+        for line in lines {
+            match line {
+                Line::Request(_) => return Err(broken("a request is in its middle")),
+                Line::Response { status, headers, .. } => head = Some((status, headers)),
+                Line::Chunk { ms, text, base64 } => {
+                    let bytes = bytes(text, base64).map_err(|error| broken(&error))?;
+                    chunks.push_back((ms, Bytes::from(bytes)));
+                }
+                Line::Failure(failed) => end = Ok(Some(failed.failure())),
+                Line::End { reason: End::Complete, .. } => end = Ok(None),
+                Line::End { reason: End::Aborted, .. } => {
+                    end = Err(broken("the answer was aborted when it was recorded, and ends here"));
+                }
+            }
+        }
+        // What was cut short plays as far as it goes.
+        let failure = end.unwrap_or_else(Some);
+        match (head, failure) {
+            (Some((status, headers)), failure) => {
+                Ok(Played { status, headers, chunks, failure, timing: self.options.timing, now: 0 })
+            }
+            (None, Some(failure)) => Err(failure),
+            (None, None) => Err(broken("it has no answer")),
+        }
+    }
+}
+
+impl Played {
+    /// The next bytes of the body; `None` at its end. Cancel safe.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
+        let Some((ms, _)) = self.chunks.front() else {
+            return self.failure.clone().map_or(Ok(None), Err);
+        };
+        if self.timing {
+            tokio::time::sleep(Duration::from_millis(ms.saturating_sub(self.now))).await;
+            self.now = *ms;
+        }
+        Ok(self.chunks.pop_front().map(|(_, bytes)| bytes))
+    }
+}
+
+/// A request as it is compared.
+struct Asked<'a> {
+    path: &'a str,
+    shape: serde_json::Value,
+}
+
+/// The exchanges in a file, by their first lines.
+fn exchanges(path: &Path) -> Result<Vec<(Place, Sent)>, ReplayError> {
+    let text = text(path)?;
+    let mut found = Vec::new();
+    for (nth, (name, line)) in lines(path, &text).enumerate() {
+        let reason = |error: serde_json::Error| ReplayError::NoRecording {
+            path: path.to_owned(),
+            line: nth + 1,
+            reason: error.to_string(),
+        };
+        // The others are read when they are played.
+        if !is_request(&line) {
+            if nth == 0 {
+                let reason = "a recording begins with a line of type \"request\"".to_owned();
+                return Err(ReplayError::NoRecording { path: path.to_owned(), line: 1, reason });
+            }
+            continue;
+        }
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let Version { version } = serde_json::from_str(&line).map_err(reason)?;
+        if version != VERSION {
+            return Err(ReplayError::OtherVersion { path: path.to_owned(), found: version });
+        }
+        if let Line::Request(sent) = Line::parse(&line).map_err(reason)? {
+            found.push((Place { name, path: path.to_owned(), line: nth }, *sent));
+        }
+    }
+    Ok(found)
+}
+
+fn text(path: &Path) -> Result<String, ReplayError> {
+    fs::read_to_string(path).map_err(|source| ReplayError::Unreadable { path: path.to_owned(), source })
+}
+
+/// The lines of recordings in a file, each with the name of where it is. A torn last line is none.
+fn lines<'a>(path: &Path, text: &'a str) -> impl Iterator<Item = (String, std::borrow::Cow<'a, str>)> {
+    let name = path.display().to_string();
+    let is_report = text.starts_with("{\"type\":\"bug_report\"");
+    text.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(move |line| {
+        let line = line.trim_end_matches('\n');
+        if !is_report {
+            return Some((name.clone(), line.into()));
+        }
+        match serde_json::from_str(line) {
+            Ok(ReportLine::Recording { file, line }) => Some((format!("{name} ({file})"), line.into())),
+            Ok(ReportLine::Other) | Err(_) => None,
+        }
+    })
+}
+
+/// An exchange: the request, and the lines after it.
+fn read(place: &Place) -> Result<(Sent, Vec<Line>), Failure> {
+    let broken = |what: String| {
+        Failure::new(FailureKind::Fatal, format!("The recording {} cannot be played: {what}.", place.name))
+    };
+    let text = text(&place.path).map_err(|error| broken(error.to_string()))?;
+    let mut sent = None;
+    let mut rest = Vec::new();
+    for (_, line) in lines(&place.path, &text).skip(place.line) {
+        match Line::parse(&line).map_err(|error| broken(error.to_string()))? {
+            Line::Request(_) if sent.is_some() => break,
+            Line::Request(first) => sent = Some(*first),
+            line => rest.push(line),
+        }
+    }
+    sent.map(|sent| (sent, rest)).ok_or_else(|| broken("its request is gone".to_owned()))
+}

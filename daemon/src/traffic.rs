@@ -1,0 +1,87 @@
+//! Recording the traffic with providers, and playing it back: what the command line and the environment say of it.
+
+use std::{path::Path, sync::Arc};
+
+use agentd_ai::{Matching, Player, PlayerOptions, Recorder, Traffic};
+use agentd_config::{Environment, resolve_path};
+
+use crate::complain;
+
+/// Where exchanges are written to (`--record`).
+pub const RECORD: &str = "AGENTD_RECORD";
+
+/// What is played back (`--replay`).
+pub const REPLAY: &str = "AGENTD_REPLAY";
+
+/// What has to be the same of a request (`--replay-match`): `body` or `order`.
+pub const REPLAY_MATCH: &str = "AGENTD_REPLAY_MATCH";
+
+/// Whether answers take their time (`--replay-timing`): `1`.
+pub const REPLAY_TIMING: &str = "AGENTD_REPLAY_TIMING";
+
+/// All of them: they mean this process, and not what it starts.
+pub const VARIABLES: [&str; 4] = [RECORD, REPLAY, REPLAY_MATCH, REPLAY_TIMING];
+
+/// Opens what is recorded to, or played back. Blocks on the file system.
+///
+/// # Errors
+/// A sentence for stderr.
+pub fn open(environment: &Environment, cwd: &Path) -> Result<Traffic, String> {
+    let path = |name: &str| Some(resolve_path(environment.non_empty(name)?, cwd, environment));
+    match (path(RECORD), path(REPLAY)) {
+        (Some(_), Some(_)) => {
+            Err(format!("Error: --record ({RECORD}) and --replay ({REPLAY}) cannot be combined"))
+        }
+        (Some(folder), None) => {
+            let recorder =
+                Recorder::open(&folder, complain).map_err(|error| format!("Error: --record: {error}"))?;
+            Ok(Traffic::Recorded(Arc::new(recorder)))
+        }
+        (None, Some(source)) => {
+            let options = PlayerOptions {
+                matching: matching(environment.non_empty(REPLAY_MATCH).unwrap_or("body"))?,
+                timing: environment.non_empty(REPLAY_TIMING).is_some_and(|value| value != "0"),
+            };
+            let player =
+                Player::open(&source, options).map_err(|error| format!("Error: --replay: {error}"))?;
+            Ok(Traffic::Replayed(Arc::new(player)))
+        }
+        (None, None) => Ok(Traffic::Live),
+    }
+}
+
+/// # Errors
+/// A sentence for stderr.
+pub fn matching(name: &str) -> Result<Matching, String> {
+    match name {
+        "body" => Ok(Matching::Body),
+        "order" => Ok(Matching::Order),
+        other => Err(format!("Error: --replay-match takes body or order, got {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_used_is_said() {
+        let check = |variables: &[(&str, &str)], expected: &str| {
+            let environment = variables.iter().copied().collect();
+            let error = open(&environment, Path::new("/nowhere")).unwrap_err();
+            assert!(error.starts_with("Error: --") && error.contains(expected), "{error}");
+        };
+        check(&[(RECORD, "a"), (REPLAY, "b")], "cannot be combined");
+        check(&[(REPLAY, "b")], "/nowhere/b");
+        check(&[(REPLAY, "b"), (REPLAY_MATCH, "soul")], "got soul");
+        assert!(matches!(open(&Environment::default(), Path::new("/")), Ok(Traffic::Live)));
+    }
+
+    #[test]
+    fn a_folder_is_made_where_recordings_go() {
+        let home = tempfile::tempdir().unwrap();
+        let environment = [(RECORD, "deep/folder")].into_iter().collect();
+        assert!(matches!(open(&environment, home.path()), Ok(Traffic::Recorded(_))));
+        assert!(home.path().join("deep/folder").is_dir());
+    }
+}

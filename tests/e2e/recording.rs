@@ -1,0 +1,149 @@
+//! Traffic that one process records and another plays back.
+
+use std::{fs, path::Path};
+
+use agentd_e2e::{Ctl, Daemon, Home, MockServer, Reply, Service, ctl, home::models, sse, wires::Wire};
+use serde_json::{Value, json};
+
+use crate::support::{answers, assert_says, text};
+
+/// The same models, whose provider is not there and has no key.
+fn without_server(home: &Home) {
+    let mut models = models("http://127.0.0.1:9/elsewhere/v1");
+    models["providers"]["fake"]["apiKey"] = json!("$NO_SUCH_KEY");
+    home.configure(&models);
+}
+
+fn record_count(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+fn texts(events: &[Value]) -> Vec<String> {
+    answers(events).into_iter().map(text).collect()
+}
+
+#[test]
+fn a_recorded_session_plays_back_without_provider_and_key() {
+    let server = MockServer::start([
+        Reply::stream_in_pieces(
+            sse::calls(&[("c1", "bash", json!({"command": "echo hi; env | grep -c ^AGENTD_RE"}))]),
+            7,
+        ),
+        Reply::stream(sse::answer("It said hi.")),
+        Reply::status(503, "application/json", r#"{"error":{"message":"overloaded"}}"#),
+        Reply::stream(sse::answer("Again.")),
+    ]);
+    let home = Home::with_model(&server);
+    home.settings(&json!({"retry": {"baseDelayMs": 1}}));
+    let folder = home.root().join("recordings");
+    let flags = ["--record", folder.to_str().unwrap()];
+    let mut daemon = Daemon::start(&home, &flags);
+    let recorded = [daemon.prompt("Say hi."), daemon.prompt("And now?")];
+    daemon.close();
+    assert_eq!(record_count(&folder), 4);
+    // Variables of the daemon itself are not those of its commands.
+    assert!(
+        recorded[0].iter().any(|event| event["type"] == "tool_execution_end"
+            && event["result"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("hi\n0"))),
+        "{recorded:?}"
+    );
+    drop(server);
+    without_server(&home);
+    let mut daemon = Daemon::start(&home, &["--replay", folder.to_str().unwrap()]);
+    let played = [daemon.prompt("Say hi."), daemon.prompt("And now?")];
+    for (recorded, played) in recorded.iter().zip(&played) {
+        assert_eq!(texts(played), texts(recorded));
+        let kinds = |events: &[Value]| -> Vec<Value> { events.iter().map(|it| it["type"].clone()).collect() };
+        assert_eq!(kinds(played), kinds(recorded));
+    }
+    let over = daemon.prompt("More?");
+    assert_says(&failed(&over), &["recordings", "no more requests"]);
+    daemon.close();
+    let mut daemon = Daemon::start(&home, &["--replay", folder.to_str().unwrap()]);
+    let differs = daemon.prompt("Say hello.");
+    assert_says(
+        &failed(&differs),
+        &["000001-openai-completions-fake.jsonl", "- ", "Say hi.", "+ ", "Say hello."],
+    );
+}
+
+fn failed(events: &[Value]) -> String {
+    answers(events).last().unwrap()["errorMessage"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_wire_plays_back() {
+    for wire in [Wire::Chat, Wire::Messages, Wire::Responses] {
+        let server = MockServer::start([Reply::stream(wire.answer("Recorded."))]);
+        let home = Home::new();
+        home.configure(&json!({"providers": {"p": wire.provider(&server)}}));
+        let folder = home.root().join("r");
+        let record = ctl::agentd(&home, &["-p", "--no-session", "--record", folder.to_str().unwrap(), "Hi."]);
+        let recorded = Ctl::start_with(record, std::process::Stdio::null()).finish();
+        assert_eq!((recorded.code, recorded.stdout.as_str()), (0, "Recorded.\n"), "{recorded:?}");
+        drop(server);
+        let played =
+            ctl::run(&home, &["prompt", "--no-session", "--replay", folder.to_str().unwrap(), "Hi."]);
+        assert_eq!((played.code, played.stdout.as_str()), (0, "Recorded.\n"), "{played:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_or_played_is_said_before_anything_else() {
+    let home = Home::new();
+    home.write("not.jsonl", "{\"type\":\"session\"}\n");
+    let check = |args: &[&str], parts: &[&str]| {
+        let refused = Ctl::start_with(ctl::agentd(&home, args), std::process::Stdio::null()).finish();
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert_says(&refused.stderr, parts);
+    };
+    check(&["--stdio", "--replay", "nowhere"], &["--replay", "nowhere"]);
+    check(&["-p", "x", "--replay", "not.jsonl"], &["not.jsonl", "line 1"]);
+    check(&["--stdio", "--record", "not.jsonl"], &["--record", "not.jsonl"]);
+    check(&["--stdio", "--record", "a", "--replay", "b"], &["cannot be combined"]);
+    check(&["--stdio", "--shared", "--record", "a"], &["a process of its own"]);
+}
+
+#[test]
+fn a_slow_provider_is_told_of_to_those_who_said_hello() {
+    let server = MockServer::start([
+        Reply::silence(),
+        Reply::stream(sse::answer("Here.")),
+        Reply::silence(),
+        Reply::stream(sse::answer("Here again.")),
+    ]);
+    let home = Home::with_model(&server);
+    home.settings(&json!({"deadlines": {"firstByteMs": 400}, "retry": {"baseDelayMs": 1}}));
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let plain = daemon.prompt("Hello?");
+    assert!(plain.iter().all(|event| event["type"] != "provider_stalled"), "{plain:?}");
+    daemon.done(json!({"type": "hello", "protocol": 1}));
+    let events = daemon.prompt("Hello again?");
+    let at = |kind: &str| {
+        events.iter().position(|event| event["type"] == kind).unwrap_or_else(|| panic!("{kind}: {events:?}"))
+    };
+    let mut stalled = events[at("provider_stalled")].clone();
+    assert!(stalled["waitedMs"].as_u64().unwrap() >= 400, "{stalled}");
+    stalled["waitedMs"] = json!(400);
+    assert_eq!(
+        stalled,
+        json!({"type": "provider_stalled", "phase": "first_byte", "provider": "fake", "model": "fake",
+        "waitedMs": 400, "limitMs": 400, "action": "retry"})
+    );
+    assert!(at("provider_stalled") < at("auto_retry_start"));
+    let error = events[at("auto_retry_start")]["errorMessage"].as_str().unwrap();
+    assert_says(error, &["began no answer within 0.4 s", "deadlines.firstByteMs (400)"]);
+    assert_eq!(texts(&events).last().unwrap(), "Here again.");
+}
+
+#[test]
+fn the_daemon_of_all_clients_records() {
+    let server = MockServer::start([Reply::stream(sse::answer("Shared."))]);
+    let home = Home::with_model(&server);
+    let folder = home.root().join("r");
+    let service = Service::start(&home, &["--record", folder.to_str().unwrap()]);
+    let answered = ctl::run(&home, &["prompt", "--no-session", "Hi."]);
+    assert_eq!(answered.stdout, "Shared.\n", "{answered:?}");
+    assert_eq!(record_count(&folder), 1);
+    drop(service);
+}
