@@ -30,6 +30,7 @@ mod daemon;
 mod diagnostics;
 mod dialogs;
 mod doctor;
+mod every_api;
 mod export;
 mod failures;
 mod fallback;
