@@ -31,8 +31,13 @@ fn anthropic(_: u16, kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
+fn aws(_: u16, _: &str, message: &str) -> Value {
+    json!({"message": message})
+}
+
 const APIS: &[Api] = &[
     Api { name: "anthropic-messages", at: "", key: KEY, refusal: anthropic },
+    Api { name: "bedrock-converse-stream", at: "", key: KEY, refusal: aws },
     Api { name: "openai-completions", at: "/v1", key: KEY, refusal: openai },
     Api { name: "openai-responses", at: "/v1", key: KEY, refusal: openai },
 ];
@@ -116,10 +121,9 @@ impl Api {
 fn no_api_is_left_out() {
     let registry = fs::read_to_string(agentd_e2e::binaries::workspace().join("daemon/crates/ai/src/fuzz.rs"));
     let registry = registry.expect("the list of all HTTP APIs");
-    let (_, list) = registry.split_once("APIS: &[&str] = &[").expect("the list");
-    let (list, _) = list.split_once("];").expect("its end");
-    let all: Vec<&str> =
-        list.split(',').map(|name| name.trim().trim_matches('"')).filter(|name| !name.is_empty()).collect();
+    let (_, list) = registry.split_once("pub const APIS: &[&str] =").expect("the list");
+    let (list, _) = list.split_once(';').expect("its end");
+    let all: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
     let mut ours: Vec<&str> = APIS.iter().map(|api| api.name).collect();
     ours.sort_unstable();
     assert_eq!(ours, all, "add what is missing to `APIS` in tests/e2e/every_api.rs");

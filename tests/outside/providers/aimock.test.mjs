@@ -37,13 +37,14 @@ function conversation(mock, overflow) {
   mock.on({ userMessage: "only call", hasToolResult: false }, { toolCalls: [file("a.txt", "callCCCC3")], reasoning: "Look first." });
   mock.on({ userMessage: "only call", hasToolResult: true }, { content: "It says one." });
   mock.on({ userMessage: "the picture" }, { content: "A red pixel." });
-  mock.on({ userMessage: "slowly" }, { content: long }, { latency: 20, chunkSize: 5 });
   mock.on({ userMessage: "too often", sequenceIndex: 0 }, { error: { message: "Rate limit reached", type: "rate_limit_error", code: "rate_limit_exceeded" }, status: 429, retryAfter: 1 });
   mock.on({ userMessage: "too often" }, { content: "Now you may." });
   mock.on({ userMessage: "cut" }, { content: "No more than th", finishReason: "length" });
   const { status, ...error } = overflow;
   mock.on({ userMessage: "too long", sequenceIndex: 0 }, { error, status });
   mock.on({ userMessage: "too long" }, { content: "Now it fits." });
+  // Behind the others: where turns have to alternate, the next prompt is sent in one message with the one whose answer was aborted.
+  mock.on({ userMessage: "slowly" }, { content: long }, { latency: 20, chunkSize: 5 });
   // Summaries.
   mock.on({}, { content: "They talked." });
 }

@@ -84,6 +84,10 @@ function bedrock(body) {
 /// and `rewrite` for a path that the mock knows by another name.
 export const apis = [
   {
+    api: "bedrock-converse-stream", at: "", path: /^\/model\/model\/converse-stream$/, thinks: true, legal: bedrock,
+    overflow: { status: 400, message: "Input is too long for requested model.", type: "ValidationException" },
+  },
+  {
     api: "openai-completions", at: "/v1", path: /^\/v1\/chat\/completions$/, thinks: true, legal: chat,
     overflow: { status: 400, message: "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.", code: "context_length_exceeded" },
   },
@@ -96,4 +100,3 @@ export const apis = [
     overflow: { status: 400, message: "Your input exceeds the context window of this model. Please adjust your input and try again.", code: "context_length_exceeded" },
   },
 ];
-export const legality = { chat, mistral, messages, responses, google, bedrock };

@@ -75,6 +75,40 @@ pub fn answer(api: &str, body: &[u8]) {
     sum::check(&whole);
 }
 
+/// Frames of AWS's event streams, one for each of the lines `NAME JSON`, or `!NAME JSON` for an exception. Their checksums are
+/// right: what is odd is inside of them.
+#[must_use]
+pub fn framed(lines: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let space = line.iter().position(|byte| *byte == b' ').unwrap_or(line.len());
+        let (name, payload) = line.split_at(space);
+        let name = String::from_utf8_lossy(name);
+        let (kind, name) = match name.strip_prefix('!') {
+            Some(name) => ("exception", name),
+            None => ("event", &*name),
+        };
+        let mut headers = Vec::new();
+        for (header, value) in [(":message-type", kind), (&*format!(":{kind}-type"), name)] {
+            let value = &value.as_bytes()[..value.len().min(usize::from(u16::MAX))];
+            headers.push(u8::try_from(header.len()).unwrap_or_default());
+            headers.extend_from_slice(header.as_bytes());
+            headers.push(7);
+            headers.extend_from_slice(&u16::try_from(value.len()).unwrap_or_default().to_be_bytes());
+            headers.extend_from_slice(value);
+        }
+        let start = out.len();
+        for length in [16 + headers.len() + payload.len(), headers.len()] {
+            out.extend_from_slice(&u32::try_from(length).unwrap_or_default().to_be_bytes());
+        }
+        out.extend_from_slice(&crc32fast::hash(&out[start..]).to_be_bytes());
+        out.extend_from_slice(&headers);
+        out.extend_from_slice(payload);
+        out.extend_from_slice(&crc32fast::hash(&out[start..]).to_be_bytes());
+    }
+    out
+}
+
 /// Server-sent events are the same however the stream is cut, and none is larger than it may be.
 pub fn events(stream: &[u8]) {
     for limit in [SMALL_EVENT_BYTES, stream.len() + 1] {

@@ -6,7 +6,10 @@ use super::{
     mutate::{apply, fault},
     *,
 };
-use crate::Registry;
+use crate::{
+    Registry,
+    http::event_stream::{EventStreamParser, Frame, FrameKind},
+};
 
 /// A folder below `tests/data`: the names and contents of its files.
 fn data(folder: &str) -> Vec<(String, Vec<u8>)> {
@@ -37,6 +40,9 @@ fn found(target: &str) -> Vec<(String, Vec<u8>)> {
     found
 }
 
+/// The targets that are not named for an API.
+const OTHERS: [&str; 3] = ["events", "arguments", "bedrock_payloads"];
+
 #[test]
 fn every_api_has_a_target() {
     let registry = Registry::builtin();
@@ -44,7 +50,7 @@ fn every_api_has_a_target() {
     assert_eq!(apis, APIS, "add what is missing to `APIS` and `decode` in ai/src/fuzz.rs");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz");
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
-    for target in apis.iter().map(|api| api.replace('-', "_")).chain(["events".into(), "arguments".into()]) {
+    for target in apis.iter().map(|api| api.replace('-', "_")).chain(OTHERS.map(str::to_owned)) {
         assert!(folder.join(format!("fuzz_targets/{target}.rs")).is_file(), "no fuzz target {target}");
         assert!(manifest.contains(&format!("name = \"{target}\"")), "fuzz/Cargo.toml has no {target}");
     }
@@ -59,6 +65,9 @@ fn inputs_that_were_found() {
     }
     for (_, stream) in found("events") {
         events(&stream);
+    }
+    for (_, lines) in found("bedrock_payloads") {
+        answer("bedrock-converse-stream", &framed(&lines));
     }
     for (_, text) in found("arguments") {
         arguments(&text);
@@ -103,6 +112,24 @@ proptest! {
     }
 
     #[test]
+    fn faulty_payloads_of_whole_frames_keep_the_laws(
+        which in any::<prop::sample::Index>(),
+        faults in prop::collection::vec(fault(), 1..6),
+    ) {
+        let bodies = BODIES.get_or_init(bodies);
+        let framed_bodies: Vec<&[u8]> = bodies
+            .iter()
+            .filter(|(name, body)| name.contains("bedrock-") && body.first() == Some(&0))
+            .map(|(_, body)| &body[..])
+            .collect();
+        let mut lines = lines_of(framed_bodies[which.index(framed_bodies.len())]);
+        for fault in &faults {
+            lines = apply(fault, &lines, bodies);
+        }
+        answer("bedrock-converse-stream", &framed(&lines));
+    }
+
+    #[test]
     fn recorded_bodies_may_be_cut_anywhere(
         which in any::<prop::sample::Index>(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
@@ -131,6 +158,34 @@ proptest! {
     ], 0..30)) {
         events(&stream.concat());
     }
+}
+
+/// What [`framed`] makes such a body of.
+fn lines_of(body: &[u8]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    let mut take = |frame: Frame<'_>| {
+        let mark = if frame.kind == FrameKind::Exception { "!" } else { "" };
+        lines.extend_from_slice(format!("{mark}{} ", frame.name).as_bytes());
+        lines.extend_from_slice(frame.payload);
+        lines.push(b'\n');
+    };
+    EventStreamParser::default().feed(body, &mut take).unwrap();
+    lines
+}
+
+#[test]
+fn frames_are_what_their_lines_say() {
+    let lines = b"messageStart {\"role\":\"assistant\"}\n!throttlingException {\"message\":\"Slow\"}\n";
+    let framed = framed(lines);
+    let mut trimmed = lines_of(&framed);
+    // The space between name and payload is the payload's first byte.
+    trimmed.retain(|byte| *byte != b' ');
+    assert_eq!(trimmed, lines.iter().copied().filter(|byte| *byte != b' ').collect::<Vec<_>>());
+    let deltas = decode("bedrock-converse-stream", &[&framed]);
+    assert!(
+        matches!(deltas.last(), Some(Delta::Failed { failure, .. }) if failure.message.contains("Slow")),
+        "{deltas:?}"
+    );
 }
 
 static BODIES: std::sync::OnceLock<Vec<(String, Vec<u8>)>> = std::sync::OnceLock::new();
