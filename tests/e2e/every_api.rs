@@ -23,6 +23,10 @@ struct Api {
 
 const KEY: &str = "test-key-1234";
 
+/// A token that names an account: `{"https://api.openai.com/auth": {"chatgpt_account_id": "a"}}`.
+const CHATGPT_TOKEN: &str =
+    "e30.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYSJ9fQ.c2lnbmF0dXJl";
+
 fn openai(_: u16, kind: &str, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
 }
@@ -37,7 +41,9 @@ fn aws(_: u16, _: &str, message: &str) -> Value {
 
 const APIS: &[Api] = &[
     Api { name: "anthropic-messages", at: "", key: KEY, refusal: anthropic },
+    Api { name: "azure-openai-responses", at: "/openai/v1", key: KEY, refusal: openai },
     Api { name: "bedrock-converse-stream", at: "", key: KEY, refusal: aws },
+    Api { name: "openai-codex-responses", at: "/backend-api", key: CHATGPT_TOKEN, refusal: openai },
     Api { name: "openai-completions", at: "/v1", key: KEY, refusal: openai },
     Api { name: "openai-responses", at: "/v1", key: KEY, refusal: openai },
 ];

@@ -78,11 +78,29 @@ function bedrock(body) {
   paired(body.messages.map((message) => ({ calls: parts(message, "toolUse"), results: parts(message, "toolResult") })), body);
 }
 
+const tooLong = {
+  status: 400, message: "Your input exceeds the context window of this model. Please adjust your input and try again.", code: "context_length_exceeded",
+};
+
+/// A token of a ChatGPT login, which names the account.
+function token(name) {
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  return `${part({})}.${part({ "https://api.openai.com/auth": { chatgpt_account_id: name } })}.c2lnbmF0dXJl`;
+}
+
 /// One row for each API. `at` is where it is served, behind the server's address; `path` what its requests look like; `thinks`
 /// whether the mock can send thinking; `cut` the stop reason at the output limit where the mock does not say that it was that;
 /// `overflow` what the vendor says of too long a prompt. Optional: `key`, `wrongKey`, `env`, `usage` (where the mock has no counts),
 /// and `rewrite` for a path that the mock knows by another name.
 export const apis = [
+  {
+    api: "azure-openai-responses", at: "/v1", path: /^\/v1\/responses\?api-version=v1$/, thinks: true, legal: responses, cut: "error",
+    overflow: tooLong,
+  },
+  {
+    api: "openai-codex-responses", at: "/backend-api", path: /^\/backend-api\/codex\/responses$/, thinks: true, legal: responses, cut: "error",
+    key: token("right"), wrongKey: token("wrong"), rewrite: () => "/v1/responses", overflow: tooLong,
+  },
   {
     api: "bedrock-converse-stream", at: "", path: /^\/model\/model\/converse-stream$/, thinks: true, legal: bedrock,
     overflow: { status: 400, message: "Input is too long for requested model.", type: "ValidationException" },
@@ -97,6 +115,6 @@ export const apis = [
   },
   {
     api: "openai-responses", at: "/v1", path: /^\/v1\/responses$/, thinks: true, legal: responses, cut: "error",
-    overflow: { status: 400, message: "Your input exceeds the context window of this model. Please adjust your input and try again.", code: "context_length_exceeded" },
+    overflow: tooLong,
   },
 ];
