@@ -39,10 +39,21 @@ fn aws(_: u16, _: &str, message: &str) -> Value {
     json!({"message": message})
 }
 
+fn google(status: u16, kind: &str, message: &str) -> Value {
+    json!({"error": {"code": status, "message": message, "status": kind}})
+}
+
+fn mistral(_: u16, kind: &str, message: &str) -> Value {
+    json!({"object": "error", "message": message, "type": kind, "code": null})
+}
+
 const APIS: &[Api] = &[
     Api { name: "anthropic-messages", at: "", key: KEY, refusal: anthropic },
     Api { name: "azure-openai-responses", at: "/openai/v1", key: KEY, refusal: openai },
     Api { name: "bedrock-converse-stream", at: "", key: KEY, refusal: aws },
+    Api { name: "google-generative-ai", at: "/v1beta", key: KEY, refusal: google },
+    Api { name: "google-vertex", at: "/v1/projects/p/locations/us-east1", key: KEY, refusal: google },
+    Api { name: "mistral-conversations", at: "", key: KEY, refusal: mistral },
     Api { name: "openai-codex-responses", at: "/backend-api", key: CHATGPT_TOKEN, refusal: openai },
     Api { name: "openai-completions", at: "/v1", key: KEY, refusal: openai },
     Api { name: "openai-responses", at: "/v1", key: KEY, refusal: openai },
