@@ -21,8 +21,6 @@ pub(super) fn check(api: &str, body: &Value, what: &str) {
         "anthropic-messages" => rules.anthropic(),
         "google-generative-ai" | "google-vertex" => rules.google(),
         "bedrock-converse-stream" => rules.bedrock(),
-        // Takes the transcript in its own vocabulary, which is ours.
-        "pi-messages" => {}
         other => panic!("no rules are written down for {other}"),
     }
 }
