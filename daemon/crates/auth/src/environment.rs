@@ -126,6 +126,9 @@ pub fn advice_for(provider: &str) -> Option<String> {
     // The last is the plain API key; those before it are for special logins.
     let key = row.keys.last()?;
     let with = row.with.iter().map(|group| format!(" and {}", group.join(" or ")));
+    if let Some(others) = aws::other_variables(provider) {
+        return Some(format!("{key} (or {others})"));
+    }
     Some(format!("{key}{}", with.collect::<String>()))
 }
 

@@ -59,6 +59,11 @@ pub(crate) fn variable_of(provider: &str, environment: &Environment) -> Option<&
     found.filter(|_| provider == PROVIDER).and_then(|group| group.first().copied())
 }
 
+/// What may be set in the place of a key, in words; `None` for other providers.
+pub(crate) fn other_variables(provider: &str) -> Option<&'static str> {
+    (provider == PROVIDER).then_some("AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+}
+
 /// What requests to `model` need. `has_key` says that something else authorises them already; `refused` are credentials in whose place
 /// others are wanted.
 ///

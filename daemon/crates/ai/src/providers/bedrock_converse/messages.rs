@@ -97,14 +97,14 @@ fn answer<'a>(
     blocks
 }
 
-/// Reasoning that is not withheld. A Claude refuses its own where the signature is missing; others have none.
+/// Reasoning that is not withheld. A Claude refuses its own where the signature is missing; the models of others have none. Like every
+/// text, it may not be blank.
 fn reasoning<'a>(text: &'a str, signature: Option<&'a str>, traits: &Traits) -> Option<Block<'a>> {
     if traits.claude && signature.is_none() {
         return text_block(text);
     }
-    // Thinking of which only the signature is shown goes back as it came.
-    (signature.is_some() || !text.trim().is_empty())
-        .then_some(Block::ReasoningContent(Reasoning::ReasoningText { text, signature }))
+    let signature = signature.filter(|_| traits.claude);
+    (!text.trim().is_empty()).then_some(Block::ReasoningContent(Reasoning::ReasoningText { text, signature }))
 }
 
 /// Arguments without members that have no name, which this API refuses.

@@ -134,19 +134,19 @@ fn reasoning_goes_back_as_it_came() {
         &json!([user(json!("a")), assistant(CLAUDE, content.clone()), user(json!("b"))]),
         json!([
             user(json!([{"text": "a"}])),
-            {"role": "assistant", "content": [reasoning("signed", "sig"), reasoning("", "only"), redacted,
+            {"role": "assistant", "content": [reasoning("signed", "sig"), redacted,
                 {"text": "unsigned"}, {"text": "said"}]},
             user(json!([{"text": "b"}])),
         ]),
     );
-    let unsigned = json!({"reasoningContent": {"reasoningText": {"text": "unsigned"}}});
+    let unsigned = |text: &str| json!({"reasoningContent": {"reasoningText": {"text": text}}});
     check(
         LLAMA,
         &json!([user(json!("a")), assistant(LLAMA, content), user(json!("b"))]),
         json!([
             user(json!([{"text": "a"}])),
-            {"role": "assistant", "content": [reasoning("signed", "sig"), reasoning("", "only"), redacted, unsigned,
-                {"text": "said"}, reasoning("at the end", "sig")]},
+            {"role": "assistant", "content": [unsigned("signed"), redacted, unsigned("unsigned"), {"text": "said"},
+                unsigned("at the end")]},
             user(json!([{"text": "b"}])),
         ]),
     );
