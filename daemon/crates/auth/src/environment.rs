@@ -1,8 +1,9 @@
 //! Which environment variables hold a provider's key. From the providers' documentation, by way of the reference's table.
 
 use agentd_config::Environment;
+use agentd_http::Account;
 
-use crate::{Secret, aws};
+use crate::{Secret, aws, federation, google};
 
 /// A key from the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub(crate) enum EnvironmentKey {
     ApiKey(Secret),
     /// Sent as `Authorization: Bearer`.
     Bearer(Secret),
+    /// A token of a cloud, with the account that requests belong to.
+    Cloud(Secret, Account),
 }
 
 /// What a provider reads.
@@ -29,7 +32,8 @@ const fn row(provider: &'static str, keys: &'static [&'static str]) -> Row {
     Row { provider, keys, with: &[] }
 }
 
-/// Sources that need more than a key (cloud identities, federated tokens) are not in the table.
+/// Sources that need more than a key (cloud identities, federated tokens) are not in the table; [`cloud_variable_of`] knows
+/// them.
 const TABLE: &[Row] = &[
     row("anthropic", &[BEARER, "ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"]),
     row("openai", &["OPENAI_API_KEY"]),
@@ -94,6 +98,17 @@ pub(crate) fn key_of(provider: &str, environment: &Environment) -> Option<Enviro
     Some(if name == BEARER { EnvironmentKey::Bearer(secret) } else { EnvironmentKey::ApiKey(secret) })
 }
 
+/// The variable that stands for what a cloud's credentials are made of, where all that they take is there.
+pub(crate) fn cloud_variable_of(provider: &str, environment: &Environment) -> Option<&'static str> {
+    if google::has(provider) && google::is_configured(environment) {
+        let named = ["GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST"];
+        let named = named.into_iter().find(|name| environment.non_empty(name).is_some());
+        // The file that gcloud writes has no variable; this one is always set.
+        return Some(named.unwrap_or("GOOGLE_CLOUD_LOCATION"));
+    }
+    federation::is_configured(provider, environment).then_some("ANTHROPIC_FEDERATION_RULE_ID")
+}
+
 /// The variable that says where the key comes from: the one that [`key_of`] takes it from, or one that names a source of AWS.
 pub(crate) fn variable_of(provider: &str, environment: &Environment) -> Option<&'static str> {
     key_variable_of(provider, environment).or_else(|| aws::variable_of(provider, environment))
@@ -143,6 +158,24 @@ mod tests {
     fn check(provider: &str, variables: &[(&str, &str)], expected: Option<EnvironmentKey>) {
         let environment: Environment = variables.iter().copied().collect();
         assert_eq!(key_of(provider, &environment), expected, "{provider} {variables:?}");
+    }
+
+    /// Every provider of the catalogue reads a variable, or is known not to.
+    #[test]
+    fn every_provider_has_a_row_or_a_reason() {
+        // A login with an account is all that it knows.
+        const WITHOUT: &[&str] = &["openai-codex"];
+        let registry = agentd_config::models::ModelRegistry::builtin();
+        let all: Vec<&str> = registry.providers().collect();
+        assert!(all.len() > 40, "{all:?}");
+        for provider in &all {
+            let known = row_of(provider).is_some();
+            assert_ne!(known, WITHOUT.contains(provider), "{provider}");
+        }
+        for provider in providers().filter(|provider| !all.contains(provider)) {
+            // It has classifiers only, which are no chat models.
+            assert_eq!(provider, "typesafe");
+        }
     }
 
     fn key(text: &str) -> Option<EnvironmentKey> {

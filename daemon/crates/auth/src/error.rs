@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{AwsProblem, RenewError, StoreError, ValueError};
+use crate::{AwsProblem, FederationError, GoogleError, RenewError, StoreError, ValueError};
 
 /// Why there are no credentials. The first line says what is missing (clients know these sentences); after a blank line
 /// follows what to do.
@@ -62,6 +62,29 @@ pub enum AuthError {
         problem: RenewError,
         /// What to do about it. Sentences.
         advice: String,
+    },
+    /// Google's credentials of this machine give no token.
+    #[error(
+        "No API key found for {provider}.\n\nThe application default credentials cannot be used: {problem}. They need a file \
+         (`gcloud auth application-default login` writes one, GOOGLE_APPLICATION_CREDENTIALS names another), \
+         GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION; GOOGLE_CLOUD_API_KEY or `agentctl login {provider}` gives a key instead."
+    )]
+    Google {
+        /// The provider.
+        provider: String,
+        /// Why.
+        problem: GoogleError,
+    },
+    /// Anthropic's workload identity gives no token.
+    #[error(
+        "No API key found for {provider}.\n\nThe federated identity of the ANTHROPIC_FEDERATION_* variables cannot be used: \
+         {problem}. ANTHROPIC_API_KEY or `agentctl login {provider}` gives a key instead."
+    )]
+    Federation {
+        /// The provider.
+        provider: String,
+        /// Why.
+        problem: FederationError,
     },
     /// The address has a part that comes from a variable, and nothing has it.
     #[error(

@@ -11,14 +11,14 @@ use agentd_config::{
     AgentDir, Environment,
     models::{DEMO_PROVIDER, ModelRegistry},
 };
-use agentd_http::Credentials;
+use agentd_http::{Account, Credentials};
 use agentd_protocol::{model::Model, models_file::ConfigValue};
 
 use crate::{
     AuthError, AuthServices, AuthStore, Secret, StoreError, Stored, StoredCredentials, ValueError, address,
     aws, azure,
     environment::{self, EnvironmentKey},
-    oauth, value,
+    federation, google, oauth, value,
 };
 
 mod login;
@@ -111,15 +111,13 @@ impl Auth {
             Some(Stored::ApiKey { key: Some(key), env }) => {
                 value::is_resolvable(key, &overlay(environment, env))
             }
-            Some(Stored::ApiKey { key: None, env }) => {
-                environment::variable_of(provider, &overlay(environment, env)).is_some()
-            }
+            Some(Stored::ApiKey { key: None, env }) => has_key(provider, &overlay(environment, env)),
             Some(Stored::OAuth(login)) => self.login_problem(provider, login).is_none(),
             Some(Stored::Unusable(_)) => false,
             None => {
                 let configured = self.configured_key(provider);
                 configured.is_some_and(|key| value::is_resolvable(key, environment))
-                    || environment::variable_of(provider, environment).is_some()
+                    || has_key(provider, environment)
             }
         }
     }
@@ -156,7 +154,12 @@ impl Auth {
         if model.is_placeholder() {
             return Err(AuthError::NoModel { models_file: self.0.sources.agent_dir.models_file() });
         }
+        let mut account = Account::default();
         let (api_key, bearer) = match self.key(model, refused).await? {
+            Some(EnvironmentKey::Cloud(token, of_cloud)) => {
+                account = of_cloud;
+                (Some(token), None)
+            }
             Some(EnvironmentKey::ApiKey(key)) => (Some(key), None),
             Some(EnvironmentKey::Bearer(token)) => (None, Some(token)),
             None => (None, None),
@@ -168,8 +171,11 @@ impl Auth {
         if let Some(token) = as_header.filter(|_| !sets(&headers, "authorization")) {
             headers.push(("Authorization".into(), Secret::new(format!("Bearer {}", token.expose()))));
         }
-        let mut credentials = Credentials { api_key, headers, ..Credentials::default() };
-        credentials.account.account_id = self.account_of(model);
+        if google::has(&model.provider) && account.location.is_none() {
+            account.location = google::location(&self.environment_of(&model.provider));
+        }
+        account.account_id = self.account_of(model);
+        let mut credentials = Credentials { api_key, headers, account, ..Credentials::default() };
         let mut base_url = self.base_url(model)?;
         if azure::has(model) {
             let configured = base_url.as_deref().unwrap_or(&model.base_url);
@@ -244,21 +250,49 @@ impl Auth {
             }
             return self.stored_key(model, stored, refused).await.map(Some);
         }
-        let from_environment = environment::key_of(provider, environment);
         if let Some(configured) = self.configured_key(provider) {
-            return match value::resolve(configured, environment, &self.0.sources.services.commands).await {
-                Ok(key) => Ok(Some(EnvironmentKey::ApiKey(key))),
-                Err(ValueError::MissingVariable(_) | ValueError::Empty) if from_environment.is_some() => {
-                    Ok(from_environment)
+            match value::resolve(configured, environment, &self.0.sources.services.commands).await {
+                Ok(key) => return Ok(Some(EnvironmentKey::ApiKey(key))),
+                Err(ValueError::MissingVariable(_) | ValueError::Empty) if has_key(provider, environment) => {
                 }
-                Err(source) => Err(self.unresolved(provider, &self.models_place(provider), source)),
-            };
+                Err(source) => return Err(self.unresolved(provider, &self.models_place(provider), source)),
+            }
         }
-        if aws::has(model) {
+        let found = self.environment_key(model, environment, refused).await?;
+        if found.is_none() && aws::has(model) {
             // AWS has many other sources.
-            return Ok(from_environment);
+            return Ok(None);
         }
-        from_environment.map(Some).ok_or_else(|| self.no_key(model))
+        found.map(Some).ok_or_else(|| self.no_key(model))
+    }
+
+    /// What the environment has: a key, or else a token made of a cloud's credentials.
+    async fn environment_key(
+        &self,
+        model: &Model,
+        environment: &Environment,
+        refused: Refused<'_>,
+    ) -> Result<Option<EnvironmentKey>, AuthError> {
+        let provider = &model.provider;
+        if let Some(key) = environment::key_of(provider, environment) {
+            return Ok(Some(key));
+        }
+        let services = &self.0.sources.services;
+        let is_refused = |token: &Secret| refused.holds(token);
+        if google::has(provider) && google::is_meant(environment) {
+            let found = google::token(environment, &services.http, &services.tokens, is_refused).await;
+            let (token, account) =
+                found.map_err(|problem| AuthError::Google { provider: provider.clone(), problem })?;
+            return Ok(Some(EnvironmentKey::Cloud(token, account)));
+        }
+        if federation::is_configured(provider, environment) {
+            let (http, tokens) = (&services.http, &services.tokens);
+            let found = federation::token(environment, &model.base_url, http, tokens, is_refused).await;
+            let token =
+                found.map_err(|problem| AuthError::Federation { provider: provider.clone(), problem })?;
+            return Ok(Some(EnvironmentKey::Bearer(token)));
+        }
+        Ok(None)
     }
 
     async fn stored_key(
@@ -283,7 +317,7 @@ impl Auth {
         let environment = overlay(&self.0.sources.environment, env);
         let Some(key) = key else {
             let problem = || AuthError::UnusableEntry { provider, file, problem: "it has no \"key\"".into() };
-            return environment::key_of(&model.provider, &environment).ok_or_else(problem);
+            return self.environment_key(model, &environment, refused).await?.ok_or_else(problem);
         };
         let key = value::resolve(key, &environment, &self.0.sources.services.commands).await;
         let place = format!("the entry \"{provider}\" of {}", file.display());
@@ -385,6 +419,12 @@ impl Auth {
         }
         AuthError::NoKey { provider, advice }
     }
+}
+
+/// Whether the environment has a key, or what a cloud's credentials take.
+fn has_key(provider: &str, environment: &Environment) -> bool {
+    environment::variable_of(provider, environment).is_some()
+        || environment::cloud_variable_of(provider, environment).is_some()
 }
 
 /// Whether a header is among these.

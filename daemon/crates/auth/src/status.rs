@@ -61,7 +61,9 @@ impl Auth {
             };
             sources.push((KeySource::Stored, problem));
         }
-        let variable = environment::variable_of(provider, environment).map(KeySource::Variable);
+        let variable = environment::variable_of(provider, environment)
+            .or_else(|| environment::cloud_variable_of(provider, environment))
+            .map(KeySource::Variable);
         if let Some(key) = self.configured_key(provider) {
             let problem = (!value::is_resolvable(key, environment))
                 .then(|| "it is empty, or names a variable that is not set".to_owned());
@@ -108,9 +110,12 @@ fn problem_of(stored: &Stored, provider: &str, environment: &Environment) -> Opt
     match stored {
         Stored::ApiKey { key: Some(key), env } => (!value::is_resolvable(key, &overlay(environment, env)))
             .then(|| "it is empty, or names a variable that is not set".to_owned()),
-        Stored::ApiKey { key: None, env } => environment::variable_of(provider, &overlay(environment, env))
-            .is_none()
-            .then(|| "it has no \"key\"".to_owned()),
+        Stored::ApiKey { key: None, env } => {
+            let environment = overlay(environment, env);
+            let has_key = environment::variable_of(provider, &environment)
+                .or_else(|| environment::cloud_variable_of(provider, &environment));
+            has_key.is_none().then(|| "it has no \"key\"".to_owned())
+        }
         // Whoever knows how logins are renewed has looked at it.
         Stored::OAuth(_) => None,
         Stored::Unusable(why) => Some(why.clone()),

@@ -37,6 +37,8 @@ pub(crate) struct Ask<'a> {
 /// What is asked.
 pub(crate) enum What<'a> {
     Get,
+    /// The same without TLS, from a server of the network that this machine is in: nothing secret is sent.
+    GetNearby,
     Post(TokenFormat, &'a [(&'a str, &'a str)]),
 }
 
@@ -112,11 +114,14 @@ impl EndpointError {
 /// # Errors
 /// [`EndpointError`]. Cancel safety: dropping the future closes the connection.
 pub(crate) async fn ask(http: &HttpClients, ask: Ask<'_>) -> Result<Map<String, Value>, EndpointError> {
-    let url = address(ask.url)?;
+    let url = match ask.what {
+        What::GetNearby => nearby(ask.url)?,
+        What::Get | What::Post(..) => address(ask.url)?,
+    };
     let host = host_of(&url);
     let unreachable = |cause: String| EndpointError::Unreachable { host: host.clone(), cause };
     let client = http.get(&url).map_err(|error| unreachable(error.to_string()))?;
-    let method = if matches!(ask.what, What::Get) { Method::GET } else { Method::POST };
+    let method = if matches!(ask.what, What::Get | What::GetNearby) { Method::GET } else { Method::POST };
     let mut request = client
         .request(method, url)
         .timeout(TIME_LIMIT)
@@ -129,7 +134,7 @@ pub(crate) async fn ask(http: &HttpClients, ask: Ask<'_>) -> Result<Map<String, 
         request = request.header(*name, *value);
     }
     let fields = match ask.what {
-        What::Get => &[],
+        What::Get | What::GetNearby => &[],
         What::Post(format, fields) => {
             let (kind, body) = body(format, fields);
             request = request.header(CONTENT_TYPE, kind).body(body);
@@ -180,6 +185,11 @@ pub(crate) fn address(text: &str) -> Result<Url, EndpointError> {
         "http" => Err(wrong("secrets are sent to https addresses only")),
         _ => Err(wrong("it is no https address")),
     }
+}
+
+fn nearby(text: &str) -> Result<Url, EndpointError> {
+    let url = Url::parse(text).ok().filter(|url| url.scheme() == "http");
+    url.ok_or_else(|| EndpointError::Address { url: shown(text, &[]), why: "it is no http address" })
 }
 
 fn host_of(url: &Url) -> String {

@@ -19,10 +19,11 @@ pub(crate) mod testing;
 pub(crate) use copilot::base_url as copilot_base_url;
 pub(crate) use description::Description;
 pub use endpoint::EndpointError;
+pub(crate) use endpoint::{Ask, What, ask};
 pub(crate) use login::Begin;
 pub use login::{FinishedLogin, LoginError, Logins, StartedLogin};
 pub use refresh::RenewError;
-pub(crate) use refresh::{no_way, renew};
+pub(crate) use refresh::{expires, no_way, renew};
 pub use stored::StoredLogin;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -98,7 +98,7 @@ fn way<'a>(description: Option<&'a Description>, login: &'a StoredLogin) -> Resu
 }
 
 /// When a token ends, by the answer that brings it.
-pub(super) fn expires(answer: &Map<String, Value>) -> i64 {
+pub(crate) fn expires(answer: &Map<String, Value>) -> i64 {
     let life = answer.get("expires_in").and_then(number).filter(|seconds| *seconds > 0.0);
     // No token lives for a hundred years; what says so must not overflow.
     let life = life.map_or(USUAL_LIFE_MS, |seconds| (seconds.min(3.2e9) * 1000.0) as i64);
