@@ -1,6 +1,9 @@
 //! The headers of a request. Later ones win: identity, the adapter's own, what is configured.
 
-use agentd_protocol::model::Model;
+use agentd_protocol::{
+    message::{ContentBlock, Message, MessageContent},
+    model::Model,
+};
 use reqwest::{
     Url,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT},
@@ -9,6 +12,7 @@ use reqwest::{
 use crate::{
     Credentials, Request,
     failure::{Failure, FailureKind},
+    handoff::readable,
 };
 
 /// How agentd presents itself.
@@ -39,6 +43,9 @@ impl HeaderList {
         }
         let mut list = Self { provider: model.provider.clone(), headers };
         list.introduce(model, &request.session_id)?;
+        if model.provider == "github-copilot" {
+            list.tell_copilot(request)?;
+        }
         Ok(list)
     }
 
@@ -57,6 +64,23 @@ impl HeaderList {
             if !session_id.is_empty() {
                 self.set("x-opencode-session", session_id)?;
             }
+        }
+        Ok(())
+    }
+
+    /// What Copilot wants to know of each request: whether it is the user's or follows from the work, what for, and whether
+    /// there is something to see.
+    fn tell_copilot(&mut self, request: &Request) -> Result<(), Failure> {
+        let messages = readable(&request.messages);
+        let follows = matches!(
+            messages.last(),
+            Some(Message::Assistant(_) | Message::ToolResult(_) | Message::System(_))
+        );
+        self.set("x-initiator", if follows { "agent" } else { "user" })?;
+        self.set("openai-intent", "conversation-edits")?;
+        let sees = !request.block_images && request.model.input.iter().any(|kind| kind == "image");
+        if sees && messages.iter().any(|message| has_image(message)) {
+            self.set("copilot-vision-request", "true")?;
         }
         Ok(())
     }
@@ -126,6 +150,18 @@ impl HeaderList {
         let message = format!("The request to provider \"{}\" cannot be made: {what}.", self.provider);
         Failure::new(FailureKind::Fatal, message)
     }
+}
+
+/// Whether a message shows the model an image.
+fn has_image(message: &Message) -> bool {
+    let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image(_));
+    let content = match message {
+        Message::User(user) => &user.content,
+        Message::Custom(custom) => &custom.content,
+        Message::ToolResult(result) => return result.content.iter().any(is_image),
+        _ => return false,
+    };
+    matches!(content, MessageContent::Blocks(blocks) if blocks.iter().any(is_image))
 }
 
 /// Whose server a model is on: by its provider, or by a part of the base URL.
@@ -204,6 +240,39 @@ mod tests {
             check(provider, "", &["x-opencode-client: agentd", "x-opencode-session: s-1"]);
         }
         check("mine", "http://127.0.0.1:8080/v1", &[]);
+    }
+
+    #[test]
+    fn copilot_hears_who_asks_and_whether_there_is_something_to_see() {
+        let check = |messages: serde_json::Value, blocked: bool, expected: (&str, bool)| {
+            let input = vec!["text".to_owned(), "image".to_owned()];
+            let model = Model { provider: "github-copilot".into(), input, ..Model::placeholder() };
+            let shown = messages.to_string();
+            let mut request = Request::new(Arc::new(model), serde_json::from_value(messages).unwrap());
+            request.block_images = blocked;
+            let headers = HeaderList::new(&request).unwrap().finish(&request.credentials).unwrap();
+            let vision = headers.get("copilot-vision-request").map(|value| value == "true");
+            let found = (headers["x-initiator"].to_str().unwrap(), vision == Some(true));
+            assert_eq!(found, expected, "{shown}");
+            assert_eq!(headers["openai-intent"], "conversation-edits");
+            assert!(headers["user-agent"].to_str().unwrap().starts_with("agentd/"));
+            assert!(
+                !headers.contains_key("editor-version") && !headers.contains_key("copilot-integration-id")
+            );
+        };
+        let user = serde_json::json!({"role": "user", "content": "hi"});
+        let image = serde_json::json!({"type": "image", "data": "eA==", "mimeType": "image/png"});
+        let seen = serde_json::json!({"role": "user", "content": [image]});
+        let call = serde_json::json!({"role": "assistant", "content": [], "stopReason": "toolUse"});
+        let result = serde_json::json!({"role": "toolResult", "toolCallId": "1", "content": [image]});
+        let bash = serde_json::json!({"role": "bashExecution", "command": "ls", "output": ""});
+        let list = |messages: &[&serde_json::Value]| serde_json::json!(messages);
+        check(list(&[&user]), false, ("user", false));
+        check(list(&[&user, &call, &bash]), false, ("user", false));
+        check(list(&[&seen]), false, ("user", true));
+        check(list(&[&seen]), true, ("user", false));
+        check(list(&[&user, &call, &result]), false, ("agent", true));
+        check(list(&[&seen, &call, &user]), false, ("user", true));
     }
 
     #[test]

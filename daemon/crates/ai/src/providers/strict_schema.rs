@@ -32,10 +32,40 @@ const KNOWN: &[&str] = &[
 /// Keywords that only describe, and that strict mode refuses.
 const DROPPED: &[&str] = &["default", "$schema"];
 
+/// Keywords that Anthropic's strict mode refuses, beside those that nobody's has.
+const NOT_OF_ANTHROPIC: &[&str] =
+    &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "maxItems"];
+
+/// The formats of texts that Anthropic's strict mode has.
+const FORMATS_OF_ANTHROPIC: &[&str] =
+    &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
+
+/// Whose strict mode a schema is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    /// OpenAI's, and what imitates it.
+    OpenAi,
+    /// Anthropic's, which has fewer keywords.
+    Anthropic,
+}
+
+impl Strictness {
+    /// Whether a keyword with this value can be said.
+    fn has(self, keyword: &str, value: &Value) -> bool {
+        let of_anthropic = || match keyword {
+            // At least one, or none at all, is all that can be asked for.
+            "minItems" => matches!(value.as_u64(), Some(0 | 1)),
+            "format" => value.as_str().is_some_and(|format| FORMATS_OF_ANTHROPIC.contains(&format)),
+            keyword => !NOT_OF_ANTHROPIC.contains(&keyword),
+        };
+        KNOWN.contains(&keyword) && (self == Self::OpenAi || of_anthropic())
+    }
+}
+
 /// The strict form of an object schema; `None` when it has none.
-pub(crate) fn strict(schema: &Value) -> Option<Value> {
+pub(crate) fn strict(schema: &Value, mode: Strictness) -> Option<Value> {
     let object = schema.as_object()?;
-    (object.get("type") == Some(&json!("object"))).then(|| rewrite(object)).flatten()
+    (object.get("type") == Some(&json!("object"))).then(|| rewrite(object, mode)).flatten()
 }
 
 /// Whether a tool asks for constrained sampling.
@@ -48,8 +78,8 @@ pub(crate) fn wants_strict(spec: &ToolSpec) -> bool {
     }
 }
 
-fn rewrite(schema: &Map<String, Value>) -> Option<Value> {
-    if schema.keys().any(|key| !KNOWN.contains(&key.as_str())) {
+fn rewrite(schema: &Map<String, Value>, mode: Strictness) -> Option<Value> {
+    if schema.iter().any(|(key, value)| !mode.has(key, value)) {
         return None;
     }
     let mut out = Map::new();
@@ -59,9 +89,9 @@ fn rewrite(schema: &Map<String, Value>) -> Option<Value> {
         }
         let value = match key.as_str() {
             "properties" | "required" | "additionalProperties" => continue,
-            "items" => rewrite(value.as_object()?)?,
+            "items" => rewrite(value.as_object()?, mode)?,
             "anyOf" => {
-                let options = value.as_array()?.iter().map(|option| rewrite(option.as_object()?));
+                let options = value.as_array()?.iter().map(|option| rewrite(option.as_object()?, mode));
                 Value::Array(options.collect::<Option<_>>()?)
             }
             _ => value.clone(),
@@ -80,7 +110,7 @@ fn rewrite(schema: &Map<String, Value>) -> Option<Value> {
             |name: &String| required.is_some_and(|names| names.iter().any(|other| other == name));
         let mut strict_properties = Map::new();
         for (name, property) in properties {
-            let property = rewrite(property.as_object()?)?;
+            let property = rewrite(property.as_object()?, mode)?;
             let property = if is_required(name) { property } else { nullable(property) };
             strict_properties.insert(name.clone(), property);
         }
@@ -116,7 +146,7 @@ mod tests {
             "required": ["path", "edits"],
         });
         assert_eq!(
-            strict(&schema).unwrap(),
+            strict(&schema, Strictness::OpenAi).unwrap(),
             json!({
                 "type": "object",
                 "properties": {
@@ -136,10 +166,29 @@ mod tests {
     }
 
     #[test]
+    fn anthropics_strict_mode_has_fewer_keywords() {
+        let check = |property: Value, openai: bool, anthropic: bool| {
+            let schema = json!({"type": "object", "properties": {"a": property}});
+            let found =
+                [Strictness::OpenAi, Strictness::Anthropic].map(|mode| strict(&schema, mode).is_some());
+            assert_eq!(found, [openai, anthropic], "{schema}");
+        };
+        check(json!({"type": "string"}), true, true);
+        for keyword in NOT_OF_ANTHROPIC {
+            check(json!({"type": "number", *keyword: 3}), true, false);
+        }
+        check(json!({"type": "array", "items": {"type": "string"}, "minItems": 1}), true, true);
+        check(json!({"type": "array", "items": {"type": "string"}, "minItems": 2}), true, false);
+        check(json!({"type": "string", "format": "uuid"}), true, true);
+        check(json!({"type": "string", "format": "regex"}), true, false);
+    }
+
+    #[test]
     fn what_strict_mode_cannot_say_is_left_alone() {
-        assert_eq!(strict(&json!({"type": "object", "properties": {"a": {"oneOf": []}}})), None);
-        assert_eq!(strict(&json!({"type": "object", "additionalProperties": {"type": "string"}})), None);
-        assert_eq!(strict(&json!({"type": "string"})), None);
-        assert_eq!(strict(&json!({"type": "object", "properties": {"a": true}})), None);
+        let openai = |schema: Value| strict(&schema, Strictness::OpenAi);
+        assert_eq!(openai(json!({"type": "object", "properties": {"a": {"oneOf": []}}})), None);
+        assert_eq!(openai(json!({"type": "object", "additionalProperties": {"type": "string"}})), None);
+        assert_eq!(openai(json!({"type": "string"})), None);
+        assert_eq!(openai(json!({"type": "object", "properties": {"a": true}})), None);
     }
 }

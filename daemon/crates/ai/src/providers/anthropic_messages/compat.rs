@@ -1,13 +1,14 @@
 //! What a server does differently from the API that it imitates: known by its host or its provider's name, overridden
 //! by the model's `compat`.
 
-use agentd_protocol::model::Model;
+use agentd_protocol::model::{Model, ModelCost};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::http::Host;
 
 /// The switches of one model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Compat {
     pub(super) supports_eager_tool_input_streaming: bool,
     pub(super) supports_long_cache_retention: bool,
@@ -19,8 +20,22 @@ pub(super) struct Compat {
     pub(super) send_session_affinity_headers: bool,
     /// The header by which requests of a session reach the same machine.
     pub(super) session_affinity_header: &'static str,
+    /// The models that the provider may let answer where it will not let the chosen one.
+    pub(super) fallback_models: Vec<FallbackModel>,
     /// Whether every key goes into `Authorization`, whatever it looks like.
     pub(super) wants_bearer: bool,
+}
+
+/// A model that may answer in the place of the chosen one.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct FallbackModel {
+    /// Whose it is.
+    pub(super) provider: String,
+    /// Its id.
+    pub(super) model: String,
+    /// What it costs.
+    #[serde(default)]
+    pub(super) cost: Option<ModelCost>,
 }
 
 impl Compat {
@@ -37,6 +52,7 @@ impl Compat {
             supports_strict_tools: false,
             send_session_affinity_headers: openrouter,
             session_affinity_header: if openrouter { "x-session-id" } else { "x-session-affinity" },
+            fallback_models: fallback_models(model),
             wants_bearer: model.provider == "github-copilot",
         };
         let switches = [
@@ -55,8 +71,21 @@ impl Compat {
                 *switch = value;
             }
         }
+        if overrides
+            .and_then(|compat| compat.get("sessionAffinityFormat"))
+            .is_some_and(|format| format == "openrouter")
+        {
+            compat.session_affinity_header = "x-session-id";
+        }
         compat
     }
+}
+
+/// The models that `compat` names, without those that it names wrongly.
+fn fallback_models(model: &Model) -> Vec<FallbackModel> {
+    let named = model.compat.as_ref().and_then(|compat| compat.get("allowedFallbackModels"));
+    let named = named.and_then(Value::as_array).into_iter().flatten();
+    named.filter_map(|entry| FallbackModel::deserialize(entry).ok()).collect()
 }
 
 #[cfg(test)]
@@ -98,6 +127,7 @@ mod tests {
                 supports_strict_tools: true,
                 send_session_affinity_headers: false,
                 session_affinity_header: "x-session-id",
+                fallback_models: Vec::new(),
                 wants_bearer: false,
             }
         );

@@ -1,16 +1,19 @@
 //! What the events of the messages API mean.
 
+use agentd_protocol::model::{Model, ModelCost};
 use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 use super::{
     blocks::Blocks,
+    compat::{Compat, FallbackModel},
     stop::Ending,
     usage::Counts,
     wire::incoming::{ErrorDetails, Event, Message, Usage, is_error},
 };
 use crate::{
     Delta,
+    cost::cost,
     failure::{Evidence, Failure, FailureKind, classify},
     http::{ErrorBody, Server, Step, Wire},
 };
@@ -20,6 +23,10 @@ pub(crate) struct Reader {
     server: Server,
     /// The model asked for.
     model: String,
+    /// The models that may answer in its place.
+    fallbacks: Vec<FallbackModel>,
+    /// The prices of the one that does.
+    price: Option<ModelCost>,
     blocks: Blocks,
     counts: Counts,
     ending: Ending,
@@ -27,10 +34,16 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// A reader for an answer of `server`, asked for `model`.
-    pub(super) fn new(server: Server, model: &str) -> Self {
+    pub(super) fn new(server: Server, model: &Model) -> Self {
         Self {
             server,
-            model: model.to_owned(),
+            model: model.id.clone(),
+            fallbacks: Compat::of(model)
+                .fallback_models
+                .into_iter()
+                .filter(|other| other.provider == model.provider)
+                .collect(),
+            price: None,
             blocks: Blocks::default(),
             counts: Counts::default(),
             ending: Ending::default(),
@@ -43,6 +56,8 @@ impl Reader {
             out.push(Delta::ResponseId(id));
         }
         if let Some(model) = message.model.take().filter(|model| !model.is_empty() && *model != self.model) {
+            self.price =
+                self.fallbacks.iter().find(|other| other.model == model).and_then(|other| other.cost.clone());
             out.push(Delta::ResponseModel(model));
         }
         self.count(message.usage.as_deref(), out);
@@ -52,7 +67,11 @@ impl Reader {
 
     fn count(&mut self, report: Option<&Usage>, out: &mut Vec<Delta>) {
         if let Some(report) = report {
-            out.push(Delta::Usage(self.counts.take(report)));
+            let mut usage = self.counts.take(report);
+            if let Some(price) = &self.price {
+                usage.cost = cost(price, &usage);
+            }
+            out.push(Delta::Usage(usage));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use agentd_protocol::message::Message;
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     cache, call_id,
@@ -61,10 +61,21 @@ pub(super) fn body(
         system,
         tools,
         messages,
-        fields: thinking.fields(),
+        fields: fields(compat, thinking),
         sampling_params: sampling_params(request, compat, thinking),
     };
     Ok(Encoded { json: serde_json::to_vec(&body).map(Bytes::from)?, has_tools })
+}
+
+/// Every field that is no list of its own.
+fn fields(compat: &Compat, thinking: &Thinking) -> Map<String, Value> {
+    let mut fields = thinking.fields();
+    let others = compat.fallback_models.iter().map(|other| json!({ "model": other.model }));
+    let others: Vec<Value> = others.collect();
+    if !others.is_empty() {
+        fields.insert("fallbacks".into(), Value::Array(others));
+    }
+    fields
 }
 
 /// The configured fields that the model takes.

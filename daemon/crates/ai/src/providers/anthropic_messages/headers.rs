@@ -3,7 +3,7 @@
 use reqwest::header::HeaderMap;
 
 use super::{compat::Compat, thinking::Thinking};
-use crate::{Request, failure::Failure, http::HeaderList};
+use crate::{CacheRetention, Request, failure::Failure, http::HeaderList};
 
 /// What tokens of a subscription hold; an API key goes into a header of its own.
 const TOKEN_MARK: &str = "sk-ant-oat";
@@ -20,20 +20,27 @@ pub(super) fn headers(
 ) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderList::new(request)?;
     headers.set("anthropic-version", "2023-06-01")?;
+    let is_token = request.credentials.key().is_some_and(|key| key.contains(TOKEN_MARK));
     let mut betas = Vec::new();
+    if is_token {
+        betas.push("oauth-2025-04-20");
+    }
     if has_tools && !compat.supports_eager_tool_input_streaming {
         betas.push("fine-grained-tool-streaming-2025-05-14");
     }
     if matches!(thinking, Thinking::Budget { .. }) {
         betas.push("interleaved-thinking-2025-05-14");
     }
+    if !compat.fallback_models.is_empty() {
+        betas.push("server-side-fallback-2026-07-01");
+    }
     if !betas.is_empty() {
         headers.set("anthropic-beta", &betas.join(","))?;
     }
-    if compat.send_session_affinity_headers && !request.session_id.is_empty() {
+    let is_cached = request.cache_retention != CacheRetention::None && !request.session_id.is_empty();
+    if compat.send_session_affinity_headers && is_cached {
         headers.set(compat.session_affinity_header, &request.session_id)?;
     }
-    let is_token = request.credentials.key().is_some_and(|key| key.contains(TOKEN_MARK));
     if is_token || compat.wants_bearer {
         headers.bearer(&request.credentials)?;
     } else {

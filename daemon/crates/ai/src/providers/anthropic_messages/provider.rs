@@ -33,7 +33,7 @@ impl Adapter for AnthropicMessages {
     }
 
     fn wire(&self, request: &Request, server: Server) -> Reader {
-        Reader::new(server, &request.model.id)
+        Reader::new(server, &request.model)
     }
 }
 

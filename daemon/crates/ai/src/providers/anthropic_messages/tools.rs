@@ -9,7 +9,7 @@ use super::{
     compat::Compat,
     wire::outgoing::{InputSchema, Tool},
 };
-use crate::providers::strict_schema::{strict, wants_strict};
+use crate::providers::strict_schema::{Strictness, strict, wants_strict};
 
 /// The tools of a request.
 pub(super) fn tools<'a>(specs: &'a [ToolSpec], compat: &Compat) -> Vec<Tool<'a>> {
@@ -18,7 +18,7 @@ pub(super) fn tools<'a>(specs: &'a [ToolSpec], compat: &Compat) -> Vec<Tool<'a>>
 
 fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
     let asked = compat.supports_strict_tools && wants_strict(spec);
-    let rewritten = asked.then(|| strict(&spec.parameters)).flatten();
+    let rewritten = asked.then(|| strict(&spec.parameters, Strictness::Anthropic)).flatten();
     Tool {
         name: &spec.name,
         description: &spec.description,

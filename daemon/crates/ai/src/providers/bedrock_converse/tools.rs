@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     handoff::{AssistantPart, Turn},
-    providers::strict_schema::{strict, wants_strict},
+    providers::strict_schema::{Strictness, strict, wants_strict},
 };
 
 /// How many tools of a request can be strict: a limit of the service.
@@ -66,7 +66,7 @@ struct StrictRoom {
 impl StrictRoom {
     /// The strict form of a schema, if there is room for it.
     fn strict(&mut self, schema: &Value) -> Option<Value> {
-        let strict = strict(schema)?;
+        let strict = strict(schema, Strictness::Anthropic)?;
         let unions = unions(&strict);
         if self.tools == 0 || unions > self.unions {
             return None;

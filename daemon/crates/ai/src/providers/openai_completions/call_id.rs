@@ -12,7 +12,10 @@ const MAX_ELSEWHERE: usize = 64;
 /// get a hash, so that equal ids stay equal and different ones different.
 pub(super) fn normalized(id: &str, provider: &str) -> String {
     if let Some((call, item)) = id.split_once('|') {
-        let joined = format!("{}_{}", sanitized(call), sanitized(item));
+        let joined = match item {
+            "" => sanitized(call),
+            item => format!("{}_{}", sanitized(call), sanitized(item)),
+        };
         if joined.len() <= MAX_ID {
             return joined;
         }
@@ -39,6 +42,7 @@ mod tests {
     fn ids_of_other_apis_become_one_word() {
         assert_eq!(normalized("call_1|fc_2", "x"), "call_1_fc_2");
         assert_eq!(normalized("call/1|fc.2", "x"), "call_1_fc_2");
+        assert_eq!(normalized("call_1|", "x"), "call_1");
         let long = format!("call_abc|fc_{}", "x".repeat(60));
         let id = normalized(&long, "x");
         assert!(id.starts_with("call_abc_") && id.len() == 17, "{id}");

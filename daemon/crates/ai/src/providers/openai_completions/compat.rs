@@ -25,8 +25,8 @@ pub(super) struct Compat {
     pub(super) supports_strict_mode: bool,
     pub(super) supports_mid_convo_system_messages: bool,
     pub(super) zai_tool_stream: bool,
-    pub(super) supports_thinking_token_budget: bool,
-    pub(super) thinking_token_budget_field: String,
+    /// The field for the most tokens of thinking, where there is one.
+    pub(super) thinking_token_budget_field: Option<String>,
     pub(super) anthropic_cache_control: bool,
     pub(super) send_session_affinity_headers: bool,
     pub(super) session_affinity_format: String,
@@ -164,8 +164,7 @@ impl Compat {
             supports_strict_mode: false,
             supports_mid_convo_system_messages: false,
             zai_tool_stream: false,
-            supports_thinking_token_budget: false,
-            thinking_token_budget_field: "thinking_token_budget".into(),
+            thinking_token_budget_field: None,
             anthropic_cache_control: openrouter && of_anthropic,
             send_session_affinity_headers: openrouter,
             session_affinity_format: if openrouter { "openrouter".into() } else { "openai".into() },
@@ -200,7 +199,6 @@ impl Compat {
             ("supportsStrictMode", &mut self.supports_strict_mode),
             ("supportsMidConvoSystemMessages", &mut self.supports_mid_convo_system_messages),
             ("zaiToolStream", &mut self.zai_tool_stream),
-            ("supportsThinkingTokenBudget", &mut self.supports_thinking_token_budget),
             ("sendSessionAffinityHeaders", &mut self.send_session_affinity_headers),
             ("supportsLongCacheRetention", &mut self.supports_long_cache_retention),
         ];
@@ -213,13 +211,18 @@ impl Compat {
             ("maxTokensField", &mut self.max_tokens_field),
             ("sessionAffinityFormat", &mut self.session_affinity_format),
             ("promptCacheKeyMode", &mut self.prompt_cache_key_mode),
-            ("thinkingTokenBudgetField", &mut self.thinking_token_budget_field),
         ];
         for (name, field) in names {
             if let Some(value) = overrides.get(name).and_then(Value::as_str) {
                 value.clone_into(field);
             }
         }
+        let field = overrides.get("thinkingTokenBudgetField").and_then(Value::as_str);
+        self.thinking_token_budget_field = match overrides.get("supportsThinkingTokenBudget") {
+            _ if field.is_some() => field.map(str::to_owned),
+            Some(Value::Bool(true)) => Some("thinking_token_budget".to_owned()),
+            _ => None,
+        };
         if let Some(format) = overrides.get("thinkingFormat").and_then(Value::as_str) {
             match ThinkingFormat::from_name(format) {
                 Some(format) => self.thinking_format = format,

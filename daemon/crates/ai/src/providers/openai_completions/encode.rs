@@ -19,7 +19,7 @@ use crate::{
     handoff::{self, SystemPlacement, Target, Turn},
     providers::{
         sampling::sampling_params,
-        strict_schema::{strict, wants_strict},
+        strict_schema::{Strictness, strict, wants_strict},
     },
 };
 
@@ -55,19 +55,21 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Result<Bytes, serde_js
         cache::mark(&mut messages, tools.as_deref_mut(), control);
     }
     let mut fields = fields(request, compat);
-    if let Some(tokens) = max_answer_tokens(model, input_tokens(&readable)) {
+    let limit = max_answer_tokens(model, input_tokens(&readable));
+    if let Some(tokens) = limit {
         fields.insert(compat.max_tokens_field.clone(), json!(tokens));
     }
+    fields.extend(thinking::fields(model, compat, request.thinking_level, &request.thinking_budgets, limit));
     if compat.zai_tool_stream && tools.is_some() {
         fields.insert("tool_stream".into(), json!(true));
     }
-    let body = Body { model: &model.id, messages, tools, fields, sampling_params: sampling_params(request) };
+    let name = request.credentials.account.deployment.as_deref().unwrap_or(&model.id);
+    let body = Body { model: name, messages, tools, fields, sampling_params: sampling_params(request) };
     serde_json::to_vec(&body).map(Bytes::from)
 }
 
 /// Every field but the model, the messages, the tools and the limit of the answer.
 fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
-    let model = &*request.model;
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
@@ -82,8 +84,8 @@ fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
     let retention = request.cache_retention;
     let long = retention == CacheRetention::Long && compat.supports_long_cache_retention;
     let wants_key = match compat.prompt_cache_key_mode.as_str() {
-        "always" => true,
-        "never" | "off" | "none" => false,
+        "enabled" => true,
+        "disabled" => false,
         _ => compat.is_openai || long,
     };
     if wants_key && retention != CacheRetention::None && !request.session_id.is_empty() {
@@ -96,14 +98,22 @@ fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
     if let Some(routing) = &compat.open_router_routing {
         set("provider", routing.clone());
     }
-    if let Some(routing) = &compat.vercel_gateway_routing {
+    if let Some(routing) = gateway_routing(compat) {
         set("providerOptions", json!({ "gateway": routing }));
     }
     if let Some(priority) = &compat.vllm_priority {
         set("priority", priority.clone());
     }
-    fields.extend(thinking::fields(model, compat, request.thinking_level, &request.thinking_budgets));
     fields
+}
+
+/// Which providers Vercel's gateway may choose, and in which order; `None` where that is left to it.
+fn gateway_routing(compat: &Compat) -> Option<Map<String, Value>> {
+    let routing = compat.vercel_gateway_routing.as_ref()?.as_object()?;
+    let known =
+        routing.iter().filter(|(name, value)| matches!(name.as_str(), "only" | "order") && !value.is_null());
+    let known: Map<String, Value> = known.map(|(name, value)| (name.clone(), value.clone())).collect();
+    (!known.is_empty()).then_some(known)
 }
 
 /// The tools; `None` leaves the field out.
@@ -117,7 +127,7 @@ fn tools<'a>(specs: &'a [ToolSpec], turns: &[Turn<'_>], compat: &Compat) -> Opti
 
 fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
     let rewritten = Some(spec).filter(|spec| compat.supports_strict_mode && wants_strict(spec));
-    let rewritten = rewritten.and_then(|spec| strict(&spec.parameters));
+    let rewritten = rewritten.and_then(|spec| strict(&spec.parameters, Strictness::OpenAi));
     let is_strict = rewritten.is_some().then_some(true);
     let parameters = match rewritten {
         Some(schema) => Cow::Owned(schema),

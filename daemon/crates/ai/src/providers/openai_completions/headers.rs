@@ -3,7 +3,7 @@
 use reqwest::header::HeaderMap;
 
 use super::compat::Compat;
-use crate::{Request, failure::Failure, http::HeaderList};
+use crate::{CacheRetention, Request, failure::Failure, http::HeaderList};
 
 /// All headers for `request`.
 ///
@@ -11,7 +11,8 @@ use crate::{Request, failure::Failure, http::HeaderList};
 /// Names the header that cannot be sent.
 pub(super) fn headers(request: &Request, compat: &Compat) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderList::new(request)?;
-    if compat.send_session_affinity_headers && !request.session_id.is_empty() {
+    let is_cached = request.cache_retention != CacheRetention::None && !request.session_id.is_empty();
+    if compat.send_session_affinity_headers && is_cached {
         let names: &[&str] = match compat.session_affinity_format.as_str() {
             "openrouter" => &["x-session-id"],
             "openai-nosession" => &["x-client-request-id", "x-session-affinity"],

@@ -74,13 +74,22 @@ impl<'a> Encoder<'a, '_> {
         }
         let thought = joined(thoughts.iter().map(|(text, _)| *text).filter(|text| !text.is_empty()), "\n");
         let as_text = self.compat.requires_thinking_as_text && !thought.is_empty();
+        let thoughts_apart = || thoughts.iter().map(|(text, _)| *text).filter(|text| !text.trim().is_empty());
         if texts.is_empty() && calls.is_empty() && !as_text {
             return;
         }
         let content = if as_text {
             let texts = texts.into_iter().map(Cow::Borrowed);
-            Content::Parts(std::iter::once(thought.clone()).chain(texts).map(ContentPart::text).collect())
-        } else if texts.is_empty() && !self.compat.requires_non_null_assistant_content {
+            Content::Parts(
+                std::iter::once(joined(thoughts_apart(), "\n\n"))
+                    .chain(texts)
+                    .map(ContentPart::text)
+                    .collect(),
+            )
+        } else if texts.is_empty()
+            && !(self.compat.requires_non_null_assistant_content
+                || self.compat.requires_assistant_after_tool_result)
+        {
             Content::Null
         } else {
             Content::Text(joined(texts.into_iter(), ""))
@@ -88,7 +97,7 @@ impl<'a> Encoder<'a, '_> {
         let mut message = ChatMessage::new("assistant", content);
         message.tool_calls = calls;
         if !self.compat.requires_thinking_as_text {
-            message.reasoning = reasoning(&thoughts, thought);
+            message.reasoning = reasoning(&thoughts, thought, self.model);
         }
         let wants_reasoning =
             self.compat.requires_reasoning_content_on_assistant_messages && self.model.reasoning;
@@ -139,7 +148,11 @@ fn content<'a>(parts: &'a [Part<'a>]) -> Content<'a> {
 }
 
 /// The reasoning in the field that it came in; the signature names the field, or holds the provider's own records.
-fn reasoning<'a>(thoughts: &[(&'a str, Option<&'a str>)], thought: Cow<'a, str>) -> Reasoning<'a> {
+fn reasoning<'a>(
+    thoughts: &[(&'a str, Option<&'a str>)],
+    thought: Cow<'a, str>,
+    model: &Model,
+) -> Reasoning<'a> {
     let signatures = || thoughts.iter().filter_map(|(_, signature)| *signature);
     let details: Vec<Value> = signatures()
         .filter(|signature| signature.starts_with('['))
@@ -152,6 +165,10 @@ fn reasoning<'a>(thoughts: &[(&'a str, Option<&'a str>)], thought: Cow<'a, str>)
     let field =
         signatures().find_map(|signature| REASONING_FIELDS.into_iter().find(|field| *field == signature));
     match field {
+        // It sends one and takes the other.
+        Some("reasoning") if model.provider == "opencode-go" && !thought.is_empty() => {
+            Reasoning::Text { field: REASONING_FIELDS[0], text: thought }
+        }
         Some(field) if !thought.is_empty() => Reasoning::Text { field, text: thought },
         _ => Reasoning::None,
     }

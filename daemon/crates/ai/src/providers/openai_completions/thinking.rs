@@ -16,14 +16,20 @@ enum Off<'a> {
     Named(&'a str),
 }
 
-/// The fields for `model` at `level`; none for a model that does not reason.
+/// What is left for the answer besides the thinking, in tokens.
+const ANSWER_ROOM: u64 = 1024;
+
+/// The fields for `model` at `level`, whose answer has at most `limit` tokens; none for a model that does not reason.
 pub(super) fn fields(
     model: &Model,
     compat: &Compat,
     level: ThinkingLevel,
     budgets: &ThinkingBudgets,
+    limit: Option<u64>,
 ) -> Map<String, Value> {
     let mut fields = Map::new();
+    // What is thought counts as a part of the answer, which needs some room besides.
+    let budget = budgets.of(level).min(limit.map_or(u64::MAX, |limit| limit.saturating_sub(ANSWER_ROOM)));
     if !model.reasoning {
         return fields;
     }
@@ -71,12 +77,18 @@ pub(super) fn fields(
             set("chat_template_kwargs", json!({ "enable_thinking": on, "preserve_thinking": true }));
         }
         ThinkingFormat::ChatTemplate | ThinkingFormat::Baseten => {
-            with_effort = false;
+            let is_baseten = compat.thinking_format == ThinkingFormat::Baseten;
+            with_effort &= is_baseten;
+            if let (true, false, true, Off::Named(name)) =
+                (is_baseten, on, compat.supports_reasoning_effort, &off)
+            {
+                set("reasoning_effort", json!(name));
+            }
             let (name, template) = match compat.thinking_format {
                 ThinkingFormat::Baseten => ("chat_template_args", &compat.chat_template_args),
                 _ => ("chat_template_kwargs", &compat.chat_template_kwargs),
             };
-            let values = filled(template, level, effort, &off, budgets);
+            let values = filled(template, on, effort, &off, budget);
             if !values.is_empty() {
                 set(name, Value::Object(values));
             }
@@ -100,8 +112,8 @@ pub(super) fn fields(
     if with_effort {
         set("reasoning_effort", json!(effort));
     }
-    if on && compat.supports_thinking_token_budget {
-        set(&compat.thinking_token_budget_field, json!(budgets.of(level)));
+    if let Some(field) = compat.thinking_token_budget_field.as_ref().filter(|_| on && budget > 0) {
+        set(field, json!(budget));
     }
     fields
 }
@@ -110,12 +122,11 @@ pub(super) fn fields(
 /// "thinking.budget", "omitWhenOff": bool}`.
 fn filled(
     template: &Map<String, Value>,
-    level: ThinkingLevel,
+    on: bool,
     effort: &str,
     off: &Off<'_>,
-    budgets: &ThinkingBudgets,
+    budget: u64,
 ) -> Map<String, Value> {
-    let on = level != ThinkingLevel::Off;
     let mut values = Map::new();
     for (name, value) in template {
         let Some(variable) = value.get("$var").and_then(Value::as_str) else {
@@ -127,11 +138,11 @@ fn filled(
         }
         let filled = match (variable, off) {
             ("thinking.enabled", _) => json!(on),
-            ("thinking.budget", _) => json!(budgets.of(level)),
+            ("thinking.budget", _) if on && budget > 0 => json!(budget),
+            ("thinking.budget", _) => continue,
             ("thinking.effort", _) if on => json!(effort),
             ("thinking.effort", Off::Named(name)) => json!(name),
-            ("thinking.effort", Off::Unmapped) => json!("none"),
-            ("thinking.effort", Off::Unsupported) => continue,
+            ("thinking.effort", Off::Unmapped | Off::Unsupported) => continue,
             _ => {
                 tracing::warn!(variable, "unknown variable in the chat template values of a model");
                 continue;
@@ -154,7 +165,8 @@ mod tests {
             thinking_level_map: map.as_object().cloned(),
             ..Model::placeholder()
         };
-        let found = Value::Object(fields(&model, &Compat::of(&model), level, &ThinkingBudgets::default()));
+        let found =
+            Value::Object(fields(&model, &Compat::of(&model), level, &ThinkingBudgets::default(), None));
         assert_eq!(found, expected, "{compat} {map} {level:?}");
     }
 
@@ -227,11 +239,28 @@ mod tests {
             compat,
             Value::Null,
             ThinkingLevel::Off,
-            json!({"chat_template_kwargs": {"fixed": 1, "enable": false, "budget": 0}}),
+            json!({"chat_template_kwargs": {"fixed": 1, "enable": false}}),
         );
         let compat =
             json!({"thinkingFormat": "baseten", "chatTemplateArgs": {"e": {"$var": "thinking.enabled"}}});
-        check(compat, Value::Null, ThinkingLevel::Low, json!({"chat_template_args": {"e": true}}));
+        check(
+            compat,
+            Value::Null,
+            ThinkingLevel::Low,
+            json!({"chat_template_args": {"e": true}, "reasoning_effort": "low"}),
+        );
+        let silent = json!({"thinkingFormat": "baseten", "supportsReasoningEffort": false});
+        check(silent, Value::Null, ThinkingLevel::Low, json!({}));
+        let named = json!({"off": "no"});
+        check(
+            json!({"thinkingFormat": "baseten"}),
+            named.clone(),
+            ThinkingLevel::Off,
+            json!({"reasoning_effort": "no"}),
+        );
+        let effort = json!({"thinkingFormat": "chat-template", "chatTemplateKwargs": {"e": {"$var": "thinking.effort"}}});
+        check(effort.clone(), named, ThinkingLevel::Off, json!({"chat_template_kwargs": {"e": "no"}}));
+        check(effort, Value::Null, ThinkingLevel::Off, json!({}));
     }
 
     #[test]
@@ -249,9 +278,26 @@ mod tests {
             ThinkingLevel::Xhigh,
             json!({"b": 16384}),
         );
+        check(
+            json!({"supportsReasoningEffort": false, "thinkingTokenBudgetField": "b"}),
+            Value::Null,
+            ThinkingLevel::Low,
+            json!({"b": 2048}),
+        );
+        let tight = Model {
+            reasoning: true,
+            compat: json!({"thinkingTokenBudgetField": "b"}).as_object().cloned(),
+            ..Model::placeholder()
+        };
+        let at = |limit: u64| {
+            let budgets = ThinkingBudgets::default();
+            fields(&tight, &Compat::of(&tight), ThinkingLevel::High, &budgets, Some(limit)).get("b").cloned()
+        };
+        assert_eq!((at(4096), at(1024), at(100_000)), (Some(json!(3072)), None, Some(json!(16_384))));
         let plain = Model { reasoning: false, ..Model::placeholder() };
         assert!(
-            fields(&plain, &Compat::of(&plain), ThinkingLevel::High, &ThinkingBudgets::default()).is_empty()
+            fields(&plain, &Compat::of(&plain), ThinkingLevel::High, &ThinkingBudgets::default(), None)
+                .is_empty()
         );
     }
 }

@@ -93,7 +93,7 @@ mod tests {
         assert!(plain.supports_long_cache_retention && plain.send_session_affinity_headers);
         assert!(!plain.supports_strict_mode && !plain.supports_mid_convo_system_messages);
         assert_eq!(of("openrouter", Value::Null).session_affinity_format, "openrouter");
-        let odd = json!({"supportsStrictMode": true, "supportsDeveloperRole": "no", "promptCacheKeyMode": "never",
+        let odd = json!({"supportsStrictMode": true, "supportsDeveloperRole": "no", "promptCacheKeyMode": "disabled",
             "sendSessionAffinityHeaders": false, "sessionAffinityFormat": "openai-nosession"});
         let odd = of("openrouter", odd);
         assert!(
@@ -101,7 +101,7 @@ mod tests {
         );
         assert_eq!(
             (&*odd.prompt_cache_key_mode, &*odd.session_affinity_format),
-            ("never", "openai-nosession")
+            ("disabled", "openai-nosession")
         );
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     handoff::{self, SystemPlacement, Target},
     providers::{
         sampling::sampling_params,
-        strict_schema::{strict, wants_strict},
+        strict_schema::{Strictness, strict, wants_strict},
     },
 };
 
@@ -95,10 +95,14 @@ fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
     set("stream", json!(true));
     set("store", json!(false));
     let retention = request.cache_retention;
-    let wants_key = !matches!(compat.prompt_cache_key_mode.as_str(), "never" | "off" | "none");
+    let wants_key = compat.prompt_cache_key_mode != "disabled";
     if wants_key && retention != CacheRetention::None && !request.session_id.is_empty() {
         let key: String = request.session_id.chars().take(MAX_CACHE_KEY).collect();
         set("prompt_cache_key", json!(key));
+    }
+    if retention == CacheRetention::None && compat.supports_explicit_prompt_cache_mode {
+        // Otherwise these models keep every prompt for a while.
+        set("prompt_cache_options", json!({ "mode": "explicit" }));
     }
     if retention == CacheRetention::Long && compat.supports_long_cache_retention {
         if compat.supports_explicit_prompt_cache_mode {
@@ -119,12 +123,13 @@ fn fields(request: &Request, compat: &Compat) -> Map<String, Value> {
 
 /// Whether OpenAI itself is asked with the token of a sign-in: its keys have a mark.
 fn is_signed_in(model: &Model, credentials: &Credentials) -> bool {
-    model.provider == "openai" && credentials.key().is_some_and(|key| !key.starts_with("sk-"))
+    let is_openai = model.provider == "openai" && model.base_url.contains("api.openai.com");
+    is_openai && credentials.key().is_some_and(|key| !key.starts_with("sk-"))
 }
 
 fn tool<'a>(spec: &'a ToolSpec, compat: &Compat) -> Tool<'a> {
     let rewritten = Some(spec).filter(|spec| compat.supports_strict_mode && wants_strict(spec));
-    let rewritten = rewritten.and_then(|spec| strict(&spec.parameters));
+    let rewritten = rewritten.and_then(|spec| strict(&spec.parameters, Strictness::OpenAi));
     // Left out, it means yes to OpenAI, which then refuses schemas that are not strict.
     let is_strict = compat.supports_strict_mode.then_some(match rewritten {
         None if compat.dialect.leaves_strictness_open() => None,

@@ -20,6 +20,10 @@ pub(super) fn fields(model: &Model, compat: &Compat, level: ThinkingLevel) -> Ma
         (ThinkingLevel::Off, effort) => {
             let effort = effort.and_then(Value::as_str).unwrap_or("none");
             fields.insert("reasoning".into(), json!({ "effort": effort }));
+            // Its models may reason all the same.
+            if model.provider == "xai" {
+                fields.insert("include".into(), json!(["reasoning.encrypted_content"]));
+            }
             return fields;
         }
         (level, effort) => {
@@ -62,6 +66,7 @@ mod tests {
         check(json!({}), High, on("high"));
         check(json!({"map": {"minimal": "low"}}), Minimal, on("low"));
         check(json!({}), Off, json!({"reasoning": {"effort": "none"}}));
+        check(json!({"provider": "xai"}), Off, json!({"reasoning": {"effort": "none"}, "include": include}));
         check(json!({"map": {"off": "minimal"}}), Off, json!({"reasoning": {"effort": "minimal"}}));
         check(json!({"map": {"off": null}}), Off, json!({ "include": include }));
         check(json!({"provider": "github-copilot"}), Off, json!({ "include": include }));

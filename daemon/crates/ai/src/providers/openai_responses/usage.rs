@@ -43,8 +43,8 @@ pub(super) fn usage(report: &Value, tier: Option<&str>, model: &Model) -> Option
 fn factor(tier: &str, model: &str) -> Option<f64> {
     match tier {
         "flex" => Some(0.5),
-        "priority" if model == "gpt-5.5" => Some(2.5),
-        "priority" => Some(2.0),
+        "priority" | "fast" if model == "gpt-5.5" => Some(2.5),
+        "priority" | "fast" => Some(2.0),
         _ => None,
     }
 }
@@ -105,6 +105,7 @@ mod tests {
     fn the_service_tier_changes_the_price() {
         check_tier("flex", "m", 0.5);
         check_tier("priority", "m", 2.0);
+        check_tier("fast", "m", 2.0);
         check_tier("priority", "gpt-5.5", 2.5);
         // Priced as usual, by whoever adds up the answer.
         check_tier("default", "m", 0.0);

@@ -22,7 +22,7 @@ fn server() -> Server {
 }
 
 fn decoder() -> Decoder<Reader> {
-    Decoder::new(server(), Reader::new(server(), "m"))
+    Decoder::new(server(), Reader::new(server(), &Model { id: "m".into(), ..Model::placeholder() }))
 }
 
 fn decode(body: &str) -> Vec<Delta> {

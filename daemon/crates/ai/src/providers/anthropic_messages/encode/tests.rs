@@ -342,7 +342,20 @@ fn headers_are_our_own_and_can_be_replaced() {
     let adaptive = json!({"compat": {"forceAdaptiveThinking": true}, "reasoning": true});
     check(&adaptive, &tools, ThinkingLevel::High, None);
 
-    let mut request = Request { thinking_level: ThinkingLevel::High, ..request(&lazy, &tools) };
+    let others =
+        json!({"compat": {"allowedFallbackModels": [{"provider": "p", "model": "other"}, {"odd": 1}]}});
+    check(&others, &tools, ThinkingLevel::Off, Some("server-side-fallback-2026-07-01"));
+    let mut token = request(&json!({}), &tools);
+    token.credentials.api_key = Some(Secret::new("sk-ant-oat01-x"));
+    assert_eq!(header(&token, "anthropic-beta").as_deref(), Some("oauth-2025-04-20"));
+    assert_eq!(header(&token, "authorization").as_deref(), Some("Bearer sk-ant-oat01-x"));
+    assert_eq!((header(&token, "x-api-key"), header(&token, "x-app")), (None, None));
+
+    let mut request = Request {
+        thinking_level: ThinkingLevel::High,
+        cache_retention: crate::CacheRetention::Short,
+        ..request(&lazy, &tools)
+    };
     assert!(header(&request, "user-agent").unwrap().starts_with("agentd/"));
     assert_eq!(header(&request, "x-session-id"), None);
     request.credentials.headers = vec![("Anthropic-Beta".into(), Secret::new("mine"))];

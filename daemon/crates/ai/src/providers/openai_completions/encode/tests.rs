@@ -254,7 +254,7 @@ fn caches_are_asked_for_as_the_server_knows_it() {
     assert_eq!(key(openai, CacheRetention::None), (Value::Null, Value::Null));
     assert_eq!(key(json!({}), CacheRetention::Short), (Value::Null, Value::Null));
     assert_eq!(
-        key(json!({"compat": {"promptCacheKeyMode": "always"}}), CacheRetention::Short).0,
+        key(json!({"compat": {"promptCacheKeyMode": "enabled"}}), CacheRetention::Short).0,
         "session-1"
     );
 }

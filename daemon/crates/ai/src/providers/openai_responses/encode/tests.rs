@@ -153,8 +153,10 @@ fn caching_is_asked_for_as_it_is_wanted() {
     use CacheRetention::{Long, None, Short};
     let key = "é".repeat(64);
     check(json!({}), None, json!({}));
+    let explicit = json!({"prompt_cache_options": {"mode": "explicit"}});
+    check(json!({"supportsExplicitPromptCacheMode": true}), None, explicit);
     check(json!({}), Short, json!({"prompt_cache_key": key}));
-    check(json!({"promptCacheKeyMode": "never"}), Short, json!({}));
+    check(json!({"promptCacheKeyMode": "disabled"}), Short, json!({}));
     check(json!({}), Long, json!({"prompt_cache_key": key, "prompt_cache_retention": "24h"}));
     check(json!({"supportsLongCacheRetention": false}), Long, json!({"prompt_cache_key": key}));
     check(
@@ -175,9 +177,12 @@ fn an_answer_has_its_limit() {
 
 #[test]
 fn an_account_that_is_signed_in_is_asked_for_less() {
-    let overrides = |provider: &str| json!({"maxTokens": 9, "provider": provider, "samplingParams": {"temperature": 1, "top_p": 0.5}});
+    let overrides = |provider: &str| json!({"maxTokens": 9, "baseUrl": if provider == "proxied" { "https://proxy/v1" } else { "https://api.openai.com/v1" }, "provider": provider, "samplingParams": {"temperature": 1, "top_p": 0.5}});
     let with_key = |provider: &str, key: &str| {
         let mut request = request(overrides(provider), json!([user("q")]));
+        if provider == "proxied" {
+            request.model = Arc::new(Model { provider: "openai".into(), ..(*request.model).clone() });
+        }
         request.cache_retention = CacheRetention::Long;
         request.credentials.api_key = Some(Secret::new(key));
         rest(&request)
@@ -185,7 +190,7 @@ fn an_account_that_is_signed_in_is_asked_for_less() {
     let less =
         json!({"model": "m", "stream": true, "store": false, "prompt_cache_key": "session-1", "top_p": 0.5});
     assert_eq!(with_key("openai", "eyJhbGciOi"), less);
-    for (provider, key) in [("openai", "sk-1"), ("local", "eyJhbGciOi")] {
+    for (provider, key) in [("openai", "sk-1"), ("local", "eyJhbGciOi"), ("proxied", "eyJhbGciOi")] {
         let full = with_key(provider, key);
         let all = ["max_output_tokens", "temperature", "prompt_cache_retention"];
         assert!(all.iter().all(|name| full.get(*name).is_some()), "{full}");

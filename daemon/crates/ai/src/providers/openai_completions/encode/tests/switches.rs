@@ -42,7 +42,10 @@ fn fields_of_the_request() {
     field("openRouterRouting", routing.clone(), "provider", Value::Null, routing.clone());
     let gateway = json!({ "gateway": routing });
     field("vercelGatewayRouting", routing, "providerOptions", Value::Null, gateway);
-    field("promptCacheKeyMode", json!("always"), "prompt_cache_key", Value::Null, json!("session-1"));
+    for nothing in [json!({}), json!({"sort": "price"}), json!({"only": null})] {
+        field("vercelGatewayRouting", nothing, "providerOptions", Value::Null, Value::Null);
+    }
+    field("promptCacheKeyMode", json!("enabled"), "prompt_cache_key", Value::Null, json!("session-1"));
 }
 
 #[test]
@@ -78,6 +81,7 @@ fn messages_of_the_request() {
     let content = |compat: Value| short(compat)["messages"][2]["content"].clone();
     assert_eq!(content(json!({})), Value::Null);
     assert_eq!(content(json!({"requiresNonNullAssistantContent": true})), "");
+    assert_eq!(content(json!({"requiresAssistantAfterToolResult": true})), "");
     let name = |compat: Value| short(compat)["messages"][3]["name"].clone();
     assert_eq!(name(json!({})), Value::Null);
     assert_eq!(name(json!({"requiresToolResultName": true})), "bash");
@@ -94,7 +98,7 @@ fn caches() {
     };
     assert_eq!(long(json!({})), (json!("session-1"), json!("24h")));
     assert_eq!(long(json!({"supportsLongCacheRetention": false})), (Value::Null, Value::Null));
-    assert_eq!(long(json!({"promptCacheKeyMode": "never"})), (Value::Null, json!("24h")));
+    assert_eq!(long(json!({"promptCacheKeyMode": "disabled"})), (Value::Null, json!("24h")));
 
     let marker = |compat: Value, retention: CacheRetention| {
         let body = with(compat, retention);
@@ -126,4 +130,9 @@ fn headers_of_a_session() {
     assert_eq!(on("openai"), "session_id x-client-request-id x-session-affinity");
     assert_eq!(on("openai-nosession"), "x-client-request-id x-session-affinity");
     assert_eq!(on("openrouter"), "x-session-id");
+
+    let compat = json!({"compat": {"sendSessionAffinityHeaders": true}});
+    let uncached = Request { cache_retention: CacheRetention::None, ..request(compat, json!([])) };
+    let headers = headers(&uncached, &Compat::of(&uncached.model)).unwrap();
+    assert!(headers.iter().all(|(_, value)| value != "session-1"), "{headers:?}");
 }
