@@ -19,7 +19,7 @@ use crate::{
     handoff::{self, SystemPlacement, Target, call_id::sanitized},
     providers::{
         sampling::sampling_params,
-        strict_schema::{strict, wants_strict},
+        strict_schema::{Strictness, strict, wants_strict},
     },
 };
 
@@ -98,7 +98,8 @@ fn tools<'a>(specs: &'a [ToolSpec], family: &Family) -> (Vec<Tool<'a>>, bool) {
     let mut is_strict = false;
     let declarations = specs.iter().map(|spec| {
         let wished = family.is_modern_gemini() && wants_strict(spec);
-        let rewritten = Some(spec).filter(|_| wished).and_then(|spec| strict(&spec.parameters));
+        let rewritten =
+            Some(spec).filter(|_| wished).and_then(|spec| strict(&spec.parameters, Strictness::OpenAi));
         is_strict |= rewritten.is_some();
         Declaration {
             name: &spec.name,

@@ -19,7 +19,7 @@ use crate::{
     handoff::{self, SystemPlacement, Target},
     providers::{
         sampling::sampling_params,
-        strict_schema::{strict, wants_strict},
+        strict_schema::{Strictness, strict, wants_strict},
     },
 };
 
@@ -91,7 +91,9 @@ fn thinking(model: &Model, level: ThinkingLevel) -> Option<(&'static str, &str)>
 }
 
 fn tool(spec: &ToolSpec) -> Tool<'_> {
-    let rewritten = Some(spec).filter(|spec| wants_strict(spec)).and_then(|spec| strict(&spec.parameters));
+    let rewritten = Some(spec)
+        .filter(|spec| wants_strict(spec))
+        .and_then(|spec| strict(&spec.parameters, Strictness::OpenAi));
     let is_strict = rewritten.is_some();
     let parameters = match rewritten {
         Some(schema) => Cow::Owned(schema),
