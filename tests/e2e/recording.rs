@@ -53,7 +53,11 @@ fn a_recorded_session_plays_back_without_provider_and_key() {
     let played = [daemon.prompt("Say hi."), daemon.prompt("And now?")];
     for (recorded, played) in recorded.iter().zip(&played) {
         assert_eq!(texts(played), texts(recorded));
-        let kinds = |events: &[Value]| -> Vec<Value> { events.iter().map(|it| it["type"].clone()).collect() };
+        // How often a command's output is shown on the way is a matter of timing.
+        let kinds = |events: &[Value]| -> Vec<Value> {
+            let kinds = events.iter().map(|event| event["type"].clone());
+            kinds.filter(|kind| kind != "tool_execution_update").collect()
+        };
         assert_eq!(kinds(played), kinds(recorded));
     }
     let over = daemon.prompt("More?");
