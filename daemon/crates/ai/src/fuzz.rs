@@ -23,6 +23,7 @@ use crate::{
         openai_codex::OpenAiCodex,
         openai_completions::OpenAiCompletions,
         openai_responses::OpenAiResponses,
+        pi_messages::PiMessages,
     },
 };
 
@@ -37,6 +38,7 @@ pub const APIS: &[&str] = &[
     "openai-codex-responses",
     "openai-completions",
     "openai-responses",
+    "pi-messages",
 ];
 
 /// An event larger than this is one that ends the stream in [`events`], in bytes: small, so that inputs reach it.
@@ -58,6 +60,7 @@ pub fn decode(api: &str, pieces: &[&[u8]]) -> Vec<Delta> {
         "mistral-conversations" => decode_with(&MistralConversations, api, pieces),
         "openai-completions" => decode_with(&OpenAiCompletions, api, pieces),
         "openai-responses" => decode_with(&OpenAiResponses, api, pieces),
+        "pi-messages" => decode_with(&PiMessages, api, pieces),
         _ => panic!("no such API: {api}"),
     }
 }

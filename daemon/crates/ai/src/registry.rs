@@ -14,6 +14,7 @@ use crate::{
         openai_codex::OpenAiCodex,
         openai_completions::OpenAiCompletions,
         openai_responses::OpenAiResponses,
+        pi_messages::PiMessages,
         scripted::Scripted,
     },
     traffic::{Player, Traffic, Transport},
@@ -53,6 +54,7 @@ impl Registry {
                 "mistral-conversations",
                 Arc::new(HttpProvider::new(Arc::clone(&clients), MistralConversations)),
             )
+            .with("pi-messages", Arc::new(HttpProvider::new(Arc::clone(&clients), PiMessages)))
             .with("openai-completions", Arc::new(HttpProvider::new(Arc::clone(&clients), OpenAiCompletions)))
             .with("azure-openai-responses", Arc::new(HttpProvider::new(Arc::clone(&clients), AzureOpenAi)))
             .with("openai-codex-responses", Arc::new(HttpProvider::new(Arc::clone(&clients), OpenAiCodex)))
@@ -110,6 +112,7 @@ mod tests {
                 "openai-codex-responses",
                 "openai-completions",
                 "openai-responses",
+                "pi-messages",
                 "scripted"
             ]
         );

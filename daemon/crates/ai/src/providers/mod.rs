@@ -8,6 +8,7 @@ pub(crate) mod mistral_conversations;
 pub(crate) mod openai_codex;
 pub(crate) mod openai_completions;
 pub(crate) mod openai_responses;
+pub(crate) mod pi_messages;
 #[cfg(test)]
 mod recorded;
 mod sampling;

@@ -8,7 +8,7 @@ use reqwest::Url;
 use super::{
     anthropic_messages::AnthropicMessages, google::GoogleGenerativeAi,
     mistral_conversations::MistralConversations, openai_completions::OpenAiCompletions,
-    openai_responses::OpenAiResponses,
+    openai_responses::OpenAiResponses, pi_messages::PiMessages,
 };
 use crate::{
     Request,
@@ -19,7 +19,7 @@ use crate::{
 const FOLDERS: [(&str, &str); 2] = [("captures", ".body"), ("composed", ".sse")];
 
 /// What the names of some bodies hold; all others belong to chat completions.
-const MARKS: &[&str] = &["google-", "mistral-", "messages-", "responses-", "bedrock-"];
+const MARKS: &[&str] = &["google-", "mistral-", "pi-messages-", "messages-", "responses-", "bedrock-"];
 
 /// Checks all bodies with `mark` in their names; without a mark, those that have none.
 fn check<A: Adapter>(adapter: &A, mark: Option<&str>) {
@@ -65,4 +65,9 @@ fn bodies_of_googles_api() {
 #[test]
 fn bodies_of_mistrals_api() {
     check(&MistralConversations, Some("mistral-"));
+}
+
+#[test]
+fn bodies_of_the_pi_messages_api() {
+    check(&PiMessages, Some("pi-messages-"));
 }

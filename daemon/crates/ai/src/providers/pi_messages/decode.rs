@@ -1,0 +1,245 @@
+//! What the events of this API mean.
+
+use agentd_protocol::message::{StopReason, Usage};
+use serde::de::Error as _;
+use serde_json::{Error, Value};
+
+use super::incoming::Event;
+use crate::{
+    BlockKind, BlockSeal, Delta,
+    failure::{Failure, FailureKind, classify_message},
+    http::{ErrorBody, Server, Step, Wire},
+};
+
+/// Reads one answer.
+pub(crate) struct Reader {
+    server: Server,
+    blocks: Vec<Block>,
+}
+
+/// A block, and how much of it has come, in bytes.
+#[derive(Default)]
+struct Block {
+    length: usize,
+    is_sealed: bool,
+}
+
+impl Reader {
+    /// A reader for an answer of `server`.
+    pub(super) fn new(server: Server) -> Self {
+        Self { server, blocks: Vec::new() }
+    }
+
+    fn open(&mut self, event: &Event<'_>, kind: BlockKind, out: &mut Vec<Delta>) -> Result<Step, Error> {
+        let index = self.blocks.len();
+        if event.content_index != u64::try_from(index).ok() {
+            return Err(out_of_order(event));
+        }
+        self.blocks.push(Block::default());
+        out.push(Delta::Open { index, kind });
+        Ok(Step::More)
+    }
+
+    /// The block that an event is about.
+    fn block(&mut self, event: &Event<'_>) -> Result<(usize, &mut Block), Error> {
+        let index = event.content_index.and_then(|index| usize::try_from(index).ok());
+        let block = index.and_then(|index| Some((index, self.blocks.get_mut(index)?)));
+        block.filter(|(_, block)| !block.is_sealed).ok_or_else(|| out_of_order(event))
+    }
+
+    fn extend(&mut self, event: Event<'_>, out: &mut Vec<Delta>) -> Result<Step, Error> {
+        let (index, block) = self.block(&event)?;
+        let delta = event.delta.unwrap_or_default();
+        block.length += delta.len();
+        out.push(Delta::Extend { index, delta });
+        Ok(Step::More)
+    }
+
+    /// Ends a block. `whole` is its text, of which pieces may have been left out.
+    fn close(
+        &mut self,
+        event: &Event<'_>,
+        whole: Option<&str>,
+        signature: Option<String>,
+        out: &mut Vec<Delta>,
+    ) -> Result<Step, Error> {
+        let (index, block) = self.block(event)?;
+        if let Some(rest) = whole.and_then(|whole| whole.get(block.length..)).filter(|rest| !rest.is_empty())
+        {
+            out.push(Delta::Extend { index, delta: rest.to_owned() });
+        }
+        block.is_sealed = true;
+        let redacted = event.redacted == Some(Value::Bool(true));
+        out.push(Delta::Seal { index, seal: BlockSeal { signature, redacted, incomplete: false } });
+        Ok(Step::More)
+    }
+
+    /// Who answered, and what it took.
+    fn report(&self, event: &mut Event<'_>, out: &mut Vec<Delta>) -> Result<(), Error> {
+        out.extend(event.response_id.take().filter(|id| !id.is_empty()).map(Delta::ResponseId));
+        out.extend(event.response_model.take().filter(|model| !model.is_empty()).map(Delta::ResponseModel));
+        if let Some(report) = event.usage.take().filter(Value::is_object) {
+            let mut usage: Usage = serde_json::from_value(report)?;
+            // The gateway has priced it.
+            usage.cost.total_from_provider.get_or_insert(false);
+            out.push(Delta::Usage(usage));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, event: Event<'_>, data: &str) -> Step {
+        let provider = &self.server.provider;
+        let raw_stop_reason = event.reason;
+        let failure = match event.error_message.filter(|text| !text.is_empty()) {
+            // Nobody here stopped it: what stopped the gateway may not stop it again.
+            Some(text) if raw_stop_reason.as_deref() == Some("aborted") => self
+                .server
+                .failure(FailureKind::Retryable, format!("The gateway cancelled the request: {text}")),
+            Some(text) => self.server.failure(classify_message(provider, &text), text),
+            None => self.server.refusal(None, &ErrorBody::read(data)),
+        };
+        Step::Failed { failure, raw_stop_reason }
+    }
+}
+
+fn out_of_order(event: &Event<'_>) -> Error {
+    let kind = event.kind.as_deref().unwrap_or_default();
+    let index = event.content_index.map_or("none".to_owned(), |index| index.to_string());
+    Error::custom(format!("{kind} with the content index {index}"))
+}
+
+impl Wire for Reader {
+    fn event(&mut self, name: &str, data: &str, out: &mut Vec<Delta>) -> Result<Step, Error> {
+        let mut event: Event<'_> = serde_json::from_str(data)?;
+        let kind = event.kind.clone().unwrap_or_else(|| name.to_owned());
+        match kind.as_str() {
+            "text_start" => self.open(&event, BlockKind::Text, out),
+            "thinking_start" => self.open(&event, BlockKind::Thinking, out),
+            "toolcall_start" => {
+                let (id, name) =
+                    (event.id.take().unwrap_or_default(), event.tool_name.take().unwrap_or_default());
+                self.open(&event, BlockKind::ToolCall { id, name }, out)
+            }
+            "text_delta" | "thinking_delta" | "toolcall_delta" => self.extend(event, out),
+            "text_end" | "thinking_end" => {
+                let (whole, signature) = (event.content.take(), event.content_signature.take());
+                self.close(&event, whole.as_deref(), signature, out)
+            }
+            "toolcall_end" => {
+                // The pieces are the arguments' text; without any, the finished call has them.
+                let has_pieces = self.block(&event)?.1.length > 0;
+                let whole =
+                    event.tool_call.arguments.map(|arguments| arguments.get()).filter(|_| !has_pieces);
+                let signature = event.tool_call.thought_signature.take();
+                self.close(&event, whole, signature, out)
+            }
+            "done" => {
+                self.report(&mut event, out)?;
+                let stop_reason = match event.reason.as_deref() {
+                    Some("length") => StopReason::Length,
+                    Some("toolUse") => StopReason::ToolUse,
+                    _ => StopReason::Stop,
+                };
+                Ok(Step::Done { stop_reason, raw_stop_reason: None })
+            }
+            "error" => {
+                self.report(&mut event, out)?;
+                Ok(self.failed(event, data))
+            }
+            _ if event.kind.is_none() && event.error.is_some() => Ok(self.failed(event, data)),
+            _ => Ok(Step::More),
+        }
+    }
+
+    /// This API always streams: one value is an error, or an event by itself.
+    fn whole(&mut self, json: &str, out: &mut Vec<Delta>) -> Result<Step, Error> {
+        match self.event("", json, out)? {
+            Step::More => Err(Error::custom("no events")),
+            step => Ok(step),
+        }
+    }
+
+    fn end(&mut self, _: &mut Vec<Delta>) -> Step {
+        let text = format!("{}'s stream ended without a terminal event", self.server.provider);
+        Step::failed(Failure::new(FailureKind::Retryable, text))
+    }
+
+    fn seal(&mut self, incomplete: bool, out: &mut Vec<Delta>) {
+        for (index, block) in self.blocks.iter_mut().enumerate() {
+            if !std::mem::replace(&mut block.is_sealed, true) {
+                out.push(Delta::Seal { index, seal: BlockSeal { incomplete, ..BlockSeal::default() } });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, sync::Arc};
+
+    use agentd_protocol::{message::AssistantMessage, model::Model};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        Accumulator,
+        http::{Decoder, Redactor},
+    };
+
+    fn fold(body: &[u8]) -> (AssistantMessage, Option<FailureKind>) {
+        let url = reqwest::Url::parse("http://host:1/v1").unwrap();
+        let server = Server::new(&url, "radius".into(), Redactor::default());
+        let mut decoder = Decoder::new(server.clone(), Reader::new(server));
+        let mut deltas = Vec::new();
+        decoder.feed(body, &mut deltas);
+        if !decoder.is_finished() {
+            decoder.end(&mut deltas);
+        }
+        let mut accumulator = Accumulator::new(Arc::new(Model::placeholder()), 0);
+        for delta in deltas {
+            accumulator.fold(delta);
+        }
+        let kind = accumulator.failure().map(|failure| failure.kind);
+        (accumulator.into_message(), kind)
+    }
+
+    fn composed(name: &str) -> (AssistantMessage, Option<FailureKind>) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data/composed");
+        fold(&std::fs::read(folder.join(format!("pi-messages-{name}.sse"))).unwrap())
+    }
+
+    #[test]
+    fn an_answer_with_everything() {
+        let (message, _) = composed("full");
+        assert_eq!(
+            serde_json::to_value(&message.content).unwrap(),
+            json!([
+                {"type": "thinking", "thinking": "Hm. Yes.", "thinkingSignature": "sig-1"},
+                {"type": "text", "text": "Both — ✓", "textSignature": "sig-2"},
+                {"type": "toolCall", "id": "c1", "name": "ls", "arguments": {"path": "a"}, "thoughtSignature": "sig-3"},
+                {"type": "toolCall", "id": "c2", "name": "now", "arguments": {"zone": "utc"}},
+            ])
+        );
+        assert_eq!((message.stop_reason, message.response_id.as_deref()), (StopReason::ToolUse, Some("r-1")));
+        assert_eq!(message.response_model.as_deref(), Some("claude-x"));
+        assert_eq!((message.usage.input, message.usage.cost.total), (10, 0.25));
+    }
+
+    #[test]
+    fn failures_are_sorted() {
+        let check = |name: &str, kind: FailureKind, text: &str| {
+            let (message, found) = composed(name);
+            assert_eq!((found, message.error_message.as_deref()), (Some(kind), Some(text)), "{name}");
+        };
+        check("error", FailureKind::Retryable, "529 overloaded");
+        check("aborted", FailureKind::Retryable, "The gateway cancelled the request: upstream closed");
+        check("redacted", FailureKind::Retryable, "radius's stream ended without a terminal event");
+        let (redacted, _) = composed("redacted");
+        assert_eq!(serde_json::to_value(&redacted.content).unwrap()[0]["redacted"], true);
+        let (_, kind) = fold(br#"{"error":{"message":"Invalid API key","code":"unauthorized"}}"#);
+        assert_eq!(kind, Some(FailureKind::Auth));
+        let (message, kind) = fold(b"data: {\"type\":\"text_delta\",\"contentIndex\":3,\"delta\":\"x\"}\n\n");
+        assert_eq!(kind, Some(FailureKind::Fatal));
+        assert!(message.error_message.unwrap().contains("text_delta with the content index 3"));
+    }
+}
