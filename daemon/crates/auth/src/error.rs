@@ -59,7 +59,7 @@ pub enum AuthError {
         /// The file of stored credentials.
         file: PathBuf,
         /// Why.
-        problem: RenewError,
+        problem: Box<RenewError>,
         /// What to do about it. Sentences.
         advice: String,
     },

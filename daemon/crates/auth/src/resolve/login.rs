@@ -196,6 +196,11 @@ impl Auth {
                 self.0.sources.agent_dir.models_file().display()
             ),
         };
-        AuthError::Login { provider: provider.to_owned(), file: self.auth_file(), problem, advice }
+        AuthError::Login {
+            provider: provider.to_owned(),
+            file: self.auth_file(),
+            problem: Box::new(problem),
+            advice,
+        }
     }
 }
