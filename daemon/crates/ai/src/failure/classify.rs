@@ -6,6 +6,7 @@ use super::{
     FailureKind,
     patterns::{
         ACCOUNT_LIMIT, AUTH, NOT_OVERFLOW, OVERFLOW, REFUSED, RETRYABLE, RETRYABLE_STATUS, RETRYABLE_WORDS,
+        THROTTLED,
     },
     text::Words,
 };
@@ -34,7 +35,7 @@ pub fn classify(evidence: &Evidence<'_>) -> FailureKind {
     }
     let kind = Words::new(evidence.error_type.unwrap_or_default());
     let says = |patterns: &[&str]| kind.hold_any(patterns) || text.hold_any(patterns);
-    if kind.hold_any(ACCOUNT_LIMIT) || tells_of_account_limit(&text) {
+    if kind.has_number(1308) || tells_of_account_limit(&kind) || tells_of_account_limit(&text) {
         return FailureKind::Fatal;
     }
     match evidence.status {
@@ -96,16 +97,17 @@ fn is_overflow(evidence: &Evidence<'_>, text: &Words) -> bool {
     if evidence.status == Some(413) {
         return true;
     }
+    // Its 413 is taken care of above.
     if evidence.provider == "cerebras" && evidence.status == Some(400) && text.is_empty_body() {
         return true;
     }
-    if evidence.status == Some(429) || text.begins_with_any(&["throttling error:", "service unavailable:"]) {
-        return false;
-    }
-    if text.hold_any(NOT_OVERFLOW) {
+    if evidence.status == Some(429) || text.begins_with_any(THROTTLED) {
         return false;
     }
     let kind = Words::new(evidence.error_type.unwrap_or_default());
+    if text.hold_any(NOT_OVERFLOW) || kind.begins_with_any(THROTTLED) {
+        return false;
+    }
     kind.hold_any(OVERFLOW) || text.hold_any(OVERFLOW) || text.number_of_tokens_after("exceeds the limit of")
 }
 
@@ -116,7 +118,10 @@ pub fn is_account_limit(message: &str) -> bool {
 }
 
 fn tells_of_account_limit(text: &Words) -> bool {
-    text.hold_any(ACCOUNT_LIMIT) || is_spent_quota(text) || text.has_number(1308)
+    text.hold_any(ACCOUNT_LIMIT)
+        || is_spent_quota(text)
+        || text.holds_outside_addresses("billing")
+        || text.has_code(1308)
 }
 
 /// Whether a quota is used up, in whatever words.
@@ -142,5 +147,7 @@ fn split_status(message: &str) -> (Option<u16>, &str) {
     (None, message)
 }
 
+#[cfg(test)]
+mod tables;
 #[cfg(test)]
 mod tests;

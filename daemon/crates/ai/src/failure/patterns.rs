@@ -35,8 +35,19 @@ pub(super) const OVERFLOW: &[&str] = &[
 ];
 
 /// Texts that sound like the above but speak of requests per time.
-pub(super) const NOT_OVERFLOW: &[&str] =
-    &["rate limit", "too many requests", "tokens per minute", "tokens per day", "per day token limit"];
+pub(super) const NOT_OVERFLOW: &[&str] = &[
+    "rate limit",
+    "too many requests",
+    "tokens per min",
+    "tokens per day",
+    "per day token limit",
+    "monthly",
+    "daily",
+];
+
+/// How AWS begins when it speaks of requests per time; what follows may be "too many tokens".
+pub(super) const THROTTLED: &[&str] =
+    &["throttling error:", "throttlingexception", "service unavailable:", "serviceunavailableexception"];
 
 /// A limit of the account, not of the moment.
 pub(super) const ACCOUNT_LIMIT: &[&str] = &[
@@ -52,7 +63,8 @@ pub(super) const ACCOUNT_LIMIT: &[&str] = &[
     "out of budget",
     "budget exceeded",
     "exceeded your budget",
-    "billing",
+    "freeusagelimit",
+    "gousagelimit",
     "available balance",
     "insufficient balance",
     "insufficient credit",
@@ -76,6 +88,9 @@ pub(super) const RETRYABLE: &[&str] = &[
     "too many requests",
     "server error",
     "internal error",
+    "internalservere",
+    "serviceunavailable",
+    "toomanyrequests",
     // A type of error, in its JSON.
     "\"api error\"",
     "bad gateway",
@@ -89,6 +104,9 @@ pub(super) const RETRYABLE: &[&str] = &[
     "lost connection",
     "connection closed",
     "connection was closed",
+    "connection was refused",
+    "connection was reset",
+    "connection was lost",
     "connection error",
     "connection aborted",
     "connection dropped",
@@ -102,14 +120,17 @@ pub(super) const RETRYABLE: &[&str] = &[
     "name or service not known",
     "failed to lookup address",
     "dns error",
+    "eai again",
+    "resolve host",
     "getaddrinfo",
     "upstream connect",
     "upstream request",
     "http2 stream",
     "http/2 stream",
-    "websocket closed",
-    "websocket failed",
-    "websocket error",
+    "http2 error",
+    "websocket*closed",
+    "websocket*failed",
+    "websocket*error",
     "fetch failed",
     "timed out",
     "time out",
@@ -117,6 +138,7 @@ pub(super) const RETRYABLE: &[&str] = &[
     "stream ended",
     "stream was cut",
     "ended before",
+    "ended without",
     "ended early",
     "ended prematurely",
     "premature close",
@@ -131,7 +153,9 @@ pub(super) const RETRYABLE: &[&str] = &[
     "retry later",
     "you can retry",
     "model stream error",
-    "modeltimeoutexception",
+    "modelstreamerrorexception",
+    "timeouterror",
+    "timeoutexception",
     "modelnotreadyexception",
 ];
 

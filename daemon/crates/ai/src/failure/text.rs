@@ -75,7 +75,7 @@ impl Words {
 
     /// Whether this stands for an error without a body.
     pub(super) fn is_empty_body(&self) -> bool {
-        self.0.is_empty() || self.0 == "(no body)"
+        self.0.is_empty() || self.0 == "(no body)" || self.0 == "status code (no body)"
     }
 
     /// Whether a word stands in the text by itself.
@@ -102,6 +102,22 @@ impl Words {
                 || fraction;
             !joined && !UNITS.contains(&first_word(rest))
         })
+    }
+
+    /// Whether a number is told as a code: `"code":"1308"`, `code 1308`, `[1308]`.
+    pub(super) fn has_code(&self, number: u16) -> bool {
+        let digits = number.to_string();
+        self.0.match_indices(&digits).any(|(at, _)| {
+            let (before, after) = (&self.0[..at], &self.0[at + digits.len()..]);
+            let bracketed = before.ends_with('[') && after.starts_with(']');
+            let named = before.trim_end_matches(['"', ':', ' ', '=']).ends_with("code");
+            bracketed || (named && !before.ends_with("code") && !after.starts_with(char::is_alphanumeric))
+        })
+    }
+
+    /// Whether the text holds a word that is no part of a web address.
+    pub(super) fn holds_outside_addresses(&self, word: &str) -> bool {
+        self.0.split(' ').filter(|part| !part.contains("://")).any(|part| part.contains(word))
     }
 
     /// Whether `start` is followed by a number of tokens, or by a bare number.
