@@ -39,6 +39,7 @@ mod golden;
 mod handover;
 mod hostile_clients;
 mod images;
+mod logins;
 mod many_clients;
 mod many_edits;
 mod models;
