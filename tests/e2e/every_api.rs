@@ -57,6 +57,7 @@ const APIS: &[Api] = &[
     Api { name: "openai-codex-responses", at: "/backend-api", key: CHATGPT_TOKEN, refusal: openai },
     Api { name: "openai-completions", at: "/v1", key: KEY, refusal: openai },
     Api { name: "openai-responses", at: "/v1", key: KEY, refusal: openai },
+    Api { name: "pi-messages", at: "/v1", key: KEY, refusal: openai },
 ];
 
 impl Api {

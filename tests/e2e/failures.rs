@@ -210,7 +210,7 @@ fn a_silent_server_is_given_up() {
         asked.answered(wire, 2);
         assert_says(&asked.done.stderr, &["The request timed out", "(retry 1 of 1)"]);
         let asked = ask(wire, &retry, [Reply::silence(), Reply::silence()]);
-        let limit = "sent nothing for 0.15 s. The limit is the setting retry.provider.timeoutMs (150).";
+        let limit = "began no answer within 0.15 s. The limit is the setting retry.provider.timeoutMs (150).";
         asked.failed(wire, 2, &["The request timed out: 127.0.0.1:", limit]);
     }
 }

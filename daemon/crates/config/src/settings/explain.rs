@@ -290,7 +290,7 @@ mod tests {
     fn the_project_comes_first_where_it_is_trusted() {
         let place = Place::new(
             "{\n\"defaultModel\":\"u\",\n\"compaction\":{\"enabled\":false},\"skills\":[\"a\"]}",
-            "{\"defaultModel\":\"p\",\n\"compaction\":{\n\"reserveTokens\":1},\"skills\":[\"b\"],\"httpProxy\":\"x\",\"sessionDir\":\"s\"}",
+            "{\"defaultModel\":\"p\",\n\"compaction\":{\n\"reserveTokens\":1},\"skills\":[\"b\"],\"httpProxy\":\"x\",\"sessionDir\":\"s\",\"theme\":\"dark\"}",
         );
         let trusted =
             ["Project 1 \"p\" counts", "User 2 \"u\" no the project's file comes first", "Default - - no"];
@@ -323,13 +323,13 @@ mod tests {
             json!("s"),
             &["Project 3 \"s\" counts", "User - - no", "Default - - no"],
         );
-        // A key of other programs, and one that only the user may set.
-        let foreign = place.ask("httpProxy", Some(true), &[]).unwrap();
-        assert_eq!((foreign.description.clone(), foreign.value.clone()), (None, None), "{foreign:?}");
-        assert!(
-            shown(&foreign)[0].ends_with("no only the user's own settings count for this key"),
-            "{foreign:?}"
-        );
+        // A key that only the user may set.
+        let own = place.ask("httpProxy", Some(true), &[]).unwrap();
+        assert!(own.description.is_some() && own.value.is_none(), "{own:?}");
+        assert!(shown(&own)[0].ends_with("no only the user's own settings count for this key"), "{own:?}");
+        // One of other programs.
+        let foreign = place.ask("theme", Some(true), &[]).unwrap();
+        assert_eq!((&foreign.description, &foreign.value), (&None, &Some(json!("dark"))), "{foreign:?}");
     }
 
     #[test]
