@@ -1,6 +1,7 @@
 //! The command line: a file for each family of verbs.
 
 mod artifact;
+mod bug_report;
 mod config;
 mod daemon;
 mod export;
@@ -19,6 +20,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
     artifact::ArtifactOptions,
+    bug_report::BugReportOptions,
     config::{CheckOptions, Config, ExplainOptions},
     daemon::{DownOptions, LogsOptions, StatusOptions, UpOptions},
     export::{ExportFormat, ExportOptions},
@@ -114,6 +116,9 @@ pub(crate) enum Command {
 
     /// Check everything that a session needs: folders, settings, keys, models, shell, model servers
     Doctor(DoctorOptions),
+
+    /// Write what a maintainer needs to look into a fault of a session into one file, without secrets
+    BugReport(BugReportOptions),
 
     /// Where a setting comes from, and what is wrong with the files that configure sessions
     #[command(subcommand)]

@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         cli::Command::Status(options) => commands::daemon::status(&options),
         cli::Command::Logs(options) => commands::daemon::logs(&options),
         cli::Command::Doctor(options) => commands::doctor::run(&options),
+        cli::Command::BugReport(options) => commands::bug_report::run(&options),
         cli::Command::Config(cli::Config::Explain(options)) => commands::config::explain(&options),
         cli::Command::Config(cli::Config::Check(options)) => commands::config::check(&options),
         cli::Command::Setup(cli::Setup::Local(options)) => commands::setup::local(&options),

@@ -4,6 +4,7 @@
 //! knows the live sessions, [`transport`] moves lines, [`connection`] serves one client, [`serve`] ties them together.
 
 pub mod admin;
+pub mod bug_report;
 pub mod cli;
 pub mod compose;
 pub mod connection;

@@ -3,6 +3,7 @@
 use std::{io::Write, process::ExitCode};
 
 use agentd::{
+    bug_report,
     cli::{self, Invocation},
     export, list_models, logging, serve,
 };
@@ -47,6 +48,10 @@ fn main() -> ExitCode {
                 Err(error) => fail(&format!("Error: {error}")),
             }
         }
+        Ok(Invocation::BugReport { compat }) => match bug_report::run(&environment, compat, &cwd) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&format!("Error: {error}")),
+        },
         Ok(Invocation::Stdio(options)) => serve::stdio(*options),
         Ok(Invocation::OneShot(options)) => serve::one_shot(*options),
         Ok(Invocation::Bridge(options)) => serve::bridge(*options),

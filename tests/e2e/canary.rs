@@ -191,7 +191,9 @@ fn no_secret_in_any_event_log_error_or_file() {
     for wire in Wire::ALL {
         let server = MockServer::start([]);
         let home = home(&server);
-        talk(&home, &server, wire, &[], &mut seen);
+        let folder = home.root().join("traffic");
+        talk(&home, &server, wire, &["--record", folder.to_str().unwrap()], &mut seen);
+        assert!(fs::read_dir(&folder).unwrap().count() > 10, "little was recorded: the test proves little");
         let sent = server.requests();
         let arrived = |purpose: &str| {
             sent.iter()
@@ -266,6 +268,56 @@ fn no_secret_in_what_agentctl_says() {
         fs::remove_file(home.agent_dir().join(name)).unwrap();
     }
     seen.files(home.root());
+    seen.assert_clean();
+}
+
+/// A report is for others: what the user put into a conversation, a log or a file of settings by mistake is not in it either.
+#[test]
+fn no_secret_in_a_bug_report() {
+    let server = MockServer::start([]);
+    let home = home(&server);
+    home.settings(&json!({"retry": {"enabled": false}, "httpProxy": format!("http://me:{}@127.0.0.1:9", secret("proxy")),
+        "x": {"someToken": secret("setting")}}));
+    home.write(".agentd/settings.json", &json!({"y": {"password": secret("project")}}).to_string());
+    let mut seen = Seen::default();
+    let known = [
+        "variable",
+        "header",
+        "models-json",
+        "stored",
+        "userinfo",
+        "query",
+        "proxy",
+        "setting",
+        "project",
+        "refused",
+        "environment",
+    ];
+    let all = known.map(secret).join(" \"quoted\" ");
+    server.push(Reply::stream(Wire::Chat.answer("Fine.")));
+    let folder = home.root().join("traffic");
+    let args = ["--model", "chat/chat", "--record", folder.to_str().unwrap()];
+    let mut daemon = Daemon::start_with(&home, &args, |command| {
+        command.env("CANARY_KEY", secret("variable")).env("OTHER_API_KEY", secret("environment"));
+    });
+    daemon.prompt(&format!("My keys: {all}"));
+    let id = daemon.call(json!({"type": "get_state"}))["data"]["sessionId"].as_str().unwrap().to_owned();
+    daemon.close();
+    home.write_agent("logs/agentd.log", &format!("said {all}\n"));
+    let report = home.root().join("report.jsonl");
+    let args = ["bug-report", &id, "-o", report.to_str().unwrap(), "--recordings", folder.to_str().unwrap()];
+    let mut command = ctl::command(&home, &args);
+    command.env("CANARY_KEY", secret("variable")).env("OTHER_API_KEY", secret("environment"));
+    let done = Ctl::start_with(command, Stdio::null()).finish();
+    assert_eq!(done.code, 0, "{done:?}");
+    let text = fs::read_to_string(&report).unwrap();
+    for kind in ["settings", "entry", "recording", "log"] {
+        let line = format!("{{\"type\":\"{kind}\",");
+        assert!(text.lines().any(|it| it.starts_with(&line) && it.contains("[redacted]")), "{kind}: {text}");
+    }
+    text.lines().for_each(|line| drop(serde_json::from_str::<Value>(line).expect(line)));
+    seen.add("the report", text);
+    seen.add("what is said of it", format!("{}{}", done.stdout, done.stderr));
     seen.assert_clean();
 }
 

@@ -18,6 +18,7 @@ mod background;
 mod bad_input;
 mod bash;
 mod bash_beyond;
+mod bug_report;
 mod canary;
 mod captures;
 mod client_tools;

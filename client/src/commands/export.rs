@@ -76,12 +76,12 @@ fn transcript(
     target::write(options, |out: &mut dyn Write| transcript::write(&mut branch, out))
 }
 
-fn open(path: &Path) -> Result<File, Fault> {
+pub(super) fn open(path: &Path) -> Result<File, Fault> {
     File::open(path)
         .map_err(|error| Fault::new(Exit::Failed, format!("Error: cannot read {}: {error}", path.display())))
 }
 
-fn unreadable(path: &Path, error: &ReadError) -> Fault {
+pub(super) fn unreadable(path: &Path, error: &ReadError) -> Fault {
     Fault::new(Exit::Failed, format!("Error: cannot read {}: {error}", path.display()))
 }
 
@@ -105,7 +105,7 @@ fn format(options: &ExportOptions, to_terminal: bool) -> Result<ExportFormat, Fa
 }
 
 /// Where a conversation is.
-enum Source {
+pub(super) enum Source {
     File(PathBuf),
     /// A session without a file, and its entries on the way to the leaf, as lines.
     Memory(Box<SessionInfo>, String),
@@ -113,7 +113,10 @@ enum Source {
 
 impl Source {
     /// Finds what the words mean: a path when it looks like one, else an id.
-    fn find(given: &str) -> Result<Self, Fault> {
+    ///
+    /// # Errors
+    /// When no session has the id, or several do.
+    pub(super) fn find(given: &str) -> Result<Self, Fault> {
         if given.contains('/') || given.ends_with(".jsonl") {
             return Ok(Self::File(PathBuf::from(given)));
         }

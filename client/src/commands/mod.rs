@@ -6,6 +6,7 @@ pub(crate) mod artifact;
 pub(crate) mod ask;
 pub(crate) mod attach;
 pub(crate) mod auth;
+pub(crate) mod bug_report;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;

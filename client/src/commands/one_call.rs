@@ -104,6 +104,23 @@ pub(crate) fn converse<T>(
     converse_with(start, Output::start, work)
 }
 
+/// As [`converse`]; what agentd says on stderr is passed on only where there is no answer.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) fn converse_quietly<T>(
+    start: Start,
+    work: impl AsyncFnOnce(&Client) -> Result<T, CallError>,
+) -> Result<T, Fault> {
+    let kept = Kept::default();
+    let answer = converse_with(start, || Output::start_with(io::stdout(), kept.clone()), work);
+    if answer.is_err() {
+        // A stderr that cannot be written has no reader.
+        let _ = io::stderr().write_all(&kept.take());
+    }
+    answer
+}
+
 fn converse_with<T>(
     start: Start,
     output: impl FnOnce() -> io::Result<Output>,

@@ -124,10 +124,11 @@ const ELSEWHERE: &[&str] = &[
     "--resume",
     "-r",
     "--export",
+    "--bug-report",
 ];
 
 /// Not in the help: they come with what they are for.
-const UNDOCUMENTED: &[&str] = &["--resume", "-r", "-e", "-ne", "--detached"];
+const UNDOCUMENTED: &[&str] = &["--resume", "-r", "-e", "-ne", "--detached", "--bug-report"];
 
 #[test]
 fn flags_have_their_effect() {

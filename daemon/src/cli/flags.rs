@@ -34,6 +34,8 @@ pub(super) struct Flags {
     pub(super) list_models: Option<String>,
     /// `--export`: the session file, and where its page goes.
     pub(super) export: Option<(String, Option<String>)>,
+    /// `--bug-report`: takes the secrets out of a report.
+    pub(super) bug_report: bool,
     pub(super) socket: Option<String>,
     pub(super) detached: bool,
     /// The first thing on the command line that is about one session.
@@ -143,6 +145,7 @@ impl Flags {
             "--mode" => self.mode = Some(ModeFlag::parse(&value()?)?),
             "--socket" => self.socket = Some(value()?),
             "--detached" => self.detached = true,
+            "--bug-report" => self.bug_report = true,
             "--compat" => match value()?.as_str() {
                 "pi" => self.compat = true,
                 other => return Err(format!("Error: --compat knows only pi, got {other}")),

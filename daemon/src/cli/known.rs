@@ -74,6 +74,7 @@ pub(super) const NAMES: &[&str] = &[
     "--offline",
     "--verbose",
     "--export",
+    "--bug-report",
 ];
 
 /// More changes than that make another word.

@@ -50,6 +50,11 @@ pub enum Invocation {
         /// The page; `-` is stdout. `None`: a name made of the session file's, in the working directory.
         output: Option<String>,
     },
+    /// Take the user's secrets out of a report: stdin to stdout.
+    BugReport {
+        /// Whether the reference's own directories come first.
+        compat: bool,
+    },
     /// Print the help and end.
     Help,
 }
@@ -171,6 +176,9 @@ pub fn parse(
     if let Some((input, output)) = flags.export {
         return Ok(Invocation::Export { input, output });
     }
+    if flags.bug_report {
+        return Ok(Invocation::BugReport { compat: flags.compat });
+    }
     let mode = flags.mode(serve)?;
     if flags.shared && mode == Mode::Serve {
         return Err("Error: --shared is for --stdio: `agentd --stdio --shared` serves stdin and stdout with a session \
@@ -205,8 +213,16 @@ pub fn parse(
 pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> Result<StdioOptions, String> {
     let mut flags = Flags::of_program("agentd");
     flags.read(args)?;
-    if flags.help || flags.version || flags.list_models.is_some() || flags.export.is_some() {
-        return Err("Error: --help, --version, --list-models and --export are no flags of a session.".into());
+    if flags.help
+        || flags.version
+        || flags.list_models.is_some()
+        || flags.export.is_some()
+        || flags.bug_report
+    {
+        return Err(
+            "Error: --help, --version, --list-models, --export and --bug-report are no flags of a session."
+                .into(),
+        );
     }
     flags.check_own_process()?;
     let is_one_shot = match flags.mode {

@@ -52,6 +52,20 @@ fn show(path: &Path, options: &LogsOptions) -> Result<Exit, Fault> {
     }
 }
 
+/// The last lines of a log, without what could steer a terminal; `None` where there is no log.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn tail(path: &Path, lines: usize) -> io::Result<Option<Vec<String>>> {
+    let mut bytes = Vec::new();
+    match open_at_tail(path, lines) {
+        Ok(file) => file.take(TAIL_BYTES).read_to_end(&mut bytes)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(String::from_utf8_lossy(&cleaned(&bytes)).lines().map(str::to_owned).collect()))
+}
+
 /// Which side failed.
 #[derive(Debug)]
 enum Trouble {

@@ -7,7 +7,12 @@ mod up;
 
 use std::future::Future;
 
-pub(crate) use self::{down::down, logs::logs, status::status, up::up};
+pub(crate) use self::{
+    down::down,
+    logs::{logs, tail as log_tail},
+    status::status,
+    up::up,
+};
 use super::one_call;
 use crate::{
     exit::{Exit, Fault},

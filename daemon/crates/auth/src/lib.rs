@@ -12,6 +12,7 @@ mod environment;
 mod error;
 mod federation;
 mod google;
+mod known;
 mod oauth;
 mod resolve;
 mod services;
@@ -28,6 +29,7 @@ pub use environment::{advice_for as variables_for, providers as providers_with_v
 pub use error::AuthError;
 pub use federation::FederationError;
 pub use google::GoogleError;
+pub use known::KnownSecrets;
 pub use oauth::{EndpointError, FinishedLogin, LoginError, Logins, RenewError, StartedLogin, StoredLogin};
 pub use resolve::{Auth, AuthSources, ProviderCredentials, StartError};
 pub use services::AuthServices;

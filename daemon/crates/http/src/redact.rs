@@ -79,7 +79,8 @@ impl Redactor {
 }
 
 /// Parts of the names of headers whose values are never shown, whatever they hold.
-const SECRET_NAMES: [&str; 10] = [
+const SECRET_NAMES: [&str; 11] = [
+    "passw",
     "account",
     "auth",
     "key",
@@ -109,6 +110,25 @@ impl Redactor {
         self
     }
 
+    /// Also takes out what these are in JSON that stands in a string of JSON, and so on, so many times.
+    #[must_use]
+    pub fn and_nested(mut self, secrets: impl IntoIterator<Item = Secret>, depth: usize) -> Self {
+        for secret in secrets {
+            let mut spelled = secret.expose().to_owned();
+            for _ in 0..=depth {
+                let quoted = serde_json::Value::from(spelled.as_str()).to_string();
+                let quoted = quoted[1..quoted.len() - 1].to_owned();
+                let is_last = quoted == spelled;
+                self = self.and([Secret::new(spelled)]);
+                if is_last {
+                    break;
+                }
+                spelled = quoted;
+            }
+        }
+        self
+    }
+
     /// Takes the same secrets out of bytes that come in pieces.
     #[must_use]
     pub fn stream(&self) -> StreamRedactor {
@@ -129,29 +149,37 @@ impl StreamRedactor {
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(bytes);
+        self.pass(&all, false)
+    }
+
+    /// What was held back when the stream ended.
+    #[must_use]
+    pub fn finish(&mut self) -> Vec<u8> {
+        let held = std::mem::take(&mut self.held);
+        self.pass(&held, true)
+    }
+
+    /// Gives what is no secret, and holds back what may be one yet.
+    fn pass(&mut self, all: &[u8], is_end: bool) -> Vec<u8> {
+        let secrets = || self.redactor.secrets.iter().map(String::as_bytes);
         let mut done = Vec::with_capacity(all.len());
         let mut at = 0;
         while at < all.len() {
             let rest = &all[at..];
-            let secrets = || self.redactor.secrets.iter().map(String::as_bytes);
+            // One that is whole may be the beginning of a longer one.
+            if !is_end && secrets().any(|secret| secret.len() > rest.len() && secret.starts_with(rest)) {
+                self.held = rest.to_vec();
+                return done;
+            }
             if let Some(secret) = secrets().find(|secret| rest.starts_with(secret)) {
                 done.extend_from_slice(REDACTED.as_bytes());
                 at += secret.len();
-            } else if secrets().any(|secret| secret.starts_with(rest)) {
-                self.held = rest.to_vec();
-                return done;
             } else {
                 done.push(all[at]);
                 at += 1;
             }
         }
         done
-    }
-
-    /// What was held back when the stream ended.
-    #[must_use]
-    pub fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
     }
 }
 
@@ -174,6 +202,15 @@ mod tests {
         assert_eq!(redactor.redact("me:hush, sesame-sesame, 1".into()), "me:[redacted], [redacted], 1");
         let text = r#"key sk-12"345 (sk-12\"345), Bearer tok-9876, tok-9876 is on"#.to_owned();
         assert_eq!(redactor.redact(text), "key [redacted] ([redacted]), [redacted], [redacted] is on");
+    }
+
+    #[test]
+    fn secrets_in_json_in_json_are_taken_out() {
+        let redactor = Redactor::default().and_nested([Secret::new("a\"\\hush")], 2);
+        let inner = serde_json::json!({"x": "a\"\\hush"}).to_string();
+        let outer = serde_json::json!({"line": inner}).to_string();
+        assert_eq!(redactor.redact(outer), r#"{"line":"{\"x\":\"[redacted]\"}"}"#);
+        assert_eq!(redactor.redact("a\"\\hush".into()), "[redacted]");
     }
 
     #[test]

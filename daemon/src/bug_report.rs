@@ -1,0 +1,107 @@
+//! `agentd --bug-report`: the lines of a report on stdin, and on stdout without the user's secrets. `agentctl bug-report` gathers them.
+
+use std::{
+    io::{self, BufRead, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use agentd_auth::KnownSecrets;
+use agentd_config::{AgentDir, Environment, NoAgentDir, ProjectFolders, read_json};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum BugReportError {
+    /// Nobody knows where the user's secrets are.
+    #[error(transparent)]
+    NoAgentDir(#[from] NoAgentDir),
+    /// Stdin or stdout is gone.
+    #[error("the report cannot be passed on: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A file that configures sessions.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "settings")]
+struct Settings<'a> {
+    path: &'a Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+    /// Why its value is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Passes stdin on to stdout, line by line and without secrets. Behind the first line come the settings and models of `cwd`.
+///
+/// # Errors
+/// [`BugReportError`].
+pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), BugReportError> {
+    let agent_dir = AgentDir::find(environment, compat, cwd)?;
+    let mut files = vec![agent_dir.settings_file(), agent_dir.models_file()];
+    files.extend(ProjectFolders::of(cwd, &agent_dir).find("settings.json"));
+    let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    let known = KnownSecrets::gather(&agent_dir.auth_file(), &paths, environment);
+    let out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    Ok(pass(&known, &paths, &mut io::stdin().lock(), out)?)
+}
+
+fn pass(
+    known: &KnownSecrets,
+    files: &[&Path],
+    input: &mut impl BufRead,
+    mut out: impl Write,
+) -> io::Result<()> {
+    let mut line = Vec::new();
+    let mut is_first = true;
+    while input.read_until(b'\n', &mut line)? > 0 {
+        let text = String::from_utf8_lossy(&line);
+        writeln!(out, "{}", known.redact(text.trim_end_matches('\n')))?;
+        line.clear();
+        if std::mem::take(&mut is_first) {
+            for path in files {
+                let shown = match read_json(path) {
+                    Ok(None) => continue,
+                    Ok(Some(document)) => {
+                        Settings { path, value: Some(known.settings(&document.value)), error: None }
+                    }
+                    Err(error) => Settings { path, value: None, error: Some(error.to_string()) },
+                };
+                writeln!(out, "{}", known.redact(&serde_json::to_string(&shown)?))?;
+            }
+        }
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_come_behind_the_first_line_and_nothing_secret_passes() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let settings =
+            write("settings.json", r#"{"theme": "dark", "x": {"apiToken": "hush-hush-1"}} // note"#);
+        let (broken, missing) =
+            (write("models.json", "{\"k\": broken-secret-22"), folder.path().join("none"));
+        let known = KnownSecrets::gather(&missing, &[&settings, &broken], &Environment::default());
+        let mut out = Vec::new();
+        let mut input =
+            &b"{\"type\":\"bug_report\"}\n{\"a\":\"hush-hush-1 broken-secret-22\"}\nno end \xff"[..];
+        pass(&known, &[&settings, &broken, &missing], &mut input, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines[0], "{\"type\":\"bug_report\"}");
+        assert!(lines[1].starts_with("{\"type\":\"settings\",\"path\":"), "{out}");
+        assert!(lines[1].ends_with(r#""value":{"theme":"dark","x":{"apiToken":"[redacted]"}}}"#), "{out}");
+        assert!(lines[2].contains("\"error\":") && lines[2].contains("line 1"), "{out}");
+        assert_eq!(lines[3..], ["{\"a\":\"[redacted] [redacted]\"}", "no end \u{fffd}"]);
+    }
+}

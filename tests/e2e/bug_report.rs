@@ -1,0 +1,138 @@
+//! `agentctl bug-report`: one file with all that is needed, and nothing secret.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use agentd_e2e::{Daemon, Home, MockServer, Reply, ctl, home::models, sse};
+use serde_json::{Value, json};
+
+use crate::support::{answers, assert_says, text};
+
+fn lines(report: &str) -> Vec<Value> {
+    report.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["type"] == kind).collect()
+}
+
+/// A session of one turn with a command, which was recorded, and its id.
+fn recorded(home: &Home) -> String {
+    let folder = home.root().join("traffic");
+    let mut daemon = Daemon::start(home, &["--record", folder.to_str().unwrap()]);
+    daemon.prompt("Say hi.");
+    let id = daemon.call(json!({"type": "get_state"}))["data"]["sessionId"].as_str().unwrap().to_owned();
+    daemon.close();
+    // Somebody else's in the same folder.
+    let mut daemon = Daemon::start(home, &["--record", folder.to_str().unwrap()]);
+    daemon.prompt("Other.");
+    daemon.close();
+    id
+}
+
+#[test]
+fn a_report_holds_all_that_is_needed_and_plays_the_turn_again() {
+    let server = MockServer::start([
+        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": "echo hi"}))])),
+        Reply::stream(sse::answer("It said hi.")),
+        Reply::stream(sse::answer("Another session.")),
+    ]);
+    let home = Home::with_model(&server);
+    home.settings(&json!({"theme": "dark", "httpProxy": ""}));
+    let id = recorded(&home);
+    home.write_agent("logs/agentd.log", "first\nlast words\n");
+    let report = home.root().join("report.jsonl");
+    let args = ["bug-report", &id[..13], "-o", report.to_str().unwrap(), "--recordings", "traffic"];
+    let mut command = ctl::command(&home, &args);
+    command.current_dir(home.root());
+    let done = agentd_e2e::Ctl::start_with(command, std::process::Stdio::null()).finish();
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_says(
+        &done.stdout,
+        &["report.jsonl", "2 recordings", "2 lines of the daemon's log", "the session ("],
+    );
+    assert_eq!(fs::metadata(&report).unwrap().permissions().mode() & 0o777, 0o600);
+    let all = fs::read_to_string(&report).unwrap();
+    let lines = lines(&all);
+    let kinds: Vec<&str> = {
+        let mut kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+        kinds.dedup();
+        kinds
+    };
+    assert_eq!(kinds, ["bug_report", "settings", "diagnostics", "doctor", "entry", "recording", "log"]);
+    assert!(all.starts_with("{\"type\":\"bug_report\","));
+    assert_eq!(lines[0]["session"], id);
+    assert!(lines[0]["platform"]["os"].is_string() && lines[0]["agentctl"].is_string());
+    assert_eq!(of_type(&lines, "settings")[0]["value"]["theme"], "dark");
+    assert!(of_type(&lines, "doctor")[0]["doctor"]["checks"].as_array().unwrap().len() > 3);
+    assert_eq!(of_type(&lines, "entry")[0]["entry"]["type"], "session");
+    assert!(!all.contains("Another session."), "{all}");
+
+    // The turn again: from the report alone, on a machine without provider and key.
+    drop(server);
+    let elsewhere = Home::new();
+    let mut models = models("http://127.0.0.1:9/elsewhere/v1");
+    models["providers"]["fake"]["apiKey"] = json!("$NO_SUCH_KEY");
+    elsewhere.configure(&models);
+    let mut daemon = Daemon::start(&elsewhere, &["--replay", report.to_str().unwrap()]);
+    let played = daemon.prompt("Say hi.");
+    assert_eq!(text(answers(&played).last().unwrap()), "It said hi.");
+    let over = daemon.prompt("More?");
+    assert_says(
+        answers(&over).last().unwrap()["errorMessage"].as_str().unwrap(),
+        &["report.jsonl", "no more requests"],
+    );
+    daemon.close();
+}
+
+#[test]
+fn without_transcript_nothing_that_was_said_is_in_it() {
+    let server = MockServer::start([
+        Reply::stream(sse::answer("A confidence.")),
+        Reply::stream(sse::answer("Another session.")),
+    ]);
+    let home = Home::with_model(&server);
+    let id = recorded(&home);
+    let mut command = ctl::command(&home, &["bug-report", &id, "--no-transcript"]);
+    command.current_dir(home.root()).env("AGENTD_RECORD", home.root().join("traffic"));
+    let done = agentd_e2e::Ctl::start_with(command, std::process::Stdio::null()).finish();
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_says(&done.stdout, &["no transcript", "0 recordings"]);
+    let name = done.stdout.split(':').next().unwrap();
+    assert!(name.starts_with(&format!("agentd-bug-report-{}-", &id[..13])), "{name}");
+    let all = fs::read_to_string(home.root().join(name)).unwrap();
+    assert!(!all.contains("confidence") && !all.contains("Say hi."), "{all}");
+    assert_eq!(of_type(&lines(&all), "doctor").len(), 1);
+}
+
+#[test]
+fn what_cannot_be_reported_is_said() {
+    let server = MockServer::start([Reply::stream(sse::answer("One.")), Reply::stream(sse::answer("Two."))]);
+    let home = Home::with_model(&server);
+    let id = recorded(&home);
+    home.write("there.jsonl", "mine");
+    let there = home.root().join("there.jsonl").display().to_string();
+    fs::write(&there, "mine").unwrap();
+    let empty = home.root().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let (empty, missing) = (empty.display().to_string(), home.root().join("none").display().to_string());
+    let out = home.root().join("out.jsonl").display().to_string();
+    let nowhere = format!("{missing}/out.jsonl");
+    let common = id.chars().take(2).collect::<String>();
+    for (args, code, expected) in [
+        (vec!["zzz"], 1, vec!["no session has an id that begins with \"zzz\""]),
+        (vec![&common, "-o", &out], 1, vec!["is the beginning of 2 ids"]),
+        (vec![&id, "-o", &there], 2, vec!["there.jsonl is there already", "-o"]),
+        (vec![&id, "-o", &nowhere], 1, vec!["cannot write", "out.jsonl"]),
+        (vec![&id, "-o", &out, "--recordings", &empty], 1, vec!["no recording of session", "--record DIR"]),
+        (vec![&id, "-o", &out, "--recordings", &missing], 1, vec!["cannot read", "none"]),
+        (vec![&id, "--no-transcript", "--recordings", &empty], 2, vec!["cannot be used with"]),
+        (vec!["./none.jsonl", "-o", &out], 1, vec!["cannot read ./none.jsonl"]),
+        (vec![&there, "-o", &out], 1, vec!["it is no session file"]),
+    ] {
+        let done = ctl::run(&home, &[vec!["bug-report"], args.clone()].concat());
+        assert_eq!(done.code, code, "{args:?} {done:?}");
+        assert_says(&done.stderr, &expected);
+        assert!(!home.root().join("out.jsonl").exists(), "{args:?}");
+    }
+    assert_eq!(fs::read_to_string(&there).unwrap(), "mine");
+}
