@@ -11,7 +11,7 @@ use reqwest::{Client, Url, redirect::Policy};
 
 use crate::{
     Clocks,
-    network::{Network, NetworkError},
+    network::{NamedProxy, Network, NetworkError},
 };
 
 /// How long an unused connection is kept.
@@ -59,7 +59,7 @@ pub enum ClientError {
     /// The system's part is missing.
     #[error(
         "The HTTP client cannot start: {}. For https, this machine needs root certificates (the package ca-certificates, \
-         or a file named in SSL_CERT_FILE).",
+         or a file named in the setting caFile or in SSL_CERT_FILE).",
         deepest_cause(.0)
     )]
     Client(#[from] reqwest::Error),
@@ -101,11 +101,8 @@ impl HttpClients {
     /// # Errors
     /// As [`HttpClients::get`].
     pub fn get_by(&self, url: &Url, network: &Arc<Network>) -> Result<Client, ClientError> {
-        let kind = Kind {
-            network: Arc::clone(network),
-            secure: url.scheme() == "https",
-            local: is_loopback(url) || is_link_local(url),
-        };
+        let kind =
+            Kind { network: Arc::clone(network), secure: url.scheme() == "https", local: is_local(url) };
         if let Some(client) = find(&self.lock(), &kind) {
             return Ok(client);
         }
@@ -120,6 +117,15 @@ impl HttpClients {
         }
         clients.push((kind, client.clone()));
         Ok(client)
+    }
+
+    /// The proxy that requests to `url` go through, unless `NO_PROXY` takes the host out; of this network or of our own.
+    #[must_use]
+    pub fn proxy<'a>(&'a self, url: &Url, network: Option<&'a Network>) -> Option<&'a NamedProxy> {
+        if is_local(url) {
+            return None;
+        }
+        network.unwrap_or(&self.network).proxy(url.scheme() == "https")
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Kind, Client)>> {
@@ -155,6 +161,11 @@ fn build(Kind { network, secure, local }: &Kind) -> Result<Client, ClientError> 
         builder = builder.tls_certs_only([]);
     }
     Ok(builder.build()?)
+}
+
+/// Whether no proxy is ever asked for `url`.
+fn is_local(url: &Url) -> bool {
+    is_loopback(url) || is_link_local(url)
 }
 
 /// Whether `url` names this machine.

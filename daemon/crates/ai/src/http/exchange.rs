@@ -231,7 +231,8 @@ impl Post {
             Ok(response) => Ok(response),
             Err(error) => {
                 let failure = self.slow_connection(&error, begun.elapsed());
-                Err(failure.unwrap_or_else(|| server.unreachable(&error)))
+                let proxy = || transport.clients.proxy(&self.url, self.network.as_deref());
+                Err(failure.unwrap_or_else(|| server.unreachable(&error, proxy())))
             }
         }
     }

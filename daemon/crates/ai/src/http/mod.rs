@@ -9,6 +9,8 @@ mod form;
 mod headers;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod laws;
+#[cfg(test)]
+mod networks;
 mod retry;
 mod server;
 pub(crate) mod sse;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agentd_http::NamedProxy;
 use reqwest::Url;
 
 use crate::{
@@ -61,7 +62,8 @@ impl Server {
         Failure::new(kind, self.redactor.redact(message))
     }
 
-    pub(super) fn unreachable(&self, error: &reqwest::Error) -> Failure {
+    /// No answer came. `proxy` is what the request went through.
+    pub(super) fn unreachable(&self, error: &reqwest::Error, proxy: Option<&NamedProxy>) -> Failure {
         let cause = deepest_cause(error);
         let message = if error.is_connect() && error.is_timeout() {
             format!("Cannot connect to {}: the connection timed out.", self.url)
@@ -79,14 +81,22 @@ impl Server {
         let untrusted = cause.contains("certificate");
         let (kind, hint) = if untrusted {
             let hint = " The server's certificate is not trusted here: if it should be, name a file with the certificate \
-                        of its authority in the environment variable SSL_CERT_FILE."
+                        of its authority in the setting caFile or in the environment variable SSL_CERT_FILE."
                 .to_owned();
             (FailureKind::Fatal, hint)
         } else {
             let provider = &self.provider;
-            let hint = format!(
-                " Check that the server is running and that the baseUrl of provider \"{provider}\" is right."
-            );
+            let hint = match proxy {
+                Some(proxy) => format!(
+                    " Requests go through the proxy {} that {} names, unless NO_PROXY takes the host out: check that it is running, \
+                     and that the baseUrl of provider \"{provider}\" is right.",
+                    proxy.shown(),
+                    proxy.source
+                ),
+                None => format!(
+                    " Check that the server is running and that the baseUrl of provider \"{provider}\" is right."
+                ),
+            };
             (FailureKind::Retryable, hint)
         };
         self.failure(kind, message + &hint)
