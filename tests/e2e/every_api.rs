@@ -136,6 +136,31 @@ impl Api {
 }
 
 #[test]
+fn every_api_plays_back_without_server_and_key() {
+    for api in APIS {
+        let server = MockServer::start([api.here()]);
+        let home = api.home(&server);
+        let folder = home.root().join("traffic").display().to_string();
+        let recorded = ctl::run(&home, &["prompt", "--record", &folder, "Hello?"]);
+        assert_eq!(
+            (recorded.code, recorded.stdout.as_str()),
+            (0, "Here I am.\n"),
+            "{}: {recorded:?}",
+            api.name
+        );
+        for file in fs::read_dir(&folder).unwrap() {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            assert!(text.contains(api.name) && !text.contains(api.key), "{}: {text}", api.name);
+        }
+        drop(server);
+        home.configure(&json!({"providers": {"p": {"api": api.name, "baseUrl": "http://127.0.0.1:9", "apiKey": "$NO_SUCH_KEY",
+            "models": [{"id": "m", "contextWindow": 200_000, "maxTokens": 8000}]}}}));
+        let played = ctl::run(&home, &["prompt", "--replay", &folder, "Hello?"]);
+        assert_eq!((played.code, played.stdout.as_str()), (0, "Here I am.\n"), "{}: {played:?}", api.name);
+    }
+}
+
+#[test]
 fn no_api_is_left_out() {
     let registry = fs::read_to_string(agentd_e2e::binaries::workspace().join("daemon/crates/ai/src/fuzz.rs"));
     let registry = registry.expect("the list of all HTTP APIs");

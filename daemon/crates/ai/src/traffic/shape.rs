@@ -14,6 +14,9 @@ const SYSTEM_ROLES: [&str; 2] = ["system", "developer"];
 /// The shortest session id that is looked for, in bytes.
 const MIN_SESSION_BYTES: usize = 8;
 
+/// Numbers that are milliseconds since 1970: of the years 2001 to 2033, with thirteen digits.
+const MILLISECONDS: std::ops::Range<u64> = 1_000_000_000_000..2_000_000_000_000;
+
 /// What is compared of a body. One that is no JSON is compared as it is.
 pub(super) fn shape(body: &str, session: &str) -> Value {
     match serde_json::from_str(body) {
@@ -39,6 +42,9 @@ fn mask(value: &mut Value, session: &str) {
                     mask(value, session);
                 }
             }
+        }
+        Value::Number(number) if number.as_u64().is_some_and(|ms| MILLISECONDS.contains(&ms)) => {
+            *value = "<time>".into();
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -72,6 +78,11 @@ fn text(text: &str, session: &str) -> String {
 fn volatile(bytes: &[u8]) -> Option<(usize, &'static str)> {
     if follows(bytes, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
         return Some((36, "<uuid>"));
+    }
+    // Milliseconds since 1970, as in the ids that calls without any are given.
+    let ends = |at: usize| bytes.get(at).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    if bytes[0] == b'1' && follows(bytes, "9999999999999") && ends(13) {
+        return Some((13, "<time>"));
     }
     if !follows(bytes, "9999-99-99") {
         return None;
@@ -111,6 +122,7 @@ mod tests {
         check("key session-1.", "key <session>.");
         check("it is 2026-11-22, 2026-11-22T01:02:03.456Z", "it is <date>, <date>");
         check("0199a3b4-0000-7000-8000-0123456789ab ü", "<uuid> ü");
+        check("read_1795319432634_2, 17953194326345", "read_<time>_2, 17953194326345");
         check("12026-11-22 and 2026-1-22", "12026-11-22 and 2026-1-22");
         check("", "");
     }
@@ -119,12 +131,12 @@ mod tests {
     fn system_prompts_are_not_compared_and_all_else_is() {
         let body = json!({
             "model": "m", "system": [{"text": "a"}], "prompt_cache_key": "session-1",
-            "messages": [{"role": "developer", "content": "b"}, {"role": "user", "content": "c"}],
+            "messages": [{"role": "developer", "content": "b"}, {"role": "user", "content": "c", "timestamp": 1_795_319_432_634_u64, "n": 7}],
         });
         let expected = json!({
             "model": "m", "system": "<system prompt>", "prompt_cache_key": "<session>",
             "messages": [
-                {"role": "developer", "content": "<system prompt>"}, {"role": "user", "content": "c"},
+                {"role": "developer", "content": "<system prompt>"}, {"role": "user", "content": "c", "timestamp": "<time>", "n": 7},
             ],
         });
         assert_eq!(shape(&body.to_string(), "session-1"), expected);

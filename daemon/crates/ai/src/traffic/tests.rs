@@ -239,3 +239,126 @@ async fn a_recording_that_fails_breaks_nothing_and_is_reported_once() {
     drop(traffic);
     assert!(reported.recv_timeout(Duration::from_secs(20)).is_err());
 }
+
+/// The bodies of all APIs: with calls, reasoning or signatures, and in the framing of each.
+const BODIES: &[(&str, &str)] = &[
+    ("anthropic-messages", "captures/aimock-messages-tool-parallel.body"),
+    ("azure-openai-responses", "captures/aimock-responses-tool-parallel.body"),
+    ("bedrock-converse-stream", "captures/aimock-bedrock-reasoning.body"),
+    ("google-generative-ai", "composed/google-thinking-signed.sse"),
+    ("google-vertex", "captures/aimock-google-vertex-tool-parallel.body"),
+    ("mistral-conversations", "composed/mistral-calls-in-pieces.sse"),
+    ("openai-codex-responses", "captures/aimock-responses-tool.body"),
+    ("openai-completions", "captures/aimock-chat-tool-parallel.body"),
+    ("openai-responses", "captures/aimock-responses-tool-result.body"),
+    ("pi-messages", "composed/pi-messages-full.sse"),
+];
+
+/// A token that names an account: `{"https://api.openai.com/auth": {"chatgpt_account_id": "a"}}`.
+const CHATGPT_TOKEN: &str =
+    "e30.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYSJ9fQ.c2lnbmF0dXJl";
+
+/// A server that answers one request with this body in two pieces, cut where nothing ends.
+async fn body_server(api: &str, body: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let kind =
+        if api.starts_with("bedrock") { "application/vnd.amazon.eventstream" } else { "text/event-stream" };
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !whole(&request) {
+            request.push(stream.read_u8().await.unwrap());
+        }
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let (first, second) = body.split_at(body.len() / 2 + 1);
+        stream.write_all(first).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        stream.write_all(second).await.unwrap();
+    });
+    base
+}
+
+/// Whether all of a request with a body in JSON has come.
+fn whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
+    text.split_once("\r\n\r\n")
+        .is_some_and(|(_, body)| serde_json::from_str::<serde_json::Value>(body).is_ok())
+}
+
+#[tokio::test]
+async fn every_api_plays_back_the_same_deltas() {
+    use crate::Registry;
+
+    let apis = BODIES.iter().map(|(api, _)| *api).chain(["scripted"]);
+    assert_eq!(apis.collect::<Vec<_>>(), Registry::builtin().apis().collect::<Vec<_>>());
+    let folder = tempfile::tempdir().unwrap();
+    for (api, path) in BODIES {
+        let place = folder.path().join(api);
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data").join(path);
+        let base = body_server(api, fs::read(data).unwrap()).await;
+        let request = |base_url: &str, credentials: Credentials| {
+            let plain = request(base_url, "the-session", "Hi.");
+            let model = Model { api: (*api).into(), ..(*plain.model).clone() };
+            Request { model: Arc::new(model), credentials, ..plain }
+        };
+        let key = if *api == "openai-codex-responses" { CHATGPT_TOKEN } else { KEY };
+        let account = Account {
+            region: Some("eu-central-1".into()),
+            project: Some("p".into()),
+            location: Some("europe-west4".into()),
+            ..Account::default()
+        };
+        let credentials = Credentials { api_key: Some(Secret::new(key)), account, ..Credentials::default() };
+        let ask = async |traffic: Traffic, request: Request| -> Vec<Delta> {
+            let provider = Registry::with_traffic(traffic).get(api).unwrap();
+            provider.stream(request, CancellationToken::new()).collect().await
+        };
+        let live = ask(recorder(&place), request(&base, credentials)).await;
+        assert!(matches!(live.last(), Some(Delta::Done { .. })) && live.len() > 2, "{api}: {live:?}");
+        let written = fs::read_to_string(&files(&place)[0]).unwrap();
+        assert!(
+            !written.contains(key) && written.ends_with("\"reason\":\"complete\"}\n"),
+            "{api}: {written}"
+        );
+        assert_eq!(written.contains("\"base64\":"), api.starts_with("bedrock"), "{api}: {written}");
+
+        let player = Arc::new(Player::open(&place, PlayerOptions::default()).unwrap());
+        let (credentials, base_url) = player.credentials(&request(&base, Credentials::default()).model);
+        let played = ask(Traffic::Replayed(player), request(&base_url.unwrap(), credentials)).await;
+        // Calls without ids are given some with the time in them.
+        let [played, live] = [played, live].map(|deltas| super::shape::shape(&format!("{deltas:?}"), ""));
+        assert_eq!(played, live, "{api}");
+    }
+}
+
+#[tokio::test]
+async fn a_bug_report_is_played_like_the_recordings_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let answers = [text("one"), text("two")].map(|text| vec![head("200 OK"), text, END.to_owned()]);
+    let base = server(answers.to_vec()).await;
+    let traffic = recorder(folder.path());
+    for prompt in ["1", "2"] {
+        ask(&traffic, request(&base, "a", prompt)).await;
+    }
+    let mut report =
+        "{\"type\":\"bug_report\",\"version\":1}\n{\"type\":\"doctor\",\"error\":\"x\"}\n".to_owned();
+    for file in files(folder.path()) {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        for line in fs::read_to_string(&file).unwrap().lines() {
+            let line = serde_json::json!({"type": "recording", "file": name, "line": line});
+            report.push_str(&format!("{line}\n"));
+        }
+        report.push_str("{\"type\":\"log\",\"line\":\"between\"}\n");
+    }
+    let path = folder.path().join("report.txt");
+    fs::write(&path, report).unwrap();
+    let traffic = player(&path, PlayerOptions::default());
+    for (prompt, expected) in [("1", "one"), ("2", "two")] {
+        assert_eq!(folded(&ask(&traffic, request(&base, "x", prompt)).await).0, expected);
+    }
+    let traffic = player(&path, PlayerOptions::default());
+    let differs = failure(&ask(&traffic, request(&base, "x", "3")).await);
+    assert!(differs.contains("report.txt (000001-openai-completions-p.jsonl)"), "{differs}");
+}
