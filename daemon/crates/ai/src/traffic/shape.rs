@@ -36,7 +36,9 @@ fn mask(value: &mut Value, session: &str) {
             let is_system =
                 members.get("role").and_then(Value::as_str).is_some_and(|role| SYSTEM_ROLES.contains(&role));
             for (name, value) in members {
-                if SYSTEM_MEMBERS.contains(&name.as_str()) || (is_system && name == "content") {
+                if SYSTEM_MEMBERS.contains(&name.as_str())
+                    || (is_system && (name == "content" || name == "sections"))
+                {
                     *value = "<system prompt>".into();
                 } else {
                     mask(value, session);
@@ -131,12 +133,12 @@ mod tests {
     fn system_prompts_are_not_compared_and_all_else_is() {
         let body = json!({
             "model": "m", "system": [{"text": "a"}], "prompt_cache_key": "session-1",
-            "messages": [{"role": "developer", "content": "b"}, {"role": "user", "content": "c", "timestamp": 1_795_319_432_634_u64, "n": 7}],
+            "messages": [{"role": "developer", "content": "b", "sections": {"cwd": "/a"}}, {"role": "user", "content": "c", "timestamp": 1_795_319_432_634_u64, "n": 7}],
         });
         let expected = json!({
             "model": "m", "system": "<system prompt>", "prompt_cache_key": "<session>",
             "messages": [
-                {"role": "developer", "content": "<system prompt>"}, {"role": "user", "content": "c", "timestamp": "<time>", "n": 7},
+                {"role": "developer", "content": "<system prompt>", "sections": "<system prompt>"}, {"role": "user", "content": "c", "timestamp": "<time>", "n": 7},
             ],
         });
         assert_eq!(shape(&body.to_string(), "session-1"), expected);
