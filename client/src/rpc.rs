@@ -28,6 +28,7 @@ use agentd_protocol::{
     explain::{ExplainSettingParams, SettingExplanation},
     lines::{Line, LineSplitter, write_line},
     model::Model,
+    model_catalogue::{CatalogueUpdate, UpdateModelsParams},
     model_list::{ListModelsParams, ModelList},
     resources::Diagnostics,
     session::SessionState,
@@ -118,6 +119,7 @@ calls! {
     Shutdown = "shutdown": ShutdownParams => (),
     SetupLocal = "setup_local": SetupLocalParams => LocalSetup,
     Steer = "steer": QueueParams => Accepted,
+    UpdateModels = "update_models": UpdateModelsParams => CatalogueUpdate,
     WatchSessions = "watch_sessions": NoParams => (),
 }
 

@@ -29,7 +29,8 @@ pub fn table(
     let apis: Vec<&str> = providers.apis().collect();
     let has_auth = |provider: &str| auth.is_configured(provider);
     let offered = Offer { registry: &registry, apis: &apis, has_auth: &has_auth }.available();
-    let mut notes: Vec<String> = registry.load_error().map(str::to_owned).into_iter().collect();
+    let mut notes: Vec<String> = registry.catalogue_problem().map(ToString::to_string).into_iter().collect();
+    notes.extend(registry.load_error().map(str::to_owned));
     notes.extend(auth.load_error());
     let found: Vec<&Model> = offered.iter().map(AsRef::as_ref).filter(|model| fits(model, search)).collect();
     if found.is_empty() {

@@ -26,6 +26,7 @@ use crate::{
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
     explain::{ExplainSettingParams, SettingExplanation},
     model::Model,
+    model_catalogue::{CatalogueUpdate, UpdateModelsParams},
     model_list::{ListModelsParams, ModelList},
     resources::{Diagnostics, SlashCommands},
     session::{SessionState, SessionStats},
@@ -105,6 +106,7 @@ impl Command {
     pub fn scope(&self) -> Scope {
         match self {
             Self::ListModels(_)
+            | Self::UpdateModels(_)
             | Self::Login(_)
             | Self::LoginStart(_)
             | Self::LoginFinish(_)
@@ -259,6 +261,9 @@ commands! {
     GetAvailableModels = "get_available_models": NoParams => Models,
     /// The models that there are, whether usable or not.
     ListModels = "list_models": ListModelsParams => ModelList,
+    /// Takes another catalogue of models in the place of the built-in one, or goes back to that. Nothing is changed when it is
+    /// refused.
+    UpdateModels = "update_models": UpdateModelsParams => CatalogueUpdate,
     /// Chooses the thinking level; what the model does not have is moved to the nearest level that it has.
     SetThinkingLevel = "set_thinking_level": SetThinkingLevelParams => NoData,
     /// Goes on to the next thinking level.

@@ -24,6 +24,7 @@ mod json;
 pub mod lines;
 pub mod message;
 pub mod model;
+pub mod model_catalogue;
 pub mod model_list;
 pub mod models_file;
 pub mod number;

@@ -116,6 +116,9 @@ pub struct Model {
     /// The same for single thinking levels, by the level's name; over `samplingParams`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_params_by_thinking_level: Option<Map<String, Value>>,
+    /// Members of a catalogue that agentd does not know: for clients to see.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }
 
 /// Prices in US dollars per million tokens.
@@ -198,6 +201,7 @@ impl Model {
             compat: None,
             sampling_params: None,
             sampling_params_by_thinking_level: None,
+            other: Map::new(),
         }
     }
 

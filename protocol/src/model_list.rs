@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Model;
+use crate::{model::Model, model_catalogue::CatalogueInfo};
 
 /// The fields of `list_models`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -34,7 +34,10 @@ pub struct ModelList {
     /// Where nothing fits: models as `provider/id` that nearly do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub similar: Vec<String>,
-    /// What is wrong with `models.json` or `auth.json`: some of what they say does not count.
+    /// Which catalogue the models are from that `models.json` does not add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalogue: Option<CatalogueInfo>,
+    /// What is wrong with `models.json`, `auth.json` or the stored catalogue: some of what they say does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

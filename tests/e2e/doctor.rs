@@ -111,6 +111,7 @@ fn checks_come_in_order_and_a_key_is_named_and_never_shown() {
             "settings",
             "trust",
             "resources",
+            "models_catalogue",
             "models_file",
             "keys",
             "auth_file",

@@ -2,6 +2,7 @@
 
 mod docs;
 mod keys;
+mod update;
 
 use std::{path::Path, process::Command};
 

@@ -2,6 +2,7 @@
 
 mod footer;
 mod table;
+mod update;
 
 use agentd_protocol::model_list::ListModelsParams;
 
@@ -15,7 +16,11 @@ use crate::{
 
 /// Asks agentd, and prints the table or the JSON.
 pub(crate) fn run(options: &ModelsOptions) -> Exit {
-    one_call::conclude(list(options))
+    one_call::conclude(match update::params(options) {
+        Ok(Some(params)) => update::run(&params, options.json),
+        Ok(None) => list(options),
+        Err(fault) => Err(fault),
+    })
 }
 
 fn list(options: &ModelsOptions) -> Result<Exit, Fault> {

@@ -2,7 +2,6 @@
 //! what can be known without unpacking them.
 
 use std::{
-    collections::BTreeMap,
     env,
     error::Error,
     fmt::Write as _,
@@ -12,8 +11,8 @@ use std::{
 
 use serde_json::Value;
 
-#[path = "src/models/catalogue/id_hash.rs"]
-mod id_hash;
+#[path = "src/models/catalogue/packing.rs"]
+mod packing;
 
 /// The best compression that there is: it costs nothing at run time.
 const LEVEL: u8 = 10;
@@ -21,7 +20,7 @@ const LEVEL: u8 = 10;
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new("catalogue");
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=src/models/catalogue/id_hash.rs");
+    println!("cargo::rerun-if-changed=src/models/catalogue/packing.rs");
     println!("cargo::rerun-if-changed={}", folder.display());
     let out = PathBuf::from(env::var("OUT_DIR")?);
 
@@ -39,12 +38,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("providers.jsonl and the files in models/ name different providers".into());
     }
 
-    let mut code = format!("const PROVIDERS: &[Provider] = &[\n{index}];\n\nconst PREFERRED: &[usize] = &[");
+    let mut code = format!("static BUILTIN: &[Builtin] = &[\n{index}];\n\nstatic PREFERRED: &[usize] = &[");
     for row in &preferred {
         let place = files.iter().position(|file| id_of(file) == Some(&row.id));
         write!(code, "{}, ", place.ok_or_else(|| format!("no models of {}", row.id))?)?;
     }
     code.push_str("];\n");
+    let about: Value = serde_json::from_str(&fs::read_to_string(folder.join("about.json"))?)?;
+    for (constant, member) in [("SOURCE", "source"), ("DATE", "date")] {
+        let text = about[member].as_str().ok_or_else(|| format!("about.json: no \"{member}\""))?;
+        writeln!(code, "const {constant}: &str = {text:?};")?;
+    }
     fs::write(out.join("catalogue.rs"), code)?;
     fs::write(out.join("catalogue.bin"), packed)?;
     Ok(())
@@ -83,34 +87,11 @@ fn pack(
 ) -> Result<(), Box<dyn Error>> {
     let id = id_of(file).ok_or("not the name of a provider")?;
     let row = preferred.iter().find(|row| row.id == id).ok_or("not in providers.jsonl")?;
-    let text = fs::read_to_string(file)?;
-    let mut apis: BTreeMap<String, usize> = BTreeMap::new();
-    let mut has_default = false;
-    let mut ids = Vec::new();
-    for line in text.lines() {
-        let model: Value = serde_json::from_str(line)?;
-        let api = model["api"].as_str().ok_or("a model without \"api\"")?;
-        *apis.entry(api.to_owned()).or_default() += 1;
-        let model_id = model["id"].as_str().ok_or("a model without \"id\"")?;
-        ids.push(id_hash::id_hash(model_id));
-        has_default |= model_id == row.default;
-        if model["provider"] != id {
-            return Err(format!("a model of another provider: {}", model["provider"]).into());
-        }
-    }
-    if !has_default {
-        return Err(format!("no model {}", row.default).into());
-    }
-    let start = packed.len();
-    packed.extend(miniz_oxide::deflate::compress_to_vec(text.as_bytes(), LEVEL));
-    let apis: Vec<(&String, &usize)> = apis.iter().collect();
+    let about = packing::pack(id, &row.default, &fs::read_to_string(file)?, LEVEL, packed)?;
     writeln!(
         index,
-        "    Provider {{ id: {id:?}, name: {:?}, default: {:?}, apis: &{apis:?}, ids: &{ids:?}, packed: {start}..{}, unpacked: {} }},",
-        row.name,
-        row.default,
-        packed.len(),
-        text.len(),
+        "    Builtin {{ id: {id:?}, name: {:?}, default: {:?}, apis: &{:?}, ids: &{:?}, names_levels: {}, packed: {:?}, unpacked: {} }},",
+        row.name, row.default, about.apis, about.ids, about.names_levels, about.packed, about.unpacked,
     )?;
     Ok(())
 }

@@ -45,7 +45,7 @@ impl Context {
     /// When the agent directory is not known.
     pub fn load(&self) -> Result<(Arc<ModelRegistry>, Auth), NoAgentDir> {
         let agent_dir = self.agent_dir()?;
-        let registry = Arc::new(ModelRegistry::load(&agent_dir.models_file()));
+        let registry = Arc::new(ModelRegistry::of_agent_dir(&agent_dir));
         let auth = Auth::load(AuthSources {
             agent_dir,
             environment: self.environment.clone(),

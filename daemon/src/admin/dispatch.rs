@@ -18,6 +18,7 @@ use super::Context;
 pub(crate) async fn answer(context: Context, command: Command) -> Result<Box<RawValue>, Failure> {
     match command {
         Command::ListModels(params) => blocking(move || super::models::list(&context, &params)).await,
+        Command::UpdateModels(params) => blocking(move || super::catalogue::update(&context, params)).await,
         Command::Login(params) => blocking(move || super::credentials::login(&context, params)).await,
         Command::LoginStart(params) => data(&super::login::start(context, params).await?),
         Command::LoginFinish(params) => data(&super::login::finish(context, params).await?),

@@ -1,6 +1,7 @@
 //! Commands about the user's set-up instead of a session: models, keys, what is wrong. They run beside the session and
 //! see what a session that started now would see.
 
+mod catalogue;
 mod context;
 mod credentials;
 mod dispatch;

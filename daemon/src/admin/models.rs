@@ -49,8 +49,11 @@ pub(super) fn list(context: &Context, params: &ListModelsParams) -> Result<Model
     };
     let providers = providers_of(&models, &registry, &auth);
     let models = models.iter().map(|model| listed(model, &providers)).collect();
-    let warnings = registry.load_error().map(str::to_owned).into_iter().chain(auth.load_error()).collect();
-    Ok(ModelList { models, providers, without_key, not_spoken, similar, warnings })
+    let stored = registry.catalogue_problem().map(ToString::to_string);
+    let warnings =
+        stored.into_iter().chain(registry.load_error().map(str::to_owned)).chain(auth.load_error());
+    let (catalogue, warnings) = (Some(registry.catalogue().clone()), warnings.collect());
+    Ok(ModelList { models, providers, without_key, not_spoken, similar, catalogue, warnings })
 }
 
 /// Which models are asked for.

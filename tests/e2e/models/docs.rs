@@ -11,7 +11,7 @@ fn page() -> String {
 }
 
 /// The only fenced block of this language that holds `part`.
-fn block(language: &str, part: &str) -> String {
+pub(super) fn block(language: &str, part: &str) -> String {
     let page = page();
     let fence = format!("```{language}\n");
     let blocks = page.split(&fence).skip(1);
@@ -29,7 +29,7 @@ fn own_server(server: &MockServer) -> String {
 
 #[test]
 fn every_json_example_is_one_of_those_tried_here() {
-    assert_eq!(page().matches("```json\n").count(), 3);
+    assert_eq!(page().matches("```json\n").count(), 4);
 }
 
 #[test]

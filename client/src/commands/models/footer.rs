@@ -41,6 +41,9 @@ pub(super) fn footer(list: &ModelList, asked: &ListModelsParams) -> String {
             apis.join(", ")
         ));
     }
+    if let Some(catalogue) = &list.catalogue {
+        lines.push(format!("Catalogue: {}.", one_line(&catalogue.to_string())));
+    }
     lines.join("\n")
 }
 
@@ -100,6 +103,7 @@ mod tests {
             without_key,
             not_spoken: Vec::new(),
             similar: Vec::new(),
+            catalogue: None,
             warnings: Vec::new(),
         }
     }

@@ -56,6 +56,12 @@ impl AgentDir {
         self.0.join("models.json")
     }
 
+    /// The model catalogue that an update stored.
+    #[must_use]
+    pub fn catalogue_file(&self) -> PathBuf {
+        self.0.join("models-catalogue.bin")
+    }
+
     /// Stored credentials.
     #[must_use]
     pub fn auth_file(&self) -> PathBuf {

@@ -61,20 +61,20 @@ fn lock_file(path: &Path) -> io::Result<File> {
 /// A reader sees the old text or the new one.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mode = fs::metadata(path).map_or(FILE_MODE, |about| about.permissions().mode() & 0o7777);
-    replace_with_mode(path, text, mode)
+    replace_with_mode(path, text.as_bytes(), mode)
 }
 
 /// As [`replace`], and only the user may read the file afterwards.
-pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
-    replace_with_mode(path, text, FILE_MODE)
+pub(crate) fn replace_private(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    replace_with_mode(path, content.as_ref(), FILE_MODE)
 }
 
-fn replace_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+fn replace_with_mode(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let folder = target.parent().unwrap_or_else(|| Path::new("."));
     create_dir(folder)?;
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content)?;
     file.as_file().set_permissions(Permissions::from_mode(mode))?;
     // Else a crash of the machine could leave an empty file in the place of the settings.
     file.as_file().sync_all()?;

@@ -79,6 +79,7 @@ fn files(context: &Context, found: Option<&Found>) -> Vec<Check> {
             checks.push(folders::agent_dir(found.agent_dir.path()));
             checks.extend(settings_check::check(context, found));
             checks.extend(resources::check(context, found));
+            checks.push(models::catalogue(&found.registry));
             checks.extend(models::file(&models_file, &found.registry));
             checks.extend(keys::check(context, found));
             checks.extend(keys::file(&found.agent_dir));

@@ -11,6 +11,7 @@ use super::{
 };
 
 const FILE: Name = Name("models_file", "models.json");
+const CATALOGUE: Name = Name("models_catalogue", "model catalogue");
 const MODEL: Name = Name("model", "model");
 
 /// What a user without a model can do.
@@ -19,6 +20,17 @@ pub(super) const NO_MODEL: &str = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, stor
 
 const CHANGE_DEFAULT: &str = "Change defaultProvider and defaultModel in settings.json (`agentctl models` lists what can be \
                               used), or remove them.";
+
+/// Which catalogue is in use, and since when.
+pub(super) fn catalogue(registry: &ModelRegistry) -> Check {
+    if let Some(problem) = registry.catalogue_problem() {
+        let detail = Diagnostic { hint: None, ..problem.clone() }.to_string();
+        let advice = "Until one of these the built-in catalogue is used: `agentctl models --update FILE` stores another one, \
+                      `agentctl models --reset-catalogue` removes this one.";
+        return CATALOGUE.problem(detail, advice);
+    }
+    CATALOGUE.ok(registry.catalogue().to_string())
+}
 
 /// Whether the file can be used, how much it says, and what of it is of no use.
 pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {

@@ -1,84 +1,167 @@
-//! The built-in catalogue: the models of well-known providers, packed into the program.
+//! The catalogue: the models of well-known providers, packed into the program, or stored by an update.
 //!
 //! The index tells without any work which providers there are, which APIs they speak and what they start with. Models
 //! are unpacked for one provider at a time, when first looked at, and shared by all registries that hold them.
 
-mod id_hash;
+mod import;
+mod packing;
+mod stored;
 
 use std::{
+    borrow::Cow,
     ops::Range,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak},
 };
 
-use agentd_protocol::model::Model;
+use agentd_protocol::{
+    model::Model,
+    model_catalogue::{CatalogueInfo, CatalogueKind},
+};
+
+pub use self::import::{CatalogueError, Fault, MAX_CATALOGUE_BYTES, reset_catalogue, update_catalogue};
+pub(super) use self::stored::{Problem, load};
+use super::ProviderConfig;
 
 include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
 static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/catalogue.bin"));
 
-/// What is unpacked at the moment, by place in the index.
-static UNPACKED: [Mutex<Weak<Vec<Arc<Model>>>>; PROVIDERS.len()] =
-    [const { Mutex::new(Weak::new()) }; PROVIDERS.len()];
+/// A line of the index that is part of the program.
+struct Builtin {
+    id: &'static str,
+    name: &'static str,
+    default: &'static str,
+    apis: &'static [(&'static str, usize)],
+    ids: &'static [u32],
+    names_levels: bool,
+    packed: Range<usize>,
+    unpacked: usize,
+}
+
+/// Packed models, and an index of them. Unpacked ones are kept for as long as anybody has them.
+#[derive(Debug)]
+pub(super) struct Catalogue {
+    /// Sorted by id.
+    providers: Vec<Provider>,
+    /// Places in `providers`, in the order in which they are preferred.
+    preferred: Vec<usize>,
+    packed: Cow<'static, [u8]>,
+    info: CatalogueInfo,
+}
 
 /// A line of the index.
 #[derive(Debug)]
 pub(super) struct Provider {
     /// The id that models name.
-    pub(super) id: &'static str,
+    pub(super) id: Cow<'static, str>,
     /// A name to show.
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     /// The model that it starts with.
-    pub(super) default: &'static str,
+    pub(super) default: Cow<'static, str>,
     /// The wire APIs of its models, and of how many models each is.
-    pub(super) apis: &'static [(&'static str, usize)],
+    pub(super) apis: Vec<(Cow<'static, str>, usize)>,
+    /// Whether an id or a name of its models holds a thinking level behind a colon.
+    pub(super) names_levels: bool,
     /// A hash of each model's id.
-    ids: &'static [u32],
+    ids: Cow<'static, [u32]>,
     packed: Range<usize>,
     unpacked: usize,
+    /// What is unpacked at the moment.
+    models: Mutex<Weak<Vec<Arc<Model>>>>,
+    config: OnceLock<ProviderConfig>,
 }
 
 impl Provider {
     /// Whether one of its models may have this id, in any case: never `false` when one has. Unpacks nothing.
     pub(super) fn may_have(&self, id: &str) -> bool {
-        self.ids.contains(&id_hash::id_hash(id))
+        self.ids.contains(&packing::id_hash(id))
+    }
+
+    /// What is known of how it is reached when the user says nothing.
+    pub(super) fn config(&self) -> &ProviderConfig {
+        self.config.get_or_init(|| ProviderConfig {
+            id: self.id.to_string(),
+            name: self.name.to_string(),
+            ..ProviderConfig::default()
+        })
     }
 }
 
-/// The providers in catalogue order.
-pub(super) fn providers() -> &'static [Provider] {
-    PROVIDERS
-}
+impl Catalogue {
+    /// The one that is part of the program.
+    pub(super) fn builtin() -> Arc<Self> {
+        static CATALOGUE: LazyLock<Arc<Catalogue>> = LazyLock::new(|| {
+            let provider = |builtin: &Builtin| Provider {
+                id: builtin.id.into(),
+                name: builtin.name.into(),
+                default: builtin.default.into(),
+                apis: builtin.apis.iter().map(|(api, count)| ((*api).into(), *count)).collect(),
+                names_levels: builtin.names_levels,
+                ids: builtin.ids.into(),
+                packed: builtin.packed.clone(),
+                unpacked: builtin.unpacked,
+                models: Mutex::default(),
+                config: OnceLock::new(),
+            };
+            Arc::new(Catalogue {
+                providers: BUILTIN.iter().map(provider).collect(),
+                preferred: PREFERRED.to_vec(),
+                packed: PACKED.into(),
+                info: CatalogueInfo {
+                    kind: CatalogueKind::Builtin,
+                    source: Some(SOURCE.into()),
+                    date: Some(DATE.into()),
+                    updated_at: None,
+                },
+            })
+        });
+        Arc::clone(&CATALOGUE)
+    }
 
-/// The place of a provider in [`providers`].
-pub(super) fn place_of(id: &str) -> Option<usize> {
-    PROVIDERS.binary_search_by_key(&id, |provider| provider.id).ok()
-}
+    /// Which one it is.
+    pub(super) fn info(&self) -> &CatalogueInfo {
+        &self.info
+    }
 
-/// Provider and default model, in the order in which providers are preferred.
-pub(super) fn defaults() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PREFERRED.iter().map(|&place| (PROVIDERS[place].id, PROVIDERS[place].default))
-}
+    /// The providers in catalogue order.
+    pub(super) fn providers(&self) -> &[Provider] {
+        &self.providers
+    }
 
-/// The models of the provider at this place. Unpacks them unless somebody has them already: some milliseconds for the
-/// largest provider, less than one for most.
-pub(super) fn models(place: usize) -> Arc<Vec<Arc<Model>>> {
-    let mut unpacked = UNPACKED[place].lock().unwrap_or_else(PoisonError::into_inner);
-    unpacked.upgrade().unwrap_or_else(|| {
-        let models = Arc::new(unpack(&PROVIDERS[place]));
-        *unpacked = Arc::downgrade(&models);
-        models
-    })
-}
+    /// The place of a provider in [`Catalogue::providers`].
+    pub(super) fn place_of(&self, id: &str) -> Option<usize> {
+        self.providers.binary_search_by(|provider| (*provider.id).cmp(id)).ok()
+    }
 
-/// The bytes are part of the program, and the tests read all of them: that one cannot be read is no case of its own.
-fn unpack(provider: &Provider) -> Vec<Arc<Model>> {
-    let packed = &PACKED[provider.packed.clone()];
-    let text = miniz_oxide::inflate::decompress_to_vec_with_limit(packed, provider.unpacked);
-    let text = text.unwrap_or_default();
-    text.split(|byte| *byte == b'\n')
-        .filter_map(|line| serde_json::from_slice(line).ok())
-        .map(Arc::new)
-        .collect()
+    /// Provider and default model, in the order in which providers are preferred.
+    pub(super) fn defaults(&self) -> impl Iterator<Item = (&str, &str)> {
+        let preferred = self.preferred.iter().map(|&place| &self.providers[place]);
+        preferred.map(|provider| (&*provider.id, &*provider.default))
+    }
+
+    /// The models of the provider at this place. Unpacks them unless somebody has them already: some milliseconds for the
+    /// largest provider, less than one for most.
+    pub(super) fn models(&self, place: usize) -> Arc<Vec<Arc<Model>>> {
+        let provider = &self.providers[place];
+        let mut unpacked = provider.models.lock().unwrap_or_else(PoisonError::into_inner);
+        unpacked.upgrade().unwrap_or_else(|| {
+            let models = Arc::new(self.unpack(provider));
+            *unpacked = Arc::downgrade(&models);
+            models
+        })
+    }
+
+    /// The bytes are part of the program, and the tests read all of them, or of a file whose checksum is right: that one
+    /// cannot be read is no case of its own.
+    fn unpack(&self, provider: &Provider) -> Vec<Arc<Model>> {
+        let packed = self.packed.get(provider.packed.clone()).unwrap_or_default();
+        let text = miniz_oxide::inflate::decompress_to_vec_with_limit(packed, provider.unpacked);
+        let text = text.unwrap_or_default();
+        text.split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .map(Arc::new)
+            .collect()
+    }
 }
 
 #[cfg(test)]
@@ -93,10 +176,11 @@ mod tests {
     #[test]
     fn every_model_is_read_and_written_as_it_stands_in_the_file() {
         let mut count = 0;
-        for (place, provider) in PROVIDERS.iter().enumerate() {
+        let catalogue = Catalogue::builtin();
+        for (place, provider) in catalogue.providers().iter().enumerate() {
             let file = format!("{}/catalogue/models/{}.jsonl", env!("CARGO_MANIFEST_DIR"), provider.id);
             let text = fs::read_to_string(Path::new(&file)).unwrap();
-            let models = models(place);
+            let models = catalogue.models(place);
             let written: Vec<String> =
                 models.iter().map(|model| serde_json::to_string(&**model).unwrap()).collect();
             assert!(text.lines().eq(written.iter().map(String::as_str)), "{file}");
@@ -111,7 +195,9 @@ mod tests {
                 );
                 assert!(models.iter().filter(|other| other.id == model.id).count() == 1, "{model:?}");
                 // The search relies on this: see `ModelRegistry::may_hold`.
+                assert!(!provider.names_levels);
                 for level in ThinkingLevel::ALL.map(|level| format!(":{}", level.as_str())) {
+                    assert!(packing::holds_level(&level));
                     assert!(
                         !format!("{} {}", model.id, model.name).to_lowercase().contains(&level),
                         "{model:?}"
@@ -130,15 +216,20 @@ mod tests {
 
     #[test]
     fn the_index_is_sorted_and_complete() {
-        assert!(PROVIDERS.is_sorted_by_key(|provider| provider.id));
-        assert_eq!(PROVIDERS.len(), 42);
-        assert_eq!(defaults().count(), 42);
-        for (id, default) in defaults() {
-            let provider = &PROVIDERS[place_of(id).unwrap()];
-            assert_eq!((provider.id, provider.default), (id, default));
-            assert!(models(place_of(id).unwrap()).iter().any(|model| model.id == default), "{id}");
+        let catalogue = Catalogue::builtin();
+        let providers = catalogue.providers();
+        assert!(providers.is_sorted_by_key(|provider| &provider.id));
+        assert_eq!(providers.len(), 42);
+        assert_eq!(catalogue.defaults().count(), 42);
+        for (id, default) in catalogue.defaults() {
+            let provider = &providers[catalogue.place_of(id).unwrap()];
+            assert_eq!((&*provider.id, &*provider.default), (id, default));
+            assert!(
+                catalogue.models(catalogue.place_of(id).unwrap()).iter().any(|model| model.id == default),
+                "{id}"
+            );
         }
-        let first: Vec<_> = defaults().take(4).collect();
+        let first: Vec<_> = catalogue.defaults().take(4).collect();
         let expected = [
             ("amazon-bedrock", "us.anthropic.claude-opus-5-5"),
             ("ant-ling", "Ring-2.6-1T"),
@@ -146,13 +237,14 @@ mod tests {
             ("openai", "gpt-6.1-sol"),
         ];
         assert_eq!(first, expected);
-        assert_eq!(place_of("nobody"), None);
+        assert_eq!(catalogue.place_of("nobody"), None);
     }
 
     #[test]
     fn no_model_presents_another_product() {
-        for (place, provider) in PROVIDERS.iter().enumerate() {
-            for model in models(place).iter() {
+        let catalogue = Catalogue::builtin();
+        for (place, provider) in catalogue.providers().iter().enumerate() {
+            for model in catalogue.models(place).iter() {
                 let Some(headers) = &model.headers else { continue };
                 assert_eq!(provider.id, "nvidia");
                 assert_eq!(Value::from(headers.clone()), serde_json::json!({"NVCF-POLL-SECONDS": "3600"}));
@@ -162,12 +254,15 @@ mod tests {
 
     #[test]
     fn what_nobody_holds_is_let_go() {
-        let place = place_of("ant-ling").unwrap();
-        let held = models(place);
-        assert!(Arc::ptr_eq(&held, &models(place)));
+        let catalogue = Catalogue::builtin();
+        let place = catalogue.place_of("ant-ling").unwrap();
+        let held = catalogue.models(place);
+        assert!(Arc::ptr_eq(&held, &catalogue.models(place)));
         let weak = Arc::downgrade(&held);
         drop(held);
         // Another test may hold it for a moment; it does not stay in the cache itself.
-        assert!(weak.strong_count() == 0 || UNPACKED[place].lock().unwrap().strong_count() > 0);
+        assert!(
+            weak.strong_count() == 0 || catalogue.providers[place].models.lock().unwrap().strong_count() > 0
+        );
     }
 }

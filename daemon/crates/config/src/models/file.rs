@@ -10,7 +10,7 @@ use agentd_protocol::{
 use serde_json::Map;
 use serde_path_to_error::Segment;
 
-use super::file_provider::FileProvider;
+use super::{catalogue::Catalogue, file_provider::FileProvider};
 use crate::{
     json_edit::{Step, line_of},
     json_file::{JsonFileError, read_json, without_value},
@@ -46,7 +46,7 @@ impl FileProblem {
 }
 
 /// Reads the file.
-pub(super) fn load(path: &Path) -> Result<Vec<FileProvider>, Box<FileProblem>> {
+pub(super) fn load(path: &Path, catalogue: &Catalogue) -> Result<Vec<FileProvider>, Box<FileProblem>> {
     let document = match read_json(path) {
         Ok(Some(document)) => document,
         Ok(None) => return Ok(Vec::new()),
@@ -75,7 +75,7 @@ pub(super) fn load(path: &Path) -> Result<Vec<FileProvider>, Box<FileProblem>> {
         invalid(&format!("{place}{what}"), line)
     })?;
     let provider = |(id, entry): (String, ProviderEntry)| {
-        build(&id, entry).map_err(|what| {
+        build(&id, entry, catalogue).map_err(|what| {
             let line = line_of(&text, &[Step::Key("providers"), Step::Key(&id)]);
             FileProblem::of_line(format!("Failed to load models.json: {what}"), path, line)
         })
@@ -101,7 +101,7 @@ fn steps<'a>(path: &'a serde_path_to_error::Path, what: &'a str) -> Vec<Step<'a>
     steps
 }
 
-fn build(id: &str, entry: ProviderEntry) -> Result<FileProvider, String> {
+fn build(id: &str, entry: ProviderEntry, catalogue: &Catalogue) -> Result<FileProvider, String> {
     if id.is_empty() {
         return Err("a provider has an empty name.".into());
     }
@@ -110,7 +110,7 @@ fn build(id: &str, entry: ProviderEntry) -> Result<FileProvider, String> {
             "Provider {id}: must specify \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\", or \"models\"."
         ));
     }
-    FileProvider::new(id.to_owned(), entry)
+    FileProvider::new(id.to_owned(), entry, catalogue)
 }
 
 fn says_nothing(entry: &ProviderEntry) -> bool {
@@ -144,7 +144,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("models.json");
         std::fs::write(&path, text).unwrap();
-        load(&path).map_err(|error| error.text.replace(&format!("{}/", folder.path().display()), ""))
+        load(&path, &Catalogue::builtin())
+            .map_err(|error| error.text.replace(&format!("{}/", folder.path().display()), ""))
     }
 
     fn check_error(text: &str, expected: &str) {
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn missing_and_empty_files_are_empty() {
-        assert!(load(Path::new("/nonexistent/models.json")).unwrap().is_empty());
+        assert!(load(Path::new("/nonexistent/models.json"), &Catalogue::builtin()).unwrap().is_empty());
         for text in ["", "{}", "// later"] {
             assert!(load_text(text).unwrap().0.is_empty());
         }
@@ -260,7 +261,7 @@ mod tests {
         let path = folder.path().join("models.json");
         let check = |text: &str, expected: &str| {
             std::fs::write(&path, text).unwrap();
-            let found = load(&path).unwrap_err().diagnostic;
+            let found = load(&path, &Catalogue::builtin()).unwrap_err().diagnostic;
             assert_eq!(found.path.as_deref(), path.to_str());
             assert_eq!(format!("{}: {}", found.line.unwrap(), found.message), expected, "{text}");
         };
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn a_directory_in_its_place_is_reported() {
         let folder = tempfile::tempdir().unwrap();
-        let error = load(folder.path()).unwrap_err().text;
+        let error = load(folder.path(), &Catalogue::builtin()).unwrap_err().text;
         assert!(
             error.starts_with("Failed to load models.json: ") && error.contains("no regular file"),
             "{error}"

@@ -10,7 +10,7 @@ use agentd_protocol::{
 };
 use serde_json::{Map, Value};
 
-use super::{catalogue, merge, provider_config::ProviderConfig};
+use super::{catalogue::Catalogue, merge, provider_config::ProviderConfig};
 
 const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
@@ -49,7 +49,7 @@ impl FileProvider {
     ///
     /// # Errors
     /// For a provider that is not in the catalogue: names the model that lacks an API or a base URL.
-    pub(super) fn new(id: String, entry: ProviderEntry) -> Result<Self, String> {
+    pub(super) fn new(id: String, entry: ProviderEntry, catalogue: &Catalogue) -> Result<Self, String> {
         let mut models: Vec<(String, ModelFields)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut model_headers = HashMap::new();
@@ -94,7 +94,7 @@ impl FileProvider {
         if let Some(compat) = &mut compat {
             number::normalize_map(compat);
         }
-        let place = catalogue::place_of(&config.id);
+        let place = catalogue.place_of(&config.id);
         let mut provider = Self {
             config,
             api: said(entry.api),
@@ -119,7 +119,9 @@ impl FileProvider {
         for model in models {
             let known = providers.iter().position(|provider| provider.config.id == model.provider);
             let place = known.unwrap_or_else(|| {
-                let provider = Self::new(model.provider.clone(), ProviderEntry::default()).unwrap();
+                let provider =
+                    Self::new(model.provider.clone(), ProviderEntry::default(), &Catalogue::builtin())
+                        .unwrap();
                 providers.push(Self { place: None, ..provider });
                 providers.len() - 1
             });
@@ -265,6 +267,7 @@ impl FileProvider {
             compat: merge::compat(self.compat.as_ref(), fields.compat),
             sampling_params: fields.sampling_params,
             sampling_params_by_thinking_level: fields.sampling_params_by_thinking_level,
+            other: Map::new(),
         }
     }
 }

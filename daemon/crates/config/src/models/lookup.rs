@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 
-use super::{DEMO_MODEL, DEMO_PROVIDER, Offer, ReferenceError, Resolved, catalogue, similar::did_you_mean};
+use super::{DEMO_MODEL, DEMO_PROVIDER, Offer, ReferenceError, Resolved, similar::did_you_mean};
 
 /// A search in all models, or only in those that can be used.
 pub(super) struct Lookup<'a> {
@@ -137,7 +137,7 @@ impl<'a> Lookup<'a> {
         let Some((provider, id)) = named else { return Ok(None) };
         let (id, level) = split_level(id).map_or((id, None), |(id, level)| (id, Some(level)));
         let (spoken, silent) = self.split(self.of(provider, |_| true));
-        let default = catalogue::place_of(provider).map(|place| catalogue::providers()[place].default);
+        let default = self.offer.registry.default_of(provider);
         let is_default = |model: &&Arc<Model>| Some(model.id.as_str()) == default;
         let base = spoken.iter().find(is_default).or(spoken.first()).or(silent.first()).cloned();
         let Some(base) = base.filter(|_| !id.is_empty()) else { return Ok(None) };

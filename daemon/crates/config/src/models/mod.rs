@@ -17,6 +17,9 @@ mod shared;
 mod similar;
 mod startup;
 
+pub use catalogue::{
+    CatalogueError, Fault as CatalogueFault, MAX_CATALOGUE_BYTES, reset_catalogue, update_catalogue,
+};
 pub use cycle::{Cycled, cycle};
 pub use demo::{DEMO_MODEL, DEMO_PROVIDER};
 pub use glob::{GlobError, ModelGlob, is_glob};

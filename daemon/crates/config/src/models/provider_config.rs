@@ -1,10 +1,8 @@
 //! How providers are reached. Kept apart from the models, which clients see, since all of this can be secret.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::collections::HashMap;
 
 use agentd_protocol::{models_file::ConfigValue, oauth_setting::OAuthFields};
-
-use super::catalogue;
 
 /// How a provider is reached.
 #[derive(Debug, Clone, Default)]
@@ -40,17 +38,4 @@ impl ProviderConfig {
         let shared = self.headers.iter().filter(|(name, _)| !hidden(name));
         shared.chain(own).map(|(name, value)| (name.as_str(), value.as_ref())).collect()
     }
-}
-
-/// What is known of the provider at this place of the catalogue when the user says nothing.
-pub(super) fn of_catalogue(place: usize) -> &'static ProviderConfig {
-    static CONFIGS: LazyLock<Vec<ProviderConfig>> = LazyLock::new(|| {
-        let config = |provider: &catalogue::Provider| ProviderConfig {
-            id: provider.id.into(),
-            name: provider.name.into(),
-            ..ProviderConfig::default()
-        };
-        catalogue::providers().iter().map(config).collect()
-    });
-    &CONFIGS[place]
 }

@@ -340,7 +340,7 @@ mod tests {
         let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth };
         let found = resolve_reference(&offer, None, text);
         let found = found.map(|found| full_id(&found.model)).map_err(|error| error.to_string());
-        (found, registry.unpacked_providers().collect())
+        (found, registry.unpacked_providers().map(|id| &*id.to_owned().leak()).collect())
     }
 
     #[test]

@@ -5,28 +5,36 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use agentd_protocol::{model::Model, models_file::ConfigValue, resources::Diagnostic};
+use agentd_protocol::{
+    model::Model, model_catalogue::CatalogueInfo, models_file::ConfigValue, resources::Diagnostic,
+};
 use serde_json::Value;
 
 use super::{
-    DEMO_MODEL, DEMO_PROVIDER, ProviderConfig, catalogue, demo,
+    DEMO_MODEL, DEMO_PROVIDER, ProviderConfig,
+    catalogue::{self, Catalogue},
+    demo,
     file::{self, FileProblem},
     file_provider::{FileProvider, Patched},
-    lookup, provider_config,
+    lookup,
 };
+use crate::AgentDir;
 
 /// All models, in catalogue order, then what `models.json` adds in the order of the file. Immutable: a changed file makes
 /// a new registry.
 ///
 /// The catalogue's models are unpacked when they are looked at, one provider at a time; the documentation of each
 /// function says whose.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ModelRegistry {
+    catalogue: Arc<Catalogue>,
     /// By place in the catalogue.
     builtin: Vec<OnceLock<Unpacked>>,
     /// In the order of the file.
     file: Vec<FileProvider>,
     problem: Option<Box<FileProblem>>,
+    /// Why the stored catalogue is not used.
+    catalogue_problem: Option<catalogue::Problem>,
 }
 
 /// The models of a provider of the catalogue.
@@ -55,26 +63,92 @@ impl Unpacked {
 }
 
 impl ModelRegistry {
-    /// The catalogue and `models.json`. Never fails: with a file that cannot be used there is only the catalogue, and
-    /// [`ModelRegistry::load_error`] says why. Unpacks nothing.
+    /// The catalogue of the agent directory (the one that an update stored there, else the built-in one), and its
+    /// `models.json`. Never fails: a stored catalogue that cannot be used gives way to the built-in one, and
+    /// [`ModelRegistry::catalogue_problem`] says why; for `models.json` see [`ModelRegistry::load`]. Unpacks nothing.
+    #[must_use]
+    pub fn of_agent_dir(agent_dir: &AgentDir) -> Self {
+        Self::with_catalogue(catalogue::load(agent_dir), &agent_dir.models_file())
+    }
+
+    /// The built-in catalogue and `models.json`. Never fails: with a file that cannot be used there is only the catalogue,
+    /// and [`ModelRegistry::load_error`] says why. Unpacks nothing.
     #[must_use]
     pub fn load(path: &Path) -> Self {
-        match file::load(path) {
-            Ok(file) => Self { file, ..Self::builtin() },
-            Err(problem) => Self { problem: Some(problem), ..Self::builtin() },
+        Self::with_catalogue(Ok(Catalogue::builtin()), path)
+    }
+
+    /// The built-in catalogue alone. Unpacks nothing.
+    #[must_use]
+    pub fn builtin() -> Self {
+        Self::of_catalogue(Catalogue::builtin())
+    }
+
+    /// A loaded catalogue, or the built-in one where it could not be, with `models.json` over it.
+    pub(super) fn with_catalogue(
+        catalogue: Result<Arc<Catalogue>, catalogue::Problem>,
+        models_file: &Path,
+    ) -> Self {
+        let (catalogue, catalogue_problem) = match catalogue {
+            Ok(catalogue) => (catalogue, None),
+            Err(problem) => (Catalogue::builtin(), Some(problem)),
+        };
+        let (file, problem) = match file::load(models_file, &catalogue) {
+            Ok(file) => (file, None),
+            Err(problem) => (Vec::new(), Some(problem)),
+        };
+        Self { file, problem, catalogue_problem, ..Self::of_catalogue(catalogue) }
+    }
+
+    fn of_catalogue(catalogue: Arc<Catalogue>) -> Self {
+        let builtin = catalogue.providers().iter().map(|_| OnceLock::new()).collect();
+        Self { catalogue, builtin, file: Vec::new(), problem: None, catalogue_problem: None }
+    }
+
+    /// Whether it was made of this.
+    pub(super) fn is_of(&self, catalogue: &Result<Arc<Catalogue>, catalogue::Problem>) -> bool {
+        match catalogue {
+            Ok(catalogue) => self.catalogue_problem.is_none() && Arc::ptr_eq(catalogue, &self.catalogue),
+            Err(problem) => self.catalogue_problem.as_ref() == Some(problem),
         }
     }
 
-    /// The catalogue alone. Unpacks nothing.
+    /// The catalogue alone.
+    pub(super) fn into_catalogue(self) -> Arc<Catalogue> {
+        self.catalogue
+    }
+
+    /// Which catalogue it is, and from when.
     #[must_use]
-    pub fn builtin() -> Self {
-        let builtin = catalogue::providers().iter().map(|_| OnceLock::new()).collect();
-        Self { builtin, ..Self::default() }
+    pub fn catalogue(&self) -> &CatalogueInfo {
+        self.catalogue.info()
+    }
+
+    /// Why the catalogue that an update stored is not used.
+    #[must_use]
+    pub fn catalogue_problem(&self) -> Option<&Diagnostic> {
+        self.catalogue_problem.as_deref()
+    }
+
+    /// Everything that is wrong with the files.
+    pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.catalogue_problem().into_iter().chain(self.diagnostic())
+    }
+
+    /// The providers of the catalogue and their default models, in the order in which they are preferred.
+    pub(super) fn defaults(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.catalogue.defaults()
+    }
+
+    /// The default model of a provider of the catalogue.
+    pub(super) fn default_of(&self, provider: &str) -> Option<&str> {
+        self.catalogue.place_of(provider).map(|place| &*self.catalogue.providers()[place].default)
     }
 
     /// The ids of all providers, in the order of their models. Unpacks nothing.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
-        let builtin = catalogue::providers().iter().take(self.builtin.len()).map(|provider| provider.id);
+        let builtin =
+            self.catalogue.providers().iter().take(self.builtin.len()).map(|provider| &*provider.id);
         builtin.chain(self.own_providers().map(|provider| provider.config.id.as_str()))
     }
 
@@ -84,7 +158,7 @@ impl ModelRegistry {
         &'a self,
         wanted: &'a (dyn Fn(&str) -> bool + 'a),
     ) -> impl Iterator<Item = &'a Arc<Model>> {
-        let places = (0..self.builtin.len()).filter(|place| wanted(catalogue::providers()[*place].id));
+        let places = (0..self.builtin.len()).filter(|place| wanted(&self.catalogue.providers()[*place].id));
         let known = places.flat_map(|place| self.unpacked(place).known());
         let listed = self.file.iter().filter(|provider| wanted(&provider.config.id));
         known.chain(listed.flat_map(|provider| self.added_by(provider)))
@@ -109,7 +183,7 @@ impl ModelRegistry {
     #[must_use]
     pub fn provider(&self, id: &str) -> Option<&ProviderConfig> {
         let listed = self.file.iter().map(|provider| &provider.config).find(|config| config.id == id);
-        listed.or_else(|| self.place_of(id).map(provider_config::of_catalogue))
+        listed.or_else(|| self.place_of(id).map(|place| self.catalogue.providers()[place].config()))
     }
 
     /// The headers of requests to a model: the catalogue's, over them the user's for the provider, over them the user's
@@ -132,8 +206,8 @@ impl ModelRegistry {
         let listed = self.file.iter().find(|listed| listed.config.id == provider);
         let own = |listed: &FileProvider| listed.own.iter().any(|model| apis.contains(&model.api.as_str()));
         let place = self.place_of(provider);
-        place
-            .is_some_and(|place| catalogue::providers()[place].apis.iter().any(|(api, _)| apis.contains(api)))
+        let builtin = |place: usize| &self.catalogue.providers()[place].apis;
+        place.is_some_and(|place| builtin(place).iter().any(|(api, _)| apis.contains(&&**api)))
             || listed.is_some_and(|listed| own(listed) || listed.apis().any(|api| apis.contains(&api)))
     }
 
@@ -142,7 +216,7 @@ impl ModelRegistry {
     pub fn may_have(&self, provider: &str, id: &str) -> bool {
         let listed = self.file.iter().find(|listed| listed.config.id == provider);
         let place = self.place_of(provider);
-        place.is_some_and(|place| catalogue::providers()[place].may_have(id))
+        place.is_some_and(|place| self.catalogue.providers()[place].may_have(id))
             || listed.is_some_and(|listed| listed.has_model(id))
     }
 
@@ -150,8 +224,9 @@ impl ModelRegistry {
     #[must_use]
     pub fn may_hold(&self, provider: &str, text: &str) -> bool {
         let listed = self.file.iter().find(|listed| listed.config.id == provider);
-        // Names of the catalogue have no level behind a colon; its tests see to that.
-        let may_be_builtin = self.place_of(provider).is_some() && lookup::split_level(text).is_none();
+        let names_levels = |place: usize| self.catalogue.providers()[place].names_levels;
+        let has_level = lookup::split_level(text).is_some();
+        let may_be_builtin = self.place_of(provider).is_some_and(|place| !has_level || names_levels(place));
         may_be_builtin || listed.is_some_and(FileProvider::names_models)
     }
 
@@ -164,8 +239,8 @@ impl ModelRegistry {
             listed.is_none_or(FileProvider::leaves_models_alone)
         });
         if let Some(place) = untouched {
-            let apis = catalogue::providers()[place].apis;
-            return apis.iter().map(|(api, count)| ((*api).to_owned(), *count)).collect();
+            let apis = &self.catalogue.providers()[place].apis;
+            return apis.iter().map(|(api, count)| (api.to_string(), *count)).collect();
         }
         let mut counts: Vec<(String, usize)> = Vec::new();
         for model in self.models_of(provider) {
@@ -196,9 +271,9 @@ impl ModelRegistry {
     }
 
     /// The providers of the catalogue that are unpacked.
-    pub fn unpacked_providers(&self) -> impl Iterator<Item = &'static str> {
-        let places = self.builtin.iter().zip(catalogue::providers());
-        places.filter(|(slot, _)| slot.get().is_some()).map(|(_, provider)| provider.id)
+    pub fn unpacked_providers(&self) -> impl Iterator<Item = &str> {
+        let places = self.builtin.iter().zip(self.catalogue.providers());
+        places.filter(|(slot, _)| slot.get().is_some()).map(|(_, provider)| &*provider.id)
     }
 
     /// What is wrong with `models.json`, for the user.
@@ -225,12 +300,12 @@ impl ModelRegistry {
     }
 
     fn place_of(&self, provider: &str) -> Option<usize> {
-        catalogue::place_of(provider).filter(|place| *place < self.builtin.len())
+        self.catalogue.place_of(provider).filter(|place| *place < self.builtin.len())
     }
 
     fn unpacked(&self, place: usize) -> &Unpacked {
         self.builtin[place].get_or_init(|| {
-            let models = catalogue::models(place);
+            let models = self.catalogue.models(place);
             let listed = self.file.iter().find(|provider| provider.place == Some(place));
             match listed.filter(|provider| !provider.leaves_models_alone()) {
                 Some(provider) => Unpacked::Patched(provider.patched(&models)),
@@ -242,7 +317,8 @@ impl ModelRegistry {
     /// A registry without a catalogue.
     #[cfg(test)]
     pub(super) fn of(models: Vec<Arc<Model>>) -> Self {
-        Self { file: FileProvider::of(models), ..Self::default() }
+        let file = FileProvider::of(models);
+        Self { file, builtin: Vec::new(), ..Self::builtin() }
     }
 }
 

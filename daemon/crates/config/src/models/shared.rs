@@ -1,12 +1,13 @@
-//! One registry for all sessions, as long as `models.json` says the same.
+//! One registry for all sessions, as long as catalogue and `models.json` are the same.
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use super::ModelRegistry;
+use super::{ModelRegistry, catalogue};
+use crate::AgentDir;
 
 /// Gives out registries that are in memory already where nothing changed.
 #[derive(Debug, Default)]
@@ -23,19 +24,22 @@ struct Last {
 }
 
 impl SharedModels {
-    /// [`ModelRegistry::load`], or what that gave before if the file is as it was. Reads the file; blocks.
+    /// [`ModelRegistry::of_agent_dir`], or what that gave before if the files are as they were. Reads the files; blocks.
     #[must_use]
-    pub fn load(&self, path: &Path) -> Arc<ModelRegistry> {
-        let text = fs::read(path).ok();
+    pub fn load(&self, agent_dir: &AgentDir) -> Arc<ModelRegistry> {
+        let path = agent_dir.models_file();
+        let catalogue = catalogue::load(agent_dir);
+        let text = fs::read(&path).ok();
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let same = last.as_ref().filter(|last| last.path == path && last.text == text);
-        if let Some(registry) = same.and_then(|last| last.registry.upgrade()) {
+        let registry = same.and_then(|last| last.registry.upgrade());
+        if let Some(registry) = registry.filter(|registry| registry.is_of(&catalogue)) {
             return registry;
         }
-        let registry = Arc::new(ModelRegistry::load(path));
+        let registry = Arc::new(ModelRegistry::with_catalogue(catalogue, &path));
         // A file that changed between the two looks is loaded again the next time.
-        if fs::read(path).ok() == text {
-            *last = Some(Last { path: path.to_owned(), text, registry: Arc::downgrade(&registry) });
+        if fs::read(&path).ok() == text {
+            *last = Some(Last { path, text, registry: Arc::downgrade(&registry) });
         }
         registry
     }
@@ -48,20 +52,21 @@ mod tests {
     #[test]
     fn a_registry_is_shared_until_its_file_changes() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("models.json");
+        let agent_dir = AgentDir::at(dir.path());
+        let path = agent_dir.models_file();
         let models = SharedModels::default();
-        let without = models.load(&path);
-        assert!(Arc::ptr_eq(&without, &models.load(&path)));
+        let without = models.load(&agent_dir);
+        assert!(Arc::ptr_eq(&without, &models.load(&agent_dir)));
         let file = |id: &str| {
             format!(
                 r#"{{"providers":{{"{id}":{{"baseUrl":"http://127.0.0.1:1","api":"openai-completions","models":[{{"id":"m"}}]}}}}}}"#
             )
         };
         fs::write(&path, file("one")).unwrap();
-        let one = models.load(&path);
+        let one = models.load(&agent_dir);
         assert!(one.find("one", "m").is_some() && without.find("one", "m").is_none());
         fs::write(&path, file("two")).unwrap();
-        let two = models.load(&path);
-        assert!(two.find("two", "m").is_some() && Arc::ptr_eq(&two, &models.load(&path)));
+        let two = models.load(&agent_dir);
+        assert!(two.find("two", "m").is_some() && Arc::ptr_eq(&two, &models.load(&agent_dir)));
     }
 }

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, sync::Arc};
 
 use agentd_protocol::model::Model;
 
-use super::{Offer, catalogue, lookup};
+use super::{Offer, lookup};
 
 /// Names that are proposed at most.
 const MOST: usize = 3;
@@ -38,7 +38,7 @@ impl Offer<'_> {
     ) -> Vec<String> {
         let wanted = |provider: &str| of(provider) && self.registry.may_speak(provider, self.apis);
         let text = lookup::split_level(text).map_or(text, |(before, _)| before).to_lowercase();
-        let preferred: Vec<_> = catalogue::defaults().collect();
+        let preferred: Vec<_> = self.registry.defaults().collect();
         let place = |provider: &str| preferred.iter().position(|(id, _)| *id == provider);
         let models = self.registry.select(&wanted).filter(|model| self.speaks(model));
         let mut found: Vec<_> = models

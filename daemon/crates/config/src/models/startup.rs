@@ -7,7 +7,7 @@ use agentd_protocol::{
     settings::Settings,
 };
 
-use super::{Offer, ReferenceError, ScopedModel, catalogue, resolve_reference};
+use super::{Offer, ReferenceError, ScopedModel, resolve_reference};
 
 /// What the choice depends on.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +117,7 @@ fn unasked(
     let lost = recorded.filter(|_| restored.is_none());
     let model = restored
         .or_else(|| default.and_then(|(provider, id)| offer.find_available(provider, id)))
-        .or_else(|| catalogue::defaults().find_map(|(provider, id)| offer.find_available(provider, id)))
+        .or_else(|| offer.registry.defaults().find_map(|(provider, id)| offer.find_available(provider, id)))
         .or_else(|| offer.first_available())
         .unwrap_or_else(|| Arc::new(Model::placeholder()));
     if let Some((provider, id)) = lost {
@@ -263,7 +263,7 @@ mod tests {
         };
         let start = choose_startup(&offer, &request).unwrap();
         assert_eq!(start.warnings, [""; 0]);
-        (full_id(&start.model), registry.unpacked_providers().collect())
+        (full_id(&start.model), registry.unpacked_providers().map(|id| &*id.to_owned().leak()).collect())
     }
 
     #[test]

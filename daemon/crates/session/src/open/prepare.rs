@@ -123,8 +123,8 @@ fn prepare_from(
     }));
     let cwd = working_directory(&session, options)?;
 
-    let models = services.models.load(&agent_dir.models_file());
-    found.extend(models.diagnostic().cloned());
+    let models = services.models.load(&agent_dir);
+    found.extend(models.diagnostics().cloned());
     let auth = Auth::load(AuthSources {
         agent_dir: agent_dir.clone(),
         environment: options.environment.clone(),
