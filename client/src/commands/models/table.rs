@@ -162,6 +162,7 @@ mod tests {
             variable: variable.map(str::to_owned),
         };
         ModelList {
+            catalogue: None,
             models: vec![
                 model("a", "one", true, cost),
                 model("bee", "sec\u{1b}ond", false, ModelCost::default()),

@@ -104,7 +104,7 @@ impl PrivateObject<'_> {
         }
         let written = after != before;
         if written {
-            replace_private(self.path, &format!("{mark}{after}")).map_err(self.io())?;
+            replace_private(self.path, format!("{mark}{after}")).map_err(self.io())?;
         }
         Ok((written, passed_on))
     }

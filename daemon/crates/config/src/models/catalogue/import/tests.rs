@@ -152,7 +152,7 @@ fn faults_are_told_with_place_and_line_and_change_nothing() {
     );
     check(&with(json!({"p": 5}), &[model(json!({}))]), "defaults.p: expected the id of a model");
     let twice = [model(json!({})), model(json!({}))];
-    check(&with(json!({}), &twice), "line 19: models[1].id: p/m is there twice");
+    check(&with(json!({}), &twice), "line 21: models[1].id: p/m is there twice");
     for (over, expected) in [
         (json!({"id": ""}), "models[0].id: expected a text"),
         (json!({"name": null}), "models[0].name: "),
@@ -160,7 +160,7 @@ fn faults_are_told_with_place_and_line_and_change_nothing() {
         (json!({"provider": "demo"}), "models[0].provider: "),
         (json!({"baseUrl": null}), "models[0].baseUrl: "),
         (json!({"input": []}), "models[0].input: expected a list"),
-        (json!({"input": [5]}), "models[0].input[0]: invalid type"),
+        (json!({"input": [5]}), "models[0].input[0]: expected a string"),
         (json!({"contextWindow": "many"}), "models[0].contextWindow: expected a number of tokens above 0"),
         (json!({"maxTokens": "many"}), "models[0].maxTokens: "),
         (json!({"cost": {"input": "free"}}), "models[0].cost.input: "),
