@@ -21,6 +21,9 @@ pub(crate) const NAME: &str = "agentd";
 /// The same with its version.
 const IDENTITY: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));
 
+/// Where Cloudflare's AI gateway takes its own key.
+const GATEWAY_AUTHORIZATION: HeaderName = HeaderName::from_static("cf-aig-authorization");
+
 /// Headers as an adapter puts them together. No failure holds a header's value.
 pub(crate) struct HeaderList {
     provider: String,
@@ -106,17 +109,26 @@ impl HeaderList {
         let value = HeaderValue::try_from(format!("Bearer {key}"));
         let mut value = value.map_err(|_| self.bad_key())?;
         value.set_sensitive(true);
-        self.headers.insert(AUTHORIZATION, value);
+        let name = if self.is_for_gateway() { GATEWAY_AUTHORIZATION } else { AUTHORIZATION };
+        self.headers.insert(name, value);
         Ok(())
     }
 
     /// Sets the header `name` to the key where there is one.
     pub(crate) fn key(&mut self, name: &'static str, credentials: &Credentials) -> Result<(), Failure> {
+        if self.is_for_gateway() {
+            return self.bearer(credentials);
+        }
         let Some(key) = credentials.key() else { return Ok(()) };
         let mut value = HeaderValue::try_from(key).map_err(|_| self.bad_key())?;
         value.set_sensitive(true);
         self.headers.insert(HeaderName::from_static(name), value);
         Ok(())
+    }
+
+    /// Whether the key opens a gateway, which passes the usual headers of keys on to whoever answers behind it.
+    fn is_for_gateway(&self) -> bool {
+        self.provider == "cloudflare-ai-gateway"
     }
 
     /// All headers, the configured ones over the others. An empty one takes another away.
@@ -216,6 +228,40 @@ mod tests {
 
     use super::*;
     use crate::Secret;
+
+    #[test]
+    fn a_gateway_takes_its_key_in_a_header_of_its_own() {
+        let headers = |provider: &str, is_bearer: bool| {
+            let model = Model { provider: provider.into(), ..Model::placeholder() };
+            let request = Request::new(Arc::new(model), Vec::new());
+            let credentials = Credentials {
+                api_key: Some(Secret::new("hush")),
+                headers: vec![("x-upstream".into(), Secret::new("other"))],
+                ..Credentials::default()
+            };
+            let mut list = HeaderList::new(&request).unwrap();
+            if is_bearer {
+                list.bearer(&credentials).unwrap();
+            } else {
+                list.key("x-api-key", &credentials).unwrap();
+            }
+            let headers = list.finish(&credentials).unwrap();
+            let names = ["authorization", "x-api-key", "cf-aig-authorization", "x-upstream"];
+            names.map(|name| {
+                headers.get(name).map(|value| {
+                    assert!(value.is_sensitive(), "{name}");
+                    value.to_str().unwrap().to_owned()
+                })
+            })
+        };
+        let other = || Some("other".to_owned());
+        for is_bearer in [true, false] {
+            let key = Some("Bearer hush".to_owned());
+            assert_eq!(headers("cloudflare-ai-gateway", is_bearer), [None, None, key, other()]);
+        }
+        assert_eq!(headers("p", true), [Some("Bearer hush".into()), None, None, other()]);
+        assert_eq!(headers("p", false), [None, Some("hush".into()), None, other()]);
+    }
 
     #[test]
     fn hosts_are_told_who_asks_in_their_own_headers() {

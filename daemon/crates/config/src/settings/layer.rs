@@ -43,6 +43,7 @@ impl Layer {
         }
         layer.rename_legacy();
         layer.check(path, &text);
+        layer.name_transport(path, &text);
         layer
     }
 
@@ -75,6 +76,19 @@ impl Layer {
                     self.values.entry(key).or_insert(value);
                 }
             }
+        }
+    }
+
+    /// Answers come as event streams whatever `transport` says; whoever chose something else is told so.
+    fn name_transport(&mut self, path: &Path, text: &str) {
+        if let Some(Value::String(transport)) = self.values.get("transport")
+            && matches!(transport.as_str(), "websocket" | "websocket-cached")
+        {
+            let message = format!(
+                "\"transport\": \"{transport}\" has no effect: answers of every provider come as event streams (SSE)"
+            );
+            let problem = Diagnostic::warning(KIND, message).level(DiagnosticLevel::Info);
+            self.diagnostics.push(problem.at(path).line(line_of(text, &[Step::Key("transport")])));
         }
     }
 
@@ -238,6 +252,24 @@ mod tests {
                 "settings.json:1: \"httpIdleTimeoutMs\" is ignored: expected a number of milliseconds, 0 or more, or \"disabled\"",
             ],
         );
+    }
+
+    #[test]
+    fn a_transport_that_is_not_used_is_told() {
+        for transport in ["websocket", "websocket-cached"] {
+            let told = format!(
+                "settings.json:2: \"transport\": \"{transport}\" has no effect: answers of every provider come as event \
+                 streams (SSE)"
+            );
+            check(
+                &format!("{{\n\"transport\":\"{transport}\"}}"),
+                json!({ "transport": transport }),
+                &[&told],
+            );
+        }
+        for transport in ["auto", "sse"] {
+            check(&format!("{{\"transport\":\"{transport}\"}}"), json!({ "transport": transport }), &[]);
+        }
     }
 
     #[test]

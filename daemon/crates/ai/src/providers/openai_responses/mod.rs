@@ -9,6 +9,8 @@ mod dialect;
 mod encode;
 mod headers;
 mod input;
+#[cfg(test)]
+pub(super) mod one_answer;
 mod provider;
 mod reasoning;
 mod signature;

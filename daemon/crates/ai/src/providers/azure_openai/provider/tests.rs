@@ -4,7 +4,11 @@ use agentd_protocol::{Json, message::Message, model::Model};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Account, CacheRetention, Credentials, Secret};
+use crate::{
+    Account, CacheRetention, Credentials, Delta, Secret,
+    failure::FailureKind,
+    providers::openai_responses::one_answer::{answer, ask, failure},
+};
 
 fn request(base_url: &str, account: Account) -> Request {
     let model = json!({"id": "gpt-x", "name": "x", "api": "azure-openai-responses", "provider": "azure",
@@ -70,4 +74,93 @@ fn the_model_is_its_own_deployment_by_default() {
     let outgoing = AzureOpenAi.outgoing(&request("https://h", Account::default())).unwrap();
     let body: Value = serde_json::from_slice(&outgoing.body).unwrap();
     assert_eq!(body["model"], "gpt-x");
+}
+
+const EVENTS: &str = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\n";
+
+#[tokio::test]
+async fn an_exchange_names_key_version_and_deployment() {
+    let account = Account {
+        deployment: Some("prod".into()),
+        api_version: Some("2026-01-01-preview".into()),
+        ..Account::default()
+    };
+    let body = format!("{EVENTS}data: {{\"type\":\"response.completed\",\"response\":{{}}}}\n\n");
+    let answer = answer("200 OK", "text/event-stream", &body);
+    let (deltas, sent) = ask(AzureOpenAi, |url| request(&format!("{url}/openai/v1"), account), answer).await;
+    assert!(deltas.contains(&Delta::Extend { index: 0, delta: "Hi".into() }), "{deltas:?}");
+    assert!(matches!(deltas.last(), Some(Delta::Done { .. })), "{deltas:?}");
+    let (head, body) = sent.split_once("\r\n\r\n").unwrap();
+    let head = head.to_ascii_lowercase();
+    assert!(
+        head.starts_with("post /openai/v1/responses?api-version=2026-01-01-preview http/1.1\r\n"),
+        "{head}"
+    );
+    assert!(head.lines().any(|line| line == "api-key: hush"), "{head}");
+    assert!(!head.contains("authorization:"), "{head}");
+    assert_eq!(serde_json::from_str::<Value>(body).unwrap()["model"], "prod");
+}
+
+#[tokio::test]
+async fn refusals_are_told_by_what_they_mean() {
+    let rows = [
+        (
+            "401 Unauthorized",
+            r#"{"error":{"code":"401","message":"Access denied due to invalid subscription key hush or wrong API endpoint."}}"#,
+            FailureKind::Auth,
+            "invalid subscription key [redacted]",
+        ),
+        (
+            "404 Not Found",
+            r#"{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}"#,
+            FailureKind::Refused,
+            "DeploymentNotFound",
+        ),
+        (
+            "429 Too Many Requests",
+            r#"{"error":{"code":"429","message":"Requests have exceeded the token rate limit of your current pricing tier. Please retry after 7 seconds."}}"#,
+            FailureKind::Retryable,
+            "429: ",
+        ),
+        (
+            "429 Too Many Requests",
+            r#"{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}"#,
+            FailureKind::Fatal,
+            "current quota",
+        ),
+        (
+            "400 Bad Request",
+            r#"{"error":{"code":"content_filter","message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy."}}"#,
+            FailureKind::Refused,
+            "content management policy",
+        ),
+        (
+            "400 Bad Request",
+            r#"{"error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}"#,
+            FailureKind::ContextOverflow,
+            "context window",
+        ),
+        (
+            "502 Bad Gateway",
+            "<html><h2>Our services aren't available</h2></html>",
+            FailureKind::Retryable,
+            "502: <html>",
+        ),
+    ];
+    for (status, body, kind, text) in rows {
+        let (deltas, _) =
+            ask(AzureOpenAi, |url| request(url, Account::default()), answer(status, "text/plain", body))
+                .await;
+        let failure = failure(&deltas);
+        assert_eq!(failure.kind, kind, "{status} {failure}");
+        assert!(failure.message.contains(text), "{status} {failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_short_may_be_asked_for_again() {
+    let cut = answer("200 OK", "text/event-stream", EVENTS);
+    let (deltas, _) = ask(AzureOpenAi, |url| request(url, Account::default()), cut).await;
+    assert!(deltas.contains(&Delta::Extend { index: 0, delta: "Hi".into() }), "{deltas:?}");
+    assert_eq!(failure(&deltas).kind, FailureKind::Retryable, "{deltas:?}");
 }
