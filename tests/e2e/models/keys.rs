@@ -103,6 +103,9 @@ fn prompted(provider: &str, names: &[&'static str], flags: &[&str]) -> Request {
 /// The key stands in the header that the API wants it in, and nowhere else.
 fn assert_keyed(provider: &str, request: &Request) {
     let expected = match default_of(provider)["api"].as_str() {
+        _ if provider == "cloudflare-ai-gateway" => {
+            ("cf-aig-authorization".to_owned(), format!("Bearer {KEY}"))
+        }
         Some("anthropic-messages") => ("x-api-key".to_owned(), KEY.to_owned()),
         _ => ("authorization".to_owned(), format!("Bearer {KEY}")),
     };
