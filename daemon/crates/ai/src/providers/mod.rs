@@ -4,6 +4,7 @@ pub(crate) mod anthropic_messages;
 pub(crate) mod azure_openai;
 pub(crate) mod bedrock_converse;
 pub(crate) mod google;
+mod json_forms;
 pub(crate) mod mistral_conversations;
 pub(crate) mod openai_codex;
 pub(crate) mod openai_completions;

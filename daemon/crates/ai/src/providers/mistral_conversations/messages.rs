@@ -4,9 +4,12 @@ use std::borrow::Cow;
 
 use super::{
     call_id::Ids,
-    wire::outgoing::{Arguments, Call, CallFunction, ChatMessage, Content, Part as WirePart},
+    wire::outgoing::{Call, CallFunction, ChatMessage, Content, Part as WirePart},
 };
-use crate::handoff::{AssistantPart, Part, ToolAnswer, Turn};
+use crate::{
+    handoff::{AssistantPart, Part, ToolAnswer, Turn},
+    providers::json_forms::Arguments,
+};
 
 /// Stands before the result of a tool that failed: the API has no field for it (the text is the reference's).
 const FAILED: &str = "[tool error] ";

@@ -7,9 +7,12 @@ use serde_json::Value;
 
 use super::{
     compat::Compat,
-    wire::outgoing::{Arguments, Call, CallFunction, ChatMessage, Content, ContentPart, Reasoning},
+    wire::outgoing::{Call, CallFunction, ChatMessage, Content, ContentPart, Reasoning},
 };
-use crate::handoff::{AssistantPart, Part, ToolAnswer, Turn};
+use crate::{
+    handoff::{AssistantPart, Part, ToolAnswer, Turn},
+    providers::json_forms::Arguments,
+};
 
 /// The fields in which servers send reasoning, in the order in which they are looked at.
 pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];

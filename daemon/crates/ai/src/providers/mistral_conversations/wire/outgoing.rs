@@ -1,10 +1,12 @@
 //! What is sent.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use agentd_protocol::message::ImageContent;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
+
+use crate::providers::json_forms::{Arguments, DataUrl};
 
 /// The request body.
 #[derive(Debug)]
@@ -102,22 +104,6 @@ pub(in super::super) struct TextPart<'a> {
     text: &'a str,
 }
 
-/// Writes an image as a data URL without making a copy of it first.
-#[derive(Debug)]
-pub(in super::super) struct DataUrl<'a>(&'a ImageContent);
-
-impl fmt::Display for DataUrl<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "data:{};base64,{}", self.0.mime_type, self.0.data)
-    }
-}
-
-impl Serialize for DataUrl<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 /// A tool call of an earlier answer.
 #[derive(Debug, Serialize)]
 pub(in super::super) struct Call<'a> {
@@ -131,17 +117,6 @@ pub(in super::super) struct Call<'a> {
 pub(in super::super) struct CallFunction<'a> {
     pub(in super::super) name: &'a str,
     pub(in super::super) arguments: Arguments<'a>,
-}
-
-/// Arguments as this API has them: JSON text in a JSON string.
-#[derive(Debug)]
-pub(in super::super) struct Arguments<'a>(pub(in super::super) &'a Map<String, Value>);
-
-impl Serialize for Arguments<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = serde_json::to_string(self.0).map_err(serde::ser::Error::custom)?;
-        serializer.serialize_str(&text)
-    }
 }
 
 /// A tool that the model can call.

@@ -1,10 +1,12 @@
 //! What is sent.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use agentd_protocol::message::ImageContent;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
+
+use crate::providers::json_forms::{Arguments, DataUrl};
 
 /// One message of the request.
 #[derive(Debug, Serialize)]
@@ -72,22 +74,6 @@ pub(in super::super) struct ImageUrl<'a> {
     url: DataUrl<'a>,
 }
 
-/// Writes an image as a data URL without making a copy of it first.
-#[derive(Debug)]
-struct DataUrl<'a>(&'a ImageContent);
-
-impl fmt::Display for DataUrl<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "data:{};base64,{}", self.0.mime_type, self.0.data)
-    }
-}
-
-impl Serialize for DataUrl<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 /// Reasoning sent back: at most one field, whose name the provider chose.
 #[derive(Debug, Default)]
 pub(in super::super) enum Reasoning<'a> {
@@ -125,17 +111,6 @@ pub(in super::super) struct Call<'a> {
 pub(in super::super) struct CallFunction<'a> {
     pub(in super::super) name: &'a str,
     pub(in super::super) arguments: Arguments<'a>,
-}
-
-/// Arguments as this API has them: JSON text in a JSON string.
-#[derive(Debug)]
-pub(in super::super) struct Arguments<'a>(pub(in super::super) &'a Map<String, Value>);
-
-impl Serialize for Arguments<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = serde_json::to_string(self.0).map_err(serde::ser::Error::custom)?;
-        serializer.serialize_str(&text)
-    }
 }
 
 /// A tool that the model can call.
