@@ -2,9 +2,11 @@
 
 mod artifact;
 mod bug_report;
+mod clean;
 mod config;
 mod daemon;
 mod export;
+mod fsck;
 mod keys;
 mod models;
 mod prompt;
@@ -21,9 +23,11 @@ use clap::{Parser, Subcommand};
 pub(crate) use self::{
     artifact::ArtifactOptions,
     bug_report::BugReportOptions,
+    clean::CleanOptions,
     config::{CheckOptions, Config, ExplainOptions},
     daemon::{DownOptions, LogsOptions, StatusOptions, UpOptions},
     export::{ExportFormat, ExportOptions},
+    fsck::FsckOptions,
     keys::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions},
     models::ModelsOptions,
     prompt::PromptOptions,
@@ -96,11 +100,17 @@ pub(crate) enum Command {
     /// Write a conversation to a file, or to stdout
     Export(ExportOptions),
 
+    /// Check session files, and write repaired copies of damaged ones
+    Fsck(FsckOptions),
+
     /// Print a long output of a conversation, or list them
     Artifact(ArtifactOptions),
 
     /// Delete conversations: their files are gone
     Rm(RemoveOptions),
+
+    /// Remove long outputs of commands that are old, or too much together; conversations stay
+    Clean(CleanOptions),
 
     /// Start the daemon in the background, unless it runs already, and wait until it answers
     Up(UpOptions),

@@ -2,6 +2,8 @@
 
 use std::{io::Write, process::ExitCode};
 
+use crate::render::harmless;
+
 /// How `agentctl` ends. Scripts rely on the numbers: they never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -65,7 +67,7 @@ impl Fault {
     }
 }
 
-/// Writes a line to stderr. A closed stderr leaves nobody to tell.
+/// Writes a line to stderr, without what could steer a terminal. A closed stderr leaves nobody to tell.
 pub(crate) fn tell(message: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{message}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", harmless(message));
 }

@@ -15,10 +15,12 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
+use rustix::{fs::Mode, process::umask};
 
 use crate::{cli::Cli, exit::Exit};
 
 fn main() -> ExitCode {
+    keep_own_rights();
     // Where a shell asks what fits at its cursor, this answers and ends the program.
     CompleteEnv::with_factory(Cli::command).var(commands::complete::VARIABLE).complete();
     let cli = match Cli::try_parse() {
@@ -46,10 +48,12 @@ fn main() -> ExitCode {
         cli::Command::Tree(options) => commands::tree::run(&options),
         cli::Command::Fork(options) => commands::fork::run(&options),
         cli::Command::Export(options) => commands::export::run(&options),
+        cli::Command::Fsck(options) => commands::fsck::run(&options),
         cli::Command::Artifact(options) => commands::artifact::run(&options),
         cli::Command::Completions(options) => commands::completions::run(&options),
         cli::Command::Man(options) => commands::man::run(&options),
         cli::Command::Rm(options) => commands::sessions::remove(&options),
+        cli::Command::Clean(options) => commands::clean::run(&options),
         cli::Command::Up(options) => commands::daemon::up(&options),
         cli::Command::Down(options) => commands::daemon::down(&options),
         cli::Command::Status(options) => commands::daemon::status(&options),
@@ -61,4 +65,10 @@ fn main() -> ExitCode {
         cli::Command::Setup(cli::Setup::Local(options)) => commands::setup::local(&options),
     }
     .into()
+}
+
+/// Files that the user could not read again are of no use: a umask that takes away the user's own rights does not.
+fn keep_own_rights() {
+    let given = umask(Mode::RWXG | Mode::RWXO);
+    umask(given - Mode::RWXU);
 }

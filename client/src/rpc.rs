@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -24,6 +24,7 @@ use agentd_protocol::{
         ShutdownParams,
     },
     doctor::{Diagnosis, LocalSetup, SetupLocalParams},
+    error::ErrorCode,
     event::Event,
     explain::{ExplainSettingParams, SettingExplanation},
     lines::{Line, LineSplitter, write_line},
@@ -32,6 +33,7 @@ use agentd_protocol::{
     model_list::{ListModelsParams, ModelList},
     resources::Diagnostics,
     session::SessionState,
+    storage::{CleanOutputsParams, CleanedOutputs},
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
     ui::UiResponse,
 };
@@ -88,6 +90,7 @@ calls! {
     AbortScoped = "abort": AbortParams => AbortReceipt,
     AttachSession = "attach_session": AttachSessionParams => AttachedSession,
     CloneSession = "clone": NoParams => Cancelled,
+    CleanOutputs = "clean_outputs": CleanOutputsParams => CleanedOutputs,
     CloseSession = "close_session": CloseSessionParams => (),
     DeleteSession = "delete_session": SessionParams => (),
     Diagnose = "diagnose": NoParams => Diagnosis,
@@ -134,6 +137,14 @@ pub(crate) enum CallError {
         /// What to do about it.
         hint: Option<String>,
     },
+    /// The daemon does not take us in, and says why.
+    #[error("{error}{}", hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default())]
+    TurnedAway {
+        /// Why.
+        error: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// The connection ended before the answer.
     #[error("agentd ended before it answered `{command}`")]
     Ended {
@@ -168,7 +179,7 @@ impl EventLine {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Reply {
     success: bool,
     #[serde(default)]
@@ -181,7 +192,11 @@ struct Reply {
 
 /// Who waits for which answer; `None` once no answer can come any more.
 #[derive(Clone)]
-struct Pending(Arc<Mutex<Option<Waiting>>>);
+struct Pending {
+    waiting: Arc<Mutex<Option<Waiting>>>,
+    /// What a daemon said that does not take us in.
+    farewell: Arc<OnceLock<Reply>>,
+}
 
 /// By the id of the command.
 type Waiting = HashMap<String, oneshot::Sender<Reply>>;
@@ -206,7 +221,7 @@ impl Pending {
 
     /// Nothing panics while the map is locked; were it so, the map would still be whole.
     fn lock(&self) -> MutexGuard<'_, Option<Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -241,7 +256,8 @@ impl Client {
     ) -> (Self, Incoming) {
         let (commands, lines) = mpsc::channel(WAITING_COMMANDS);
         let (events, receiver) = mpsc::channel(WAITING_EVENTS);
-        let pending = Pending(Arc::new(Mutex::new(Some(HashMap::new()))));
+        let waiting = Arc::new(Mutex::new(Some(HashMap::new())));
+        let pending = Pending { waiting, farewell: Arc::default() };
         let mut tasks = JoinSet::new();
         tasks.spawn(write(input, lines));
         tasks.spawn(read(output, pending.clone(), events));
@@ -294,7 +310,12 @@ impl Client {
         session: Option<&str>,
         params: &C::Params,
     ) -> Result<C::Data, CallError> {
-        let ended = || CallError::Ended { command: C::NAME };
+        let ended = || match self.pending.farewell.get().cloned() {
+            Some(Reply { error, hint, .. }) => {
+                CallError::TurnedAway { error: error.unwrap_or_default(), hint }
+            }
+            None => CallError::Ended { command: C::NAME },
+        };
         let unreadable = |source| CallError::Unreadable { command: C::NAME, source };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed).to_string();
         let line = encode::<C>(&id, session, params).map_err(unreadable)?;
@@ -365,6 +386,8 @@ fn sort(line: Line, pending: &Pending) -> Option<EventLine> {
         kind: String,
         #[serde(default)]
         id: Option<serde_json::Value>,
+        #[serde(default)]
+        code: Option<ErrorCode>,
     }
     // What is no line of the protocol can be of no use to any caller.
     let Line::Text(text) = line else { return None };
@@ -372,7 +395,17 @@ fn sort(line: Line, pending: &Pending) -> Option<EventLine> {
     if head.kind != "response" {
         return Some(EventLine { kind: head.kind, text });
     }
-    let waiting = pending.take(head.id?.as_str()?)?;
+    let Some(id) = head.id else {
+        // Of other lines that could not be understood nobody waits for an answer.
+        if head.code == Some(ErrorCode::LimitReached)
+            && let Ok(farewell) = serde_json::from_str(&text)
+        {
+            // The first one counts: the connection ends with it.
+            let _ = pending.farewell.set(farewell);
+        }
+        return None;
+    };
+    let waiting = pending.take(id.as_str()?)?;
     // Dropped instead of sent, the waiting call would learn that the daemon ended; it did not.
     let reply = serde_json::from_str(&text).unwrap_or_else(|error| Reply {
         success: false,

@@ -43,7 +43,8 @@ pub(crate) fn begin(input: &mut impl BufRead) -> Result<Beginning, ReadError> {
         }
     }
     let text = String::from_utf8_lossy(&line);
-    let header: SessionHeader = parse_json(text.trim()).map_err(|_| ReadError::NoSession)?;
+    let header: SessionHeader =
+        parse_json(text.trim_start_matches('\u{feff}').trim()).map_err(|_| ReadError::NoSession)?;
     let version = header.version.unwrap_or(1);
     if version > SESSION_VERSION {
         return Err(ReadError::TooNew(version));

@@ -7,7 +7,7 @@ use agentd_ai::Traffic;
 use agentd_auth::AuthServices;
 use agentd_config::{AgentDir, Environment, models::SharedModels};
 use agentd_images::Images;
-use agentd_process::{GuardCommand, Launcher, LocalShell, Shell};
+use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
 use agentd_session::{Pool, Services, ToolContext, Toolbox};
 use agentd_tools::{
     BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
@@ -27,18 +27,17 @@ use crate::{hub::Foundation, traffic};
 /// A sentence for stderr, where the traffic with providers cannot be recorded or played back as it should.
 ///
 /// Must be called within the runtime. The arguments are those of [`AgentDir::find`]; without an agent directory nothing is
-/// looked for.
+/// looked for. At most `most_commands` of all sessions run at the same time.
 pub fn services(
     environment: &Environment,
     compat: bool,
     cwd: &Path,
+    most_commands: usize,
 ) -> Result<impl FnOnce(Foundation) -> Arc<Services> + use<>, String> {
     let traffic = traffic::open(environment, cwd)?;
     let guard = GuardCommand::this_program();
-    let launcher = match AgentDir::find(environment, compat, cwd) {
-        Ok(agent_dir) => Launcher::with_owners(guard, agent_dir.owners_dir()),
-        Err(_) => Launcher::new(guard),
-    };
+    let owners = AgentDir::find(environment, compat, cwd).ok().map(|agent_dir| agent_dir.owners_dir());
+    let launcher = Launcher::limited(guard, owners, most_commands);
     let sweeping = launcher.clone();
     // Holds the launcher until it is done, and nobody's end waits for it.
     tokio::spawn(async move { sweeping.sweep().await });
@@ -46,6 +45,7 @@ pub fn services(
 }
 
 fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher, traffic: Traffic) -> Services {
+    let changes = FileQueue::new();
     Services {
         epoch,
         limits,
@@ -57,7 +57,8 @@ fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher, t
         child_environments: Pool::default(),
         auth_services: AuthServices::default(),
         images: Images::default(),
-        tools: Box::new(tools),
+        outputs: OutputMeter::default(),
+        tools: Box::new(move |context| tools(context, &changes)),
     }
 }
 
@@ -87,8 +88,10 @@ fn features(context: &ToolContext) -> BashFeatures {
 }
 
 /// The tools of one session, in the order in which models see them.
-fn tools(context: ToolContext) -> Toolbox {
-    let files = FileQueue::default();
+fn tools(context: ToolContext, changes: &FileQueue) -> Toolbox {
+    // Two sessions that change one file of this machine would otherwise lose one of the changes. What another host calls by the
+    // same name is another file.
+    let files = if context.ssh.is_some() { FileQueue::new() } else { changes.beside() };
     let (host, shell) = place(&context);
     let features = features(&context);
     let of_processes =

@@ -9,6 +9,8 @@ pub mod cli;
 pub mod compose;
 pub mod connection;
 pub mod export;
+pub mod fsck;
+pub mod hardening;
 pub mod hub;
 pub mod list_models;
 pub mod logging;
@@ -16,10 +18,4 @@ pub mod serve;
 pub mod traffic;
 pub mod transport;
 
-use std::io::Write;
-
-/// Tells the user something on stderr.
-pub fn complain(message: &str) {
-    // With stderr closed there is nobody to tell.
-    let _ = writeln!(std::io::stderr().lock(), "{message}");
-}
+pub use logging::complain;

@@ -5,7 +5,7 @@ use std::{io::Write, process::ExitCode};
 use agentd::{
     bug_report,
     cli::{self, Invocation},
-    export, list_models, logging, serve,
+    export, fsck, hardening, list_models, logging, serve,
 };
 use agentd_config::Environment;
 
@@ -26,6 +26,10 @@ fn main() -> ExitCode {
         std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     let environment = Environment::from_process();
     logging::start(environment.get("AGENTD_LOG"));
+    hardening::apply(&environment);
+    if let Err(error) = agentd_fail_point::arm() {
+        return fail(&format!("Error: {error}"));
+    }
     let cwd = match std::env::current_dir() {
         Ok(cwd) => cwd,
         Err(error) => return fail(&format!("Error: the working directory cannot be used: {error}")),
@@ -52,6 +56,10 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&format!("Error: {error}")),
         },
+        Ok(Invocation::Fsck { compat }) => match fsck::run(&environment, compat, &cwd, now_ms()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&format!("Error: {error}")),
+        },
         Ok(Invocation::Stdio(options)) => serve::stdio(*options),
         Ok(Invocation::OneShot(options)) => serve::one_shot(*options),
         Ok(Invocation::Bridge(options)) => serve::bridge(*options),
@@ -68,6 +76,12 @@ fn version(bare: bool) -> String {
     } else {
         format!("agentd {} (pi wire {wire})\n", env!("CARGO_PKG_VERSION"))
     }
+}
+
+/// Unix time in milliseconds.
+fn now_ms() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn print(text: &str) -> ExitCode {

@@ -30,6 +30,7 @@ use crate::{
     model_list::{ListModelsParams, ModelList},
     resources::{Diagnostics, SlashCommands},
     session::{SessionState, SessionStats},
+    storage::{CleanOutputsParams, CleanedOutputs},
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
 };
 
@@ -68,6 +69,12 @@ macro_rules! commands {
                     $($wire => Some(crate::frame::parse_params(line).map(Self::$name)),)*
                     _ => None,
                 }
+            }
+
+            /// The parameters as JSON.
+            #[cfg(any(test, feature = "fuzzing"))]
+            pub(crate) fn fields(&self) -> serde_json::Result<serde_json::Value> {
+                match self { $(Self::$name(params) => serde_json::to_value(params),)* }
             }
 
             #[cfg(feature = "schema")]
@@ -114,7 +121,8 @@ impl Command {
             | Self::Logout(_)
             | Self::GetAuthStatus(_)
             | Self::Diagnose(_)
-            | Self::SetupLocal(_) => Scope::SetUp,
+            | Self::SetupLocal(_)
+            | Self::CleanOutputs(_) => Scope::SetUp,
             Self::NewSession(_)
             | Self::SwitchSession(_)
             | Self::Fork(_)
@@ -331,6 +339,8 @@ commands! {
     Diagnose = "diagnose": NoParams => Diagnosis,
     /// Writes the model servers of this machine into `models.json`.
     SetupLocal = "setup_local": SetupLocalParams => LocalSetup,
+    /// Removes long outputs of sessions that are old or too much, oldest first; none that is being written.
+    CleanOutputs = "clean_outputs": CleanOutputsParams => CleanedOutputs,
     /// Introduces a client: what it can do, wants and may do.
     Hello = "hello": HelloParams => Hello,
     /// Opens a session, new or old, and makes it the connection's current one. One that is in memory is joined.

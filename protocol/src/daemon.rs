@@ -376,8 +376,43 @@ pub struct DaemonStatus {
     /// Resident memory in bytes, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// Tasks of the daemon's runtime that are alive: some for each connection and each session in memory.
+    #[serde(default)]
+    pub tasks: u32,
+    /// What there is of what has a limit.
+    #[serde(default)]
+    pub usage: DaemonUsage,
     /// What was counted since the start.
     pub counters: Counters,
+}
+
+/// What a daemon uses of what has a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct DaemonUsage {
+    /// Connections; the setting `daemon.maxClients`.
+    pub clients: Amount,
+    /// Sessions that are known, in memory or not; the setting `daemon.maxSessions`.
+    pub sessions: Amount,
+    /// Resident memory in bytes, 0 where the system does not tell; the setting `daemon.maxMemoryBytes`.
+    pub memory_bytes: Amount,
+    /// Commands of sessions that run; the setting `daemon.maxCommands`.
+    pub commands: Amount,
+    /// Open files, sockets and the like, 0 where the system does not tell; the system's limit (`ulimit -Hn`).
+    pub open_files: Amount,
+}
+
+/// What there is of something, and how much there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Amount {
+    /// What there is.
+    pub used: u64,
+    /// The limit; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
 }
 
 /// What a daemon counts.

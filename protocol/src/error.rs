@@ -39,6 +39,8 @@ pub enum ErrorCode {
     ShuttingDown,
     /// The line is longer than the limit.
     TooLarge,
+    /// It would take more than a setting allows; the hint names the setting.
+    LimitReached,
     /// The client may not do that.
     Forbidden,
     /// A fault of the daemon.
@@ -64,6 +66,13 @@ impl Failure {
     #[must_use]
     pub fn new(code: ErrorCode, error: impl Into<String>) -> Self {
         Self { error: error.into(), code, hint: None }
+    }
+
+    /// A limit that is reached: what happened, with the limit and what there is, and the setting that says so.
+    #[must_use]
+    pub fn limit(error: impl Into<String>, setting: &str, instead: &str) -> Self {
+        let hint = format!("{instead} The setting {setting} sets the limit.");
+        Self::new(ErrorCode::LimitReached, error).hint(hint.trim_start())
     }
 
     /// Adds what to do about it.

@@ -68,7 +68,20 @@ fn parse_failure(error: &serde_json::Error) -> Failure {
 #[must_use]
 pub fn unknown_command(kind: Option<&str>) -> Failure {
     let name = kind.unwrap_or("undefined");
-    Failure::new(ErrorCode::UnknownCommand, format!("Unknown command: {name}"))
+    Failure::new(ErrorCode::UnknownCommand, bounded(format!("Unknown command: {name}")))
+}
+
+/// The longest message about a line, in bytes. It quotes what it met, and a line may have 64 MiB.
+const MOST_SAID: usize = 500;
+
+/// The start of a message that is too long.
+fn bounded(mut message: String) -> String {
+    if message.len() > MOST_SAID {
+        let end = (0..=MOST_SAID).rev().find(|at| message.is_char_boundary(*at)).unwrap_or_default();
+        message.truncate(end);
+        message.push('…');
+    }
+    message
 }
 
 /// A field of a command that is missing or unusable.
@@ -95,7 +108,7 @@ fn read_params<T: DeserializeOwned>(line: &str) -> Result<T, FieldError> {
     let mut deserializer = serde_json::Deserializer::from_str(line);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
-        FieldError(describe(&path, &error.into_inner().to_string()))
+        FieldError(bounded(describe(&path, &error.into_inner().to_string())))
     })
 }
 
@@ -179,6 +192,26 @@ impl<T> Response<T> {
 mod tests {
     use super::*;
     use crate::command::Command;
+
+    #[test]
+    fn a_message_quotes_a_long_value_in_part() {
+        let long = "é".repeat(10_000);
+        let line =
+            format!(r#"{{"type":"compact","customInstructions":"x","prompt":{{"{long}":1}},"message":5}}"#);
+        for failure in [
+            unknown_command(Some(&long)),
+            Command::parse("set_auto_retry", &line.replace("\"x\"", "5")).unwrap().unwrap_err().into(),
+            Command::parse("set_auto_retry", &format!(r#"{{"enabled":"{long}"}}"#))
+                .unwrap()
+                .unwrap_err()
+                .into(),
+        ] {
+            assert!(failure.error.len() <= MOST_SAID + 3, "{} bytes", failure.error.len());
+        }
+        let failure =
+            Failure::from(Command::parse("set_auto_retry", r#"{"enabled":"é"}"#).unwrap().unwrap_err());
+        assert_eq!(failure.error, "Invalid field \"enabled\": expected a boolean, got \"é\"");
+    }
 
     fn check(line: &str, expected: &str) {
         let head = Head::parse(line).unwrap();

@@ -20,6 +20,10 @@ pub mod error;
 pub mod event;
 pub mod explain;
 pub mod frame;
+pub mod fsck;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod json;
 pub mod lines;
 pub mod message;
@@ -35,8 +39,9 @@ pub mod schema;
 pub mod secret;
 pub mod session;
 pub mod settings;
-mod shown_url;
+pub mod shown_url;
 pub mod socket_path;
+pub mod storage;
 mod surrogates;
 pub mod tool;
 pub mod tool_list;

@@ -49,6 +49,12 @@ impl LineSplitter {
         (self.skipping || !self.partial.is_empty()).then(|| self.take())
     }
 
+    /// The memory that it has taken for a line that is not complete yet, in bytes.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.partial.capacity()
+    }
+
     fn extend(&mut self, bytes: &[u8]) {
         if self.skipping {
             return;

@@ -110,6 +110,9 @@ pub struct Diagnostic {
     /// The line in it, from 1, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// Where that line begins in the file: the bytes before it. Known of session files alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub byte: Option<u64>,
     /// What is wrong, and what happens instead. Never a secret.
     pub message: String,
     /// What to do about it.
@@ -168,6 +171,7 @@ impl Diagnostic {
             kind,
             path: None,
             line: None,
+            byte: None,
             message: message.into(),
             hint: None,
         }
@@ -184,6 +188,13 @@ impl Diagnostic {
     #[must_use]
     pub fn line(mut self, line: impl Into<Option<u32>>) -> Self {
         self.line = line.into();
+        self
+    }
+
+    /// The same about the line that begins behind so many bytes.
+    #[must_use]
+    pub fn byte(mut self, byte: impl Into<Option<u64>>) -> Self {
+        self.byte = byte.into();
         self
     }
 

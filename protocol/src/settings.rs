@@ -1,6 +1,9 @@
 //! `settings.json`: what users configure. Unknown keys are kept.
 
 mod bash;
+mod child_environment;
+mod limits;
+mod storage;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +16,9 @@ use crate::{
 };
 
 pub use bash::{BashSettings, Intercept, InterceptRule};
+pub use child_environment::ChildEnvironmentSettings;
+pub use limits::LimitSettings;
+pub use storage::StorageSettings;
 
 /// The settings that this version of agentd reads. Every key is optional; a key of another product is ignored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -91,6 +97,9 @@ pub struct Settings {
     /// What the processes of a session's commands may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<ProcessSettings>,
+    /// Which environment variables the programs get that a session starts. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child_environment: Option<ChildEnvironmentSettings>,
     /// What the tool `bash` offers beyond its plain form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash: Option<BashSettings>,
@@ -131,9 +140,20 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "os")))]
     pub durability: Option<Durability>,
+    /// What becomes of a turn that a crash of the daemon interrupted, once its session is opened again: it is over (`close`, the
+    /// default), the user is asked (`ask`), or it goes on by itself (`resume`). No tool is run again in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "close")))]
+    pub crash_recovery: Option<CrashRecovery>,
     /// The daemon itself. Only read from the user's settings, at its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daemon: Option<DaemonSettings>,
+    /// What one session may take. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitSettings>,
+    /// What long outputs may take of the disk. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageSettings>,
 }
 
 /// Settings of tools that clients provide.
@@ -188,10 +208,37 @@ pub struct DaemonSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = 600_000)))]
     pub ui_timeout_ms: Option<u64>,
-    /// How many clients there can be at the same time; default 512.
+    /// How many clients there can be at the same time; the next one is told so and left. Default 512.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = 512)))]
     pub max_clients: Option<u64>,
+    /// How many sessions the daemon knows at the same time, in memory or not. To make room for another, those that nobody
+    /// follows and that left memory longest ago are known no more; a command that names one brings it back from its file.
+    /// 0 for no limit; default 10000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 10_000)))]
+    pub max_sessions: Option<u64>,
+    /// How many sessions one client can follow at the same time; 0 for no limit, default 1000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 1000)))]
+    pub max_followed_sessions: Option<u64>,
+    /// How many commands about the daemon and the set-up (`list_sessions`, `login_finish`, `close_session` and the like) one
+    /// client can have under way; 0 for no limit, default 64. Commands to sessions wait in order instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 64)))]
+    pub max_pending_commands: Option<u64>,
+    /// How much memory the daemon may use, in bytes, children not counted. Above it, sessions with nothing to do leave memory at
+    /// once, those first that were used longest ago; while that is not enough, no session is opened and no message taken. 0
+    /// for no limit; default 2147483648 (2 GiB), and at most a quarter of the machine's memory. A private daemon
+    /// (`agentd --stdio`) has no such limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 2_147_483_648_u64)))]
+    pub max_memory_bytes: Option<u64>,
+    /// How many commands of all sessions can run at the same time, those in the background included; what a command itself starts
+    /// is not counted here (`processes.maxCount` does). 0 for no limit; default 1024.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 1024)))]
+    pub max_commands: Option<u64>,
 }
 
 /// Whether a project's own settings and prompts are used.
@@ -472,6 +519,20 @@ pub struct ThinkingBudgetSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = 16_384)))]
     pub high: Option<u64>,
+}
+
+/// What becomes of a turn that a crash interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum CrashRecovery {
+    /// It is over.
+    #[default]
+    Close,
+    /// The user is asked; without an answer it is over.
+    Ask,
+    /// The model is asked again, at most twice.
+    Resume,
 }
 
 /// What a saved entry survives.

@@ -16,8 +16,10 @@ pub(crate) fn serialize<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok
     serializer.serialize_str(&shown(url))
 }
 
-/// The address without its password, and without the values of its query that look like secrets.
-fn shown(url: &str) -> Cow<'_, str> {
+/// The address without its password, and without the values of its query that look like secrets. A text that is no address
+/// stays as it is.
+#[must_use]
+pub fn shown(url: &str) -> Cow<'_, str> {
     let mut shown = Cow::Borrowed(url);
     if let Some((start, end)) = password(&shown) {
         shown.to_mut().replace_range(start..end, REDACTED);

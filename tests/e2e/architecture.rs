@@ -62,7 +62,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-process",
-        &["agentd-protocol"],
+        &["agentd-protocol", "agentd-fail-point"],
         &["reqwest", "clap"],
         "processes know nothing of what they are started for",
     ),
@@ -79,10 +79,21 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         &["reqwest", "clap"],
         "tools never learn of sessions or connections",
     ),
-    ("agentd-store", &["agentd-protocol"], &["reqwest", "clap"], "the store knows files and trees, not runs"),
+    (
+        "agentd-fail-point",
+        &[],
+        &["tokio", "reqwest", "clap"],
+        "a place in the code knows nothing of what it is part of",
+    ),
+    (
+        "agentd-store",
+        &["agentd-protocol", "agentd-fail-point"],
+        &["reqwest", "clap"],
+        "the store knows files and trees, not runs",
+    ),
     (
         "agentd-config",
-        &["agentd-protocol"],
+        &["agentd-protocol", "agentd-fail-point"],
         &["tokio", "reqwest", "clap"],
         "configuration is read, not served",
     ),
@@ -94,7 +105,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-export-html",
-        &["agentd-protocol", "agentd-image-kind", "agentd-store"],
+        &["agentd-protocol", "agentd-fail-point", "agentd-image-kind", "agentd-store"],
         &["tokio", "reqwest", "clap"],
         "a page is made of a session's entries alone",
     ),
@@ -104,6 +115,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-protocol",
             "agentd-ai",
             "agentd-agent",
+            "agentd-fail-point",
             "agentd-store",
             "agentd-config",
             "agentd-export-html",
@@ -123,6 +135,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-input",
             "agentd-ai",
             "agentd-agent",
+            "agentd-fail-point",
             "agentd-store",
             "agentd-config",
             "agentd-export-html",
@@ -136,6 +149,23 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the daemon puts the others together",
     ),
     ("agentd-e2e", &["agentd-protocol"], &["tokio"], "end-to-end tests see the programs from outside"),
+    (
+        "agentd-fuzz-laws",
+        &[
+            "agentd-protocol",
+            "agentd-http",
+            "agentd-ai",
+            "agentd-process",
+            "agentd-tools",
+            "agentd-images",
+            "agentd-store",
+            "agentd-config",
+            "agentd-auth",
+            "agentd-export-html",
+        ],
+        &["tokio", "reqwest", "clap"],
+        "laws are functions of bytes: whoever holds them needs nothing else",
+    ),
 ];
 
 fn packages() -> Vec<Package> {

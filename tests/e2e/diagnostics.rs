@@ -110,7 +110,7 @@ fn a_damaged_session_file_is_reported_by_its_session() {
     let mut daemon = Daemon::start(&home, &["--session", &path]);
     assert_found(
         &found(&mut daemon, &home),
-        &["warning session project/s.jsonl:null odd lines in the session file"],
+        &["warning session project/s.jsonl:2 the line is no JSON and was skipped (8 bytes from byte "],
     );
 }
 

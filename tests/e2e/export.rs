@@ -142,7 +142,7 @@ fn the_daemon_exports_a_file_and_ends() {
     home.write("damaged.jsonl", &damaged);
     let done = export(&home, &["damaged.jsonl", "damaged.html"]);
     assert_eq!(done.status.code(), Some(0), "{done:?}");
-    assert_says(text(&done.stderr), &["Warning: odd lines in the session file: 1 no JSON (skipped)"]);
+    assert_says(text(&done.stderr), &["Warning: odd lines in the session file: 1 torn at the end (skipped)"]);
     assert_says(&home.read("damaged.html"), &["Not everything is here"]);
     assert_eq!(home.read("damaged.jsonl"), damaged, "it is only read");
 }

@@ -11,6 +11,13 @@ use std::{
 /// Names a folder with programs that were built before, to test those instead.
 const FOLDER_VARIABLE: &str = "AGENTD_E2E_BIN_DIR";
 
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Tests the programs in `folder`, whatever the variable says. To be called before anything asks for a program.
+pub fn choose(folder: PathBuf) {
+    assert!(FOLDER.set(folder).is_ok(), "the programs under test were chosen before");
+}
+
 /// The path of `agentd`.
 pub fn agentd() -> PathBuf {
     folder().join("agentd")
@@ -28,7 +35,6 @@ pub fn workspace() -> PathBuf {
 
 /// The folder of both programs, built first when that has not happened in this process.
 fn folder() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| env::var_os(FOLDER_VARIABLE).map_or_else(build, PathBuf::from))
 }
 

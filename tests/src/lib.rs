@@ -16,6 +16,7 @@ pub mod home;
 pub mod mock_server;
 pub mod normalize;
 pub mod processes;
+pub mod random;
 pub mod socket;
 pub mod sse;
 pub mod terminal;
@@ -31,6 +32,7 @@ pub use daemon::Daemon;
 pub use gate::Gate;
 pub use home::Home;
 pub use mock_server::{MockServer, Reply};
+pub use random::Random;
 pub use socket::{Service, SocketClient};
 pub use terminal::Terminal;
 

@@ -174,6 +174,9 @@ impl Reply {
     }
 }
 
+/// Thinks of a reply when the request is there.
+type Answer = dyn Fn(&Request) -> Reply + Send + Sync;
+
 #[derive(Default)]
 struct State {
     replies: VecDeque<Reply>,
@@ -186,6 +189,8 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// Answers every request, and nothing is kept.
+    answer: Option<Box<Answer>>,
 }
 
 impl Shared {
@@ -210,10 +215,21 @@ impl MockServer {
     /// A server that gives these replies, one for each request, in order.
     #[must_use]
     pub fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let shared = Shared::default();
+        shared.lock().replies.extend(replies);
+        Self::listen(shared)
+    }
+
+    /// A server that answers each request as `answer` says, and keeps none: for as many as there may be.
+    #[must_use]
+    pub fn answering(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        Self::listen(Shared { answer: Some(Box::new(answer)), ..Shared::default() })
+    }
+
+    fn listen(shared: Shared) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = listener.local_addr().expect("the address of a listener").port();
-        let shared = Arc::new(Shared::default());
-        shared.lock().replies.extend(replies);
+        let shared = Arc::new(shared);
         let server = Self { shared: Arc::clone(&shared), port };
         // Threads live as long as the test process: they hold nothing that outlasts it.
         thread::spawn(move || {
@@ -276,10 +292,13 @@ fn serve(connection: TcpStream, shared: &Shared) {
     let _ = connection.set_nodelay(true);
     let mut reader = BufReader::new(connection);
     while let Ok(Some(request)) = read_request(&mut reader) {
-        let reply = shared.change(|state| {
-            state.requests.push(request);
-            state.replies.pop_front().or_else(|| state.otherwise.clone())
-        });
+        let reply = match &shared.answer {
+            Some(answer) => Some(answer(&request)),
+            None => shared.change(|state| {
+                state.requests.push(request);
+                state.replies.pop_front().or_else(|| state.otherwise.clone())
+            }),
+        };
         let reply = reply.unwrap_or_else(|| {
             Reply::status(500, "application/json", r#"{"error":{"message":"the test has no reply left"}}"#)
         });

@@ -181,7 +181,7 @@ pub(crate) fn fault(error: &CallError) -> Fault {
             let hint = hint.as_deref().map(|hint| format!("\n{hint}")).unwrap_or_default();
             Fault::new(Exit::Failed, format!("Error: {error}{hint}"))
         }
-        CallError::Ended { .. } | CallError::Unreadable { .. } => {
+        CallError::TurnedAway { .. } | CallError::Ended { .. } | CallError::Unreadable { .. } => {
             Fault::new(Exit::NoDaemon, format!("agentctl: {error}"))
         }
     }

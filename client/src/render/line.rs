@@ -2,9 +2,11 @@
 
 use std::{env, io};
 
+use super::steers;
+
 /// The text with nothing in it that could steer a terminal or end the line.
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if c == '\n' || c == '\t' || steers(c) { ' ' } else { c }).collect()
 }
 
 /// The text as one word of a shell.

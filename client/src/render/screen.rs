@@ -39,9 +39,11 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(steers) { Cow::Owned(text.replace(steers, " ")) } else { Cow::Borrowed(text) }
 }
 
-/// Whether a character could steer a terminal; line feeds and tabs do not count.
+/// Whether a character could steer a terminal, or make it show a text in another order than it is read in; line feeds and tabs do
+/// not count.
 pub(crate) fn steers(c: char) -> bool {
-    c.is_control() && c != '\n' && c != '\t'
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (c.is_control() && c != '\n' && c != '\t')
 }
 
 /// The beginning of a session's id, as lists show it.
@@ -70,7 +72,8 @@ mod tests {
     #[test]
     fn nothing_steers_the_terminal() {
         assert_eq!(harmless("a\x1b[2J\u{9b}b\tc\n"), "a [2J b\tc\n");
-        assert!(matches!(harmless("plain\n"), Cow::Borrowed(_)));
+        assert_eq!(harmless("safe\u{202e}exe.\u{2066}txt"), "safe exe. txt");
+        assert!(matches!(harmless("plain\n \u{5d0}\u{200f}"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use agentd_protocol::event::{ToolExecutionEnd, ToolExecutionStart};
 use serde_json::{Map, Value};
 
+use super::steers;
+
 /// How much of an argument is shown, in characters.
 const MAX_CHARS: usize = 100;
 
@@ -63,7 +65,9 @@ fn one_line(text: &str) -> String {
     let mut line = String::new();
     let mut chars = 0;
     for word in text.split_whitespace() {
-        for c in line_separator(&line).chain(word.chars()).filter(|c| !c.is_control()) {
+        for c in
+            line_separator(&line).chain(word.chars()).filter(|c| !matches!(c, '\n' | '\t') && !steers(*c))
+        {
             if chars == MAX_CHARS {
                 line.push('…');
                 return line;

@@ -28,6 +28,7 @@ pub(crate) async fn answer(context: Context, command: Command) -> Result<Box<Raw
             blocking(move || super::credentials::status(&context, &params)).await
         }
         Command::Diagnose(_) => data(&super::doctor::diagnose(context).await),
+        Command::CleanOutputs(params) => blocking(move || super::outputs::clean(&context, &params)).await,
         Command::SetupLocal(params) => data(&super::setup::local(context, params).await?),
         other => {
             let text = format!("{} is not a command about the set-up", other.name());

@@ -8,6 +8,7 @@ mod dispatch;
 mod doctor;
 mod login;
 mod models;
+mod outputs;
 mod setup;
 
 pub use context::Context;

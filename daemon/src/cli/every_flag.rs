@@ -125,10 +125,11 @@ const ELSEWHERE: &[&str] = &[
     "-r",
     "--export",
     "--bug-report",
+    "--fsck",
 ];
 
 /// Not in the help: they come with what they are for.
-const UNDOCUMENTED: &[&str] = &["--resume", "-r", "-e", "-ne", "--detached", "--bug-report"];
+const UNDOCUMENTED: &[&str] = &["--resume", "-r", "-e", "-ne", "--detached", "--bug-report", "--fsck"];
 
 #[test]
 fn flags_have_their_effect() {

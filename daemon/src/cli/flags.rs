@@ -36,6 +36,8 @@ pub(super) struct Flags {
     pub(super) export: Option<(String, Option<String>)>,
     /// `--bug-report`: takes the secrets out of a report.
     pub(super) bug_report: bool,
+    /// `--fsck`: looks at session files.
+    pub(super) fsck: bool,
     pub(super) socket: Option<String>,
     pub(super) detached: bool,
     /// The first thing on the command line that is about one session.
@@ -146,6 +148,7 @@ impl Flags {
             "--socket" => self.socket = Some(value()?),
             "--detached" => self.detached = true,
             "--bug-report" => self.bug_report = true,
+            "--fsck" => self.fsck = true,
             "--compat" => match value()?.as_str() {
                 "pi" => self.compat = true,
                 other => return Err(format!("Error: --compat knows only pi, got {other}")),

@@ -75,6 +75,7 @@ pub(super) const NAMES: &[&str] = &[
     "--verbose",
     "--export",
     "--bug-report",
+    "--fsck",
 ];
 
 /// More changes than that make another word.

@@ -55,6 +55,11 @@ pub enum Invocation {
         /// Whether the reference's own directories come first.
         compat: bool,
     },
+    /// Look at session files: what to look at on stdin, what was found on stdout.
+    Fsck {
+        /// Whether the reference's own directories come first.
+        compat: bool,
+    },
     /// Print the help and end.
     Help,
 }
@@ -179,6 +184,9 @@ pub fn parse(
     if flags.bug_report {
         return Ok(Invocation::BugReport { compat: flags.compat });
     }
+    if flags.fsck {
+        return Ok(Invocation::Fsck { compat: flags.compat });
+    }
     let mode = flags.mode(serve)?;
     if flags.shared && mode == Mode::Serve {
         return Err("Error: --shared is for --stdio: `agentd --stdio --shared` serves stdin and stdout with a session \
@@ -218,9 +226,10 @@ pub fn parse_session(args: &[String], cwd: &Path, environment: Environment) -> R
         || flags.list_models.is_some()
         || flags.export.is_some()
         || flags.bug_report
+        || flags.fsck
     {
         return Err(
-            "Error: --help, --version, --list-models, --export and --bug-report are no flags of a session."
+            "Error: --help, --version, --list-models, --export, --bug-report and --fsck are no flags of a session."
                 .into(),
         );
     }

@@ -42,6 +42,11 @@ pub(super) struct Attachments {
 }
 
 impl Attachments {
+    /// How many are followed.
+    pub(super) fn len(&self) -> usize {
+        self.followed.len()
+    }
+
     pub(super) fn get(&self, id: &str) -> Option<&Attachment> {
         self.followed.get(id)
     }

@@ -1,13 +1,13 @@
 //! Commands about the daemon and its sessions.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use agentd_config::AgentDir;
 use agentd_protocol::{
     command::Command,
     daemon::{
-        CloseSessionParams, Counters, DaemonStatus, EndMode, HelloParams, ListSessionsParams, SessionParams,
-        ShutdownParams,
+        Amount, CloseSessionParams, Counters, DaemonStatus, DaemonUsage, EndMode, HelloParams,
+        ListSessionsParams, SessionParams, ShutdownParams,
     },
     error::{ErrorCode, Failure},
     frame::Response,
@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Origin, client::daemon_info, reader::Reader, watching::Watching, writer::Out};
-use crate::hub::{self, Ending, list::WithoutFile};
+use crate::hub::{self, Ending, ceilings, list::WithoutFile};
 
 impl Reader {
     /// Does a command of the daemon.
@@ -28,7 +28,7 @@ impl Reader {
             Command::AttachSession(params) => self.attach_session(params, id).await,
             Command::DetachSession(params) => self.detach_session(params, id).await,
             Command::CloseSession(params) => self.close_session(params, id).await,
-            Command::ListSessions(params) => self.list_sessions(params, id),
+            Command::ListSessions(params) => self.list_sessions(params, id).await,
             Command::ListProcesses(params) => self.list_processes(params, id).await,
             Command::DeleteSession(params) => self.delete_session(params, id).await,
             Command::WatchSessions(_) => self.watch_sessions(id).await,
@@ -57,19 +57,20 @@ impl Reader {
     }
 
     async fn close_session(&mut self, params: CloseSessionParams, id: Option<Value>) {
-        match self.known(&params.session_id) {
+        match self.known(&params.session_id).await {
             Ok(session) => {
                 let registry = Arc::clone(&self.registry);
                 self.beside(id, "close_session", async move {
                     registry.close(&session, params.mode).await;
                     Ok(None::<()>)
-                });
+                })
+                .await;
             }
             Err(failure) => self.fail(id, Some("close_session"), failure).await,
         }
     }
 
-    fn list_sessions(&mut self, params: ListSessionsParams, id: Option<Value>) {
+    async fn list_sessions(&mut self, params: ListSessionsParams, id: Option<Value>) {
         let (registry, agent_dir) = (Arc::clone(&self.registry), self.agent_dir());
         let without_file = match self.connection.origin {
             Origin::Host { .. } => WithoutFile::Promised,
@@ -82,7 +83,8 @@ impl Reader {
             })
             .await;
             listed.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?.map(Some)
-        });
+        })
+        .await;
     }
 
     async fn delete_session(&mut self, params: SessionParams, id: Option<Value>) {
@@ -107,7 +109,8 @@ impl Reader {
             deleted
                 .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?
                 .map(|()| None::<()>)
-        });
+        })
+        .await;
     }
 
     /// Watched anew from here on, if they were watched already.
@@ -145,7 +148,10 @@ impl Reader {
             live_sessions: u32::try_from(live.len()).unwrap_or(u32::MAX),
             resting_sessions: u32::try_from(resting).unwrap_or(u32::MAX),
             running_sessions: u32::try_from(running).unwrap_or(u32::MAX),
-            memory_bytes: resident_bytes(),
+            memory_bytes: ceilings::resident_bytes(),
+            tasks: u32::try_from(tokio::runtime::Handle::current().metrics().num_alive_tasks())
+                .unwrap_or(u32::MAX),
+            usage: self.usage().await,
             counters: Counters {
                 connections: traffic.connections(),
                 sessions_loaded: self.registry.loaded(),
@@ -153,6 +159,30 @@ impl Reader {
             },
         };
         self.answer(&Response::done(id, "daemon_status", Some(status))).await;
+    }
+
+    async fn usage(&self) -> DaemonUsage {
+        let amount = |used: usize, limit: usize| Amount {
+            used: used as u64,
+            limit: (limit < usize::MAX).then_some(limit as u64),
+        };
+        let ceilings = self.registry.ceilings();
+        let (commands, most_commands) = self.registry.commands();
+        // Zero where it cannot be counted.
+        let open_files = tokio::task::spawn_blocking(ceilings::open_files).await.ok().flatten();
+        DaemonUsage {
+            clients: Amount {
+                used: self.registry.traffic().clients().into(),
+                limit: self.connection.limits.clients.map(|limit| limit as u64),
+            },
+            sessions: amount(self.registry.known().len(), ceilings.sessions),
+            memory_bytes: Amount {
+                used: ceilings::resident_bytes().unwrap_or_default(),
+                limit: Some(ceilings.memory_bytes).filter(|limit| *limit < u64::MAX),
+            },
+            commands: amount(commands, most_commands),
+            open_files: Amount { used: open_files.unwrap_or_default(), limit: ceilings::file_limit() },
+        }
     }
 
     async fn shut_down(&mut self, params: &ShutdownParams, id: Option<Value>) {
@@ -170,10 +200,4 @@ impl Reader {
         AgentDir::find(&options.environment, options.compat, &options.cwd)
             .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))
     }
-}
-
-/// Memory of ours that is not swapped out, where the system tells.
-fn resident_bytes() -> Option<u64> {
-    let pages: u64 = fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
 }

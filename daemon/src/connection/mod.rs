@@ -51,6 +51,25 @@ pub struct Connection {
     pub shutdown_deadline: Duration,
     /// The longest line that is taken, in bytes.
     pub max_line_bytes: usize,
+    /// What it may have.
+    pub limits: ClientLimits,
+}
+
+/// What one client may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Sessions that it follows: 1000.
+    pub followed: usize,
+    /// Commands about the daemon and the set-up that are under way: 64.
+    pub pending: usize,
+    /// How many clients there may be beside it, itself included; `None` where it is alone.
+    pub clients: Option<usize>,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self { followed: 1000, pending: 64, clients: None }
+    }
 }
 
 /// Where a connection comes from.

@@ -24,7 +24,9 @@ impl Reader {
     pub(super) async fn open_session(&mut self, params: OpenSessionParams, id: Option<Value>) {
         const NAME: &str = "open_session";
         let follows = params.attach != Some(false);
-        let opened = match self.options_of(params) {
+        // Which session it will be is known only when it is open.
+        let admitted = if follows { self.may_follow("") } else { Ok(()) };
+        let opened = match admitted.and_then(|()| self.options_of(params)) {
             Ok(StdioOptions { session, on_eof, cumulative, .. }) => {
                 let opened = self.registry.open(session).await;
                 opened.map(|joined| (joined, on_eof, cumulative)).map_err(Failure::from)
@@ -62,7 +64,12 @@ impl Reader {
         let replays = !self.client.view.is_cumulative;
         let known = params.since.filter(|since| replays && since.epoch == self.registry.epoch());
         let since = known.map(|since| since.seq);
-        let joined = match self.open_by_id(&params.session_id).await {
+        let admitted = self.may_follow(&params.session_id);
+        let opened = match admitted {
+            Ok(()) => self.open_by_id(&params.session_id).await,
+            Err(failure) => Err(failure),
+        };
+        let joined = match opened {
             Ok(session) => self.join(&session, since).await.map(|attached| (session, attached)),
             Err(failure) => Err(failure),
         };
@@ -78,7 +85,7 @@ impl Reader {
     }
 
     /// The session of that id: as it is open, else from its file.
-    async fn open_by_id(&self, id: &str) -> Result<Arc<Known>, Failure> {
+    pub(super) async fn open_by_id(&self, id: &str) -> Result<Arc<Known>, Failure> {
         if let Some(session) = self.registry.get(id) {
             return Ok(session);
         }

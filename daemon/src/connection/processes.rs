@@ -17,7 +17,7 @@ impl Reader {
     pub(super) async fn list_processes(&mut self, params: ListProcessesParams, id: Option<Value>) {
         const NAME: &str = "list_processes";
         let sessions: Vec<SessionHandle> = match &params.session_id {
-            Some(session_id) => match self.known(session_id) {
+            Some(session_id) => match self.known(session_id).await {
                 // One that is not in memory has none: it would not have left it otherwise.
                 Ok(known) => known.loaded().into_iter().collect(),
                 Err(failure) => return self.fail(id, Some(NAME), failure).await,
@@ -27,7 +27,8 @@ impl Reader {
         self.beside(id, NAME, async move {
             let listed = tokio::task::spawn_blocking(move || list(sessions)).await;
             listed.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?.map(Some)
-        });
+        })
+        .await;
     }
 }
 

@@ -92,7 +92,7 @@ impl Reader {
         let checked =
             checked.unwrap_or_else(|error| Err(Failure::new(ErrorCode::Internal, error.to_string())));
         let session = match (&session_id, &self.sessions.current) {
-            (Some(named), _) => self.known(named).map(Some),
+            (Some(named), _) => self.known(named).await.map(Some),
             (None, current) => Ok(current.clone()),
         };
         let (tools, session) = match (checked, session) {
@@ -167,7 +167,7 @@ impl Reader {
             return self.fail(id, Some(UNREGISTER), failure).await;
         }
         let sessions = match &session_id {
-            Some(session_id) => self.known(session_id).map(|session| vec![session]),
+            Some(session_id) => self.known(session_id).await.map(|session| vec![session]),
             None => Ok(self.sessions.all()),
         };
         let sessions = match sessions {

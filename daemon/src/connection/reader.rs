@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentd_auth::scrub_failure;
 use agentd_protocol::{
     Json,
     command::{Command, Scope},
@@ -31,6 +32,12 @@ use crate::{
     cli::OnEof,
     hub::{Known, Registry},
 };
+
+/// An answer of that length waits until those before it have been taken, so that long ones are never many.
+const LONG_ANSWER_BYTES: usize = 64 << 10;
+
+/// How many lines a connection may have taken in one turn while no other waits.
+const LINES_A_TURN: usize = 16;
 
 pub(super) struct Reader {
     pub(super) connection: Connection,
@@ -80,7 +87,7 @@ impl Reader {
                 () = ending.cancelled() => return,
             };
             match line {
-                Some(line) => self.line(line).await,
+                Some(line) => self.turn(line, &mut lines).await,
                 None => break,
             }
         }
@@ -119,6 +126,23 @@ impl Reader {
         if let Some(followed) = self.sessions.get(current.id()) {
             followed.pending.add_events_through(current.feed().last_seq());
         }
+    }
+
+    /// Takes a line when it is the connection's turn, and with it those behind it, unless others wait for theirs.
+    async fn turn(&mut self, line: Line, lines: &mut mpsc::Receiver<Line>) {
+        let registry = Arc::clone(&self.registry);
+        let turnstile = registry.turnstile();
+        let taking = async {
+            self.line(line).await;
+            for _ in 1..LINES_A_TURN {
+                if turnstile.is_wanted() {
+                    break;
+                }
+                let Ok(line) = lines.try_recv() else { break };
+                self.line(line).await;
+            }
+        };
+        turnstile.pass(taking).await;
     }
 
     async fn line(&mut self, line: Line) {
@@ -164,7 +188,7 @@ impl Reader {
         }
         match command.scope() {
             Scope::Tools => self.provide(command, head, line.len()).await,
-            Scope::SetUp => self.administer(command, head.id),
+            Scope::SetUp => self.administer(command, head.id).await,
             Scope::Daemon => self.manage(command, head.id).await,
             Scope::Replacement => self.replace(command, head).await,
             Scope::Session => self.for_session(command, head).await,
@@ -174,10 +198,15 @@ impl Reader {
     /// Hands a command to the session that it names, or to the current one. One that left memory is loaded first.
     async fn for_session(&mut self, command: Command, head: Head) {
         let name = command.name();
-        let session = match self.session_of(head.session_id.as_deref()) {
+        let session = match self.session_of(head.session_id.as_deref()).await {
             Ok(session) => session,
             Err(failure) => return self.fail(head.id, Some(name), failure).await,
         };
+        if command.begins_work()
+            && let Err(failure) = self.registry.make_room(Some(&**session.id())).await
+        {
+            return self.fail(head.id, Some(name), failure).await;
+        }
         let awake = match self.registry.wake(&session).await {
             Ok(awake) => awake,
             Err(failure) => return self.fail(head.id, Some(name), failure).await,
@@ -209,22 +238,34 @@ impl Reader {
     }
 
     /// The session of that id; without one, the current.
-    pub(super) fn session_of(&self, id: Option<&str>) -> Result<Arc<Known>, Failure> {
+    pub(super) async fn session_of(&self, id: Option<&str>) -> Result<Arc<Known>, Failure> {
         match (id, &self.sessions.current) {
             (Some(id), Some(current)) if **current.id() == *id => Ok(Arc::clone(current)),
-            (Some(id), _) => self.known(id),
+            (Some(id), _) => self.known(id).await,
             (None, Some(current)) => Ok(Arc::clone(current)),
             (None, None) => Err(Failure::new(ErrorCode::NoSession, "No session is open on this connection.")
                 .hint("Use open_session or attach_session first, or name one with sessionId.")),
         }
     }
 
-    /// A session that is open.
-    pub(super) fn known(&self, id: &str) -> Result<Arc<Known>, Failure> {
-        self.registry.get(id).ok_or_else(|| {
-            Failure::new(ErrorCode::SessionNotFound, format!("No session \"{id}\" is open."))
-                .hint("open_session or attach_session opens one; list_sessions lists all that there are.")
-        })
+    /// A session that is open. One that had to make place for others is opened again.
+    pub(super) async fn known(&self, id: &str) -> Result<Arc<Known>, Failure> {
+        match self.registry.get(id) {
+            Some(known) => Ok(known),
+            None if self.registry.was_forgotten(id) => self.open_by_id(id).await,
+            None => Err(Failure::new(ErrorCode::SessionNotFound, format!("No session \"{id}\" is open."))
+                .hint("open_session or attach_session opens one; list_sessions lists all that there are.")),
+        }
+    }
+
+    /// Whether the client may follow another session beside those that it does.
+    pub(super) fn may_follow(&self, id: &str) -> Result<(), Failure> {
+        let (count, limit) = (self.sessions.len(), self.connection.limits.followed);
+        if count < limit || self.sessions.get(id).is_some() || !self.client.names_sessions() {
+            return Ok(());
+        }
+        let text = format!("This client follows {count} sessions, as many as it may.");
+        Err(Failure::limit(text, "daemon.maxFollowedSessions", "Leave some by detach_session."))
     }
 
     /// Follows a session from where its feed stands, in the middle of the answer `so_far` if there is one, and makes it the
@@ -262,31 +303,40 @@ impl Reader {
     }
 
     /// Does a command about the set-up, beside everything else: it may take its time.
-    fn administer(&mut self, command: Command, id: Option<Value>) {
+    async fn administer(&mut self, command: Command, id: Option<Value>) {
         let context = admin::Context::of(&self.connection.options, self.registry.auth_services());
         let name = command.name();
-        self.beside(id, name, async move { admin::answer(context, command).await.map(Some) });
+        self.beside(id, name, async move { admin::answer(context, command).await.map(Some) }).await;
     }
 
-    /// Answers when `work` is done, and goes on reading meanwhile.
-    pub(super) fn beside<T: Serialize + Send + Sync + 'static>(
+    /// Answers when `work` is done, and goes on reading meanwhile. A client that has too much of that under way is refused.
+    pub(super) async fn beside<T: Serialize + Send + Sync + 'static>(
         &mut self,
         id: Option<Value>,
         name: &'static str,
         work: impl Future<Output = Result<Option<T>, Failure>> + Send + 'static,
     ) {
         while self.beside.try_join_next().is_some() {}
+        let (count, limit) = (self.beside.len(), self.connection.limits.pending);
+        if count >= limit {
+            let text = format!("{count} commands of this client are under way, as many as may.");
+            let instead = "Wait for their answers, and take them.";
+            let failure = Failure::limit(text, "daemon.maxPendingCommands", instead);
+            return self.fail(id, Some(name), failure).await;
+        }
         let outbox = self.outbox.clone();
         self.beside.spawn(async move {
             match work.await {
                 Ok(data) => send(&outbox, &Response::done(id, name, data)).await,
-                Err(failure) => send(&outbox, &Response::<()>::failed(id, Some(name), failure)).await,
+                Err(failure) => {
+                    send(&outbox, &Response::<()>::failed(id, Some(name), scrub_failure(failure))).await;
+                }
             }
         });
     }
 
     pub(super) async fn fail(&self, id: Option<Value>, command: Option<&str>, failure: Failure) {
-        self.answer(&Response::<()>::failed(id, command, failure)).await;
+        self.answer(&Response::<()>::failed(id, command, scrub_failure(failure))).await;
     }
 
     pub(super) async fn answer<T: Serialize>(&self, response: &Response<T>) {
@@ -305,9 +355,16 @@ pub(super) fn ended() -> Failure {
 
 async fn send<T: Serialize>(outbox: &mpsc::Sender<Out>, response: &Response<T>) {
     match serde_json::to_vec(response) {
-        Ok(line) => {
-            // As above: a writer that is gone means a client that is gone.
+        // As above: a writer that is gone means a client that is gone.
+        Ok(line) if line.len() < LONG_ANSWER_BYTES => {
             let _ = outbox.send(Out::Line(Bytes::from(line))).await;
+        }
+        Ok(line) => {
+            if let Ok(mut places) = outbox.reserve_many(outbox.max_capacity()).await
+                && let Some(place) = places.next()
+            {
+                place.send(Out::Line(Bytes::from(line)));
+            }
         }
         Err(error) => tracing::error!(%error, "cannot write an answer"),
     }

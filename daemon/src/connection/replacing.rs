@@ -30,7 +30,7 @@ impl Reader {
     /// Does a command that replaces the session. Where that fails, everything is as it was.
     pub(super) async fn replace(&mut self, command: Command, head: Head) {
         let (name, id) = (command.name(), head.id);
-        let from = match self.session_of(head.session_id.as_deref()) {
+        let from = match self.session_of(head.session_id.as_deref()).await {
             Ok(session) => session,
             Err(failure) => return self.fail(id, Some(name), failure).await,
         };

@@ -92,9 +92,12 @@ impl Board {
 
 impl Watch for Board {
     fn changed(&self, id: &str) {
-        if let Some(known) = self.registry.upgrade().and_then(|registry| registry.get(id)) {
+        let Some(registry) = self.registry.upgrade() else { return };
+        if let Some(known) = registry.get(id) {
             self.tell(known.id(), News::Changed);
         }
+        // Work has begun or ended: it may have grown.
+        registry.make_room_soon();
     }
 
     fn idle(&self, id: &str) {

@@ -39,7 +39,7 @@ impl GiveBack {
 /// Takes some milliseconds where there is much to look through.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "there is no safe way to ask the C library for this")]
-fn give_back() {
+pub(super) fn give_back() {
     // SAFETY: it may be called at any time and from any thread, and touches only what is free.
     unsafe {
         libc::malloc_trim(0);
@@ -48,4 +48,4 @@ fn give_back() {
 
 /// Other allocators do it by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn give_back() {}
+pub(super) fn give_back() {}

@@ -4,7 +4,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -28,6 +28,8 @@ pub struct Known {
     /// Read by whoever hands the session something, written by whoever loads or unloads it.
     pub(super) gate: Arc<RwLock<()>>,
     clients: AtomicU32,
+    /// When it was last used, in uses of sessions.
+    last_use: AtomicU64,
     board: Arc<Board>,
 }
 
@@ -64,6 +66,7 @@ impl Known {
             state: Mutex::new(State::Loaded(handle)),
             gate: Arc::default(),
             clients: AtomicU32::new(0),
+            last_use: AtomicU64::new(0),
             board,
         }
     }
@@ -162,6 +165,21 @@ impl Known {
             is_streaming: summary.is_streaming,
             clients: self.clients(),
         }
+    }
+
+    /// Notes that it is used, as the `number`th use of a session.
+    pub(super) fn used(&self, number: u64) {
+        self.last_use.store(number, Ordering::Relaxed);
+    }
+
+    /// The larger, the later it was used.
+    pub(super) fn last_use(&self) -> u64 {
+        self.last_use.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is on disk, all of it.
+    pub(super) fn can_be_forgotten(&self) -> bool {
+        matches!(&*self.state(), State::Resting(resting) if resting.0.is_all_in_its_file())
     }
 
     /// Whether it is never written to disk.

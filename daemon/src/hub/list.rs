@@ -7,13 +7,15 @@ use std::{
 };
 
 use agentd_config::AgentDir;
+use agentd_fail_point::{self as fail_point, Point};
 use agentd_process::ArtifactFolder;
 use agentd_protocol::{
     daemon::{ListSessionsParams, SessionInfo, SessionList},
     error::{ErrorCode, Failure},
 };
 use agentd_store::{
-    Header, ListText, SessionDir, SessionSummary, iso_timestamp, list, read_header, summarize,
+    Header, ListText, SessionDir, SessionSummary, iso_timestamp, ledger::ledger_path, list, originals,
+    read_header, summarize,
 };
 
 use super::{Known, Registry};
@@ -137,7 +139,16 @@ pub fn delete(path: &Path) -> Result<(), Failure> {
     match file.try_lock() {
         // The outputs first: a session without them can be deleted again, they alone cannot.
         Ok(()) => {
+            fail_point::call(Point::DeleteArtifacts).map_err(io)?;
             ArtifactFolder::beside(path).remove().map_err(io)?;
+            for original in originals(path) {
+                fs::remove_file(original).map_err(io)?;
+            }
+            match fs::remove_file(ledger_path(path)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
+                _ => {}
+            }
+            fail_point::call(Point::DeleteFile).map_err(io)?;
             fs::remove_file(path).map_err(io)
         }
         Err(TryLockError::WouldBlock) => {

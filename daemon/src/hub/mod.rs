@@ -1,15 +1,20 @@
 //! What the connections of a daemon share: its sessions, and its end.
 
 mod board;
+pub mod ceilings;
 mod give_back;
 mod known;
 pub mod list;
 mod registry;
+mod relief;
 mod shutdown;
 mod traffic;
+mod turnstile;
 
 pub use board::{Board, News, Watcher};
+pub use ceilings::Ceilings;
 pub use known::{Awake, ClientCount, Known};
 pub use registry::{Foundation, Joined, Registry};
 pub use shutdown::{Ending, ShutdownSwitch};
 pub use traffic::{ConnectionCount, Traffic};
+pub use turnstile::Turnstile;

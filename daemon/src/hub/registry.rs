@@ -12,6 +12,7 @@ use std::{
 
 use agentd_auth::AuthServices;
 use agentd_config::Environment;
+use agentd_process::OutputMeter;
 use agentd_protocol::{
     daemon::EndMode,
     error::{ErrorCode, Failure},
@@ -23,25 +24,31 @@ use agentd_session::{
 use futures::future::join_all;
 
 use super::{
-    Board, ConnectionCount, Traffic,
+    Board, Ceilings, ConnectionCount, Traffic, Turnstile,
     give_back::GiveBack,
     known::{Awake, Known, State},
+    relief::Relief,
 };
 
 /// Opens sessions and knows those that are open.
 pub struct Registry {
-    services: Arc<Services>,
+    pub(super) services: Arc<Services>,
     known: Mutex<HashMap<Arc<str>, Arc<Known>>>,
     /// Held while it is found out whether a session is known, and until it is: two clients that open the same file at the
     /// same time get the same session.
     opening: tokio::sync::Mutex<()>,
     environments: Pool<Environment>,
     board: Arc<Board>,
+    pub(super) relief: Relief,
+    /// How often sessions were used.
+    uses: AtomicU64,
     give_back: GiveBack,
+    me: Weak<Self>,
     loaded: AtomicU64,
     unloaded: AtomicU64,
     started: Instant,
     traffic: Arc<Traffic>,
+    turnstile: Turnstile,
 }
 
 /// What the services of a registry's sessions are made with.
@@ -65,7 +72,11 @@ pub struct Joined {
 impl Registry {
     /// An empty registry; sessions get what they share from what `services` gives.
     #[must_use]
-    pub fn new(limits: Limits, services: impl FnOnce(Foundation) -> Arc<Services>) -> Arc<Self> {
+    pub fn new(
+        limits: Limits,
+        ceilings: Ceilings,
+        services: impl FnOnce(Foundation) -> Arc<Services>,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|registry: &Weak<Self>| {
             let board = Arc::new(Board::new(registry.clone()));
             let watch: Arc<dyn Watch> = Arc::<Board>::clone(&board);
@@ -76,11 +87,15 @@ impl Registry {
                 opening: tokio::sync::Mutex::new(()),
                 environments: Pool::default(),
                 board,
+                relief: Relief::new(ceilings),
+                uses: AtomicU64::new(0),
                 give_back: GiveBack::default(),
+                me: registry.clone(),
                 loaded: AtomicU64::new(0),
                 unloaded: AtomicU64::new(0),
                 started: Instant::now(),
                 traffic: Arc::default(),
+                turnstile: Turnstile::default(),
             }
         })
     }
@@ -107,6 +122,12 @@ impl Registry {
     #[must_use]
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
+    }
+
+    /// Where connections wait for their turn.
+    #[must_use]
+    pub fn turnstile(&self) -> &Turnstile {
+        &self.turnstile
     }
 
     /// Who watches the sessions.
@@ -152,22 +173,27 @@ impl Registry {
             let path = session.file().unwrap_or_default();
             return Err(OpenError::IdTaken { id: id.clone(), path });
         }
-        let mut path = None;
+        let (mut path, mut last_seq) = (None, 0);
         if _opening.is_some() {
             if let Some(session) = self.named(&options.target) {
+                self.note_use(&session);
                 return Ok(Joined { session, diagnostics: Vec::new() });
             }
             let asked = options.clone();
             let located = tokio::task::spawn_blocking(move || locate(&asked)).await??;
             if let Some((file, id)) = located {
                 if let Some(session) = self.get(&id).or_else(|| self.at(&file)) {
+                    self.note_use(&session);
                     return Ok(Joined { session, diagnostics: Vec::new() });
                 }
                 path = Some(file);
+                last_seq = self.relief.remember(&id).unwrap_or_default();
             }
         }
+        self.admit().await?;
         options.environment = self.environments.share(options.environment);
-        let opened = agentd_session::open(Arc::clone(&self.services), options.clone()).await?;
+        let services = Arc::clone(&self.services);
+        let opened = agentd_session::open_after(services, options.clone(), last_seq).await?;
         Ok(self.keep(opened, options, path))
     }
 
@@ -176,18 +202,56 @@ impl Registry {
     /// # Errors
     /// What made that fail; nothing is left of the copy then.
     pub async fn adopt(&self, mut options: SessionOptions, copied: Copied) -> Result<Joined, OpenError> {
+        self.admit().await?;
         options.environment = self.environments.share(options.environment);
         let opened = agentd_session::adopt(Arc::clone(&self.services), options.clone(), copied).await?;
         Ok(self.keep(opened, options, None))
+    }
+
+    /// Whether there is room for another session.
+    async fn admit(&self) -> Result<(), OpenError> {
+        self.make_place().map_err(OpenError::Limit)?;
+        self.make_room(None).await.map_err(OpenError::Limit)
     }
 
     fn keep(&self, opened: Opened, options: SessionOptions, path: Option<PathBuf>) -> Joined {
         self.loaded.fetch_add(1, Ordering::Relaxed);
         let known = Known::new(opened.handle, options, path, Arc::clone(&self.board));
         let session = Arc::new(known);
+        self.note_use(&session);
         self.map().insert(Arc::clone(session.id()), Arc::clone(&session));
         self.board.opened(session.id());
+        self.has_grown();
         Joined { session, diagnostics: opened.diagnostics }
+    }
+
+    /// Makes room beside everything else, if there is too little now.
+    fn has_grown(&self) {
+        if let Some(me) = self.me.upgrade() {
+            me.make_room_soon();
+        }
+    }
+
+    fn note_use(&self, known: &Known) {
+        known.used(self.uses.fetch_add(1, Ordering::Relaxed) + 1);
+    }
+
+    /// What the daemon may take.
+    #[must_use]
+    pub fn ceilings(&self) -> &Ceilings {
+        &self.relief.ceilings
+    }
+
+    /// Hears of what is written to long outputs.
+    #[must_use]
+    pub fn outputs(&self) -> OutputMeter {
+        self.services.outputs.clone()
+    }
+
+    /// How many commands of sessions run, and how many may.
+    #[must_use]
+    pub fn commands(&self) -> (usize, usize) {
+        self.services.launcher.commands()
     }
 
     /// A session that is known, by its id.
@@ -213,6 +277,7 @@ impl Registry {
     /// # Errors
     /// When the session is over, and when its file does not open any more.
     pub async fn wake(&self, known: &Arc<Known>) -> Result<Awake, Failure> {
+        self.note_use(known);
         loop {
             let gate = Arc::clone(&known.gate).read_owned().await;
             match known.loaded() {
@@ -220,6 +285,7 @@ impl Registry {
                 Some(_) => return Err(over()),
                 None => drop(gate),
             }
+            self.make_room(Some(&**known.id())).await?;
             let gate = Arc::clone(&known.gate).write_owned().await;
             let resting = match &*known.state() {
                 State::Loaded(_) => None,
@@ -231,6 +297,7 @@ impl Registry {
                 let handle = agentd_session::resume(services, options, rested, known.feed().clone()).await?;
                 *known.state() = State::Loaded(handle.clone());
                 self.loaded.fetch_add(1, Ordering::Relaxed);
+                self.has_grown();
                 self.board.changed_at(known.id());
                 return Ok(Awake { _gate: gate.downgrade(), handle });
             }
@@ -253,15 +320,19 @@ impl Registry {
     }
 
     /// Leaves it in memory if anyone is about to hand it something, or has yet to take so much that it waits for that.
-    async fn unload(&self, known: &Known) {
-        let Ok(_gate) = known.gate.try_write() else { return };
-        let Some(handle) = known.loaded().filter(|_| known.feed().has_room()) else { return };
-        let Some(rested) = handle.rest().await else { return };
+    /// Whether it has left.
+    pub(super) async fn unload(&self, known: &Known) -> bool {
+        let Ok(_gate) = known.gate.try_write() else { return false };
+        let Some(handle) = known.loaded().filter(|_| known.feed().has_room()) else { return false };
+        // A listener that takes nothing must not keep it here.
+        let _announced = known.feed().announce();
+        let Some(rested) = handle.rest().await else { return false };
         *known.state() = State::Resting(Box::new((rested, handle.summary())));
         known.feed().forget();
         self.unloaded.fetch_add(1, Ordering::Relaxed);
         self.give_back.soon();
         self.board.changed_at(known.id());
+        true
     }
 
     /// Ends a session; nothing of it is left running.
@@ -335,7 +406,7 @@ impl Registry {
         self.map().values().find(is_it).cloned()
     }
 
-    fn map(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Known>>> {
+    pub(super) fn map(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Known>>> {
         // Inserts and removals leave the map whole even if one panicked.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

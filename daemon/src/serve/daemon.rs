@@ -5,25 +5,35 @@ use std::{
     os::unix::net::UnixListener,
     path::PathBuf,
     process::ExitCode,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use agentd_protocol::daemon::EndMode;
+use agentd_process::raise_file_limit;
+use agentd_protocol::{daemon::EndMode, error::Failure, frame::Response, lines::write_line};
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use tokio::{net::UnixStream, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{FAILED, fail, limits::DaemonLimits, run, signals::Signals};
+use super::{
+    FAILED, fail,
+    limits::DaemonLimits,
+    outputs::{First, keep_within},
+    run,
+    signals::Signals,
+};
 use crate::{
     cli::ServeOptions,
     complain, compose,
     connection::{self, Connection, Origin},
-    hub::{Ending, Registry, ShutdownSwitch},
+    hub::{Ending, Registry, ShutdownSwitch, ceilings},
     transport::{
         keeper::Keeper,
-        listener::Listener,
+        listener::{Arrival, Listener},
         place::{Place, PlaceError},
         socket,
     },
@@ -52,6 +62,7 @@ pub fn daemon(mut options: ServeOptions) -> ExitCode {
         Ok(passed) => passed,
         Err(error) => return fail(&format!("Error: the socket that was passed on: {error}"), FAILED),
     };
+    raise_file_limit();
     OURS.iter().for_each(|name| options.base.environment.remove(name));
     if options.detached {
         leave();
@@ -93,31 +104,38 @@ async fn serve(
     let path = listener.local_addr().ok().and_then(|address| Some(address.as_pathname()?.to_owned()));
     let base = &options.base;
     let limits = DaemonLimits::load(&base.environment, base.compat, &base.cwd);
-    let services = compose::services(&base.environment, base.compat, &base.cwd)?;
+    let services = compose::services(&base.environment, base.compat, &base.cwd, limits.max_commands)?;
     let mut listener = Listener::new(listener).map_err(failed("listen"))?;
     let mut keeper = Keeper::watch(place.as_ref());
     let daemon = Daemon {
-        registry: Registry::new(limits.session, services),
+        registry: Registry::new(limits.session, limits.ceilings, services),
         limits,
         socket: path.unwrap_or(options.socket.clone()),
         shutdown: ShutdownSwitch::default(),
+        refuses: AtomicBool::new(false),
         ending: CancellationToken::new(),
         options,
     };
     daemon.tell_ready();
+    let base = &daemon.options.base;
+    let found_from = (&base.environment, base.compat, &*base.cwd);
+    let _sweeping = keep_within(limits.outputs, daemon.registry.outputs(), found_from, First::Now);
     let mut clients = JoinSet::new();
     let drain = Ending { mode: EndMode::Drain, deadline: limits.shutdown_deadline };
     let mut lost = None;
     let ending = loop {
         tokio::select! {
-            stream = listener.accept(), if clients.len() < limits.max_clients => daemon.begin(stream, &mut clients),
+            arrival = listener.accept() => {
+                daemon.receive(arrival, &mut clients);
+                listener.keep_spare();
+            }
             Some(left) = clients.join_next() => note(left),
             ending = daemon.shutdown.wished() => break ending,
             _ = signals.next() => break drain,
             () = keeper.lost(place.as_ref()) => match put_back(&mut keeper, place).await {
                 Ok(Some(new)) => {
                     for stream in std::mem::replace(&mut listener, new).last() {
-                        daemon.begin(stream, &mut clients);
+                        daemon.receive(Arrival::Client(stream), &mut clients);
                     }
                 }
                 Ok(None) => {}
@@ -159,6 +177,8 @@ struct Daemon {
     options: ServeOptions,
     socket: PathBuf,
     shutdown: ShutdownSwitch,
+    /// Whether the last client was refused.
+    refuses: AtomicBool,
     /// Fires when connections are to write what they owe, and end.
     ending: CancellationToken,
 }
@@ -186,6 +206,39 @@ impl Daemon {
         }
     }
 
+    /// Serves a client, or says why not and leaves it: whoever is here goes on.
+    fn receive(&self, arrival: Arrival, clients: &mut JoinSet<io::Result<()>>) {
+        let (limit, files) = (self.limits.max_clients, || Failure::from(ceilings::Shortage::of_files()));
+        match arrival {
+            Arrival::OneTooMany(stream) => self.refuse(&stream, files()),
+            Arrival::Client(stream) if clients.len() >= limit => {
+                let text = format!("{limit} clients are connected to this daemon, as many as may.");
+                self.refuse(&stream, Failure::limit(text, "daemon.maxClients", "Wait until one leaves."));
+            }
+            Arrival::Client(stream) if ceilings::files_are_short() => self.refuse(&stream, files()),
+            Arrival::Client(stream) => {
+                self.refuses.store(false, Ordering::Relaxed);
+                self.begin(stream, clients);
+            }
+        }
+    }
+
+    /// Tells a client why it is left. A line is less than what a new connection takes without waiting.
+    fn refuse(&self, stream: &UnixStream, failure: Failure) {
+        // Once for a crowd.
+        if !self.refuses.swap(true, Ordering::Relaxed) {
+            tracing::warn!(error = failure.error, "clients are refused");
+        }
+        let mut line = Vec::new();
+        match serde_json::to_vec(&Response::<()>::failed(None, None, failure)) {
+            Ok(response) => write_line(&response, &mut line),
+            Err(error) => return tracing::error!(%error, "cannot write a record"),
+        }
+        if let Err(error) = stream.try_write(&line) {
+            tracing::debug!(%error, "a client that is left does not hear why");
+        }
+    }
+
     fn begin(&self, stream: UnixStream, clients: &mut JoinSet<io::Result<()>>) {
         let (lines, output) = socket::split(stream, self.limits.max_line_bytes);
         let connection = Connection {
@@ -195,6 +248,7 @@ impl Daemon {
             shutdown: self.shutdown.clone(),
             shutdown_deadline: self.limits.shutdown_deadline,
             max_line_bytes: self.limits.max_line_bytes,
+            limits: self.limits.client,
         };
         clients.spawn(connection::serve(connection, lines, output, self.ending.clone()));
     }

@@ -5,11 +5,14 @@ mod daemon;
 mod limits;
 mod once_free;
 mod one_shot;
+mod outputs;
 mod signals;
 mod stdio;
 
-use std::{future::Future, process::ExitCode};
+use std::{future::Future, path::Path, process::ExitCode};
 
+use agentd_config::Environment;
+use agentd_process::OutputBounds;
 use agentd_protocol::{
     event::{Event, Ready},
     lines::write_line,
@@ -24,6 +27,11 @@ const FAILED: u8 = 1;
 
 /// Threads that run tasks. The work is waiting, moving lines and encoding; more threads would only cost memory.
 const WORKERS: usize = 2;
+
+/// What the user's settings say that long outputs may take of the disk. Reads files.
+pub(crate) fn output_bounds(environment: &Environment, compat: bool, cwd: &Path) -> OutputBounds {
+    limits::DaemonLimits::load(environment, compat, cwd).outputs
+}
 
 /// Runs to the end on a new runtime, and tells what went wrong. Tasks that still wait then are dropped.
 fn run(serving: impl Future<Output = Result<ExitCode, String>>) -> ExitCode {

@@ -4,7 +4,14 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{limits::DaemonLimits, once_free::once_free, run, signals::Signals, tell_of};
+use super::{
+    limits::DaemonLimits,
+    once_free::once_free,
+    outputs::{First, keep_within},
+    run,
+    signals::Signals,
+    tell_of,
+};
 use crate::{
     cli::StdioOptions,
     complain, compose,
@@ -28,15 +35,15 @@ pub fn stdio(options: StdioOptions) -> ExitCode {
 async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     let mut signals =
         Signals::of_a_host().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
-    let DaemonLimits { session, max_line_bytes, shutdown_deadline, .. } = {
+    let limits = {
         let session = &options.session;
         DaemonLimits::load(&session.environment, session.compat, &session.cwd).private()
     };
     let services = {
         let session = &options.session;
-        compose::services(&session.environment, session.compat, &session.cwd)?
+        compose::services(&session.environment, session.compat, &session.cwd, limits.max_commands)?
     };
-    let registry = Registry::new(session, services);
+    let registry = Registry::new(limits.session, limits.ceilings, services);
     let opened = tokio::select! {
         opened = once_free(|| registry.open(options.session.clone())) => {
             opened.map_err(|error| format!("Error: {error}"))?
@@ -44,8 +51,13 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         code = signals.next() => return Ok(ExitCode::from(code)),
     };
     tell_of(&opened.diagnostics);
+    let _sweeping = {
+        let session = &options.session;
+        let place = (&session.environment, session.compat, &*session.cwd);
+        keep_within(limits.outputs, registry.outputs(), place, First::Later)
+    };
     // Reading starts only now: what a client wrote before has waited in the pipe.
-    let pipes = read_lines(std::io::stdin(), max_line_bytes)
+    let pipes = read_lines(std::io::stdin(), limits.max_line_bytes)
         .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
     let (lines, output) = pipes.map_err(|error| format!("Error: cannot start a thread: {error}"))?;
     if options.ready {
@@ -64,8 +76,9 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         options: options.session,
         // The host ends us by the end of the input; over this wire nobody else can.
         shutdown: ShutdownSwitch::default(),
-        shutdown_deadline,
-        max_line_bytes,
+        shutdown_deadline: limits.shutdown_deadline,
+        max_line_bytes: limits.max_line_bytes,
+        limits: limits.client,
     };
     let ending = CancellationToken::new();
     let serving = connection::serve(connection, lines, output, ending.clone());

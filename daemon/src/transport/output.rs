@@ -8,6 +8,9 @@ use tokio_util::task::AbortOnDropHandle;
 /// How many batches wait to be written; one is being written meanwhile.
 const WAITING_BATCHES: usize = 2;
 
+/// A batch of that length waits until those before it are being written, so that long ones are never many.
+const LONG_BATCH_BYTES: usize = 512 << 10;
+
 /// Takes finished batches of lines. Dropping it gives up what a task has not written yet; a thread goes on.
 pub struct Output {
     batches: mpsc::Sender<Vec<u8>>,
@@ -37,7 +40,11 @@ impl Output {
 
     /// Hands over a batch; waits while earlier ones are not written. False when writing has failed.
     pub async fn write(&self, batch: Vec<u8>) -> bool {
-        self.batches.send(batch).await.is_ok()
+        if batch.len() < LONG_BATCH_BYTES {
+            return self.batches.send(batch).await.is_ok();
+        }
+        let Ok(mut places) = self.batches.reserve_many(WAITING_BATCHES).await else { return false };
+        places.next().map(|place| place.send(batch)).is_some()
     }
 
     /// Waits until writing fails. Cancel safe.

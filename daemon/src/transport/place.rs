@@ -13,6 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_fail_point::{self as fail_point, Point};
 use agentd_protocol::socket_path;
 
 /// Only the user may enter the folder, and connect.
@@ -206,6 +207,7 @@ fn lock(path: &Path) -> Result<File, PlaceError> {
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))
         .map_err(failed("write to the lock file", &name))?;
+    fail_point::hit(Point::SocketLocked);
     Ok(file)
 }
 
@@ -226,6 +228,7 @@ fn read_pid(file: &File) -> Option<u32> {
 fn bind(path: &Path) -> Result<(UnixListener, (u64, u64)), PlaceError> {
     clear(path)?;
     let listener = UnixListener::bind(path).map_err(failed("listen on", path))?;
+    fail_point::hit(Point::SocketBound);
     let about = fs::symlink_metadata(path).map_err(failed("look at", path))?;
     // Nobody else could enter the folder meanwhile.
     fs::set_permissions(path, Permissions::from_mode(FILE_MODE)).map_err(failed("set the mode of", path))?;

@@ -10,6 +10,7 @@ use tokio::{
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
     sync::mpsc,
+    task::yield_now,
 };
 
 use super::Output;
@@ -19,6 +20,9 @@ const READ_BYTES: usize = 16 << 10;
 
 /// How many lines wait to be handled before reading pauses. Each may be as long as the cap, so they are few.
 const WAITING_LINES: usize = 4;
+
+/// A line of that length waits until those before it have been taken, so that long ones are never many.
+const LONG_LINE_BYTES: usize = 64 << 10;
 
 /// Starts moving lines of at most `max_line_bytes` in, and batches out. The lines end when the client closes its writing
 /// side or is gone; reading ends when nobody takes the lines any more.
@@ -44,8 +48,10 @@ async fn read(input: OwnedReadHalf, max_line_bytes: usize, lines: mpsc::Sender<L
         };
         let mut found = Vec::new();
         match ready.and_then(|()| take(&input, &mut splitter, &mut found)) {
-            Ok(true) => {}
-            Ok(false) => break,
+            // More is there at once, and may be without end: others come first. Else a task reads a hundred times in a row.
+            Ok(READ_BYTES) => yield_now().await,
+            Ok(1..) => {}
+            Ok(0) => break,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => {
                 // A client that was killed with something left to read does that.
@@ -54,7 +60,7 @@ async fn read(input: OwnedReadHalf, max_line_bytes: usize, lines: mpsc::Sender<L
             }
         }
         for line in found {
-            if lines.send(line).await.is_err() {
+            if !hand_over(line, &lines).await {
                 return;
             }
         }
@@ -65,12 +71,24 @@ async fn read(input: OwnedReadHalf, max_line_bytes: usize, lines: mpsc::Sender<L
     }
 }
 
-/// Reads what there is; false at the end. The buffer is gone before anyone waits: many clients say nothing for hours.
-fn take(input: &OwnedReadHalf, splitter: &mut LineSplitter, found: &mut Vec<Line>) -> io::Result<bool> {
+/// Hands a line over; false when nobody takes any more.
+async fn hand_over(line: Line, lines: &mpsc::Sender<Line>) -> bool {
+    match &line {
+        Line::Text(text) if text.len() >= LONG_LINE_BYTES => {
+            let Ok(mut places) = lines.reserve_many(WAITING_LINES).await else { return false };
+            places.next().map(|place| place.send(line)).is_some()
+        }
+        _ => lines.send(line).await.is_ok(),
+    }
+}
+
+/// Reads what there is, and gives how many bytes that was; 0 at the end. The buffer is gone before anyone waits: many clients
+/// say nothing for hours.
+fn take(input: &OwnedReadHalf, splitter: &mut LineSplitter, found: &mut Vec<Line>) -> io::Result<usize> {
     let mut buffer = [0; READ_BYTES];
     let count = input.try_read(&mut buffer)?;
     splitter.push(&buffer[..count], found);
-    Ok(count > 0)
+    Ok(count)
 }
 
 async fn write(mut output: OwnedWriteHalf, mut batches: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {

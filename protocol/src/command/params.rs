@@ -335,7 +335,7 @@ pub struct SetFallbackModelsParams {
 pub struct FallbackModels {
     /// The models as they were named.
     pub models: Vec<String>,
-    /// What the names stand for now, without models that there are no credentials for.
+    /// What the names stand for at the moment, without models that there are no credentials for.
     pub resolved: Vec<FallbackModel>,
     /// What is wrong with the names, a sentence each.
     pub warnings: Vec<String>,

@@ -144,12 +144,22 @@ impl Talk<'_> {
         let line = serde_json::to_vec(&Request { id, name, params }).map_err(unreadable)?;
         let mut bytes = Vec::with_capacity(line.len() + 1);
         write_line(&line, &mut bytes);
+        let written = self.stream.write_all(&bytes).await;
         let lost = |error: std::io::Error| self.endpoint.unusable(format!("`{name}`: {error}"));
-        self.stream.write_all(&bytes).await.map_err(lost)?;
-        let line = self.line(name).await?;
+        let line = match (written, self.line(name).await) {
+            // Whoever hangs up at once may have said why.
+            (_, Ok(line)) => line,
+            (Err(error), Err(_)) => return Err(lost(error)),
+            (Ok(()), Err(error)) => return Err(error),
+        };
         let answer: Answer = serde_json::from_slice(&line).map_err(|error| {
             self.endpoint.unusable(format!("the answer to `{name}` cannot be read: {error}"))
         })?;
+        if let Answer { id: None, success: false, failure: Some(failure), .. } = &answer
+            && failure.code == ErrorCode::LimitReached
+        {
+            return Err(ConnectError::Refused(failure.clone()));
+        }
         if answer.id.as_ref().and_then(serde_json::Value::as_str) != Some(id) {
             return Err(self.endpoint.unusable(format!("what answers `{name}` is not agentd")));
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentd_protocol::daemon::DaemonStatus;
+use agentd_protocol::daemon::{Amount, DaemonStatus};
 use serde::Serialize;
 
 use super::{one_call, run};
@@ -51,10 +51,26 @@ fn print(options: &StatusOptions, endpoint: &Endpoint, status: Option<DaemonStat
 fn text(socket: &str, status: &DaemonStatus) -> String {
     let DaemonStatus { daemon, uptime_ms, agent_dir, clients, live_sessions, running_sessions, .. } = status;
     let uptime = uptime(Duration::from_millis(*uptime_ms));
-    let memory = status.memory_bytes.map(|bytes| format!("memory     {:.1} MB\n", megabytes(bytes)));
+    let of = |limit: Option<u64>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
+    let usage = &status.usage;
+    let of_memory = usage.memory_bytes.limit.map(|limit| format!(" of {:.0} MB", megabytes(limit)));
+    let memory = status
+        .memory_bytes
+        .map(|bytes| format!("memory     {:.1} MB{}\n", megabytes(bytes), of_memory.unwrap_or_default()));
+    let counted = |name: &str, amount: &Amount| match amount {
+        Amount { limit: None, .. } => String::new(),
+        Amount { used, limit } => format!("{name:<11}{used}{}\n", of(*limit)),
+    };
+    let more = [
+        counted("known", &usage.sessions),
+        counted("commands", &usage.commands),
+        counted("files", &usage.open_files),
+    ]
+    .concat();
     format!(
         "agentd {version} is running (pid {pid}), for {uptime}\nsocket     {socket}\nagent dir  {agent_dir}\n\
-         sessions   {live_sessions} in memory, {running_sessions} at work\nclients    {clients}\n{memory}",
+         sessions   {live_sessions} in memory, {running_sessions} at work\nclients    {clients}{of_clients}\n{memory}{more}",
+        of_clients = of(usage.clients.limit),
         version = one_line(&daemon.version),
         pid = daemon.pid,
         socket = one_line(socket),
@@ -83,7 +99,7 @@ fn megabytes(bytes: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use agentd_protocol::daemon::{Counters, DaemonInfo};
+    use agentd_protocol::daemon::{Counters, DaemonInfo, DaemonUsage};
 
     use super::*;
 
@@ -98,6 +114,8 @@ mod tests {
             resting_sessions: 4,
             running_sessions: 2,
             memory_bytes: Some(12_345_678),
+            tasks: 9,
+            usage: DaemonUsage::default(),
             counters: Counters::default(),
         }
     }
@@ -114,6 +132,22 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains('\x1b'), "{text}");
+    }
+
+    #[test]
+    fn limits_stand_behind_what_is_used() {
+        let amount = |used, limit| Amount { used, limit: Some(limit) };
+        let usage = DaemonUsage {
+            clients: amount(1, 512),
+            sessions: amount(7, 10_000),
+            memory_bytes: amount(12_345_678, 2_000_000_000),
+            commands: amount(0, 1024),
+            open_files: amount(30, 4096),
+        };
+        let text = text("/s", &DaemonStatus { usage, ..example() });
+        let expected = "clients    1 of 512\nmemory     12.3 MB of 2000 MB\nknown      7 of 10000\n\
+                        commands   0 of 1024\nfiles      30 of 4096\n";
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]

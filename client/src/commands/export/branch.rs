@@ -1,7 +1,7 @@
 //! The branch of a session file where the session goes on, read one entry at a time.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     io::{self, BufRead, Seek, SeekFrom},
 };
 
@@ -118,21 +118,18 @@ impl<R: BufRead + Seek> Branch<R> {
     }
 }
 
-/// The way from the root to the last line, where the session goes on.
+/// The way from the root to the last line, where the session goes on. An entry follows the last one of its parent's id before
+/// it; where there is none, the entry before it, as for the daemon: behind a lost line the conversation goes on.
 fn to_leaf(all: &[Place]) -> Vec<u64> {
-    let by_id: HashMap<&str, &Place> =
-        all.iter().filter_map(|place| Some((place.id.as_deref()?, place))).collect();
-    let mut way = Vec::new();
-    let mut passed = HashSet::new();
-    let mut place = all.last();
-    while let Some(here) = place {
-        // Parents in a circle would never end.
-        if !passed.insert(here.at) {
-            break;
-        }
-        way.push(here.at);
-        place = here.parent.as_deref().and_then(|parent| by_id.get(parent).copied());
+    let mut by_id: HashMap<&str, usize> = HashMap::new();
+    let mut parents = Vec::with_capacity(all.len());
+    for (at, place) in all.iter().enumerate() {
+        let before = place.parent.as_deref();
+        parents.push(before.and_then(|id| by_id.get(id).copied().or(at.checked_sub(1))));
+        by_id.extend(place.id.as_deref().map(|id| (id, at)));
     }
+    let upwards = std::iter::successors(all.len().checked_sub(1), |at| parents[*at]);
+    let mut way: Vec<u64> = upwards.map(|at| all[at].at).collect();
     way.reverse();
     way
 }
@@ -194,6 +191,8 @@ mod tests {
         assert_eq!((branch.about.name.as_deref(), branch.about.cwd.as_str()), (Some("Named"), "/w"));
         let circle = [header.to_owned(), user("a", "\"b\"", "1"), user("b", "\"a\"", "2")];
         assert_eq!(texts(&circle.join("\n")), ["1", "2"]);
+        let gap = [header.to_owned(), user("a", "null", "1"), "lost".into(), user("c", "\"b\"", "3")];
+        assert_eq!(texts(&format!("\u{feff}{}", gap.join("\r\n"))), ["1", "3"]);
     }
 
     #[test]

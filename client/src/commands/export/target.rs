@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, ErrorKind, IsTerminal, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +12,9 @@ use crate::{
     exit::{Exit, Fault, tell},
     render::steers,
 };
+
+/// What was said in a session is the user's; whoever passes it on decides who may read it.
+const PRIVATE: u32 = 0o600;
 
 /// Refuses a file that is there.
 ///
@@ -70,14 +74,15 @@ fn to_file(
         return filled(OpenOptions::new().write(true).open(path)?, content);
     }
     if !replace {
-        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
         return filled(file, content).or_else(|error| fs::remove_file(path).and(Err(error)));
     }
     // Through a symbolic link, the file behind it is what is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let beside = beside(&path)?;
-    let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
-    let written = filled(file, content).and_then(|()| fs::rename(&beside, &path));
+    let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&beside)?;
+    let kept = fs::metadata(&path).map_or(Ok(()), |old| fs::set_permissions(&beside, old.permissions()));
+    let written = kept.and_then(|()| filled(file, content)).and_then(|()| fs::rename(&beside, &path));
     written.or_else(|error| fs::remove_file(&beside).and(Err(error)))
 }
 

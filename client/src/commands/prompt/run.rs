@@ -24,7 +24,7 @@ use crate::{
     connect::socket::client_info,
     exit::{Exit, Fault},
     output::{Chunk, Output},
-    render::{DEMO_NOTE, Style, TextRenderer},
+    render::{DEMO_NOTE, Style, TextRenderer, harmless},
     rpc::{Abort, CallError, Client, EventLine, GetAvailableModels, GetState, Hello, Prompt, SetModel},
     signals::Signals,
 };
@@ -73,7 +73,7 @@ impl From<CallError> for End {
                     [Some(format!("Error: {error}")), hint].into_iter().flatten().collect::<Vec<_>>();
                 Self::Settled { exit: Exit::Failed, message: Some(message.join("\n")) }
             }
-            CallError::Unreadable { .. } => {
+            CallError::TurnedAway { .. } | CallError::Unreadable { .. } => {
                 Self::Settled { exit: Exit::NoDaemon, message: Some(format!("agentctl: {error}")) }
             }
         }
@@ -370,7 +370,7 @@ impl View {
         match answer.stop_reason {
             StopReason::Error | StopReason::Aborted => {
                 let reason = answer.error_message.as_deref().unwrap_or("Request error");
-                failed(format!("Error: {reason}"))
+                failed(format!("Error: {}", harmless(reason)))
             }
             StopReason::Length => {
                 failed("Response was truncated: the model reached its output token limit.".into())

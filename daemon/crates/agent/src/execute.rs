@@ -146,10 +146,14 @@ async fn run_all<H: Host>(
                 outcomes.push(None);
             }
             Err(outcome) => {
-                host.emit(end_event(call, &outcome)).await?;
+                tell_ended(host, calls, call, &outcome).await?;
                 outcomes.push(Some(*outcome));
             }
         }
+    }
+    if !ready.is_empty() {
+        let begin: Vec<&ToolCall> = ready.iter().map(|(index, _)| &calls[*index]).collect();
+        host.calls_begin(&begin).await?;
     }
     let running = Running::start(setup, calls, ready, &stop.calls, &host.images());
     running.finish(host, calls, &mut outcomes, stop).await?;
@@ -292,7 +296,7 @@ impl Running {
             }
             if let Some(Ok((index, outcome))) = ended {
                 let outcome = stop.ended(&calls[index], outcome);
-                host.emit(end_event(&calls[index], &outcome)).await?;
+                tell_ended(host, calls, &calls[index], &outcome).await?;
                 outcomes[index] = Some(outcome);
                 shown[index] = None;
             }
@@ -365,6 +369,34 @@ fn end_event(call: &ToolCall, outcome: &Outcome) -> Event {
     })
 }
 
+/// Publishes the end of one of `calls`. Where its result waits for those of others, the host may want to keep it.
+async fn tell_ended<H: Host>(
+    host: &mut H,
+    calls: &[ToolCall],
+    call: &ToolCall,
+    outcome: &Outcome,
+) -> Result<(), HostError> {
+    if calls.len() > 1 {
+        let Outcome { result, failed, duration_ms } = outcome;
+        let result = Outcome { result: result.clone(), failed: *failed, duration_ms: *duration_ms };
+        host.call_ended(result_message(call, result, host.now_ms())).await;
+    }
+    host.emit(end_event(call, outcome)).await
+}
+
+fn result_message(call: &ToolCall, outcome: Outcome, timestamp: i64) -> ToolResultMessage {
+    ToolResultMessage {
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        content: outcome.result.content,
+        details: outcome.result.details,
+        usage: outcome.result.usage,
+        is_error: outcome.failed,
+        duration_ms: outcome.duration_ms,
+        timestamp,
+    }
+}
+
 /// Emits the result messages in the order of the calls.
 async fn emit_results<H: Host>(
     host: &mut H,
@@ -374,16 +406,7 @@ async fn emit_results<H: Host>(
     let terminate = outcomes.iter().all(|outcome| outcome.result.terminate == Some(true));
     let mut results = Vec::with_capacity(calls.len());
     for (call, outcome) in calls.iter().zip(outcomes) {
-        let message = to_json(Message::ToolResult(ToolResultMessage {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            content: outcome.result.content,
-            details: outcome.result.details,
-            usage: outcome.result.usage,
-            is_error: outcome.failed,
-            duration_ms: outcome.duration_ms,
-            timestamp: host.now_ms(),
-        }))?;
+        let message = to_json(Message::ToolResult(result_message(call, outcome, host.now_ms())))?;
         host.emit(MessageStart { message: message.clone() }.into()).await?;
         host.emit(MessageEnd { message: message.clone() }.into()).await?;
         results.push(message);

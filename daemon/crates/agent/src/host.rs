@@ -2,13 +2,13 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use agentd_ai::{Provider, Request, Stall, failure::Failure};
+use agentd_ai::{Piece, Provider, Request, Stall, failure::Failure};
 use agentd_images::Images;
 use agentd_protocol::{
     Json,
     daemon::InFlight,
     event::Event,
-    message::{AssistantMessage, Message},
+    message::{AssistantMessage, Message, ToolCall, ToolResultMessage},
     model::Model,
 };
 use tokio_util::sync::CancellationToken;
@@ -94,6 +94,38 @@ pub trait Host: Send {
         std::future::ready(Ok(()))
     }
 
+    /// These calls are about to run. What is to be known of that after a crash is on disk once this returns.
+    ///
+    /// # Errors
+    /// Fails when it could not be written, or the session is gone. The calls do not run then.
+    fn calls_begin(&mut self, _calls: &[&ToolCall]) -> impl Future<Output = Result<(), HostError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// One of several calls that run side by side has ended; its result is emitted when all have. Is called before that end is
+    /// published.
+    fn call_ended(&mut self, _result: ToolResultMessage) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Waits until somebody wants to know what is in flight, or what the model streamed is to be kept. Cancel safe.
+    fn disturbed(&mut self) -> impl Future<Output = Disturbance> + Send {
+        async {
+            self.asked().await;
+            Disturbance::Asked
+        }
+    }
+
+    /// Whether it is to be kept right now. Looked at before every delta, so it must cost next to nothing.
+    fn is_keep_due(&self) -> bool {
+        false
+    }
+
+    /// Keeps what the model streamed since it was asked, or since the last call.
+    fn keep(&mut self, _pieces: Vec<Piece>) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
     /// The calls of an answer begin. When `stop` fires they end, those that have not started do not, and the run goes on.
     fn tools_begin(&mut self, _stop: CancellationToken) {}
 
@@ -126,6 +158,15 @@ pub trait Host: Send {
 
     /// Milliseconds since the Unix epoch.
     fn now_ms(&self) -> i64;
+}
+
+/// What there is to do while an answer streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disturbance {
+    /// Somebody wants to know what is in flight.
+    Asked,
+    /// What came so far is to be kept ([`Host::keep`]).
+    KeepDue,
 }
 
 /// Everything that one model call and its tool calls need.

@@ -17,7 +17,7 @@ mod toolset;
 mod turn;
 
 pub use arguments::ArgumentSchema;
-pub use host::{Host, HostError, Setup, SetupError};
+pub use host::{Disturbance, Host, HostError, Setup, SetupError};
 pub use in_flight::{StoppedCall, answering, nothing};
 pub use run::{Ended, Start, run, user_message};
 pub use tool::{Execution, Invocation, Progress, Tool, ToolError, ToolFuture};

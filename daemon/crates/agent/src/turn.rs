@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use agentd_ai::{Accumulator, Delta, DeltaStream, failure::Failure, failure::FailureKind};
+use agentd_ai::{Accumulator, Delta, DeltaStream, Seen, failure::Failure, failure::FailureKind};
 use agentd_protocol::{
     Json,
     event::{MessageEnd, MessageStart, MessageUpdate},
@@ -11,7 +11,7 @@ use agentd_protocol::{
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Host, HostError, Setup, in_flight};
+use crate::{Disturbance, Host, HostError, Setup, in_flight};
 
 /// Asks the model once and emits the answer as it grows.
 ///
@@ -30,6 +30,7 @@ pub(crate) async fn ask<H: Host>(
     let begun = Instant::now();
     let mut accumulator = Accumulator::new(std::sync::Arc::clone(model), frame.timestamp);
     let mut started = false;
+    let mut kept = Seen::default();
     if cancel.is_cancelled() {
         accumulator.fold(aborted());
     } else {
@@ -41,6 +42,7 @@ pub(crate) async fn ask<H: Host>(
                         if started { in_flight::answer(accumulator.so_far()) } else { in_flight::nothing() };
                     host.show(so_far?).await?;
                 }
+                Next::Keep => host.keep(accumulator.since(&mut kept)).await,
                 Next::Delta(Some(Delta::Started)) if !started => {
                     started = true;
                     let message = message(Message::Assistant(frame.clone()))?;
@@ -72,6 +74,8 @@ enum Next {
     Delta(Option<Delta>),
     /// Somebody wants to know what is in flight.
     Asked,
+    /// What came so far is to be kept.
+    Keep,
 }
 
 /// Waits for the provider or for a question. A question is heard between two deltas also when the model is fast; while
@@ -81,10 +85,16 @@ async fn next<H: Host>(host: &mut H, deltas: &mut DeltaStream) -> Next {
         host.asked().await;
         return Next::Asked;
     }
+    if host.is_keep_due() {
+        return Next::Keep;
+    }
     tokio::select! {
         biased;
         delta = deltas.next() => Next::Delta(delta),
-        () = host.asked() => Next::Asked,
+        disturbance = host.disturbed() => match disturbance {
+            Disturbance::Asked => Next::Asked,
+            Disturbance::KeepDue => Next::Keep,
+        },
     }
 }
 

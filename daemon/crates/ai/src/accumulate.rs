@@ -39,6 +39,42 @@ enum Block {
     Sealed(ContentBlock),
 }
 
+/// How much of an answer somebody has seen; the default is nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Seen(Vec<Progress>);
+
+/// How much of a block.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    bytes: usize,
+    /// Nothing more comes.
+    done: bool,
+}
+
+/// A piece of an answer that grows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The block's place in the answer.
+    pub block: usize,
+    /// What the block is.
+    pub kind: PieceKind,
+    /// What came; may be empty in the last piece of a block.
+    pub text: String,
+    /// The block's signature, in its last piece.
+    pub signature: Option<String>,
+    /// Whether the provider withheld the reasoning, in the last piece.
+    pub redacted: bool,
+}
+
+/// What a growing block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PieceKind {
+    /// Text.
+    Text,
+    /// The model's reasoning.
+    Thinking,
+}
+
 impl Accumulator {
     /// Starts the answer of `model` to a request made at `timestamp` (Unix time in milliseconds).
     #[must_use]
@@ -112,6 +148,39 @@ impl Accumulator {
             Block::Sealed(block) => block.clone(),
         });
         AssistantMessage { content: content.collect(), ..self.message.clone() }
+    }
+
+    /// The text and the reasoning that came since `seen`, which is moved to here. Costs as much as came.
+    #[must_use]
+    pub fn since(&self, seen: &mut Seen) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        seen.0.resize(self.blocks.len(), Progress::default());
+        // All of them: blocks may grow side by side.
+        for (block, (content, progress)) in self.blocks.iter().zip(&mut seen.0).enumerate() {
+            if progress.done {
+                continue;
+            }
+            let (kind, text, signature, redacted) = match content {
+                Block::Open { kind: BlockKind::Text, text } => (PieceKind::Text, text, None, None),
+                Block::Open { kind: BlockKind::Thinking, text } => (PieceKind::Thinking, text, None, None),
+                Block::Sealed(ContentBlock::Text { text, text_signature }) => {
+                    (PieceKind::Text, text, text_signature.clone(), None)
+                }
+                Block::Sealed(ContentBlock::Thinking { thinking, thinking_signature, redacted }) => {
+                    (PieceKind::Thinking, thinking, thinking_signature.clone(), *redacted)
+                }
+                Block::Open { kind: BlockKind::ToolCall { .. }, .. } | Block::Sealed(_) => continue,
+            };
+            // The end of a block may have put another text in its place; then what was seen has to do.
+            let text = text.get(progress.bytes..).unwrap_or_default().to_owned();
+            progress.bytes += text.len();
+            progress.done = matches!(content, Block::Sealed(_));
+            if !text.is_empty() || signature.is_some() {
+                let redacted = redacted.unwrap_or_default();
+                pieces.push(Piece { block, kind, text, signature, redacted });
+            }
+        }
+        pieces
     }
 
     /// The answer. Blocks that were never sealed are kept as far as they came.

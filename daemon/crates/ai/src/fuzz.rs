@@ -3,6 +3,7 @@
 //!
 //! Each function takes any bytes and panics where a law is broken.
 
+mod refusals;
 mod sum;
 
 use std::sync::Arc;
@@ -26,6 +27,26 @@ use crate::{
         pi_messages::PiMessages,
     },
 };
+pub use refusals::{recordings, refusals};
+
+/// The laws, by the names of their fuzz targets.
+pub const LAWS: &[(&str, fn(&[u8]))] = &[
+    ("anthropic_messages", |body| answer("anthropic-messages", body)),
+    ("azure_openai_responses", |body| answer("azure-openai-responses", body)),
+    ("bedrock_converse_stream", |body| answer("bedrock-converse-stream", body)),
+    ("google_generative_ai", |body| answer("google-generative-ai", body)),
+    ("google_vertex", |body| answer("google-vertex", body)),
+    ("mistral_conversations", |body| answer("mistral-conversations", body)),
+    ("openai_codex_responses", |body| answer("openai-codex-responses", body)),
+    ("openai_completions", |body| answer("openai-completions", body)),
+    ("openai_responses", |body| answer("openai-responses", body)),
+    ("pi_messages", |body| answer("pi-messages", body)),
+    ("bedrock_payloads", |lines| answer("bedrock-converse-stream", &framed(lines))),
+    ("events", events),
+    ("arguments", arguments),
+    ("refusals", refusals),
+    ("recordings", recordings),
+];
 
 /// The wire APIs whose answers [`answer`] reads.
 pub const APIS: &[&str] = &[
@@ -194,6 +215,9 @@ fn settled(mut deltas: Vec<Delta>) -> Vec<Delta> {
     deltas
 }
 
+#[cfg(test)]
+#[path = "../../../../tests/fuzz/src/found.rs"]
+mod found;
 #[cfg(test)]
 mod mutate;
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod request;
 mod system_state;
 mod traffic;
 
-pub use accumulate::Accumulator;
+pub use accumulate::{Accumulator, Piece, PieceKind, Seen};
 pub use agentd_http::{CertificateFile, NamedProxy, Network};
 pub use agentd_protocol::secret::Secret;
 pub use cost::cost;

@@ -134,6 +134,11 @@ pub fn providers() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|row| row.provider)
 }
 
+/// Every variable that holds a key of some provider.
+pub(crate) fn key_variables() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().flat_map(|row| row.keys.iter().copied())
+}
+
 /// What the user would set for a provider, in words; `None` for a provider that reads no variable.
 #[must_use]
 pub fn advice_for(provider: &str) -> Option<String> {

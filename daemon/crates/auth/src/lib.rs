@@ -11,8 +11,13 @@ mod edit;
 mod environment;
 mod error;
 mod federation;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod google;
+mod key_variables;
 mod known;
+mod learn;
 mod oauth;
 mod resolve;
 mod services;
@@ -21,6 +26,7 @@ mod store;
 mod tokens;
 mod value;
 
+pub use agentd_http::{know, scrub, scrub_diagnostic, scrub_failure};
 pub use agentd_protocol::secret::Secret;
 pub use aws::{AwsCache, AwsProblem};
 pub use command::{CommandCache, CommandError};

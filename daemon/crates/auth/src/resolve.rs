@@ -18,7 +18,9 @@ use crate::{
     AuthError, AuthServices, AuthStore, Secret, StoreError, Stored, StoredCredentials, ValueError, address,
     aws, azure,
     environment::{self, EnvironmentKey},
-    federation, google, oauth, value,
+    federation, google,
+    learn::{learn, learn_secret, learn_stored},
+    oauth, value,
 };
 
 mod login;
@@ -79,12 +81,16 @@ impl Auth {
     #[must_use]
     pub fn load(sources: AuthSources) -> Self {
         let store = AuthStore::at(sources.agent_dir.auth_file());
-        let stored = RwLock::new(Arc::new(snapshot(&store.read())));
-        Self(Arc::new(Inner { sources, store, overrides: RwLock::default(), stored }))
+        let auth =
+            Self(Arc::new(Inner { sources, store, overrides: RwLock::default(), stored: RwLock::default() }));
+        auth.refresh();
+        auth.learn_configured();
+        auth
     }
 
     /// Uses this key for a provider before all other sources, until the session ends (`--api-key`).
     pub fn set_override(&self, provider: impl Into<String>, key: Secret) {
+        learn_secret(&key);
         self.0.overrides.write().unwrap_or_else(PoisonError::into_inner).insert(provider.into(), key);
     }
 
@@ -195,6 +201,7 @@ impl Auth {
             credentials.account = place.account;
             base_url = place.base_url.or(base_url);
         }
+        learn(&credentials);
         Ok(ProviderCredentials { credentials, base_url })
     }
 
@@ -358,6 +365,7 @@ impl Auth {
     }
 
     fn remember(&self, read: &Result<StoredCredentials, StoreError>) {
+        read.iter().for_each(learn_stored);
         *self.0.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot(read));
     }
 
@@ -365,6 +373,10 @@ impl Auth {
     #[must_use]
     pub fn services(&self) -> &AuthServices {
         &self.0.sources.services
+    }
+
+    pub(crate) fn registry(&self) -> &ModelRegistry {
+        &self.0.sources.registry
     }
 
     pub(crate) fn environment(&self) -> &Environment {

@@ -101,6 +101,11 @@ impl StoredCredentials {
         self.0.keys().map(String::as_str)
     }
 
+    /// All that is stored, by provider.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Stored> {
+        self.0.values()
+    }
+
     /// What is stored for a provider.
     #[must_use]
     pub fn get(&self, provider: &str) -> Option<&Stored> {

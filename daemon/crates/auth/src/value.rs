@@ -46,6 +46,30 @@ pub(crate) async fn resolve(
     }
 }
 
+/// The variables that a value is made of. What a command reads is not known.
+pub(crate) fn variables(value: &ConfigValue) -> Vec<String> {
+    let Template::Parts(parts) = parse(value.expose()) else { return Vec::new() };
+    let names = parts.into_iter().filter_map(|part| match part {
+        Part::Variable(name) => Some(name),
+        Part::Literal(_) => None,
+    });
+    names.collect()
+}
+
+/// The parts of a value that stand there as they are; a command as a whole.
+pub(crate) fn literals(value: &ConfigValue) -> Vec<String> {
+    match parse(value.expose()) {
+        Template::Command(command) => vec![command],
+        Template::Parts(parts) => {
+            let texts = parts.into_iter().filter_map(|part| match part {
+                Part::Literal(text) => Some(text),
+                Part::Variable(_) => None,
+            });
+            texts.collect()
+        }
+    }
+}
+
 /// Whether [`resolve`] could succeed, without running anything: a command counts as a value.
 pub(crate) fn is_resolvable(value: &ConfigValue, environment: &Environment) -> bool {
     match parse(value.expose()) {

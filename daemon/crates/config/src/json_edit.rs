@@ -19,7 +19,7 @@ use crate::json_comments::{string_end, strip};
 /// are not there. `None` when the text holds no object or is broken.
 pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Option<String> {
     let stripped = strip(text);
-    if stripped.trim().is_empty() {
+    if is_blank(&stripped) {
         let member = render(path, value, 1)?;
         let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         return Some(format!("{text}{gap}{{\n  {member}\n}}\n"));
@@ -95,6 +95,11 @@ fn members(json: &str, start: usize) -> Option<Object> {
         }
     }
     (bytes[at] == b'}').then_some(Object { members, end: at })
+}
+
+/// Whether there is nothing but what JSON has for blanks.
+pub(crate) fn is_blank(json: &str) -> bool {
+    skip_blanks(json.as_bytes(), 0) == json.len()
 }
 
 fn skip_blanks(bytes: &[u8], from: usize) -> usize {

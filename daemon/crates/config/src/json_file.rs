@@ -6,7 +6,7 @@ use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
 use serde_json::Value;
 
 use crate::{
-    json_comments,
+    json_comments, json_edit,
     text_file::{TextFileError, read_bytes, without_mark},
 };
 
@@ -78,7 +78,12 @@ impl JsonFileError {
 /// [`JsonFileError`]; the message names the file and the place in it.
 pub fn read_json(path: &Path) -> Result<Option<Document>, JsonFileError> {
     let Some(bytes) = read_bytes(path, MAX_FILE_BYTES)? else { return Ok(None) };
-    let body = without_mark(&bytes);
+    document(path, &bytes).map(Some)
+}
+
+/// The document in the bytes of the file at `path`.
+pub(crate) fn document(path: &Path, bytes: &[u8]) -> Result<Document, JsonFileError> {
+    let body = without_mark(bytes);
     let mark_bytes = bytes.len() - body.len();
     let text = std::str::from_utf8(body).map_err(|error| JsonFileError::NotUtf8 {
         path: path.to_owned(),
@@ -94,13 +99,13 @@ pub fn read_json(path: &Path) -> Result<Option<Document>, JsonFileError> {
             what: what.strip_suffix(&position).unwrap_or(&what).to_owned(),
         }
     })?;
-    Ok(Some(Document { text: text.to_owned(), value, has_mark: mark_bytes > 0 }))
+    Ok(Document { text: text.to_owned(), value, has_mark: mark_bytes > 0 })
 }
 
 /// Parses JSON with comments and trailing commas.
 pub(crate) fn parse(text: &str) -> serde_json::Result<Value> {
     let stripped = json_comments::strip(text);
-    if stripped.trim().is_empty() {
+    if json_edit::is_blank(&stripped) {
         Ok(Value::Object(serde_json::Map::new()))
     } else {
         serde_json::from_str(&stripped)
@@ -143,6 +148,8 @@ mod tests {
         assert_eq!(read(b"\xEF\xBB\xBF{\"a\": 1,} // note"), Ok(json!({"a": 1})));
         assert_eq!(read(b" \n"), Ok(json!({})));
         assert_eq!(read(b"// nothing yet"), Ok(json!({})));
+        // A blank that is none in JSON: nothing could be added to such a file.
+        assert_eq!(read("\u{a0}".as_bytes()), Err("x.json, line 1, column 1: expected value".into()));
     }
 
     #[test]

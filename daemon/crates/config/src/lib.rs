@@ -7,6 +7,9 @@
 //! Nothing here knows credentials: which providers can be used is a predicate that the caller passes in.
 
 mod environment;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod json_comments;
 mod json_edit;
 mod json_file;

@@ -1,5 +1,8 @@
 //! The lock that the reference takes on its own files: a folder beside the file. Who makes it has it; taking it as well
 //! keeps two different programs from losing each other's changes.
+//!
+//! A folder stays when its maker is killed. Ours is only ever made under a lock of our own, which the system takes off, and what
+//! is noted there says when it was made; so the next of us knows a dead one of ours at once.
 
 use std::{
     fs::{self, DirBuilder},
@@ -7,8 +10,10 @@ use std::{
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     thread,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
+
+use crate::private_file::Lock;
 
 /// Its holder renews the folder's time while it lives; after this long it is taken for dead.
 const STALE: Duration = Duration::from_secs(30);
@@ -16,23 +21,41 @@ const STALE: Duration = Duration::from_secs(30);
 /// How often to look again while another program has it. The file system tells nobody.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
+/// How far the time of a folder may be from the note about it: clocks of files go in steps, and the maker may be held up.
+const NOTED: Duration = Duration::from_millis(20);
+
 /// Holds the lock until it is dropped.
 #[derive(Debug)]
-pub(crate) struct NeighbourLock(PathBuf);
+pub(crate) struct NeighbourLock<'a> {
+    path: PathBuf,
+    ours: &'a Lock,
+}
 
-impl NeighbourLock {
-    /// Takes the lock of the file at `path`. Its folder must exist. Blocks; we hold it for moments only, so that nothing
-    /// has to renew it.
+impl<'a> NeighbourLock<'a> {
+    /// Takes the lock of the file at `path`, under `ours`, which belongs to the same file. Its folder must exist. Blocks; we
+    /// hold it for moments only, so that nothing has to renew it.
     ///
     /// # Errors
     /// [`ErrorKind::TimedOut`] when another program has it until `deadline`; else what the file system says.
-    pub(crate) fn take(path: &Path, deadline: Instant) -> io::Result<Self> {
+    pub(crate) fn take(path: &Path, ours: &'a Lock, deadline: Instant) -> io::Result<Self> {
         let lock = Self::path_for(path);
+        // Whoever noted that did not live to take it back.
+        let left = ours.note().and_then(|note| Some(UNIX_EPOCH + Duration::from_nanos(note.parse().ok()?)));
+        if left.is_some_and(|noted| is_of(&lock, noted)) {
+            // Somebody else may take it for stale at the same moment.
+            let _ = fs::remove_dir(&lock);
+        }
         loop {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            ours.set_note(&now.as_nanos().to_string())?;
             match DirBuilder::new().mode(0o700).create(&lock) {
-                Ok(()) => return Ok(Self(lock)),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+                Ok(()) => return Ok(Self { path: lock, ours }),
+                Err(error) => {
+                    ours.set_note("")?;
+                    if error.kind() != ErrorKind::AlreadyExists {
+                        return Err(error);
+                    }
+                }
             }
             if is_stale(&lock)? {
                 // Whoever is next to make it has it; that it is gone already is as good.
@@ -58,11 +81,18 @@ impl NeighbourLock {
     }
 }
 
-impl Drop for NeighbourLock {
+impl Drop for NeighbourLock<'_> {
     fn drop(&mut self) {
         // If this fails, others wait until it counts as stale, and say what they wait for.
-        let _ = fs::remove_dir(&self.0);
+        let _ = fs::remove_dir(&self.path);
+        let _ = self.ours.set_note("");
     }
+}
+
+/// Whether the lock was made when that was noted.
+fn is_of(lock: &Path, noted: SystemTime) -> bool {
+    let made = fs::symlink_metadata(lock).and_then(|about| about.modified());
+    made.is_ok_and(|made| made >= noted - NOTED && made <= noted + NOTED)
 }
 
 fn is_stale(lock: &Path) -> io::Result<bool> {
@@ -80,15 +110,19 @@ fn is_stale(lock: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_file;
 
     #[test]
     fn one_holder_at_a_time_and_dead_ones_do_not_count() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("auth.json");
         let now = Instant::now();
-        let held = NeighbourLock::take(&file, now).unwrap();
+        let ours = private_file::lock(&folder.path().join("ours")).unwrap();
+        // A program that has no part in our lock.
+        let other = private_file::lock(&folder.path().join("other")).unwrap();
+        let held = NeighbourLock::take(&file, &ours, now).unwrap();
         assert!(folder.path().join("auth.json.lock").is_dir());
-        assert_eq!(NeighbourLock::take(&file, now).unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(NeighbourLock::take(&file, &other, now).unwrap_err().kind(), ErrorKind::TimedOut);
         drop(held);
         assert!(!folder.path().join("auth.json.lock").exists());
 
@@ -96,8 +130,29 @@ mod tests {
         fs::create_dir(&dead).unwrap();
         let old = SystemTime::now() - STALE - Duration::from_secs(1);
         fs::File::open(&dead).unwrap().set_modified(old).unwrap();
-        drop(NeighbourLock::take(&file, now).unwrap());
+        drop(NeighbourLock::take(&file, &ours, now).unwrap());
         assert!(!dead.exists());
+    }
+
+    #[test]
+    fn one_of_ours_that_was_killed_holds_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, lock) = (folder.path().join("auth.json"), folder.path().join("ours"));
+        let ours = private_file::lock(&lock).unwrap();
+        // What a kill leaves: the folder and the note.
+        std::mem::forget(NeighbourLock::take(&file, &ours, Instant::now()).unwrap());
+        drop(ours);
+        let ours = private_file::lock(&lock).unwrap();
+        drop(NeighbourLock::take(&file, &ours, Instant::now()).unwrap());
+        assert_eq!(ours.note(), None);
+
+        // The note of one that never got the lock says nothing about another program's.
+        let long_ago = SystemTime::now() - Duration::from_secs(1);
+        let noted = long_ago.duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        ours.set_note(&noted.to_string()).unwrap();
+        fs::create_dir(folder.path().join("auth.json.lock")).unwrap();
+        let refused = NeighbourLock::take(&file, &ours, Instant::now()).unwrap_err();
+        assert_eq!((refused.kind(), ours.note()), (ErrorKind::TimedOut, None));
     }
 
     #[test]

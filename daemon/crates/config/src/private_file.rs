@@ -1,17 +1,24 @@
 //! Writing a file of the user's: whole or not at all, one writer at a time across processes.
 
 use std::{
+    ffi::OsStr,
     fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, ErrorKind, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::Path,
     thread,
     time::{Duration, Instant},
 };
 
+use agentd_fail_point::{self as fail_point, Point};
+use tempfile::NamedTempFile;
+
 /// Only the user may look into what we create.
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
+
+/// No note in a lock file is longer.
+const MAX_NOTE_BYTES: usize = 64;
 
 /// How often to try again while someone else has the lock.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -22,7 +29,23 @@ pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
 }
 
 /// Holds an exclusive advisory lock until it is dropped. The file stays: removing it would let two writers in.
-pub(crate) struct Lock(#[expect(dead_code, reason = "closing the file is what unlocks it")] File);
+#[derive(Debug)]
+pub(crate) struct Lock(File);
+
+impl Lock {
+    /// What a holder noted in the lock file, the last one or this one; `None` where there is nothing.
+    pub(crate) fn note(&self) -> Option<String> {
+        let mut bytes = [0; MAX_NOTE_BYTES];
+        let length = self.0.read_at(&mut bytes, 0).ok()?;
+        String::from_utf8(bytes[..length].to_owned()).ok().filter(|text| !text.is_empty())
+    }
+
+    /// Notes something for those that have the lock later; an empty text takes it back.
+    pub(crate) fn set_note(&self, text: &str) -> io::Result<()> {
+        self.0.set_len(0)?;
+        self.0.write_all_at(text.as_bytes(), 0)
+    }
+}
 
 /// Waits for the lock file at `path` (made when it is not there) and locks it.
 pub(crate) fn lock(path: &Path) -> io::Result<Lock> {
@@ -54,7 +77,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         create_dir(folder)?;
     }
-    OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(path)
+    OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(FILE_MODE).open(path)
 }
 
 /// Puts `text` in the place of the file at `path`, through a symbolic link too. Its mode is kept; a new one is private.
@@ -73,13 +96,61 @@ fn replace_with_mode(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let folder = target.parent().unwrap_or_else(|| Path::new("."));
     create_dir(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(folder)?;
-    file.write_all(content)?;
+    let (write, rename) = points(path);
+    let mut file = temporary(folder, &target)?;
+    let mut rest = content;
+    while !rest.is_empty() {
+        match fail_point::write(write, rest, |bytes| file.write(bytes))? {
+            0 => return Err(ErrorKind::WriteZero.into()),
+            written => rest = &rest[written..],
+        }
+    }
     file.as_file().set_permissions(Permissions::from_mode(mode))?;
     // Else a crash of the machine could leave an empty file in the place of the settings.
     file.as_file().sync_all()?;
+    fail_point::call(rename)?;
     file.persist(&target).map_err(|error| error.error)?;
-    Ok(())
+    // The new name has to be on the disk as well.
+    File::open(folder)?.sync_all()
+}
+
+/// A new file beside `target`, locked for as long as it is open. What writers that were killed left there goes: a lock tells
+/// those that live.
+fn temporary(folder: &Path, target: &Path) -> io::Result<NamedTempFile> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!(".tmp-{name}-");
+    for entry in fs::read_dir(folder)?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix)
+            && let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            // Somebody else may have been faster.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    loop {
+        let file = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
+        match file.as_file().try_lock() {
+            Ok(()) => {}
+            // Somebody is about to remove it as a dead one's.
+            Err(TryLockError::WouldBlock) => continue,
+            // A file system without locks: nobody removes anything there.
+            Err(TryLockError::Error(_)) => return Ok(file),
+        }
+        if file.as_file().metadata()?.nlink() > 0 {
+            return Ok(file);
+        }
+    }
+}
+
+/// What a test calls the two steps of replacing a file.
+fn points(path: &Path) -> (Point, Point) {
+    match path.file_name().and_then(OsStr::to_str) {
+        Some("settings.json") => (Point::SettingsWrite, Point::SettingsRename),
+        Some("auth.json") => (Point::AuthWrite, Point::AuthRename),
+        Some("trust.json") => (Point::TrustWrite, Point::TrustRename),
+        _ => (Point::ModelsWrite, Point::ModelsRename),
+    }
 }
 
 #[cfg(test)]
@@ -103,5 +174,20 @@ mod tests {
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), mode(&path)), ("2", 0o644));
         assert!(link.is_symlink());
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_killed_writers_left_goes_and_what_living_ones_write_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        let dead = folder.path().join(".tmp-settings.json-dead");
+        fs::write(&dead, "half").unwrap();
+        let others = folder.path().join(".tmp-auth.json-x");
+        fs::write(&others, "of another file").unwrap();
+        let living = temporary(folder.path(), &path).unwrap();
+        replace(&path, "1").unwrap();
+        assert!(!dead.exists() && others.exists() && living.path().exists());
+        living.persist(&path).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }

@@ -76,12 +76,12 @@ impl PrivateObject<'_> {
         plan: impl FnOnce(&Map<String, Value>) -> Result<(Vec<MemberChange>, T), E>,
     ) -> Result<(bool, T), E> {
         let deadline = Instant::now() + self.patience;
-        let _ours = lock_until(self.lock, deadline).map_err(locking(self.lock.to_path_buf()))?;
+        let ours = lock_until(self.lock, deadline).map_err(locking(self.lock.to_path_buf()))?;
         if let Some(folder) = self.path.parent() {
             crate::private_file::create_dir(folder).map_err(self.io())?;
         }
         let neighbour = NeighbourLock::path_for(self.path);
-        let _theirs = NeighbourLock::take(self.path, deadline).map_err(locking(neighbour))?;
+        let _theirs = NeighbourLock::take(self.path, &ours, deadline).map_err(locking(neighbour))?;
 
         let document = read_json(self.path).map_err(PrivateObjectError::from)?;
         let mark = if document.as_ref().is_some_and(|document| document.has_mark) { "\u{FEFF}" } else { "" };

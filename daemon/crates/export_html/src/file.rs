@@ -3,9 +3,12 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, ErrorKind, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
+
+use agentd_fail_point::{self as fail_point, Point};
 
 /// Why there is no exported file.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +58,7 @@ impl ExportError {
 }
 
 /// Writes a file. What is there under its name stays until the new one is whole, and is replaced then; the new one has the
-/// old one's permissions, else those that any new file gets.
+/// old one's permissions, else it is the user's alone: a session holds what was read for it.
 pub(crate) fn replace(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -78,16 +81,17 @@ pub(crate) fn replace(
     };
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beside = folder.join(temporary_name());
-    let file = OpenOptions::new().write(true).create_new(true).open(&beside).map_err(|error| match error
-        .kind()
-    {
-        ErrorKind::NotFound => ExportError::NoFolder { path: path.to_owned(), folder: folder.to_owned() },
-        _ => failed(error),
-    })?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(
+        |error| match error.kind() {
+            ErrorKind::NotFound => ExportError::NoFolder { path: path.to_owned(), folder: folder.to_owned() },
+            _ => failed(error),
+        },
+    )?;
     let written = fill(file, content).and_then(|()| {
         if let Some(permissions) = old {
             fs::set_permissions(&beside, permissions)?;
         }
+        fail_point::call(Point::ExportRename)?;
         fs::rename(&beside, &target)
     });
     written.map_err(|error| {
@@ -126,6 +130,7 @@ mod tests {
         let names = || fs::read_dir(dir.path()).unwrap().count();
         let path = dir.path().join(format!("{}.html", "n".repeat(250)));
         replace(&path, text("one")).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).unwrap();
         let torn = replace(&path, |out| out.write_all(b"half").and(Err(io::Error::other("torn"))));
         assert!(torn.unwrap_err().to_string().ends_with(": torn"));

@@ -12,6 +12,9 @@ mod entry;
 mod escape;
 mod figures;
 mod file;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod gist;
 mod href;
 mod markdown;

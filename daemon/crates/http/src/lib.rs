@@ -6,6 +6,9 @@
 mod client;
 mod clock;
 mod credentials;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod network;
 mod redact;
 pub mod sigv4;
@@ -15,4 +18,4 @@ pub use client::{ClientError, HttpClients, deepest_cause, is_loopback};
 pub use clock::{Clocks, Skew};
 pub use credentials::{Account, AwsKeys, Credentials};
 pub use network::{CONNECT_TIMEOUT, CertificateFile, NamedProxy, Network, NetworkError};
-pub use redact::{Redactor, StreamRedactor};
+pub use redact::{Redactor, StreamRedactor, know, scrub, scrub_diagnostic, scrub_failure};

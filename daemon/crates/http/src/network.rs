@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use reqwest::{NoProxy, Proxy};
 
-use crate::Secret;
+use crate::{Secret, know};
 
 /// How long a connection may take to come about where nothing else says so.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -57,7 +57,9 @@ impl NamedProxy {
     /// A proxy at `url`, which `source` names.
     #[must_use]
     pub fn new(url: impl Into<String>, source: impl Into<String>) -> Self {
-        Self { url: url.into(), source: source.into() }
+        let proxy = Self { url: url.into(), source: source.into() };
+        proxy.secrets().iter().for_each(|secret| know(secret.expose()));
+        proxy
     }
 
     /// The address without user and password.

@@ -1,10 +1,14 @@
 //! Takes secrets out of texts that servers send back.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use reqwest::Url;
 
 use crate::{Credentials, Secret};
+
+mod known;
+
+pub use known::{know, scrub, scrub_diagnostic, scrub_failure};
 
 /// Keys shorter than this are put in because some key is required; taking them out would only garble messages.
 const MIN_KEY_BYTES: usize = 4;
@@ -69,12 +73,16 @@ impl Redactor {
         Self { secrets }
     }
 
-    /// The text with `[redacted]` in the place of each secret.
+    /// The text with `[redacted]` in the place of each secret, of those that the whole process knows, too.
     #[must_use]
     pub fn redact(&self, text: String) -> String {
-        self.secrets.iter().fold(text, |text, secret| {
+        let text = self.secrets.iter().fold(text, |text, secret| {
             if text.contains(secret.as_str()) { text.replace(secret.as_str(), REDACTED) } else { text }
-        })
+        });
+        match scrub(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(clean) => clean,
+        }
     }
 }
 

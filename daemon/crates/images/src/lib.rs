@@ -7,6 +7,9 @@ mod content;
 mod decode;
 mod encode;
 mod fit;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod images;
 mod job;
 mod outcome;

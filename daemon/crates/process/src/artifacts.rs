@@ -7,7 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_fail_point::{self as fail_point, Point};
 use uuid::Uuid;
+
+use crate::output_meter::OutputMeter;
+
+mod sweep;
+
+pub use sweep::{OutputBounds, SweepMode, Swept, sweep_outputs};
 
 /// What the file of a command's output is called after its id.
 const BASH: &str = "bash.log";
@@ -16,8 +23,16 @@ const BASH: &str = "bash.log";
 const ID_DIGITS: usize = 8;
 
 /// Where outputs go that are too long to show.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OutputPlace {
+#[derive(Debug, Clone)]
+pub struct OutputPlace {
+    folder: Folder,
+    /// How much of one output is kept, in bytes.
+    limit: u64,
+    meter: OutputMeter,
+}
+
+#[derive(Debug, Clone)]
+enum Folder {
     /// A temporary folder, which others clean up: files `pi-bash-<16 hex digits>.log`.
     Temporary(PathBuf),
     /// The session's own folder.
@@ -26,7 +41,13 @@ pub enum OutputPlace {
 
 impl From<&Path> for OutputPlace {
     fn from(folder: &Path) -> Self {
-        Self::Temporary(folder.to_owned())
+        Self::of(Folder::Temporary(folder.to_owned()))
+    }
+}
+
+impl From<ArtifactFolder> for OutputPlace {
+    fn from(folder: ArtifactFolder) -> Self {
+        Self::of(Folder::Session(folder))
     }
 }
 
@@ -40,14 +61,35 @@ pub(crate) struct Created {
 }
 
 impl OutputPlace {
+    fn of(folder: Folder) -> Self {
+        Self { folder, limit: u64::MAX, meter: OutputMeter::default() }
+    }
+
+    /// The same place, where at most `limit` bytes of each output are kept, and `meter` hears of what is written.
+    #[must_use]
+    pub fn limited(self, limit: u64, meter: OutputMeter) -> Self {
+        Self { limit, meter, ..self }
+    }
+
+    /// How much of one output is kept, in bytes.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Hears of what is written here.
+    pub(crate) fn meter(&self) -> &OutputMeter {
+        &self.meter
+    }
+
     /// Makes a file that did not exist before and that only its owner can read. Blocks.
     pub(crate) fn create(&self) -> io::Result<Created> {
-        match self {
-            Self::Temporary(folder) => {
+        fail_point::call(Point::SpillCreate)?;
+        match &self.folder {
+            Folder::Temporary(folder) => {
                 let path = folder.join(format!("pi-bash-{:016x}.log", random()));
                 Ok(Created { file: new_file(&path)?, path, id: None })
             }
-            Self::Session(folder) => folder.create(),
+            Folder::Session(folder) => folder.create(),
         }
     }
 }
@@ -241,8 +283,14 @@ fn cut_character(bytes: &[u8]) -> Option<usize> {
     })
 }
 
+/// The file is locked for as long as it is open: whoever removes old outputs leaves those alone that are being written.
 fn new_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    if let Err(error) = file.try_lock() {
+        // File systems without locks; then its age alone protects it.
+        tracing::debug!(%error, path = %path.display(), "cannot lock an output");
+    }
+    Ok(file)
 }
 
 /// 64 bits: six of each version 4 id are fixed, and two halves of two ids leave none fixed.

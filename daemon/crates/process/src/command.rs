@@ -101,6 +101,15 @@ pub enum SpawnError {
     /// not known; whatever it left was killed.
     #[error("the process guard was killed while the command was starting; the command may have run in part")]
     GuardLost,
+    /// As many commands run as may, in all sessions together.
+    #[error(
+        "{limit} commands of all sessions run already, as many as the setting daemon.maxCommands allows: wait until some \
+         have ended"
+    )]
+    TooMany {
+        /// How many may.
+        limit: usize,
+    },
     /// The group was ended by [`crate::ProcessGroup::terminate`].
     #[error("the session is closed: it starts no more processes")]
     Closed,

@@ -112,6 +112,7 @@ impl ProcessGroup {
 
     /// A scope without a command.
     async fn request(&self, streams: Streams, terms: Terms) -> Result<Process, SpawnError> {
+        let admitted = self.inner.launcher.admit()?;
         let (mut ends, streams) = streams.open().map_err(SpawnError::Resources)?;
         let (socket, scope_end) = StdStream::pair().map_err(SpawnError::Resources)?;
         let socket = register(socket).map_err(SpawnError::Resources)?;
@@ -140,6 +141,7 @@ impl ProcessGroup {
                 }
             };
             monitor.run(check).await;
+            drop(admitted);
             if let Some(inner) = group.upgrade() {
                 inner.members().scopes.remove(&id);
             }

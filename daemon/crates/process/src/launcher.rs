@@ -9,9 +9,13 @@ use std::{
     },
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
+use agentd_fail_point::{self as fail_point, Point};
 use tokio::{
     io::Interest,
     net::UnixStream,
@@ -20,6 +24,7 @@ use tokio::{
 
 use crate::{
     command::SpawnError,
+    file_limit,
     group::ProcessGroup,
     linux,
     owner::{self, Mark, OwnerFile},
@@ -61,6 +66,9 @@ struct Inner {
     /// The folder of notes on who lives.
     owners: Option<PathBuf>,
     swept: OnceCell<()>,
+    /// How many commands run, of how many that may.
+    commands: Arc<AtomicUsize>,
+    most_commands: usize,
     /// Made with the first child; gone with the last clone of the launcher.
     owner_file: OnceCell<Option<OwnerFile>>,
 }
@@ -69,7 +77,7 @@ impl Launcher {
     /// A launcher whose guard is started by `guard`, with the first command and not before.
     #[must_use]
     pub fn new(guard: GuardCommand) -> Self {
-        Self::with(guard, None)
+        Self::with(guard, None, usize::MAX)
     }
 
     /// The same, for a daemon that may be killed together with its guard and all else: `owners` is a folder, made when it is
@@ -77,13 +85,45 @@ impl Launcher {
     /// see [`Launcher::sweep`].
     #[must_use]
     pub fn with_owners(guard: GuardCommand, owners: PathBuf) -> Self {
-        Self::with(guard, Some(owners))
+        Self::with(guard, Some(owners), usize::MAX)
     }
 
-    fn with(command: GuardCommand, owners: Option<PathBuf>) -> Self {
+    /// As [`Self::with_owners`], or without a folder as [`Self::new`], for a launcher of whose commands at most so many run at
+    /// the same time.
+    #[must_use]
+    pub fn limited(guard: GuardCommand, owners: Option<PathBuf>, most_commands: usize) -> Self {
+        Self::with(guard, owners, most_commands)
+    }
+
+    fn with(command: GuardCommand, owners: Option<PathBuf>, most_commands: usize) -> Self {
         let (swept, owner_file) = (OnceCell::new(), OnceCell::new());
-        let inner = Inner { command, guard: Mutex::new(None), mark: Mark::new(), owners, swept, owner_file };
+        let inner = Inner {
+            command,
+            guard: Mutex::new(None),
+            mark: Mark::new(),
+            owners,
+            swept,
+            commands: Arc::default(),
+            most_commands,
+            owner_file,
+        };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// How many commands of all groups run, and how many may.
+    #[must_use]
+    pub fn commands(&self) -> (usize, usize) {
+        (self.inner.commands.load(Ordering::Relaxed), self.inner.most_commands)
+    }
+
+    /// The place of one more command, until it is dropped.
+    pub(crate) fn admit(&self) -> Result<Admitted, SpawnError> {
+        let (commands, limit) = (&self.inner.commands, self.inner.most_commands);
+        let one_more = |count| (count < limit).then_some(count + 1);
+        match commands.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
+            Ok(_) => Ok(Admitted(Arc::clone(commands))),
+            Err(_) => Err(SpawnError::TooMany { limit }),
+        }
     }
 
     /// Ends the processes of launchers that were killed together with everything that would have ended them, once in this
@@ -142,7 +182,10 @@ impl Launcher {
         let mut slot = self.inner.guard.lock().await;
         if let Some(guard) = &*slot {
             match guard.send(&fds).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    fail_point::hit(Point::GuardAsked);
+                    return Ok(());
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the process guard is gone; starting another");
                     *slot = None;
@@ -151,12 +194,25 @@ impl Launcher {
         }
         let failed = |source| SpawnError::Guard { program: self.inner.command.program.clone(), source };
         let guard = slot.insert(Guard::start(&self.inner.command).await.map_err(failed)?);
-        guard.send(&fds).await.map_err(failed)
+        fail_point::hit(Point::GuardStarted);
+        guard.send(&fds).await.map_err(failed)?;
+        fail_point::hit(Point::GuardAsked);
+        Ok(())
     }
 
     /// The process id of the guard, while there is one.
     pub async fn guard_pid(&self) -> Option<u32> {
         self.inner.guard.lock().await.as_ref().map(|guard| guard.child.0.id())
+    }
+}
+
+/// The place of a command among all that may run.
+#[derive(Debug)]
+pub(crate) struct Admitted(Arc<AtomicUsize>);
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -188,7 +244,10 @@ fn start_guard(command: &GuardCommand, control: OwnedFd) -> io::Result<GuardProc
     guard.arg0("agentd").args(&command.args).env_clear().current_dir("/").stdin(Stdio::from(control));
     // A pipe to the daemon's starter, held by the guard, would hide the daemon's end from it.
     guard.stdout(Stdio::null()).stderr(Stdio::null());
-    linux::Adopted::start_guard(&mut guard).map(GuardProcess)
+    let guard = linux::Adopted::start_guard(&mut guard).map(GuardProcess)?;
+    // It has started nothing yet.
+    file_limit::restore_for(guard.0.id());
+    Ok(guard)
 }
 
 /// The guard as a child of this process.

@@ -19,6 +19,10 @@ mod cleaned_run;
 mod command;
 mod decode;
 mod drain;
+mod file_limit;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod group;
 mod halves;
 mod input;
@@ -30,6 +34,7 @@ mod listing;
 mod mechanisms;
 mod operations;
 mod output;
+mod output_meter;
 mod owner;
 mod process;
 mod responder;
@@ -45,7 +50,9 @@ mod terminal_text;
 mod window;
 mod wire;
 
-pub use artifacts::{Artifact, ArtifactFolder, ArtifactPart, OutputPlace};
+pub use artifacts::{
+    Artifact, ArtifactFolder, ArtifactPart, OutputBounds, OutputPlace, SweepMode, Swept, sweep_outputs,
+};
 pub use background::{
     Background, BackgroundEnd, BackgroundError, BackgroundJob, BackgroundLimits, BackgroundProcess,
     BackgroundState, EndedBy, Excerpt, LogFileFacts,
@@ -54,6 +61,7 @@ pub use clean::Cleaner;
 pub use cleaned_run::{CleanedOutput, CleanedRun};
 pub use command::{CommandSpec, ExitStatus, SpawnError};
 pub use decode::Utf8Stream;
+pub use file_limit::raise_file_limit;
 pub use group::ProcessGroup;
 pub use halves::{HALF_BYTES, Halves};
 pub use input::InputPipe;
@@ -65,6 +73,7 @@ pub use listing::{ProcessTable, ProcessView, RunningProcess};
 pub use mechanisms::Mechanisms;
 pub use operations::{LocalShell, RunningCommand, Shell, ShellFuture, ShellJob};
 pub use output::OutputPipe;
+pub use output_meter::OutputMeter;
 pub use owner::OWNER_VARIABLE;
 pub use process::Process;
 pub use shell::{ShellError, resolve_shell};

@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_fail_point::{self as fail_point, Point};
 use uuid::Uuid;
 
 use crate::linux;
@@ -60,6 +61,7 @@ impl OwnerFile {
     pub(crate) fn create(dir: &Path, mark: Mark) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let path = dir.join(mark.text());
+        fail_point::call(Point::OwnerCreate)?;
         loop {
             let file = OpenOptions::new()
                 .read(true)
@@ -71,6 +73,7 @@ impl OwnerFile {
             file.lock()?;
             // Somebody who took it for a dead owner's, before it was locked, has removed it by now.
             if same_file(&file, &path)? {
+                fail_point::hit(Point::OwnerCreated);
                 return Ok(Self { path, _file: file });
             }
         }
@@ -120,6 +123,7 @@ pub(crate) fn sweep(dir: &Path) -> usize {
     let marks: Vec<Mark> = dead.iter().map(|(mark, ..)| *mark).collect();
     let killed = linux::kill_marked(&marks);
     for (_, path, _lock) in &dead {
+        fail_point::hit(Point::OwnerSwept);
         if let Err(error) = fs::remove_file(path)
             && error.kind() != io::ErrorKind::NotFound
         {

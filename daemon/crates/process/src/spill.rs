@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_fail_point::{self as fail_point, Point};
 use tokio::{fs::File, io::AsyncWriteExt as _};
 
 use crate::artifacts::{Created, OutputPlace};
@@ -29,6 +30,25 @@ struct OpenFile {
     path: PathBuf,
     id: Option<String>,
     file: File,
+    /// How many bytes are in it, and whether there was more than fits.
+    bytes: u64,
+    is_cut: bool,
+}
+
+impl OpenFile {
+    /// Once something was left out, nothing more is taken: it would be read as what follows.
+    async fn append(&mut self, bytes: &[u8], limit: u64) -> io::Result<()> {
+        if self.is_cut || bytes.is_empty() {
+            return Ok(());
+        }
+        let room = usize::try_from(limit - self.bytes).unwrap_or(usize::MAX);
+        let fits = &bytes[..bytes.len().min(room)];
+        self.is_cut = fits.len() < bytes.len();
+        fail_point::call(Point::SpillWrite)?;
+        self.file.write_all(fits).await?;
+        self.bytes += fits.len() as u64;
+        Ok(())
+    }
 }
 
 impl Spill {
@@ -61,12 +81,20 @@ impl Spill {
         }
     }
 
-    /// Appends to the output. Cancel safety: none, the output would lack a part.
+    /// How much of the output the file has, where that is not all: it is longer than the limit.
+    pub(crate) fn cut_at(&self) -> Option<u64> {
+        match &self.state {
+            State::Open(open) if open.is_cut => Some(open.bytes),
+            State::Held(_) | State::Open(_) | State::Failed(_) => None,
+        }
+    }
+
+    /// Appends to the output, as far as it fits into the file. Cancel safety: none, the output would lack a part.
     pub(crate) async fn push(&mut self, bytes: &[u8]) {
         match &mut self.state {
             State::Held(held) => held.extend_from_slice(bytes),
             State::Open(open) => {
-                let outcome = open.file.write_all(bytes).await;
+                let outcome = open.append(bytes, self.place.limit()).await;
                 self.check(outcome).await;
             }
             State::Failed(_) => {}
@@ -81,7 +109,8 @@ impl Spill {
         let created = tokio::task::spawn_blocking(move || place.create()).await;
         match created.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(Created { path, id, file }) => {
-                self.state = State::Open(OpenFile { path, id, file: File::from_std(file) });
+                self.state =
+                    State::Open(OpenFile { path, id, file: File::from_std(file), bytes: 0, is_cut: false });
                 self.push(&held).await;
             }
             Err(error) => self.check(Err(error)).await,
@@ -92,6 +121,7 @@ impl Spill {
     pub(crate) async fn finish(&mut self) {
         if let State::Open(open) = &mut self.state {
             let outcome = open.file.flush().await;
+            self.place.meter().add(open.bytes);
             self.check(outcome).await;
         }
     }

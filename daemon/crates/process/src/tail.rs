@@ -89,6 +89,12 @@ impl OutputTail {
         }
     }
 
+    /// How many bytes the file has, where it has only the beginning: the output is longer than its place allows.
+    #[must_use]
+    pub fn cut_at(&self) -> Option<u64> {
+        self.spill.cut_at()
+    }
+
     /// The id of the artifact that the file is, once there is one in the session's folder.
     #[must_use]
     pub fn artifact_id(&self) -> Option<&str> {
@@ -107,6 +113,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt as _};
 
     use super::*;
+    use crate::output_meter::OutputMeter;
 
     fn tail() -> (tempfile::TempDir, OutputTail) {
         let dir = tempfile::tempdir().unwrap();
@@ -150,6 +157,28 @@ mod tests {
         let hex = name.strip_prefix("pi-bash-").and_then(|name| name.strip_suffix(".log")).unwrap();
         assert!(hex.len() == 16 && hex.bytes().all(|digit| digit.is_ascii_hexdigit()), "{name}");
         assert_eq!(tail.snapshot().total_lines, 3000);
+    }
+
+    #[tokio::test]
+    async fn a_file_has_no_more_than_its_place_allows() {
+        let dir = tempfile::tempdir().unwrap();
+        let limit = MAX_BYTES as u64 + 10;
+        let place = OutputPlace::from(dir.path()).limited(limit, OutputMeter::default());
+        let mut tail = OutputTail::new(place.clone());
+        tail.push(&vec![b'x'; MAX_BYTES + 10]).await;
+        assert_eq!(tail.cut_at(), None);
+        for piece in [&b"more"[..], b"and more"] {
+            tail.push(piece).await;
+        }
+        tail.finish().await;
+        assert_eq!(tail.cut_at(), Some(limit));
+        assert_eq!(fs::read(file(&tail)).unwrap(), vec![b'x'; MAX_BYTES + 10]);
+        assert!(tail.snapshot().content.ends_with("moreand more"));
+        // What was held before there was a file is cut as well.
+        let mut tail = OutputTail::new(place);
+        tail.push(&vec![b'y'; 2 * MAX_BYTES]).await;
+        tail.finish().await;
+        assert_eq!(fs::metadata(file(&tail)).unwrap().len(), limit);
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use agentd_agent::{HostError, StoppedCall};
+use agentd_fail_point::{self as fail_point, Point};
 use agentd_protocol::{
     Json,
     command::Disposition,
@@ -27,11 +28,13 @@ use crate::{
     attach::Joining,
     choice::Chooser,
     compaction::Compacting,
+    crash_ledger::Intents,
     event_log::Audience,
     feed::Feed,
     handle::{AbortSwitch, Message},
     journal::Journal,
     queues::SessionQueues,
+    recovery::{AfterCrash, AskingToGoOn},
     reply::{Reply, encode},
     requests::{Asked, Ledger, Record},
     rest::{Rested, Resting},
@@ -88,6 +91,8 @@ pub(crate) struct Actor {
     pub(crate) tools: SessionTools,
     /// Whether the project's own settings count, and who was asked.
     pub(crate) trust: Trusting,
+    /// Whether the user is asked about a turn that a crash interrupted.
+    pub(crate) going_on: AskingToGoOn,
     /// Set once the session takes no new work.
     pub(crate) closing: bool,
 }
@@ -107,6 +112,7 @@ impl Actor {
         mut inbox: mpsc::Receiver<Message>,
         mut steps: mpsc::Receiver<Step>,
         closing: CancellationToken,
+        after_crash: AfterCrash,
     ) -> Ended {
         let idle_after = self.shared.services.limits.idle_after;
         let mut last_work = Instant::now();
@@ -116,6 +122,7 @@ impl Actor {
         let background = self.shared.background.clone();
         // A client may have taken its tools away while the session was not in memory.
         self.tell_tools();
+        self.after_crash(after_crash);
         loop {
             self.wait_for_room(&closing).await;
             // Unbiased: neither a flood of commands nor a fast model keeps the other waiting. An abort needs no
@@ -166,12 +173,16 @@ impl Actor {
                         // As above.
                         let _ = header.send(self.journal.tree().header().line().into());
                     }
-                    Message::Rest(resting) => match self.rested() {
-                        Some(rested) => return Ended::Resting(rested, resting),
-                        None => {
-                            let _ = resting.send(None);
+                    Message::Rest(resting) => {
+                        // What comes back must not meet the end of its own run.
+                        self.journal.ledger().settled().await;
+                        match self.rested() {
+                            Some(rested) => return Ended::Resting(rested, resting),
+                            None => {
+                                let _ = resting.send(None);
+                            }
                         }
-                    },
+                    }
                     Message::Close(done) => {
                         self.close(&mut steps).await;
                         let _ = done.send(());
@@ -222,8 +233,8 @@ impl Actor {
         match step {
             Step::Publish(line) | Step::BashOutput { event: line } => self.feed.publish([line]),
             Step::Tell(line) => self.feed.publish_for(Audience::Introduced, line),
-            Step::Store { message, event, stored } => {
-                let result = self.store(message, event).await;
+            Step::Store { message, event, intents, stored } => {
+                let result = self.store(message, event, intents).await;
                 let _ = stored.send(result);
             }
             Step::Next { kind, reply } => {
@@ -239,6 +250,7 @@ impl Actor {
                 let snapshot = Snapshot {
                     messages: self.journal.messages().to_vec(),
                     choice: self.chooser.in_use(),
+                    leaf: self.journal.tree().leaf_id().map(str::to_owned),
                     tools: self.tools.current(&self.shared.tools),
                 };
                 let _ = reply.send(snapshot);
@@ -269,7 +281,7 @@ impl Actor {
                 let fullness = Fullness {
                     tokens: self.journal.tokens(),
                     last: self.journal.last_answer().cloned(),
-                    compacted_at: self.journal.compacted_at(),
+                    precedes_compaction: self.journal.answer_precedes_compaction(),
                     choice: self.chooser.in_use(),
                 };
                 let _ = reply.send(fullness);
@@ -298,6 +310,7 @@ impl Actor {
             Step::ToolsStopped(calls) => self.on_tools_stopped(calls),
             Step::AllAborted { reply, ended } => self.answer_receipt(reply, ended),
             Step::Ui(step) => self.on_ui_step(*step),
+            Step::GoOn(yes) => self.on_go_on(yes),
             Step::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
             Step::Settled => self.on_settled().await,
             Step::BashEnded(end) => self.on_bash_end(*end).await,
@@ -306,18 +319,30 @@ impl Actor {
     }
 
     /// Stores a message; then says so.
-    async fn store(&mut self, message: Json<TranscriptMessage>, event: Bytes) -> Result<(), HostError> {
+    async fn store(
+        &mut self,
+        message: Json<TranscriptMessage>,
+        event: Bytes,
+        intents: Intents,
+    ) -> Result<String, HostError> {
         let is_user = matches!(message.get(), Some(TranscriptMessage::User(_)));
         let record = if is_user { self.run.take_record() } else { None };
-        if let Err(error) = self.journal.append_told(message, record.as_ref()).await {
-            // Nothing came of the command, here as in the file.
-            if let Some(Record { key, .. }) = record {
-                self.requests.forget(&key);
+        let stored = match self.journal.append_told(message, record.as_ref(), intents).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                // Nothing came of the command, here as in the file.
+                if let Some(Record { key, .. }) = record {
+                    self.requests.forget(&key);
+                }
+                return Err(HostError::NotStored(error.to_string()));
             }
-            return Err(HostError::NotStored(error.to_string()));
-        }
+        };
+        fail_point::hit(Point::SessionStored);
         self.feed.publish([event]);
-        Ok(())
+        fail_point::hit(Point::SessionPublished);
+        // The message is there; what was to follow it must not.
+        stored.intended.map_err(|error| HostError::NotStored(error.to_string()))?;
+        Ok(stored.entry)
     }
 
     /// Leaves the failed answer at the end of the context out of it; then says so.
@@ -354,13 +379,20 @@ impl Actor {
 
     /// Starts the run of a prompt. Its checks are part of the run: they read files and may run commands.
     pub(crate) fn start_run(&mut self, prompt: Prompt, asked: Asked) {
+        self.going_on.give_up();
+        self.start(Some(prompt), Some(asked));
+    }
+
+    /// Starts a run; without a prompt it goes on where a crash interrupted one.
+    pub(crate) fn start(&mut self, prompt: Option<Prompt>, asked: Option<Asked>) {
         self.stopped_tools.clear();
         self.tools_interrupted = false;
         self.compacting.forget_stopped();
         let (cancel, asked) = self.run.start(asked);
         self.abort.arm(cancel.clone());
         let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
-        let way = Way { steps: steps.clone(), asked, abort: self.abort.clone(), cancel };
+        let ledger = self.journal.ledger().clone();
+        let way = Way { steps: steps.clone(), asked, abort: self.abort.clone(), cancel, ledger };
         self.tasks.spawn(async move {
             let run = crate::run::drive(shared, prompt, way);
             if AssertUnwindSafe(run).catch_unwind().await.is_err() {
@@ -375,6 +407,7 @@ impl Actor {
         self.store_bash_messages().await;
         if let Some(asked) = self.run.accept() {
             self.run.record_next(asked.record(Disposition::Started));
+            fail_point::hit(Point::SessionAccepted);
             self.accept(asked, Disposition::Started);
             self.record_choice().await;
         }
@@ -383,11 +416,14 @@ impl Actor {
     /// The prompt failed its checks: there was no run, and no event says otherwise.
     async fn on_refused(&mut self, failure: Failure) {
         let Some(mut finished) = self.run.finish() else { return };
+        self.journal.ledger().settle();
         self.abort.disarm();
         self.end_fallback().await;
         self.use_settings().await;
         if let Some(asked) = finished.asked.take() {
             self.refuse(asked, failure);
+        } else {
+            tracing::warn!(error = failure.error, "a turn that a crash interrupted cannot go on");
         }
         self.attach_joining(None);
         self.after_run(finished);
@@ -397,6 +433,7 @@ impl Actor {
         self.store_bash_messages().await;
         // Idle first: whoever asks once the event is out must be told so.
         let Some(mut finished) = self.run.finish() else { return };
+        self.journal.ledger().settle();
         self.abort.disarm();
         self.end_fallback().await;
         self.use_settings().await;
@@ -437,6 +474,9 @@ impl Actor {
         self.compacting.cancel();
         self.user_bash.abort_all();
         self.give_up_dialogs();
+        if self.going_on.give_up() && !self.run.is_active() {
+            self.journal.ledger().settle();
+        }
         // Tasks end only once their last steps are taken.
         while !self.tasks.is_empty() {
             tokio::select! {
@@ -448,6 +488,7 @@ impl Actor {
             self.on_step(step).await;
         }
         self.give_up_requests();
+        self.journal.ledger().settled().await;
         self.shared.processes.terminate(BACKGROUND_GRACE).await;
         self.tell_last_ends().await;
         self.tell_idle();

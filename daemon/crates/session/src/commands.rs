@@ -86,6 +86,9 @@ impl Actor {
 
     async fn prompt(&mut self, mut params: PromptParams, reply: Reply) {
         let Some(asked) = self.first(params.request_key.take(), Means::Message, reply) else { return };
+        if let Err(failure) = self.check_message(&params.message, &params.images) {
+            return self.refuse(asked, failure);
+        }
         match self.expand(&mut params.message).await {
             Ok(()) => self.take_prompt(params, asked),
             Err(failure) => self.refuse(asked, failure),
@@ -95,6 +98,9 @@ impl Actor {
     /// Stops the run and takes its place: a prompt that waits for the same is refused, so that this one comes next.
     async fn abort_and_prompt(&mut self, mut params: PromptParams, reply: Reply) {
         let Some(asked) = self.first(params.request_key.take(), Means::Message, reply) else { return };
+        if let Err(failure) = self.check_message(&params.message, &params.images) {
+            return self.refuse(asked, failure);
+        }
         if let Err(failure) = self.expand(&mut params.message).await {
             return self.refuse(asked, failure);
         }
@@ -127,6 +133,9 @@ impl Actor {
         let is_held = self.run.is_pausing() || self.compacting.is_active();
         let queues = is_held && params.streaming_behavior.is_some();
         if self.run.is_ending() && !queues {
+            if let Err(failure) = self.check_waiting(&params.message, &params.images) {
+                return self.refuse(asked, failure);
+            }
             if let Some((params, asked)) = self.run.wait(params, asked) {
                 self.start_run(prompt(params), asked);
             }
@@ -150,6 +159,9 @@ impl Actor {
     async fn queue(&mut self, kind: QueueKind, params: QueueParams, reply: Reply) {
         let QueueParams { mut message, images, request_key } = params;
         let Some(asked) = self.first(request_key, Means::Message, reply) else { return };
+        if let Err(failure) = self.check_message(&message, &images) {
+            return self.refuse(asked, failure);
+        }
         match self.expand(&mut message).await {
             Ok(()) => self.take_queued(kind, message, images, asked),
             Err(failure) => self.refuse(asked, failure),
@@ -159,6 +171,9 @@ impl Actor {
     fn take_queued(&mut self, kind: QueueKind, text: String, images: Vec<Image>, asked: Asked) {
         if self.closing {
             return self.refuse(asked, shutting_down());
+        }
+        if let Err(failure) = self.check_waiting(&text, &images) {
+            return self.refuse(asked, failure);
         }
         let images = images.into_iter().map(Into::into).collect();
         self.queues.push(kind, text, images, asked.key().cloned(), &self.feed);

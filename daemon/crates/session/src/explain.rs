@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use agentd_auth::scrub;
 use agentd_config::settings::{ExplainQuestion, UnknownSetting, explain};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     explain::{ExplainSettingParams, SettingExplanation, SettingLayer, SettingSource},
     resources::Diagnostics,
+    shown_url::shown,
 };
 use serde_json::Value;
 use tokio::task::{JoinError, spawn_blocking};
@@ -52,7 +54,7 @@ fn explained(key: &str, shared: &Shared, options: &SessionOptions) -> Result<Set
         over: &over(key, options),
         in_use: Some(&shared.settings),
     };
-    explain(question).map_err(|error| {
+    explain(question).map(without_secrets).map_err(|error| {
         let UnknownSetting { similar, .. } = &error;
         let failure = Failure::new(ErrorCode::NotFound, error.to_string());
         match similar.as_slice() {
@@ -60,6 +62,28 @@ fn explained(key: &str, shared: &Shared, options: &SessionOptions) -> Result<Set
             similar => failure.hint(format!("Did you mean {}?", similar.join(" or "))),
         }
     })
+}
+
+/// The same without the passwords of addresses and without secrets that are known.
+fn without_secrets(mut explanation: SettingExplanation) -> SettingExplanation {
+    let values = explanation.layers.iter_mut().map(|layer| &mut layer.value);
+    values.chain([&mut explanation.value, &mut explanation.in_session]).flatten().for_each(clean);
+    explanation
+}
+
+fn clean(value: &mut Value) {
+    match value {
+        // An address that lacks its scheme is none, and may hold a password all the same.
+        Value::String(text) => {
+            match text.rsplit_once('@').filter(|(user, _)| !user.contains("://") && user.contains(':')) {
+                Some((_, host)) => *text = format!("[redacted]@{host}"),
+                None => *text = scrub(&shown(text)).into_owned(),
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(clean),
+        Value::Object(fields) => fields.values_mut().for_each(clean),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// What flags and variables say in the place of a setting, the strongest first.

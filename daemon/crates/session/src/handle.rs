@@ -20,6 +20,7 @@ use crate::{
     feed::Feed,
     reply::Reply,
     rest::{Rested, Resting},
+    shared::IntakeLimits,
     summary::{Shown, Summary},
     tools::ToolsMessage,
     ui::Ui,
@@ -41,6 +42,7 @@ pub struct SessionHandle {
     pub(crate) ui: Ui,
     /// Fires when the session is to end, whatever its listeners do.
     pub(crate) closing: CancellationToken,
+    pub(crate) intake: IntakeLimits,
 }
 
 /// What the inbox takes.
@@ -108,8 +110,13 @@ impl SessionHandle {
                 self.abort.fire_tools();
             }
             Command::Abort(_) => self.abort.fire(),
-            // One that may be a repetition stops nothing before the session has seen that it is none.
-            Command::AbortAndPrompt(params) if params.request_key.is_none() => self.abort.fire(),
+            // One that may be a repetition stops nothing before the session has seen that it is none, and one that is refused
+            // for its size stops nothing at all.
+            Command::AbortAndPrompt(params)
+                if params.request_key.is_none() && self.intake.takes(&params.message, &params.images) =>
+            {
+                self.abort.fire();
+            }
             _ => {}
         }
         // Answers are never dropped: a client that takes none of them must not ask for more without end.

@@ -18,12 +18,13 @@ use agentd_protocol::{
 };
 use agentd_store::{
     Context, ContextMeter, Entry, EntryKind, LoadReport, ModelRef, NewEntry, OpenSession, SessionTree,
-    SessionWriter, StatsCounter, StoreError, UnknownEntry, estimate_tokens,
+    SessionWriter, StatsCounter, StoreError, UnknownEntry, estimate_tokens, ledger::Record as LedgerRecord,
 };
 
 use crate::{
     clock::now_ms,
     compaction::{CompactionError, Plan, PlanRequest, plan},
+    crash_ledger::{CrashLedger, Intents},
     requests::{DISPOSITION_FIELD, KEY_FIELD, Record, RequestKey},
     step::Failed,
 };
@@ -37,16 +38,21 @@ pub(crate) struct Journal {
     /// Only ever locked on the blocking thread of the one append that is under way.
     writer: Arc<Mutex<SessionWriter>>,
     file: Option<PathBuf>,
+    ledger: CrashLedger,
     /// What was odd about the file when it was opened.
     report: LoadReport,
+    /// What the entries have, in bytes.
+    bytes: u64,
 }
 
 impl Journal {
-    pub(crate) fn new(session: OpenSession) -> Self {
+    pub(crate) fn new(session: OpenSession, ledger: CrashLedger) -> Self {
         let OpenSession { tree, writer, report } = session;
         let file = writer.path().map(Path::to_owned);
         Self {
+            ledger,
             context: Context::new(&tree),
+            bytes: tree.entries().iter().map(|entry| entry.line_len() as u64).sum(),
             tree,
             stats: StatsCounter::default(),
             meter: ContextMeter::default(),
@@ -61,6 +67,11 @@ impl Journal {
         &self.report
     }
 
+    /// What says which work is under way.
+    pub(crate) fn ledger(&self) -> &CrashLedger {
+        &self.ledger
+    }
+
     /// The session file, which appears with the first run.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
@@ -70,6 +81,11 @@ impl Journal {
     pub(crate) fn unsaved(&self) -> Option<Vec<u8>> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         writer.unsaved().map(<[u8]>::to_vec)
+    }
+
+    /// What the entries of all branches have, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// All entries, of every branch.
@@ -136,11 +152,17 @@ impl Journal {
         self.messages().iter().rev().find(|message| matches!(message.get(), Some(Message::Assistant(_))))
     }
 
-    /// When the context was last compacted: Unix time in milliseconds.
-    pub(crate) fn compacted_at(&self) -> Option<i64> {
+    /// Whether the last answer in the context was there before the context was last compacted.
+    pub(crate) fn answer_precedes_compaction(&self) -> bool {
+        let place = |at: usize| self.tree.place_of(self.context.sources().get(at)?);
+        let is_answer = |message: &Json<Message>| matches!(message.get(), Some(Message::Assistant(_)));
         // A compaction contributes a summary in any case, and in the first place.
-        let first = self.tree.get(self.context.sources().first()?)?;
-        first.timestamp_ms().filter(|_| first.kind() == EntryKind::Compaction)
+        let first = self.context.sources().first().and_then(|id| self.tree.get(id));
+        if first.is_none_or(|entry| entry.kind() != EntryKind::Compaction) {
+            return false;
+        }
+        let answer = self.messages().iter().rposition(is_answer);
+        answer.and_then(place) < place(0)
     }
 
     /// What there is to be compacted.
@@ -169,30 +191,32 @@ impl Journal {
 
     /// Adds a message that is told of afterwards. A run's first message, of whatever role, already makes the file, so that
     /// nobody is told of a message that is not on disk. `record` is what the entry says of the command that the message
-    /// came by.
+    /// came by; `intents` is what the run does next, which goes into the ledger once the message is in the file.
     pub(crate) async fn append_told(
         &mut self,
         message: Json<Message>,
         record: Option<&Record>,
-    ) -> Result<(), StoreError> {
+        intents: Intents,
+    ) -> Result<Stored, StoreError> {
         let mut entry = NewEntry::message(message);
         if let Some(Record { key, disposition }) = record {
             entry = entry.with(KEY_FIELD, key)?.with(DISPOSITION_FIELD, disposition)?;
         }
-        self.add(entry, true).await
+        self.add_with(entry, true, move |entry| intents.records(entry), None).await
     }
 
-    /// Adds a message that no event tells of, with the key of the command that it came by.
+    /// Adds a message that no event tells of, with the key of the command that it came by; then the ledger is told.
     pub(crate) async fn append_message(
         &mut self,
         message: Json<Message>,
         key: Option<&RequestKey>,
+        then: LedgerRecord,
     ) -> Result<(), StoreError> {
         let mut entry = NewEntry::message(message);
         if let Some(key) = key {
             entry = entry.with(KEY_FIELD, key)?;
         }
-        self.add(entry, false).await
+        self.add_with(entry, false, |_| Vec::new(), Some(then)).await.map(drop)
     }
 
     /// Adds another kind of entry. It waits in memory as long as there is no file.
@@ -239,21 +263,45 @@ impl Journal {
     }
 
     async fn add(&mut self, new: NewEntry, make_file: bool) -> Result<(), StoreError> {
+        self.add_with(new, make_file, |_| Vec::new(), None).await.map(drop)
+    }
+
+    /// Adds an entry, and what its id gives for the ledger.
+    async fn add_with(
+        &mut self,
+        new: NewEntry,
+        make_file: bool,
+        intents: impl FnOnce(&str) -> Vec<LedgerRecord>,
+        then: Option<LedgerRecord>,
+    ) -> Result<Stored, StoreError> {
         let entry = self.tree.prepare(new, now_ms());
         let writer = Arc::clone(&self.writer);
+        let (ledger, intents, id) = (self.ledger.clone(), intents(entry.id()), entry.id().to_owned());
         let written = tokio::task::spawn_blocking(move || {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             writer.append(&entry)?;
             if make_file && !writer.is_on_disk() && writer.path().is_some() {
                 writer.create_now()?;
             }
-            Ok(entry)
+            let intended = if writer.is_on_disk() { ledger.intend_here(&intents) } else { Ok(()) };
+            ledger.note_here(then.as_slice());
+            Ok((entry, intended))
         });
-        let entry = written.await.unwrap_or_else(|error| Err(interrupted(self.file.as_deref(), error)))?;
+        let (entry, intended) =
+            written.await.unwrap_or_else(|error| Err(interrupted(self.file.as_deref(), error)))?;
+        self.bytes += entry.line_len() as u64;
         self.tree.push(entry);
         self.context.follow(&self.tree);
-        Ok(())
+        Ok(Stored { entry: id, intended })
     }
+}
+
+/// A message that was stored.
+pub(crate) struct Stored {
+    /// The id of its entry.
+    pub(crate) entry: String,
+    /// Whether the ledger knows what is to follow.
+    pub(crate) intended: Result<(), StoreError>,
 }
 
 /// Entries on their way to a client; cheap to make, since they share their texts with the tree.
@@ -293,9 +341,18 @@ pub(crate) fn store_failure(error: &StoreError) -> Failure {
     let code = match error {
         StoreError::Locked { .. } => ErrorCode::SessionLocked,
         StoreError::NotASession { .. } | StoreError::TooNew { .. } => ErrorCode::Unsupported,
-        StoreError::InvalidSessionId => ErrorCode::InvalidField,
+        StoreError::InvalidSessionId | StoreError::LongSessionId { .. } => ErrorCode::InvalidField,
         StoreError::Encode(_) => ErrorCode::Internal,
         _ => ErrorCode::Io,
     };
-    Failure::new(code, error.to_string())
+    let failure = Failure::new(code, error.to_string());
+    match error {
+        StoreError::NotASession { .. } => failure.hint(
+            "If it was a session once, agentctl fsck says what is left of it, and with --repair writes that into a copy.",
+        ),
+        _ => failure,
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -187,7 +187,7 @@ pub(crate) fn default_tools(setting: Option<&[String]>) -> Vec<String> {
 }
 
 /// `*` stands for any run of characters.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let Some((prefix, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(prefix) else { return false };
     let mut parts = rest.split('*').peekable();

@@ -12,6 +12,7 @@ use agentd_protocol::{
 
 use crate::{
     feed::Feed,
+    intake::Waiting,
     reply::encode,
     requests::{Record, RequestKey},
 };
@@ -21,13 +22,16 @@ pub(crate) struct SessionQueues {
     queues: Queues,
     /// The keys of waiting messages that have one.
     keys: HashMap<Ticket, RequestKey>,
+    /// What each waiting message takes, in bytes, and all together.
+    sizes: HashMap<Ticket, u64>,
+    bytes: u64,
 }
 
 impl SessionQueues {
     pub(crate) fn new(steering_mode: QueueMode, follow_up_mode: QueueMode) -> Self {
         let mut queues = Queues::default();
         (queues.steering_mode, queues.follow_up_mode) = (steering_mode, follow_up_mode);
-        Self { queues, keys: HashMap::new() }
+        Self { queues, keys: HashMap::new(), sizes: HashMap::new(), bytes: 0 }
     }
 
     pub(crate) fn push(
@@ -38,7 +42,10 @@ impl SessionQueues {
         key: Option<RequestKey>,
         feed: &Feed,
     ) {
+        let bytes = (text.len() + images.iter().map(|image| image.data.len()).sum::<usize>()) as u64;
         let ticket = self.queues.push(kind, text, images);
+        self.sizes.insert(ticket, bytes);
+        self.bytes += bytes;
         self.keys.extend(key.map(|key| (ticket, key)));
         self.publish(feed);
     }
@@ -53,6 +60,7 @@ impl SessionQueues {
         if !self.queues.deliver(ticket) {
             return None;
         }
+        self.bytes -= self.sizes.remove(&ticket).unwrap_or_default();
         self.publish(feed);
         Some(self.keys.remove(&ticket).map(|key| Record { key, disposition: Disposition::Queued }))
     }
@@ -60,12 +68,18 @@ impl SessionQueues {
     /// Empties the queues; what waited, and its keys.
     pub(crate) fn clear(&mut self, feed: &Feed) -> (ClearedQueue, Vec<RequestKey>) {
         let (steering, follow_up) = self.queues.clear();
+        (self.sizes, self.bytes) = (HashMap::new(), 0);
         self.publish(feed);
         (ClearedQueue { steering, follow_up }, self.keys.drain().map(|(_, key)| key).collect())
     }
 
     pub(crate) fn len(&self) -> usize {
         self.queues.len()
+    }
+
+    /// What waits.
+    pub(crate) fn waiting(&self) -> Waiting {
+        Waiting { messages: self.queues.len() as u64, bytes: self.bytes }
     }
 
     pub(crate) fn modes(&self) -> (QueueMode, QueueMode) {

@@ -1,5 +1,6 @@
 //! Answers to commands, put into the feed so that they keep their place among the events.
 
+use agentd_auth::scrub_failure;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     frame::Response,
@@ -42,7 +43,7 @@ impl Reply {
 
     /// The command was not done.
     pub(crate) fn fail(self, feed: &Feed, failure: Failure) {
-        let response = Response::<()>::failed(self.id, Some(self.command), failure);
+        let response = Response::<()>::failed(self.id, Some(self.command), scrub_failure(failure));
         feed.reply(self.reader, encode_sure(&response));
     }
 

@@ -50,6 +50,18 @@ impl Rested {
     pub fn file(&self) -> &Path {
         &self.file
     }
+
+    /// Whether its file says all of it, so that whoever opens that goes on with the same session.
+    #[must_use]
+    pub fn is_all_in_its_file(&self) -> bool {
+        let Self { file: _, unsaved, leaf, moved, key_provider, tools: _, fallback_models, trusted } = self;
+        unsaved.is_none()
+            && *leaf == Leaf::Last
+            && moved.is_none()
+            && key_provider.is_none()
+            && fallback_models.is_none()
+            && !trusted
+    }
 }
 
 /// Answers with what brings the session back, once nothing of it is left in memory; with nothing if it stays.

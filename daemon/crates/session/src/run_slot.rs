@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     abort::Aborting,
+    intake::{Waiting, message_bytes},
     reply::Reply,
     requests::{Asked, Record},
 };
@@ -47,14 +48,14 @@ pub(crate) struct Finished {
 }
 
 impl RunSlot {
-    /// Takes the place for a prompt; gives the token that stops the run, and what the run is asked by.
-    pub(crate) fn start(&mut self, asked: Asked) -> (CancellationToken, mpsc::Receiver<()>) {
+    /// Takes the place for a prompt, or for what goes on without one; gives the token that stops the run, and what the run is asked by.
+    pub(crate) fn start(&mut self, asked: Option<Asked>) -> (CancellationToken, mpsc::Receiver<()>) {
         let cancel = CancellationToken::new();
         let (questions, questioned) = mpsc::channel(1);
         self.0 = Some(Active {
             cancel: cancel.clone(),
             questions,
-            asked: Some(asked),
+            asked,
             record: None,
             ending: false,
             pause: None,
@@ -142,6 +143,15 @@ impl RunSlot {
             }
             None => Some((params, asked)),
         }
+    }
+
+    /// How many prompts wait for the run to settle.
+    pub(crate) fn waiting(&self) -> Waiting {
+        let prompts = self.0.iter().flat_map(|run| &run.waiting);
+        prompts.fold(Waiting::default(), |sum, (params, _)| Waiting {
+            messages: sum.messages + 1,
+            bytes: sum.bytes + message_bytes(&params.message, &params.images),
+        })
     }
 
     /// The prompts that wait for the run to settle; they wait no longer.

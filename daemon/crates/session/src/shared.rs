@@ -1,8 +1,7 @@
 //! What the parts of one session share and never change: surroundings, configuration, tools.
 
 use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -19,7 +18,7 @@ use agentd_config::{
     settings::{SettingChange, save},
 };
 use agentd_images::Images;
-use agentd_process::{ArtifactFolder, Background, Launcher, OutputPlace, ProcessGroup, Shell};
+use agentd_process::{ArtifactFolder, Background, Launcher, OutputMeter, OutputPlace, ProcessGroup, Shell};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     model::{Model, ThinkingLevel},
@@ -31,7 +30,8 @@ use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    fallback::FallbackChain, feed::FeedLimits, pool::Pool, run::RetryPolicy, tools::OwnTools, watch::Watch,
+    child_environment::ChildEnvironment, fallback::FallbackChain, feed::FeedLimits, pool::Pool,
+    run::RetryPolicy, tools::OwnTools, watch::Watch,
 };
 
 /// What all sessions of a daemon share.
@@ -54,6 +54,8 @@ pub struct Services {
     pub epoch: String,
     /// What one session may keep, and how long.
     pub limits: Limits,
+    /// Hears of what is written to long outputs.
+    pub outputs: OutputMeter,
     /// Is told what becomes of sessions.
     pub watch: Arc<dyn Watch>,
     /// Makes the tools of one session.
@@ -77,16 +79,47 @@ pub struct Limits {
     pub idle_after: Option<Duration>,
     /// How long a question to the user that has no limit itself waits while nobody is there to answer: 10 minutes.
     pub ui_timeout: Duration,
+    /// What it takes in.
+    pub intake: IntakeLimits,
+    /// How much of the output of one command goes to a file, in bytes: 1 GiB.
+    pub output_bytes: u64,
+}
+
+/// What a session takes in; the largest value of a type is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntakeLimits {
+    /// Bytes of a message's text and of its images' base64: 32 MiB.
+    pub message_bytes: u64,
+    /// Messages that wait: 1000.
+    pub queued_messages: u64,
+    /// The same of all messages that wait: 64 MiB.
+    pub queued_bytes: u64,
+    /// Bytes of the entries of all branches, at which no more messages are taken: 512 MiB.
+    pub session_bytes: u64,
+}
+
+impl Default for IntakeLimits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 32 << 20,
+            queued_messages: 1000,
+            queued_bytes: 64 << 20,
+            session_bytes: 512 << 20,
+        }
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { feed: FeedLimits::default(), idle_after: None, ui_timeout: Duration::from_secs(600) }
+        Self {
+            feed: FeedLimits::default(),
+            idle_after: None,
+            ui_timeout: Duration::from_secs(600),
+            intake: IntakeLimits::default(),
+            output_bytes: 1 << 30,
+        }
     }
 }
-
-/// A complete environment of child processes.
-pub type ChildEnvironment = Arc<[(OsString, OsString)]>;
 
 /// What the tools of one session are made with.
 pub struct ToolContext {
@@ -167,6 +200,8 @@ pub(crate) struct Shared {
     pub(crate) cache_retention: CacheRetention,
     /// Whether contexts are compacted unasked; a command changes it.
     pub(crate) auto_compaction: AtomicBool,
+    /// How long streamed text may be missing from the crash ledger.
+    pub(crate) crash_flush: Duration,
     pub(crate) retry: RetryPolicy,
     /// Whether there are retries; a command changes it.
     pub(crate) auto_retry: AtomicBool,
@@ -295,65 +330,4 @@ fn auth_failure(error: &AuthError) -> Failure {
         _ => ErrorCode::NoCredentials,
     };
     Failure::new(code, error.to_string())
-}
-
-/// The environment of child processes: that of the session, with the agent directory's own programs first on the search
-/// path, without what another session left behind, and with what tells programs that an agent runs them.
-pub(crate) fn child_environment(
-    environment: &Environment,
-    agent_dir: &Path,
-    compat: bool,
-) -> ChildEnvironment {
-    const STALE: [&str; 9] = [
-        "PI_SESSION_ID",
-        "PI_SESSION_FILE",
-        "PI_PROVIDER",
-        "PI_MODEL",
-        "PI_REASONING_LEVEL",
-        // They mean the daemon's own traffic: an agentd that a command starts has its own.
-        "AGENTD_RECORD",
-        "AGENTD_REPLAY",
-        "AGENTD_REPLAY_MATCH",
-        "AGENTD_REPLAY_TIMING",
-    ];
-    let mut path = agent_dir.join("bin").into_os_string();
-    if let Some(rest) = environment.get_os("PATH").filter(|path| !path.is_empty()) {
-        path.push(":");
-        path.push(rest);
-    }
-    let mut own = environment.clone();
-    STALE.iter().for_each(|name| own.remove(name));
-    own.set("PATH", path);
-    own.set("PI_CODING_AGENT", "true");
-    own.set("AI_AGENT", if compat { "pi" } else { "agentd" });
-    own.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn children_see_where_they_are_and_nothing_stale() {
-        let mut environment = Environment::default();
-        for (name, value) in
-            [("PATH", "/usr/bin"), ("PI_SESSION_ID", "old"), ("HOME", "/h"), ("PI_OFFLINE", "1")]
-        {
-            environment.set(name, value);
-        }
-        let children = child_environment(&environment, Path::new("/a"), false);
-        let get = |name: &str| {
-            children
-                .iter()
-                .find(|(key, _)| key == name)
-                .map(|(_, value)| value.to_string_lossy().into_owned())
-        };
-        assert_eq!(get("PATH").as_deref(), Some("/a/bin:/usr/bin"));
-        assert_eq!(get("PI_SESSION_ID"), None);
-        assert_eq!(get("PI_OFFLINE").as_deref(), Some("1"));
-        assert_eq!(
-            (get("AI_AGENT").as_deref(), get("PI_CODING_AGENT").as_deref()),
-            (Some("agentd"), Some("true"))
-        );
-    }
 }

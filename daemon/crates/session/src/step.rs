@@ -24,6 +24,7 @@ use crate::{
     choice::Choice,
     client_tools::Request,
     compaction::{CompactionError, Plan, PlanRequest},
+    crash_ledger::Intents,
     fallback::Substitute,
     open::Reconfigured,
     reply::Reply,
@@ -43,8 +44,13 @@ pub(crate) enum Step {
     Publish(Bytes),
     /// The same, for those who said hello.
     Tell(Bytes),
-    /// A message to store; then the event that says so.
-    Store { message: Json<Message>, event: Bytes, stored: oneshot::Sender<Result<(), HostError>> },
+    /// A message to store, with what the run does next; then the event that says so. Answered with the id of the entry.
+    Store {
+        message: Json<Message>,
+        event: Bytes,
+        intents: Intents,
+        stored: oneshot::Sender<Result<String, HostError>>,
+    },
     /// What is next in a queue?
     Next { kind: QueueKind, reply: oneshot::Sender<Vec<Queued>> },
     /// A queued message is about to be delivered. Does it still wait?
@@ -91,6 +97,8 @@ pub(crate) enum Step {
     AllAborted { reply: Reply, ended: Vec<Work> },
     /// Something is asked of the user, or shown to them.
     Ui(Box<UiStep>),
+    /// Whether the turn that a crash interrupted goes on.
+    GoOn(bool),
     /// The user trusts the project: its settings, read.
     Trusted(Box<Reconfigured>),
     /// Nothing more comes of the run.
@@ -123,8 +131,8 @@ pub(crate) struct Fullness {
     pub(crate) tokens: u64,
     /// The last answer in it.
     pub(crate) last: Option<Json<Message>>,
-    /// When it was last compacted: Unix time in milliseconds.
-    pub(crate) compacted_at: Option<i64>,
+    /// Whether that answer was there before the context was last compacted.
+    pub(crate) precedes_compaction: bool,
     pub(crate) choice: Choice,
 }
 
@@ -132,6 +140,8 @@ pub(crate) struct Fullness {
 pub(crate) struct Snapshot {
     pub(crate) messages: Vec<Json<Message>>,
     pub(crate) choice: Choice,
+    /// The entry that the next one follows.
+    pub(crate) leaf: Option<String>,
     /// What the model can call.
     pub(crate) tools: Arc<ToolSet>,
 }

@@ -1,6 +1,6 @@
 //! Shell commands of the user (`bash`, `abort_bash`): run beside everything else, recorded in the transcript.
 
-use agentd_process::{CleanedOutput, CleanedRun, ShellError, ShellJob, Stopped, Streams};
+use agentd_process::{CleanedOutput, CleanedRun, ShellError, ShellJob, SpawnError, Stopped, Streams};
 use agentd_protocol::{
     Json,
     command::{BashParams, Work, WorkKind},
@@ -8,6 +8,7 @@ use agentd_protocol::{
     event::{BashExecutionUpdate, Event},
     message::{BashExecutionMessage, Message},
 };
+use agentd_store::ledger::{BashDoneRecord, BashRecord, Record};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -15,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     actor::Actor,
     clock::now_ms,
+    crash_ledger::MAX_RESULT,
+    journal::store_failure,
     reply::encode,
     requests::{Answer, Asked, RequestKey},
     shared::Shared,
@@ -34,6 +37,8 @@ pub(crate) struct UserBash {
 
 /// The result of a command.
 struct Unstored {
+    /// The command's number.
+    number: u64,
     message: Json<Message>,
     /// The command's `requestKey`.
     key: Option<RequestKey>,
@@ -52,7 +57,7 @@ pub(crate) struct BashEnd {
     number: u64,
     asked: Asked,
     params: BashParams,
-    result: Result<CleanedOutput, ShellError>,
+    result: Result<CleanedOutput, Failure>,
 }
 
 impl UserBash {
@@ -92,8 +97,21 @@ impl Actor {
         self.user_bash.running.push(Running { number, work: work.clone(), waiting: Vec::new() });
         let cancel = self.user_bash.cancel.child_token();
         let (shared, steps) = (std::sync::Arc::clone(&self.shared), self.steps.clone());
+        let ledger = self.journal.ledger().clone();
+        let begun = Record::Bash(BashRecord {
+            number,
+            at: now_ms(),
+            command: params.command.clone(),
+            exclude_from_context: params.exclude_from_context,
+            request_key: asked.key().map(ToString::to_string),
+        });
         self.tasks.spawn(async move {
-            let result = run(&shared, work, &params.command, asked.id(), &steps, cancel).await;
+            let result = match ledger.intend(vec![begun]).await {
+                Ok(()) => run(&shared, work, &params.command, asked.id(), &steps, cancel)
+                    .await
+                    .map_err(|error| shell_failure(&error)),
+                Err(error) => Err(store_failure(&error)),
+            };
             let end = BashEnd { number, asked, params, result };
             // Without the actor there is nobody to tell.
             let _ = steps.send(Step::BashEnded(Box::new(end))).await;
@@ -105,8 +123,12 @@ impl Actor {
         let at = self.user_bash.running.iter().position(|running| running.number == number);
         let running = at.map(|at| self.user_bash.running.remove(at));
         let result = match result {
-            Ok(output) => self.record_bash(params, output, asked.key().cloned()).await,
-            Err(error) => Err(Failure::new(ErrorCode::Io, error.to_string())),
+            Ok(output) => self.record_bash(number, params, output, asked.key().cloned()).await,
+            Err(failure) => {
+                // Nothing came of it.
+                self.journal.ledger().note(done(number, None)).await;
+                Err(failure)
+            }
         };
         match result {
             Ok(message) => self.answer(asked, Answer::Bash(message)),
@@ -121,6 +143,7 @@ impl Actor {
 
     async fn record_bash(
         &mut self,
+        number: u64,
         params: BashParams,
         result: CleanedOutput,
         key: Option<RequestKey>,
@@ -145,8 +168,10 @@ impl Actor {
         });
         let message =
             Json::new(message).map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
-        self.user_bash.unstored.push(Unstored { message: message.clone(), key });
-        if !self.run.is_active() {
+        self.user_bash.unstored.push(Unstored { number, message: message.clone(), key });
+        if self.run.is_active() {
+            self.journal.ledger().note(done(number, Some(message.clone()))).await;
+        } else {
             self.store_bash_messages().await;
         }
         Ok(message)
@@ -154,12 +179,30 @@ impl Actor {
 
     /// Adds the results that wait to the transcript.
     pub(crate) async fn store_bash_messages(&mut self) {
-        for Unstored { message, key } in std::mem::take(&mut self.user_bash.unstored) {
-            if let Err(error) = self.journal.append_message(message, key.as_ref()).await {
+        for Unstored { number, message, key } in std::mem::take(&mut self.user_bash.unstored) {
+            let then = done(number, None);
+            if let Err(error) = self.journal.append_message(message, key.as_ref(), then).await {
                 tracing::error!(%error, "the result of a command of the user could not be stored");
             }
         }
     }
+}
+
+/// What a client is told about a command that did not start.
+fn shell_failure(error: &ShellError) -> Failure {
+    match error {
+        ShellError::Spawn(error @ SpawnError::TooMany { .. }) => {
+            Failure::limit(error.to_string(), "daemon.maxCommands", "")
+        }
+        error => Failure::new(ErrorCode::Io, error.to_string()),
+    }
+}
+
+/// A command came to its end. Its message waits to be stored; without one there is nothing to be stored any more.
+fn done(number: u64, message: Option<Json<Message>>) -> Record {
+    let stored = message.is_none();
+    let message = message.filter(|message| message.text().len() <= MAX_RESULT);
+    Record::BashDone(BashDoneRecord { number, message, stored })
 }
 
 /// Runs a command and publishes its output as it comes.

@@ -8,7 +8,8 @@ use std::{
 
 use crate::{
     Entry, Header, StoreError,
-    io::{FileIo, Io},
+    io::{FileIo, FileState, Io},
+    ledger::{Ledger, ledger_path},
     lock::{Note, Notes},
 };
 
@@ -52,6 +53,8 @@ enum State {
     Deferred {
         path: PathBuf,
         pending: Vec<u8>,
+        /// What an attempt to make the file left, when it could not be removed either. Held, so that it is nobody else's.
+        left: Option<Box<dyn FileIo>>,
     },
     Open(OpenFile),
 }
@@ -83,12 +86,16 @@ impl SessionWriter {
     pub(crate) fn deferred(with: Surroundings, path: PathBuf, header: &Header) -> Self {
         let mut pending = header.line().as_bytes().to_vec();
         pending.push(b'\n');
-        Self { with, state: State::Deferred { path, pending }, buffer: Vec::new() }
+        Self { with, state: State::Deferred { path, pending, left: None }, buffer: Vec::new() }
     }
 
     /// A writer for a file that is yet to be made with these lines and more.
     pub(crate) fn resumed(with: Surroundings, path: PathBuf, lines: &[u8]) -> Self {
-        Self { with, state: State::Deferred { path, pending: lines.to_vec() }, buffer: Vec::new() }
+        Self {
+            with,
+            state: State::Deferred { path, pending: lines.to_vec(), left: None },
+            buffer: Vec::new(),
+        }
     }
 
     /// A writer for a file that is there and locked.
@@ -122,6 +129,13 @@ impl SessionWriter {
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         matches!(self.state, State::Open(_))
+    }
+
+    /// What says which work is under way in this session.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        let path = self.path().map(ledger_path);
+        Ledger::new(Arc::clone(&self.with.io), self.with.durability, path, self.is_on_disk())
     }
 
     /// The lines that wait in memory because there is no file yet: what [`Store::resume`](crate::Store::resume) takes.
@@ -194,10 +208,10 @@ impl SessionWriter {
 
     /// Makes the file with the pending lines and those in the buffer.
     fn create(&mut self) -> Result<(), StoreError> {
-        let State::Deferred { path, pending } = &mut self.state else { return Ok(()) };
+        let State::Deferred { path, pending, left } = &mut self.state else { return Ok(()) };
         let before = pending.len();
         pending.extend_from_slice(&self.buffer);
-        match create(path, pending, &self.with) {
+        match create(path, pending, &self.with, left) {
             Ok(open) => {
                 self.state = State::Open(open);
                 Ok(())
@@ -224,9 +238,23 @@ impl std::fmt::Debug for SessionWriter {
     }
 }
 
-/// Makes a file, takes it and writes its first lines. When that fails there is no file again.
-fn create(path: &Path, content: &[u8], with: &Surroundings) -> Result<OpenFile, StoreError> {
+/// How many folders' lists of names are brought to the disk with a new file: its own, that of the folder (the sessions), and that
+/// of the sessions (the agent directory).
+const NEW_FOLDERS: usize = 3;
+
+/// Makes a file, takes it and writes its first lines. When that fails there is no file again; if it cannot be removed, it is
+/// `left`, and is removed by the next attempt.
+fn create(
+    path: &Path,
+    content: &[u8],
+    with: &Surroundings,
+    left: &mut Option<Box<dyn FileIo>>,
+) -> Result<OpenFile, StoreError> {
     let io = &*with.io;
+    if let Some(file) = left {
+        remove_left(io, &**file, path).map_err(StoreError::io("remove what was left of", path))?;
+        *left = None;
+    }
     if let Some(dir) = path.parent() {
         io.create_dirs(dir).map_err(StoreError::io("create the folder", dir))?;
     }
@@ -242,20 +270,35 @@ fn create(path: &Path, content: &[u8], with: &Surroundings) -> Result<OpenFile, 
     let mut open = OpenFile { path: path.to_owned(), file, tail: Tail::Clean, _note: None };
     let written = locked.and_then(|_| open.write(content, with)).and_then(|()| {
         match (with.durability, path.parent()) {
-            (Durability::Fsync, Some(dir)) => {
-                io.sync_dir(dir).map_err(StoreError::io("sync the folder", dir))
-            }
+            // The folder itself, and the one above it, may be as new as the file.
+            (Durability::Fsync, Some(dir)) => dir
+                .ancestors()
+                .take(NEW_FOLDERS)
+                .filter(|dir| !dir.as_os_str().is_empty())
+                .try_for_each(|dir| io.sync_dir(dir).map_err(StoreError::io("sync the folder", dir))),
             _ => Ok(()),
         }
     });
     if let Err(error) = written {
-        if let Err(left) = io.remove(path) {
-            tracing::warn!(error = %left, path = %path.display(), "cannot remove a session file that was not finished");
+        if let Err(failed) = io.remove(path) {
+            tracing::warn!(error = %failed, path = %path.display(), "cannot remove a session file that was not finished");
+            *left = Some(open.file);
         }
         return Err(error);
     }
     open._note = with.notes.leave(io, path);
     Ok(open)
+}
+
+/// Removes what is left of a file that was not finished, unless its name is another file's by now.
+fn remove_left(io: &dyn Io, file: &dyn FileIo, path: &Path) -> io::Result<()> {
+    let ours = file.state()?.identity;
+    match io.stat(path) {
+        Ok(FileState { identity, .. }) if identity.is_some() && identity == ours => io.remove(path),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 impl OpenFile {

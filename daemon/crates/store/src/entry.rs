@@ -227,6 +227,16 @@ impl Entry {
         self.parts().concat()
     }
 
+    /// Whether another entry has the same line.
+    pub(crate) fn is_same_line(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+
+    /// Whether it is what a session file is made of, and not an object of another kind that has an id.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.kind != EntryKind::Unknown && !self.timestamp().is_empty()
+    }
+
     fn parts(&self) -> [&str; 3] {
         match &self.message {
             Some((message, at)) => {
@@ -284,8 +294,10 @@ impl Entry {
         found
     }
 
-    /// Reads some fields of an entry that is no message.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
+    /// Reads some fields of an entry that is no message; `None` when they are not of that shape, and of a message.
+    /// [`Self::extra`] finds what stands beside a message.
+    #[must_use]
+    pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
         agentd_protocol::parse_json(&self.frame).ok()
     }
 

@@ -67,6 +67,14 @@ pub enum StoreError {
          an alphanumeric character"
     )]
     InvalidSessionId,
+    /// A chosen session id is too long for the name of a file.
+    #[error("Session id must have at most {limit} characters, not {length}")]
+    LongSessionId {
+        /// How long it is.
+        length: usize,
+        /// How long it may be.
+        limit: usize,
+    },
     /// A value cannot be written as JSON.
     #[error("cannot write a session entry as JSON")]
     Encode(#[from] serde_json::Error),

@@ -61,8 +61,14 @@ pub struct ForkMessage {
 /// The user's messages that have text, of all branches, in file order.
 #[must_use]
 pub fn fork_messages(tree: &SessionTree) -> Vec<ForkMessage> {
-    let users = tree.entries().iter().filter(|entry| entry.kind() == EntryKind::Message(Role::User));
+    // An id that is there twice means the last entry that has it.
+    let is_meant =
+        |at: usize, entry: &Entry| tree.place_of(entry.id()).is_some_and(|place| place as usize == at);
+    let entries = tree.entries().iter().enumerate();
+    let users =
+        entries.filter(|(at, entry)| entry.kind() == EntryKind::Message(Role::User) && is_meant(*at, entry));
     users
+        .map(|(_, entry)| entry)
         .filter_map(|entry| Some(ForkMessage { entry_id: entry.id().to_owned(), text: user_text(entry)? }))
         .filter(|message| !message.text.is_empty())
         .collect()
@@ -222,7 +228,7 @@ mod tests {
 
     #[test]
     fn fork_points() {
-        let tree = tree(&[
+        let mut tree = tree(&[
             "a -",
             r#"{"type":"message","id":"b","parentId":"a","message":{"role":"assistant","content":[]}}"#,
             r#"{"type":"message","id":"c","parentId":"b","message":{"role":"user","content":[{"type":"text","text":"one "},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"two"}]}}"#,
@@ -234,7 +240,12 @@ mod tests {
         for id in ["b", "x"] {
             assert_eq!(before(id).unwrap_err().to_string(), "Invalid entry ID for forking");
         }
-        let messages: Vec<_> = fork_messages(&tree).into_iter().map(|m| (m.entry_id, m.text)).collect();
-        assert_eq!(messages, [("a".to_owned(), "a".to_owned()), ("c".into(), "one two".into())]);
+        let messages = |tree: &SessionTree| -> Vec<_> {
+            fork_messages(tree).into_iter().map(|m| (m.entry_id, m.text)).collect()
+        };
+        assert_eq!(messages(&tree), [("a".to_owned(), "a".to_owned()), ("c".into(), "one two".into())]);
+        // An id that is there twice means the last one.
+        tree.push(crate::testing::entry(r#"{"type":"custom","id":"a","parentId":"c"}"#, 9));
+        assert_eq!(messages(&tree), [("c".to_owned(), "one two".to_owned())]);
     }
 }

@@ -9,6 +9,16 @@ use crate::object::{each_member, name, string};
 pub struct Header {
     typed: SessionHeader,
     line: Box<str>,
+    version: Version,
+}
+
+/// What a header says of its version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Missing,
+    /// No whole number from 1 on.
+    Odd,
+    Named,
 }
 
 impl Header {
@@ -23,7 +33,7 @@ impl Header {
         let typed =
             SessionHeader { kind, version: Some(SESSION_VERSION), id, timestamp, cwd, parent_session };
         let line = serde_json::to_string(&typed)?.into_boxed_str();
-        Ok(Self { typed, line })
+        Ok(Self { typed, line, version: Version::Named })
     }
 
     /// Reads a header line: an object with `type` `session` and a string as `id`. Other fields may be missing or odd.
@@ -37,7 +47,9 @@ impl Header {
             "timestamp" => timestamp = string(value),
             "cwd" => cwd = string(value),
             "parentSession" => parent = string(value),
-            "version" => version = value.parse::<f64>().ok(),
+            "version" => {
+                version = Some(value.parse::<f64>().ok().filter(|it| *it >= 1.0 && it.fract() == 0.0))
+            }
             _ => {}
         });
         if !is_object || kind.as_deref() != Some("session") {
@@ -46,13 +58,18 @@ impl Header {
         let typed = SessionHeader {
             kind: SessionTag::Session,
             // Saturates: a version far beyond ours is still one beyond ours.
-            version: version.map(|version| version as u32),
+            version: version.flatten().map(|version| version as u32),
             id: id?.into_owned(),
             timestamp: timestamp.unwrap_or_default().into_owned(),
             cwd: cwd.unwrap_or_default().into_owned(),
             parent_session: parent.map(|parent| parent.into_owned()),
         };
-        Some(Self { typed, line: line.into() })
+        let version = match version {
+            None => Version::Missing,
+            Some(None) => Version::Odd,
+            Some(Some(_)) => Version::Named,
+        };
+        Some(Self { typed, line: line.into(), version })
     }
 
     /// What the header says.
@@ -73,7 +90,17 @@ impl Header {
         &self.typed.cwd
     }
 
-    /// The version of the format; a file that names none is of version 1.
+    /// Whether it names a version that could be one.
+    pub(crate) fn names_version(&self) -> bool {
+        self.version == Version::Named
+    }
+
+    /// Whether it says nothing of a version, as those of version 1.
+    pub(crate) fn lacks_version(&self) -> bool {
+        self.version == Version::Missing
+    }
+
+    /// The version of the format; a file that names none, or none that could be, is of version 1.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.typed.version.unwrap_or(1)

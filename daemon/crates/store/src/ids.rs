@@ -7,6 +7,9 @@ use crate::StoreError;
 /// How often a short entry id is tried before a whole UUID is taken.
 const SHORT_ID_ATTEMPTS: usize = 100;
 
+/// The longest id that a person can choose: it is part of a file's name, which has 255 bytes for all.
+const MAX_CHOSEN_BYTES: usize = 200;
+
 /// A new session id: a UUID of version 7, lower case, so that ids sort by time.
 #[must_use]
 pub fn new_session_id() -> String {
@@ -17,11 +20,14 @@ pub fn new_session_id() -> String {
 ///
 /// # Errors
 /// [`StoreError::InvalidSessionId`] unless it is made of letters, digits, `-`, `_` and `.` with a letter or a digit at
-/// both ends.
+/// both ends; [`StoreError::LongSessionId`] beyond 200 of them.
 pub fn check_session_id(id: &str) -> Result<(), StoreError> {
     let bytes = id.as_bytes();
     let inside = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let ends = [bytes.first(), bytes.last()];
+    if bytes.len() > MAX_CHOSEN_BYTES {
+        return Err(StoreError::LongSessionId { length: bytes.len(), limit: MAX_CHOSEN_BYTES });
+    }
     if bytes.iter().all(inside) && ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric)) {
         Ok(())
     } else {
@@ -63,7 +69,9 @@ mod tests {
                 "{id}"
             );
         }
-        assert!(check_session_id(&new_session_id()).is_ok());
+        assert!(check_session_id(&new_session_id()).is_ok() && check_session_id(&"x".repeat(200)).is_ok());
+        let error = check_session_id(&"x".repeat(201)).unwrap_err();
+        assert_eq!(error.to_string(), "Session id must have at most 200 characters, not 201");
         assert_eq!(new_session_id().as_bytes()[14], b'7');
     }
 

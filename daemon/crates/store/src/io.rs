@@ -6,16 +6,32 @@ use std::{
     path::Path,
 };
 
+use agentd_fail_point::{self as fail_point, Point};
+
 /// What the store asks of a file system. Blocks.
 pub(crate) trait Io: Send + Sync {
     /// Opens a file to be read and appended to.
     fn open(&self, path: &Path) -> io::Result<Box<dyn FileIo>>;
     /// Makes a file, private to the user, to be read and appended to; fails if it is there.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn FileIo>>;
+    /// Opens a ledger to be read.
+    fn open_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        self.open(path)
+    }
+    /// Makes a ledger, private to the user, to be appended to; fails if it is there.
+    fn create_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        self.create_new(path)
+    }
+    /// Removes a ledger.
+    fn remove_ledger(&self, path: &Path) -> io::Result<()> {
+        self.remove(path)
+    }
     /// Makes a folder and those above it, private to the user; one that is there is left as it is.
     fn create_dirs(&self, path: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Gives a file a second name, which must be free.
+    fn link(&self, file: &Path, name: &Path) -> io::Result<()>;
     /// Puts a file in the place of another, in one step.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Brings a folder's list of names to the disk.
@@ -58,6 +74,7 @@ pub(crate) struct Disk;
 
 impl Io for Disk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        fail_point::call(Point::StoreOpen)?;
         Ok(Box::new(DiskFile(OpenOptions::new().read(true).append(true).open(path)?)))
     }
 
@@ -65,7 +82,26 @@ impl Io for Disk {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create_new(true);
         private_file(&mut options);
-        Ok(Box::new(DiskFile(options.open(path)?)))
+        fail_point::call(Point::StoreCreate)?;
+        let file = options.open(path)?;
+        fail_point::hit(Point::StoreCreated);
+        Ok(Box::new(DiskFile(file)))
+    }
+
+    fn open_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        Ok(Box::new(LedgerFile(File::open(path)?)))
+    }
+
+    fn create_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true);
+        private_file(&mut options);
+        Ok(Box::new(LedgerFile(options.open(path)?)))
+    }
+
+    fn remove_ledger(&self, path: &Path) -> io::Result<()> {
+        fail_point::call(Point::LedgerClear)?;
+        fs::remove_file(path)
     }
 
     fn create_dirs(&self, path: &Path) -> io::Result<()> {
@@ -76,11 +112,20 @@ impl Io for Disk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        fail_point::call(Point::StoreRemove)?;
         fs::remove_file(path)
     }
 
+    fn link(&self, file: &Path, name: &Path) -> io::Result<()> {
+        fail_point::call(Point::StoreLink)?;
+        fs::hard_link(file, name)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        fail_point::call(Point::StoreRename)?;
+        fs::rename(from, to)?;
+        fail_point::hit(Point::StoreRenamed);
+        Ok(())
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
@@ -115,14 +160,18 @@ impl Drop for DiskFile {
 
 impl FileIo for DiskFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        let written = fail_point::write(Point::StoreAppend, bytes, |bytes| self.0.write(bytes))?;
+        fail_point::hit(Point::StoreAppended);
+        Ok(written)
     }
 
     fn set_len(&mut self, len: u64) -> io::Result<()> {
+        fail_point::call(Point::StoreCut)?;
         self.0.set_len(len)
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        fail_point::call(Point::StoreSync)?;
         self.0.sync_data()
     }
 
@@ -145,6 +194,41 @@ impl FileIo for DiskFile {
             }
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+/// A ledger: never locked, since the session file is; its fail points are with whoever knows what is written.
+struct LedgerFile(File);
+
+impl Read for LedgerFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl FileIo for LedgerFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn set_len(&mut self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn state(&self) -> io::Result<FileState> {
+        self.0.metadata().map(|metadata| state(&metadata))
+    }
+
+    fn copy_mode(&self, of: &Path) -> io::Result<()> {
+        self.0.set_permissions(fs::metadata(of)?.permissions())
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        Ok(true)
     }
 }
 

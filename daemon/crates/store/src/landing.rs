@@ -62,7 +62,8 @@ mod tests {
             ("b", Some("b"), None),
             ("c", Some("b"), Some("two")),
             ("d", Some("c"), Some("aside")),
-            ("e", None, Some("lost")),
+            // Where a line was lost, what comes next goes on behind the gap.
+            ("e", Some("d"), Some("lost")),
         ] {
             let expected = Landing { leaf: leaf.map(str::to_owned), text: text.map(str::to_owned) };
             assert_eq!(Landing::at(&tree, id), Ok(expected), "{id}");

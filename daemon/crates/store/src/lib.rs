@@ -34,18 +34,26 @@ mod entry;
 mod error;
 mod estimate;
 mod fork;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod header;
 mod ids;
 mod io;
 mod landing;
+pub mod ledger;
+mod lines;
 mod list;
 mod load;
 mod lock;
 mod meter;
 mod migrate;
+mod network;
 mod new_entry;
 mod object;
 mod paths;
+mod repair;
+mod replace;
 mod stats;
 mod store;
 #[cfg(test)]
@@ -64,14 +72,18 @@ pub use fork::{ForkError, ForkMessage, ForkPoint, copy_all, copy_branch, fork_me
 pub use header::Header;
 pub use ids::{check_session_id, new_session_id};
 pub use landing::Landing;
+pub use lines::Place;
 pub use list::{
     Found, ListText, SessionSummary, find, find_by_id, list, looks_like_path, newest, read_header, summarize,
 };
-pub use load::LoadReport;
+pub use load::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};
 pub use lock::Holder;
 pub use meter::ContextMeter;
+pub use network::{network_file_system, network_warning};
 pub use new_entry::NewEntry;
 pub use paths::{SessionDir, create_dirs, cwd_dir_name, session_file_name};
+pub use repair::{Checked, Repaired, unreadable_lines};
+pub use replace::originals;
 pub use stats::{StatsCounter, Totals};
 pub use store::{Begin, NewSession, OpenSession, Store, StoreOptions};
 pub use time::{iso_timestamp, parse_timestamp};

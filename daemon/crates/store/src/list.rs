@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use crate::{
     Header, Role, SessionDir,
-    load::{Line, each_line},
+    lines::{Content, Place, each_line},
+    load::clean,
     object::{each_member, name, string},
     time::parse_timestamp,
 };
@@ -28,7 +29,7 @@ const SUMMARY_LINE_BYTES: usize = 64 << 20;
 /// # Errors
 /// When the file cannot be read.
 pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
-    let mut file = File::open(path)?.take(HEADER_BYTES);
+    let mut file = open(path)?.take(HEADER_BYTES);
     // Headers are short: a small first bite, and more only if there is no line in it.
     let (mut bytes, mut bite) = (Vec::new(), 4096);
     let mut done = 0;
@@ -39,7 +40,10 @@ pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
             memchr::memchr(b'\n', &bytes[done..]).map(|at| done + at).or(is_all.then_some(bytes.len()))
         {
             let line = String::from_utf8_lossy(&bytes[done..end]);
-            match line.trim_ascii() {
+            let place = Place { byte: done as u64, ..Place::default() };
+            // Zeros in the place of lines that a loss of power took.
+            let (line, _) = clean(&line, &place);
+            match line.trim_matches('\0').trim_ascii() {
                 "" => {}
                 line => match Header::parse(line) {
                     Some(header) => return Ok(Some(header)),
@@ -54,6 +58,14 @@ pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
         }
         bite *= 4;
     }
+}
+
+/// Opens a regular file. Looked at before opening: a session may name a pipe as its parent, and opening one waits for its writer.
+fn open(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    File::open(path)
 }
 
 /// A session file that was found.
@@ -206,12 +218,12 @@ pub fn list(dir: &SessionDir, cwd: Option<&str>, text: ListText) -> io::Result<V
 /// # Errors
 /// When the file cannot be read.
 pub fn summarize(path: &Path, text: ListText) -> io::Result<Option<SessionSummary>> {
-    let mut file = File::open(path)?;
+    let mut file = open(path)?;
     let file_ms = modified_ms(&file.metadata()?);
     let mut gathered = Gathered { text, ..Gathered::default() };
     each_line(&mut file, SUMMARY_LINE_BYTES, &mut |line| {
-        if let Line::Bytes(bytes) = line {
-            gathered.line(String::from_utf8_lossy(bytes).trim_ascii());
+        if let Content::Bytes(bytes) = line.content {
+            gathered.line(clean(&String::from_utf8_lossy(bytes), &line.place).0);
         }
     })?;
     Ok(gathered.finish(path, file_ms))

@@ -1,49 +1,26 @@
 //! Reading a session file, whatever state it is in.
 
-use std::io::{self, Read};
+mod report;
 
-use memchr::memchr;
+use std::{
+    borrow::Cow,
+    io::{self, Read},
+};
+
 use serde_json::value::RawValue;
 
-use crate::{Entry, Header, SessionTree, migrate};
+pub use self::report::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};
+use crate::{
+    Entry, Header, SessionTree,
+    lines::{Content, Ending, Line, Place, each_line},
+    migrate,
+    object::Object,
+    tree::Taken,
+};
 use agentd_protocol::entry::SESSION_VERSION;
 
-/// How much is read at once: enough to make a system call worth it, little enough for the cache.
-const CHUNK_BYTES: usize = 256 << 10;
-
-/// What was odd about a file that was opened.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LoadReport {
-    /// Lines that are no JSON: torn by a crash, most likely. They were skipped; the file keeps them.
-    pub broken_lines: u64,
-    /// Lines over the limit, skipped as well.
-    pub long_lines: u64,
-    /// JSON that is no entry, such as objects without an id, skipped as well.
-    pub foreign_lines: u64,
-    /// Lines with bytes that are not UTF-8. They were read with U+FFFD in their place.
-    pub not_utf8_lines: u64,
-    /// The version that the file was of, if it was brought to the current one.
-    pub migrated_from: Option<u32>,
-}
-
-impl LoadReport {
-    /// One sentence for a log; `None` when everything was in order.
-    #[must_use]
-    pub fn warning(&self) -> Option<String> {
-        let counts = [
-            (self.broken_lines, "no JSON (skipped)"),
-            (self.long_lines, "over the size limit (skipped)"),
-            (self.foreign_lines, "no session entries (skipped)"),
-            (self.not_utf8_lines, "not UTF-8 (read as far as they are)"),
-        ];
-        let odd: Vec<String> = counts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
-        (!odd.is_empty()).then(|| format!("odd lines in the session file: {}", odd.join(", ")))
-    }
-}
+/// What some editors put before a text in UTF-8.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// What a file held.
 pub(crate) enum Loaded {
@@ -70,7 +47,25 @@ pub(crate) struct Session {
 /// # Errors
 /// What `reader` reports.
 pub(crate) fn load(reader: &mut dyn Read, max_line_bytes: usize) -> io::Result<Loaded> {
-    let mut collector = Collector::default();
+    load_by(reader, max_line_bytes, Collector::default())
+}
+
+/// Makes a header from one that cannot be used, or from none.
+pub(crate) type StandIn<'a> = dyn Fn(Option<&Header>) -> Option<Header> + 'a;
+
+/// Reads a session though its header may be missing or of a later version: then `header` stands in its place.
+///
+/// # Errors
+/// What `reader` reports.
+pub(crate) fn salvage(
+    reader: &mut dyn Read,
+    max_line_bytes: usize,
+    header: &StandIn<'_>,
+) -> io::Result<Loaded> {
+    load_by(reader, max_line_bytes, Collector { stand_in: Some(header), ..Collector::default() })
+}
+
+fn load_by(reader: &mut dyn Read, max_line_bytes: usize, mut collector: Collector<'_>) -> io::Result<Loaded> {
     let ending = each_line(reader, max_line_bytes, &mut |line| collector.line(line))?;
     if ending == Ending::NothingRead {
         return Ok(Loaded::Empty);
@@ -78,11 +73,36 @@ pub(crate) fn load(reader: &mut dyn Read, max_line_bytes: usize) -> io::Result<L
     Ok(collector.finish(ending == Ending::MidLine))
 }
 
+/// The text of a line as it is read: without space around it and, at the beginning of a file, without a byte order mark.
+pub(crate) fn clean<'a>(text: &'a str, place: &Place) -> (&'a str, bool) {
+    match text.strip_prefix(BYTE_ORDER_MARK).filter(|_| place.byte == 0) {
+        Some(rest) => (rest.trim_ascii(), true),
+        None => (text.trim_ascii(), false),
+    }
+}
+
+/// A file of an old version.
+struct OldFile {
+    header: Header,
+    version: u32,
+    lines: Vec<String>,
+    /// Where they stand, from version 2 on: the lines of version 1 are linked here, and have nothing odd about them.
+    places: Vec<Place>,
+}
+
 /// Builds a tree from lines.
 #[derive(Default)]
-struct Collector {
+struct Collector<'a> {
     report: LoadReport,
     state: State,
+    /// The last line that was no JSON: torn, if nothing comes behind it.
+    broken: Option<Place>,
+    /// Entries that follow one that was not there yet, as far as the report has a place for them.
+    orphans: Vec<(Place, u32)>,
+    /// Whether a header is yet to come, behind entries.
+    lacks_header: bool,
+    /// What makes a header where there is none that can be used.
+    stand_in: Option<&'a StandIn<'a>>,
 }
 
 #[derive(Default)]
@@ -93,82 +113,244 @@ enum State {
     Invalid,
     TooNew(u32),
     Current(SessionTree),
+    /// The header names no version that could be: the first entry will tell.
+    Unclear(Header, Place),
     /// A file of an old version: its lines are made current once all of them are there.
-    Old(Header, Vec<String>),
+    Old(OldFile),
 }
 
-impl Collector {
+impl Collector<'_> {
     fn line(&mut self, line: Line<'_>) {
-        let Line::Bytes(bytes) = line else {
-            self.report.long_lines += 1;
-            return;
+        if let Some(place) = self.broken.take() {
+            self.report.note(OddityKind::Broken, place);
+        }
+        let Line { place, content } = line;
+        let bytes = match content {
+            Content::Bytes(bytes) => bytes,
+            Content::TooLong => return self.report.note(OddityKind::TooLong, place),
+            Content::Zeros => return self.report.note(OddityKind::Zeros, place),
         };
         let text = String::from_utf8_lossy(bytes);
-        if matches!(text, std::borrow::Cow::Owned(_)) {
-            self.report.not_utf8_lines += 1;
+        let (record, has_mark) = clean(&text, &place);
+        if has_mark {
+            self.report.note(OddityKind::ByteOrderMark, Place { bytes: 3, ..place });
         }
-        let text = text.trim_ascii();
-        if text.is_empty() {
+        if record.is_empty() {
             return;
         }
+        if bytes.ends_with(b"\r") {
+            self.report.note(OddityKind::CrLf, place);
+        }
+        let is_read = self.record(record, place);
+        if is_read && matches!(text, Cow::Owned(_)) {
+            self.report.note(OddityKind::NotUtf8, place);
+        }
+    }
+
+    /// Takes the text of a line. Whether anything of it was read.
+    fn record(&mut self, text: &str, place: Place) -> bool {
+        work(text);
         match &mut self.state {
             State::Current(tree) => match Entry::parse(text) {
-                Some(entry) => tree.push(entry),
-                None => self.count_skipped(text),
-            },
-            State::Old(_, lines) => {
-                if is_json(text) {
-                    lines.push(text.to_owned());
-                } else {
-                    self.report.broken_lines += 1;
+                Some(entry) => {
+                    let taken = tree.take(entry);
+                    self.taken(taken, place);
+                    true
                 }
+                None => self.odd(text, place),
+            },
+            State::Old(old) => {
+                // What has no place in the tree counts all the same where old versions number their records.
+                let fields = Object::parse(text);
+                let is_header =
+                    fields.as_ref().and_then(|it| it.string("type")).as_deref() == Some("session");
+                let is_entry = fields.is_some() && !is_header;
+                if is_entry && (old.version < 2 || Entry::parse(text).is_some()) {
+                    old.lines.push(text.to_owned());
+                    if old.version >= 2 {
+                        old.places.push(place);
+                    }
+                    return true;
+                }
+                if old.version < 2 && is_json(text) {
+                    old.lines.push(text.to_owned());
+                }
+                self.odd(text, place)
             }
-            State::BeforeHeader => self.first(text),
-            State::Invalid | State::TooNew(_) => {}
+            State::Unclear(..) => self.first_entry(text, place),
+            State::BeforeHeader => self.first(text, place),
+            State::Invalid | State::TooNew(_) => false,
         }
     }
 
     /// The first line that is JSON must be the header.
-    fn first(&mut self, text: &str) {
-        self.state = match Header::parse(text) {
+    fn first(&mut self, text: &str, place: Place) -> bool {
+        let header = Header::parse(text);
+        let replaced = match (&header, self.stand_in) {
+            (Some(header), Some(stand_in)) if header.version() > SESSION_VERSION => stand_in(Some(header)),
+            (None, Some(stand_in)) if Entry::parse(text).is_some_and(|it| it.is_linked()) => stand_in(None),
+            _ => None,
+        };
+        if let Some(stand_in) = replaced {
+            self.state = State::Current(SessionTree::new(stand_in));
+            if header.is_some() {
+                return true;
+            }
+            self.report.note(OddityKind::MissingHeader, Place { bytes: 0, ..place });
+            self.lacks_header = true;
+            return self.record(text, place);
+        }
+        self.state = match header {
+            Some(header) if !header.names_version() => State::Unclear(header, place),
             Some(header) if header.version() > SESSION_VERSION => State::TooNew(header.version()),
             Some(header) if header.version() == SESSION_VERSION => State::Current(SessionTree::new(header)),
-            Some(header) => State::Old(header, Vec::new()),
+            Some(header) => State::Old(OldFile::new(header.version(), header)),
             None if is_json(text) => State::Invalid,
             None => {
-                self.report.broken_lines += 1;
-                return;
+                self.broken = Some(place);
+                return false;
             }
         };
+        !matches!(self.state, State::Invalid)
     }
 
-    fn count_skipped(&mut self, text: &str) {
-        if !is_json(text) {
-            self.report.broken_lines += 1;
-        } else if Header::parse(text).is_none() {
-            self.report.foreign_lines += 1;
+    /// Finds the version of a file whose header names none: entries were linked from version 2 on, and a file of version 2
+    /// differs from one of version 3 by nothing that a reader of both could take wrong.
+    fn first_entry(&mut self, text: &str, place: Place) -> bool {
+        let State::Unclear(header, of_header) = &self.state else { return false };
+        let Some(fields) = Object::parse(text) else { return self.odd(text, place) };
+        let is_linked = fields.string("id").is_some() && fields.get("parentId").is_some();
+        if is_linked || !header.lacks_version() {
+            self.report.note(OddityKind::Version, *of_header);
+        }
+        let version = if is_linked { 2 } else { 1 };
+        self.state = State::Old(OldFile::new(version, header.clone()));
+        self.record(text, place)
+    }
+
+    fn taken(&mut self, taken: Taken, place: Place) {
+        if taken.is_repeated {
+            return self.report.note(OddityKind::Repeated, place);
+        }
+        if taken.has_known_id {
+            self.report.note(OddityKind::DuplicateId, place);
+        }
+        if let Some(at) = taken.orphan {
+            self.report.note(OddityKind::MissingParent, place);
+            if self.orphans.len() < KEPT_ODDITIES {
+                self.orphans.push((place, at));
+            }
         }
     }
 
-    fn finish(mut self, lacks_newline: bool) -> Loaded {
-        let tree = match self.state {
-            State::BeforeHeader | State::Invalid => return Loaded::Invalid,
-            State::TooNew(version) => return Loaded::TooNew(version),
-            State::Current(tree) => tree,
-            State::Old(header, lines) => {
-                self.report.migrated_from = Some(header.version());
-                let Some((header, lines)) = migrate::migrate(&header, lines) else { return Loaded::Invalid };
-                let mut tree = SessionTree::new(header);
-                for line in &lines {
-                    match Entry::parse(line) {
-                        Some(entry) => tree.push(entry),
-                        None => self.report.foreign_lines += 1,
-                    }
+    /// Takes a line that is no entry: names what it is, and reads what there is to be read. Whether there was anything.
+    fn odd(&mut self, text: &str, place: Place) -> bool {
+        work(text);
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+        let mut records: Vec<&str> = Vec::new();
+        let mut is_whole = true;
+        for value in &mut values {
+            match value {
+                Ok(value) => records.push(value.get()),
+                Err(_) => is_whole = false,
+            }
+        }
+        let is_current = matches!(self.state, State::Current(_));
+        match records.as_slice() {
+            [] => self.broken = Some(place),
+            [one] if is_whole => {
+                let header = Header::parse(one);
+                let kind = if header.is_some() { OddityKind::SecondHeader } else { OddityKind::NoEntry };
+                self.report.note(kind, place);
+                if let (State::Current(tree), Some(header), true) =
+                    (&mut self.state, header, self.lacks_header)
+                {
+                    tree.set_header(header);
+                    self.lacks_header = false;
                 }
-                tree
+            }
+            // Numbers in a row, say.
+            several if !is_current || !several.iter().any(|one| one.starts_with('{')) => {
+                self.broken = Some(place);
+            }
+            several => {
+                self.report.note(OddityKind::Joined, place);
+                for one in several {
+                    work(one);
+                    let (State::Current(tree), Some(entry)) = (&mut self.state, Entry::parse(one)) else {
+                        self.report.note(OddityKind::NoEntry, place);
+                        continue;
+                    };
+                    let taken = tree.take(entry);
+                    self.taken(taken, place);
+                }
+                if !is_whole {
+                    self.broken = Some(place);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The tree of a file of an old version.
+    fn migrated(&mut self, old: OldFile) -> State {
+        self.report.migrated_from = Some(old.version);
+        let Some((header, lines)) = migrate::migrate(&old.header, old.version, old.lines) else {
+            return State::Invalid;
+        };
+        let mut tree = SessionTree::new(header);
+        let places = old.places.into_iter().map(Some).chain(std::iter::repeat(None));
+        // What is no entry was noted when it was read.
+        for (line, place) in lines.iter().zip(places) {
+            let Some(entry) = Entry::parse(line) else { continue };
+            let taken = tree.take(entry);
+            if let Some(place) = place {
+                self.taken(taken, place);
+            }
+        }
+        State::Current(tree)
+    }
+
+    fn finish(mut self, lacks_newline: bool) -> Loaded {
+        if let Some(place) = self.broken {
+            let kind = if lacks_newline { OddityKind::TornTail } else { OddityKind::Broken };
+            self.report.note(kind, place);
+        }
+        let old = match std::mem::take(&mut self.state) {
+            State::Old(old) => Some(old),
+            State::Unclear(header, place) => {
+                if !header.lacks_version() {
+                    self.report.note(OddityKind::Version, place);
+                }
+                Some(OldFile::new(1, header))
+            }
+            other => {
+                self.state = other;
+                None
             }
         };
+        if let Some(old) = old {
+            self.state = self.migrated(old);
+        }
+        let State::Current(tree) = self.state else {
+            return match self.state {
+                State::TooNew(version) => Loaded::TooNew(version),
+                _ => Loaded::Invalid,
+            };
+        };
+        let orphans = &self.orphans;
+        self.report.reclassify(OddityKind::MissingParent, |byte| {
+            let (_, at) = orphans.iter().find(|(place, _)| place.byte == byte)?;
+            tree.is_in_circle(*at).map(|it| if it { OddityKind::Cycle } else { OddityKind::LateParent })
+        });
         Loaded::Session(Box::new(Session { tree, report: self.report, lacks_newline }))
+    }
+}
+
+impl OldFile {
+    fn new(version: u32, header: Header) -> Self {
+        Self { header, version, lines: Vec::new(), places: Vec::new() }
     }
 }
 
@@ -177,72 +359,18 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// A line of a file.
-pub(crate) enum Line<'a> {
-    /// Without its LF.
-    Bytes(&'a [u8]),
-    /// Longer than the limit.
-    TooLong,
+/// Counts the bytes that are parsed, for tests alone.
+#[cfg(not(test))]
+fn work(_: &str) {}
+
+#[cfg(test)]
+thread_local! {
+    static WORK: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// How a file ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// There was not one byte.
-    NothingRead,
-    /// With LF.
-    Newline,
-    /// Without LF.
-    MidLine,
-}
-
-/// Reads to the end and hands out each line, the last one also when it lacks its LF. Memory is bounded by the limit.
-pub(crate) fn each_line(
-    reader: &mut dyn Read,
-    max_bytes: usize,
-    sink: &mut dyn FnMut(Line<'_>),
-) -> io::Result<Ending> {
-    let mut chunk = vec![0; CHUNK_BYTES];
-    // The beginning of a line that goes on in the next chunk.
-    let mut partial: Vec<u8> = Vec::new();
-    let mut skipping = false;
-    let mut ending = Ending::NothingRead;
-    loop {
-        let count = match reader.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let mut rest = &chunk[..count];
-        ending = if rest.ends_with(b"\n") { Ending::Newline } else { Ending::MidLine };
-        while let Some(end) = memchr(b'\n', rest) {
-            let line = &rest[..end];
-            rest = &rest[end + 1..];
-            if skipping || partial.len() + line.len() > max_bytes {
-                sink(Line::TooLong);
-            } else if partial.is_empty() {
-                sink(Line::Bytes(line));
-            } else {
-                partial.extend_from_slice(line);
-                sink(Line::Bytes(&partial));
-            }
-            partial.clear();
-            skipping = false;
-        }
-        if skipping || partial.len() + rest.len() > max_bytes {
-            skipping = true;
-            partial = Vec::new();
-        } else {
-            partial.extend_from_slice(rest);
-        }
-    }
-    if skipping {
-        sink(Line::TooLong);
-    } else if !partial.is_empty() {
-        sink(Line::Bytes(&partial));
-    }
-    Ok(ending)
+#[cfg(test)]
+fn work(text: &str) {
+    WORK.set(WORK.get() + text.len() as u64);
 }
 
 #[cfg(test)]

@@ -8,14 +8,18 @@ use crate::{
     object::{Object, quoted},
 };
 
-/// Brings the header and the records of an old file to the current version; `None` when the header is no object.
+/// Brings the header and the records of a file of `version` to the current one; `None` when the header is no object.
 ///
 /// Works on the text of the lines: what the steps do not name stays byte for byte.
-pub(crate) fn migrate(header: &Header, mut lines: Vec<String>) -> Option<(Header, Vec<String>)> {
-    if header.version() < 2 {
+pub(crate) fn migrate(
+    header: &Header,
+    version: u32,
+    mut lines: Vec<String>,
+) -> Option<(Header, Vec<String>)> {
+    if version < 2 {
         lines = link(lines);
     }
-    if header.version() < 3 {
+    if version < 3 {
         lines.iter_mut().for_each(rename_hook_messages);
     }
     let mut fields = Object::parse(header.line())?;
@@ -86,7 +90,8 @@ mod tests {
     fn run(header: &str, lines: &[&str]) -> (String, Vec<String>) {
         let header = Header::parse(header).unwrap();
         let (header, lines) =
-            migrate(&header, lines.iter().map(|line| (*line).to_owned()).collect()).unwrap();
+            migrate(&header, header.version(), lines.iter().map(|line| (*line).to_owned()).collect())
+                .unwrap();
         (header.line().to_owned(), lines)
     }
 

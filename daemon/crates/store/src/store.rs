@@ -14,7 +14,9 @@ use crate::{
     io::{Disk, FileIo, Io},
     load::{Loaded, Session, load},
     lock::{Notes, open_locked},
-    new_session_id, session_file_name,
+    new_session_id,
+    replace::replace,
+    session_file_name,
     time::iso_timestamp,
 };
 
@@ -97,6 +99,10 @@ impl Store {
         Self(Surroundings { io, notes: Notes { dir: run_dir, epoch }, durability, max_line_bytes })
     }
 
+    pub(crate) fn surroundings(&self) -> &Surroundings {
+        &self.0
+    }
+
     /// A new session whose file will be in `dir`, which is made if it is not there. The file itself appears with the
     /// first message of the user or of the model.
     ///
@@ -121,7 +127,8 @@ impl Store {
     /// The session of a file, which is locked from here on. Its leaf is the last entry.
     ///
     /// A file that is not there yet is made with the first message, at exactly this path; an empty one becomes a new
-    /// session at once. A file of an old version is replaced by one of the current version, in one step.
+    /// session at once. A file of an old version is replaced by one of the current version, in one step; the old one stays
+    /// beside it under another name.
     ///
     /// # Errors
     /// [`StoreError::NotASession`], [`StoreError::NotAFile`], [`StoreError::TooNew`], [`StoreError::Locked`],
@@ -138,9 +145,11 @@ impl Store {
             Loaded::Invalid => Err(StoreError::NotASession { path: path.to_owned() }),
             Loaded::TooNew(found) => Err(StoreError::TooNew { path: path.to_owned(), found }),
             Loaded::Session(session) => {
-                let Session { tree, report, mut lacks_newline } = *session;
-                if report.migrated_from.is_some() {
-                    file = self.replace(path, &tree)?;
+                let Session { tree, mut report, mut lacks_newline } = *session;
+                if let Some(version) = report.migrated_from {
+                    let original;
+                    (file, original) = replace(&*self.0.io, path, &tree, version)?;
+                    report.original = Some(original);
                     lacks_newline = false;
                 }
                 let writer = SessionWriter::open(self.0.clone(), path.to_owned(), file, lacks_newline);
@@ -235,49 +244,6 @@ impl Store {
         writer.write_header(&header)?;
         Ok(OpenSession { tree: SessionTree::new(header), writer, report: LoadReport::default() })
     }
-
-    /// Puts a file with the whole tree in the place of `path`, in one step: a crash leaves the old file or the new one.
-    ///
-    /// The new file is locked before it gets its name, so that there is no moment at which the session is free.
-    fn replace(&self, path: &Path, tree: &SessionTree) -> Result<Box<dyn FileIo>, StoreError> {
-        let io = &*self.0.io;
-        let action = "rewrite in the current format the session file";
-        let real = fs::canonicalize(path).map_err(StoreError::io(action, path))?;
-        let mut temporary = real.clone().into_os_string();
-        // Not a `.jsonl`, so that nobody takes it for a session. One that a crash left is made anew: the lock on the
-        // session is ours.
-        temporary.push(".migrating");
-        let temporary = PathBuf::from(temporary);
-        if temporary.exists() {
-            io.remove(&temporary).map_err(StoreError::io(action, path))?;
-        }
-        let result = (|| {
-            let mut file = io.create_new(&temporary)?;
-            if !file.try_lock()? {
-                return Err(std::io::Error::other("its replacement is locked"));
-            }
-            file.copy_mode(&real)?;
-            let mut text = Vec::new();
-            tree.write_to(&mut text);
-            crate::append::write_all(&mut *file, &text, &mut 0)?;
-            file.sync()?;
-            io.rename(&temporary, &real)?;
-            Ok(file)
-        })();
-        let file = match result {
-            Ok(file) => file,
-            Err(source) => {
-                if let Err(left) = io.remove(&temporary) {
-                    tracing::warn!(error = %left, path = %temporary.display(), "cannot remove a temporary file");
-                }
-                return Err(StoreError::Io { action, path: path.to_owned(), source });
-            }
-        };
-        if let Some(dir) = real.parent() {
-            io.sync_dir(dir).map_err(StoreError::io("sync the folder", dir))?;
-        }
-        Ok(file)
-    }
 }
 
 /// When an adopted session gets its file.
@@ -296,4 +262,9 @@ impl std::fmt::Debug for Store {
 }
 
 #[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod power_loss;

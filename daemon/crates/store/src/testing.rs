@@ -1,5 +1,7 @@
 //! Trees and failing disks for tests.
 
+pub(crate) mod nth_call;
+
 use std::{
     collections::VecDeque,
     io::{self, Read},
@@ -62,6 +64,8 @@ pub(crate) struct Plan {
     pub(crate) failing_syncs: usize,
     /// Once set: the bytes until the process is "killed". From then on nothing reaches the disk.
     pub(crate) bytes_to_live: Option<usize>,
+    /// Whether files have one name alone.
+    pub(crate) no_links: bool,
     /// How often a file is replaced by another right after it was opened.
     pub(crate) replacements: usize,
     /// How many appends there were.
@@ -109,6 +113,19 @@ impl Io for FaultyDisk {
         self.file(Disk.create_new(path))
     }
 
+    fn open_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        self.file(Disk.open_ledger(path))
+    }
+
+    fn create_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        self.file(Disk.create_ledger(path))
+    }
+
+    fn remove_ledger(&self, path: &Path) -> io::Result<()> {
+        self.alive()?;
+        Disk.remove_ledger(path)
+    }
+
     fn create_dirs(&self, path: &Path) -> io::Result<()> {
         Disk.create_dirs(path)
     }
@@ -116,6 +133,14 @@ impl Io for FaultyDisk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.alive()?;
         Disk.remove(path)
+    }
+
+    fn link(&self, file: &Path, name: &Path) -> io::Result<()> {
+        self.alive()?;
+        if self.plan().no_links {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Disk.link(file, name)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -10,8 +10,9 @@ use crate::{Entry, EntryKind, Header, NewEntry, ids::new_entry_id, time::iso_tim
 /// All entries of a session in file order, and the place that the next one will follow.
 ///
 /// An entry's parent is the last entry of that id *before* it, so that whatever a file holds, walking up ends: files
-/// with an id twice, or with a parent that comes later, have no cycles here. An id by itself means the last entry that
-/// has it.
+/// with an id twice, or with a parent that comes later, have no cycles here. An entry whose parent is not before it follows
+/// the entry before it: where a line was lost, the conversation goes on behind the gap. An id by itself means the last
+/// entry that has it.
 #[derive(Debug, Clone)]
 pub struct SessionTree {
     header: Header,
@@ -22,6 +23,17 @@ pub struct SessionTree {
     leaf: Option<u32>,
     name: Option<String>,
     labels: HashMap<Arc<str>, Label>,
+}
+
+/// What became of an entry of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Taken {
+    /// It was there already, and was left out.
+    pub(crate) is_repeated: bool,
+    /// Another entry has its id.
+    pub(crate) has_known_id: bool,
+    /// Its own place, when the entry that it says it follows is not there yet.
+    pub(crate) orphan: Option<u32>,
 }
 
 /// A bookmark on an entry.
@@ -60,6 +72,11 @@ impl SessionTree {
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Takes another header, of a session whose own came late.
+    pub(crate) fn set_header(&mut self, header: Header) {
+        self.header = header;
     }
 
     /// What the header says.
@@ -130,23 +147,52 @@ impl SessionTree {
     ///
     /// # Panics
     /// With more than four billion entries.
-    pub fn push(&mut self, mut entry: Entry) {
+    pub fn push(&mut self, entry: Entry) {
+        self.place(entry);
+    }
+
+    /// Takes in an entry of a file, unless the entry of its id is the same byte for byte.
+    pub(crate) fn take(&mut self, entry: Entry) -> Taken {
+        if let Some(at) = self.by_id.get(&entry.id)
+            && self.entry(*at).is_same_line(&entry)
+        {
+            return Taken { is_repeated: true, ..Taken::default() };
+        }
+        self.place(entry)
+    }
+
+    fn place(&mut self, mut entry: Entry) -> Taken {
         #[expect(clippy::expect_used, reason = "their ids alone would fill more memory than there is")]
         let at = u32::try_from(self.entries.len()).expect("fewer than four billion entries");
+        let mut orphan = None;
         let mut parent = None;
-        if let Some(id) = &entry.parent_id
-            && let Some((known, index)) = self.by_id.get_key_value(id)
-        {
-            parent = Some(*index);
-            // One copy of the id is enough.
-            entry.parent_id = Some(Arc::clone(known));
+        if let Some(id) = &entry.parent_id {
+            if let Some((known, index)) = self.by_id.get_key_value(id) {
+                parent = Some(*index);
+                // One copy of the id is enough.
+                entry.parent_id = Some(Arc::clone(known));
+            } else {
+                orphan = Some(at);
+                parent = at.checked_sub(1);
+            }
         }
         self.notice(&entry);
         // Not `insert` alone: it would keep the key of an earlier entry with the same id, which is as good.
-        self.by_id.insert(Arc::clone(&entry.id), at);
+        let before = self.by_id.insert(Arc::clone(&entry.id), at);
         self.entries.push(entry);
         self.parents.push(parent);
         self.leaf = Some(at);
+        Taken { is_repeated: false, has_known_id: before.is_some(), orphan }
+    }
+
+    /// Of an entry that was taken in before the one that it follows: whether the way up leads back to it. `None` when the one
+    /// that it follows is not there at all.
+    pub(crate) fn is_in_circle(&self, at: u32) -> Option<bool> {
+        /// A longer circle is not told from a parent that comes late.
+        const LONGEST_CIRCLE: usize = 10_000;
+        let up = |at: &u32| self.by_id.get(self.entry(*at).parent_id()?).copied();
+        let parent = up(&at)?;
+        Some(std::iter::successors(Some(parent), up).take(LONGEST_CIRCLE).any(|above| above == at))
     }
 
     /// Keeps what labels and names say.
@@ -311,6 +357,34 @@ mod tests {
         assert_eq!(ids(&tree.branch()), ["a", "b"]);
         assert_eq!(tree.set_leaf(Some("x")), Err(UnknownEntry("x".into())));
         assert_eq!(tree.leaf_id(), Some("b"));
+    }
+
+    #[test]
+    fn behind_a_gap_the_conversation_goes_on() {
+        // `c` follows an entry whose line was lost, on a branch that is not the last one.
+        let tree = tree(&["a -", "b a", "c lost", "d c", "e a"]);
+        assert_eq!(ids(&tree.branch_to("d").unwrap()), ["a", "b", "c", "d"]);
+        assert_eq!(ids(&tree.branch()), ["a", "e"]);
+    }
+
+    #[test]
+    fn circles_are_told_from_parents_that_come_late() {
+        let entries = ["a c", "b a", "c b", "self self", "d f", "e lost", "f -"];
+        let tree = tree(&entries);
+        let circles: Vec<Option<bool>> = [0, 3, 4, 5].map(|at| tree.is_in_circle(at)).to_vec();
+        assert_eq!(circles, [Some(true), Some(true), Some(false), None]);
+    }
+
+    #[test]
+    fn what_is_repeated_is_taken_once() {
+        let mut tree = tree(&["a -", "b a"]);
+        let leaf = |tree: &SessionTree| tree.leaf_id().map(str::to_owned);
+        let same = tree.entries()[0].clone();
+        assert_eq!(tree.take(same), Taken { is_repeated: true, ..Taken::default() });
+        assert_eq!((tree.entries().len(), leaf(&tree)), (2, Some("b".into())));
+        let other = crate::testing::entry("a b", 7);
+        assert_eq!(tree.take(other), Taken { has_known_id: true, ..Taken::default() });
+        assert_eq!((tree.entries().len(), leaf(&tree)), (3, Some("a".into())));
     }
 
     #[test]

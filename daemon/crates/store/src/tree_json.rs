@@ -103,7 +103,7 @@ mod tests {
         check(&[], "");
         check(&["a -"], "a");
         check(&["a -", "b a", "c b", "d a", "e -", "f e"], "a(b(c) d) e(f)");
-        check(&["a x", "b b", "c a"], "a(c) b");
+        check(&["a x", "b b", "c a"], "a(b c)");
     }
 
     #[test]

@@ -13,7 +13,8 @@ use tokio::sync::{Mutex as FairMutex, OwnedMutexGuard};
 
 use crate::operations::{FileSystem, LocalFiles};
 
-/// The changes of files that a session has under way. Cheap to clone; every clone is the same queue.
+/// The changes of files that a session has under way. Cheap to clone; every clone is the same queue. Sessions that work on the
+/// same machine have queues [beside](FileQueue::beside) each other.
 ///
 /// Files are told apart by where their paths really lead, so two names of one file wait for each other. A place in the
 /// queue is taken in two steps because finding that out needs the disk: [`FileQueue::ticket`] fixes the order at once,
@@ -33,6 +34,13 @@ impl FileQueue {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A queue for calls that have no order with those of this one, and change the same files: one change per file at a time
+    /// holds for both together. What finds out slowly which file it is about holds up its own queue alone.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self { order: Arc::default(), files: Arc::clone(&self.files) }
     }
 
     /// Takes the next place in the order of calls. Never waits.

@@ -14,6 +14,9 @@ mod edit;
 mod errno;
 mod file_queue;
 mod find;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod grep;
 mod home;
 mod kernel;

@@ -46,17 +46,17 @@ pub fn one_shot(options: OneShotOptions) -> ExitCode {
 async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<ExitCode, String> {
     let mut signals =
         Signals::of_a_daemon().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
-    let DaemonLimits { session: limits, max_line_bytes, shutdown_deadline, .. } = {
+    let daemon_limits = {
         let session = &options.session;
         DaemonLimits::load(&session.environment, session.compat, &session.cwd).private()
     };
     // Nobody is there who could answer a question: it takes its default at once.
-    let limits = Limits { ui_timeout: Duration::ZERO, ..limits };
+    let limits = Limits { ui_timeout: Duration::ZERO, ..daemon_limits.session };
     let services = {
         let session = &options.session;
-        compose::services(&session.environment, session.compat, &session.cwd)?
+        compose::services(&session.environment, session.compat, &session.cwd, daemon_limits.max_commands)?
     };
-    let registry = Registry::new(limits, services);
+    let registry = Registry::new(limits, daemon_limits.ceilings, services);
     let opened = tokio::select! {
         opened = once_free(|| registry.open(options.session.clone())) => {
             opened.map_err(|error| format!("Error: {error}"))?
@@ -82,8 +82,9 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
         },
         options: options.session,
         shutdown: ShutdownSwitch::default(),
-        shutdown_deadline,
-        max_line_bytes,
+        shutdown_deadline: daemon_limits.shutdown_deadline,
+        max_line_bytes: daemon_limits.max_line_bytes,
+        limits: daemon_limits.client,
     };
     let ending = CancellationToken::new();
     let serving = connection::serve(connection, lines, output, ending.clone());

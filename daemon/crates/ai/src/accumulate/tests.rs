@@ -228,3 +228,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_came_since_is_told_once() {
+    let mut accumulator = Accumulator::new(model(), 7);
+    let mut seen = Seen::default();
+    let piece = |block, kind, text: &str, signature: Option<&str>| Piece {
+        block,
+        kind,
+        text: text.into(),
+        signature: signature.map(Into::into),
+        redacted: false,
+    };
+    let open = |index, kind| Delta::Open { index, kind };
+    accumulator.fold(open(0, BlockKind::Thinking));
+    accumulator.fold(extend(0, "Hä"));
+    assert_eq!(accumulator.since(&mut seen), [piece(0, PieceKind::Thinking, "Hä", None)]);
+    assert_eq!(accumulator.since(&mut seen), []);
+    accumulator.fold(extend(0, "?"));
+    let signed = BlockSeal { signature: Some("s".into()), ..BlockSeal::default() };
+    accumulator.fold(Delta::Seal { index: 0, seal: signed });
+    accumulator.fold(open(1, BlockKind::ToolCall { id: "c".into(), name: "n".into() }));
+    accumulator.fold(extend(1, "{"));
+    accumulator.fold(open(2, BlockKind::Text));
+    accumulator.fold(extend(2, "On"));
+    assert_eq!(
+        accumulator.since(&mut seen),
+        [piece(0, PieceKind::Thinking, "?", Some("s")), piece(2, PieceKind::Text, "On", None)]
+    );
+    accumulator.fold(extend(2, "e"));
+    accumulator.fold(seal(2));
+    assert_eq!(accumulator.since(&mut seen), [piece(2, PieceKind::Text, "e", None)]);
+    assert_eq!(accumulator.since(&mut seen), []);
+}

@@ -33,45 +33,20 @@ fn bodies() -> Vec<(String, Vec<u8>)> {
     bodies
 }
 
-/// Inputs that broke a law once; `tests/data/fuzz/README.md`.
-fn found(target: &str) -> Vec<(String, Vec<u8>)> {
-    let mut found = data("fuzz");
-    found.retain(|(name, _)| name.starts_with(&format!("{target}-")));
-    found
-}
-
-/// The targets that are not named for an API.
-const OTHERS: [&str; 3] = ["events", "arguments", "bedrock_payloads"];
-
 #[test]
 fn every_api_has_a_target() {
     let registry = Registry::builtin();
     let apis: Vec<&str> = registry.apis().filter(|api| *api != "scripted").collect();
     assert_eq!(apis, APIS, "add what is missing to `APIS` and `decode` in ai/src/fuzz.rs");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz");
-    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
-    for target in apis.iter().map(|api| api.replace('-', "_")).chain(OTHERS.map(str::to_owned)) {
-        assert!(folder.join(format!("fuzz_targets/{target}.rs")).is_file(), "no fuzz target {target}");
-        assert!(manifest.contains(&format!("name = \"{target}\"")), "fuzz/Cargo.toml has no {target}");
+    let targets: Vec<&str> = LAWS.iter().map(|(target, _)| *target).collect();
+    for api in apis {
+        assert!(targets.contains(&&*api.replace('-', "_")), "add {api} to `LAWS` in ai/src/fuzz.rs");
     }
 }
 
 #[test]
 fn inputs_that_were_found() {
-    for &api in APIS {
-        for (_, body) in found(&api.replace('-', "_")) {
-            answer(api, &body);
-        }
-    }
-    for (_, stream) in found("events") {
-        events(&stream);
-    }
-    for (_, lines) in found("bedrock_payloads") {
-        answer("bedrock-converse-stream", &framed(&lines));
-    }
-    for (_, text) in found("arguments") {
-        arguments(&text);
-    }
+    found::check(LAWS);
 }
 
 /// Servers answer with the wrong API when an address is wrong.

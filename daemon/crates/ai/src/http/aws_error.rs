@@ -21,6 +21,9 @@ pub(crate) struct AwsError {
     message: String,
 }
 
+/// How much of the name of a kind is kept, in characters. Real ones have up to 40.
+const MOST_KIND: usize = 100;
+
 impl AwsError {
     /// An error of a kind, with a JSON or plain text that says what happened.
     pub(crate) fn of(kind: &str, data: &str) -> Self {
@@ -29,7 +32,7 @@ impl AwsError {
         // `com.amazon.coral.validate#ValidationException:http://internal.amazon.com/…`
         let kind = kind.split(':').next().unwrap_or_default();
         let kind = kind.rsplit('#').next().unwrap_or_default().trim();
-        let mut letters = kind.chars();
+        let mut letters = kind.chars().take(MOST_KIND);
         // In a stream, kinds begin with a small letter.
         let kind =
             letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect();
@@ -102,6 +105,11 @@ mod tests {
         failure::{FailureKind, classify_message},
         http::Redactor,
     };
+
+    #[test]
+    fn a_long_name_of_a_kind_is_cut() {
+        assert_eq!(AwsError::of(&"k".repeat(10_000), "{}").text().len(), MOST_KIND + ": {}".len());
+    }
 
     fn check(kind: &str, data: &str, status: Option<u16>, expected: FailureKind, text: &str) {
         let server =

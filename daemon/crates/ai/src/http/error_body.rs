@@ -1,5 +1,7 @@
 //! What servers say when they refuse a request.
 
+use std::borrow::Cow;
+
 use agentd_protocol::number;
 use serde_json::Value;
 
@@ -56,11 +58,16 @@ pub(crate) fn describe_error(status: u16, text: &str) -> String {
     if text.is_empty() {
         return format!("{status}: (no body)");
     }
+    format!("{status}: {}", shortened(text))
+}
+
+/// The text, cut at 4000 characters.
+pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_CHARS) {
-        None => format!("{status}: {text}"),
+        None => text.into(),
         Some((end, _)) => {
             let left_out = text[end..].chars().count();
-            format!("{status}: {}... [truncated {left_out} chars]", &text[..end])
+            format!("{}... [truncated {left_out} chars]", &text[..end]).into()
         }
     }
 }
@@ -116,5 +123,6 @@ mod tests {
         let text = describe_error(500, &"é".repeat(4010));
         assert_eq!(text, format!("500: {}... [truncated 10 chars]", "é".repeat(4000)));
         assert_eq!(describe_error(500, &"é".repeat(4000)), format!("500: {}", "é".repeat(4000)));
+        assert_eq!(text.strip_prefix("500: "), Some(&*shortened(&"é".repeat(4010))));
     }
 }

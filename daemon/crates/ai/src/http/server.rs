@@ -8,7 +8,10 @@ use reqwest::Url;
 use crate::{
     Deadlines, OnStall, Stall, StallPhase,
     failure::{Evidence, Failure, FailureKind, classify, classify_message},
-    http::{ErrorBody, Redactor, deepest_cause, error_body::describe_error},
+    http::{
+        ErrorBody, Redactor, deepest_cause,
+        error_body::{describe_error, shortened},
+    },
 };
 
 /// The server, as failures name it.
@@ -52,7 +55,7 @@ impl Server {
                 None if text.trim().is_empty() => {
                     format!("{} reported an error without saying which.", self.host)
                 }
-                None => text,
+                None => shortened(&text).into_owned(),
             },
         )
     }

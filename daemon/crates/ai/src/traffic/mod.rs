@@ -5,6 +5,8 @@
 
 mod diff;
 mod format;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod player;
 mod recorder;
 mod shape;

@@ -17,14 +17,14 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 pub(super) async fn read(path: &Path) -> io::Result<Option<String>> {
     let path = path.to_owned();
     blocking(move || {
-        let file = match File::open(&path) {
-            Ok(file) => file,
+        // Looked at before opening: opening a named pipe would wait for its writer.
+        match std::fs::metadata(&path) {
+            Ok(about) if about.is_file() => {}
+            Ok(_) => return Err(io::Error::other("it is no file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
-        };
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is no file"));
         }
+        let file = File::open(&path)?;
         let mut bytes = Vec::new();
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_BYTES {

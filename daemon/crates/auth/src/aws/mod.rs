@@ -4,6 +4,8 @@ mod ask;
 mod cache;
 mod chain;
 mod files;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod ini;
 mod keys;
 mod machine;

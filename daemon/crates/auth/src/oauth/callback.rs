@@ -99,7 +99,7 @@ async fn visit(mut stream: TcpStream, expected: &Expected) -> Option<Callback> {
 }
 
 /// What a request brings, or the status that turns it away.
-fn read_target(target: &str, expected: &Expected) -> Result<Callback, &'static str> {
+pub(super) fn read_target(target: &str, expected: &Expected) -> Result<Callback, &'static str> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if path != expected.path {
         return Err("404 Not Found");

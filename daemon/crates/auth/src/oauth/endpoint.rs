@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentd_http::{HttpClients, deepest_cause, is_loopback};
+use agentd_http::{HttpClients, deepest_cause, is_loopback, know, scrub};
 use agentd_protocol::oauth_setting::TokenFormat;
 use reqwest::{
     Method, Url,
@@ -109,6 +109,10 @@ impl EndpointError {
     }
 }
 
+/// What is secret of what is sent.
+const SECRET_FIELDS: [&str; 7] =
+    ["assertion", "client_secret", "code", "code_verifier", "device_code", "refresh_token", "subject_token"];
+
 /// Asks once; the object that comes back. Only loopback addresses are asked without TLS: what is sent are secrets.
 ///
 /// # Errors
@@ -128,6 +132,7 @@ pub(crate) async fn ask(http: &HttpClients, ask: Ask<'_>) -> Result<Map<String, 
         .header(ACCEPT, "application/json")
         .header(USER_AGENT, concat!("agentd/", env!("CARGO_PKG_VERSION")));
     if let Some(token) = ask.bearer {
+        know(token.expose());
         request = request.header(AUTHORIZATION, format!("Bearer {}", token.expose()));
     }
     for (name, value) in ask.headers {
@@ -141,6 +146,8 @@ pub(crate) async fn ask(http: &HttpClients, ask: Ask<'_>) -> Result<Map<String, 
             fields
         }
     };
+    let is_secret = |(name, _): &&(&str, &str)| SECRET_FIELDS.contains(name);
+    fields.iter().filter(is_secret).for_each(|(_, value)| know(value));
     let cause = |error: reqwest::Error| {
         if error.is_timeout() {
             unreachable(format!("nothing came within {} seconds", TIME_LIMIT.as_secs()))
@@ -249,7 +256,7 @@ pub(crate) fn shown(text: &str, hidden: &[&str]) -> String {
         }
     }
     let one_line: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_SHOWN).collect();
+        scrub(&text).chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_SHOWN).collect();
     one_line.trim().to_owned()
 }
 

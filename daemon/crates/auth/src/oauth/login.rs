@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_http::HttpClients;
+use agentd_http::{HttpClients, know};
 use agentd_protocol::oauth_setting::{LoginFlow, TokenFormat};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
@@ -409,7 +409,10 @@ async fn run(begin: &Begin, way: Way) -> Result<Map<String, Value>, LoginError> 
                 Some(pasted) = pasted.recv() => pasted,
             };
             let code = match came {
-                Callback::Code(code) => code,
+                Callback::Code(code) => {
+                    know(code.expose());
+                    code
+                }
                 Callback::Denied(words) => return Err(LoginError::Denied(words)),
             };
             let mut fields = vec![("code", code.expose()), ("code_verifier", pkce.verifier.expose())];

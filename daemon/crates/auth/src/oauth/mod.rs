@@ -7,6 +7,8 @@ mod copilot;
 mod description;
 mod device;
 mod endpoint;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod login;
 #[cfg(test)]
 mod login_tests;

@@ -3,6 +3,8 @@
 //! The index tells without any work which providers there are, which APIs they speak and what they start with. Models
 //! are unpacked for one provider at a time, when first looked at, and shared by all registries that hold them.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzz;
 mod import;
 mod packing;
 mod stored;

@@ -13,7 +13,7 @@ use serde_path_to_error::Segment;
 use super::{catalogue::Catalogue, file_provider::FileProvider};
 use crate::{
     json_edit::{Step, line_of},
-    json_file::{JsonFileError, read_json, without_value},
+    json_file::{Document, JsonFileError, read_json, without_value},
 };
 
 const KIND: DiagnosticKind = DiagnosticKind::Models;
@@ -47,7 +47,16 @@ impl FileProblem {
 
 /// Reads the file.
 pub(super) fn load(path: &Path, catalogue: &Catalogue) -> Result<Vec<FileProvider>, Box<FileProblem>> {
-    let document = match read_json(path) {
+    of(path, read_json(path), catalogue)
+}
+
+/// The file at `path`, as it was read.
+pub(super) fn of(
+    path: &Path,
+    read: Result<Option<Document>, JsonFileError>,
+    catalogue: &Catalogue,
+) -> Result<Vec<FileProvider>, Box<FileProblem>> {
+    let document = match read {
         Ok(Some(document)) => document,
         Ok(None) => return Ok(Vec::new()),
         Err(error @ JsonFileError::Syntax { .. }) => {

@@ -5,6 +5,8 @@ mod cycle;
 mod demo;
 mod file;
 mod file_provider;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod glob;
 mod lookup;
 mod merge;

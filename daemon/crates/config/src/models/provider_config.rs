@@ -29,6 +29,18 @@ pub struct ProviderConfig {
 type Headers = Vec<(String, Option<ConfigValue>)>;
 
 impl ProviderConfig {
+    /// The values that authorise something by what they are: the key, and the secret of a login's client.
+    pub fn keys(&self) -> impl Iterator<Item = &ConfigValue> {
+        let of_login = self.oauth.as_ref().and_then(|oauth| oauth.client_secret.as_ref());
+        self.api_key.iter().chain(of_login)
+    }
+
+    /// The values of all headers, those of single models included, by name.
+    pub fn header_values(&self) -> impl Iterator<Item = (&str, &ConfigValue)> {
+        let all = self.headers.iter().chain(self.model_headers.values().flatten());
+        all.filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)))
+    }
+
     /// The headers that the user configured for a model; a name that the provider sets too counts with the model's value.
     /// Without a value: the header is not sent.
     #[must_use]

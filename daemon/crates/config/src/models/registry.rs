@@ -186,6 +186,11 @@ impl ModelRegistry {
         listed.or_else(|| self.place_of(id).map(|place| self.catalogue.providers()[place].config()))
     }
 
+    /// Every provider that the user's file says something of, in the order of the file. Unpacks nothing.
+    pub fn configured(&self) -> impl Iterator<Item = &ProviderConfig> {
+        self.file.iter().map(|provider| &provider.config)
+    }
+
     /// The headers of requests to a model: the catalogue's, over them the user's for the provider, over them the user's
     /// for the model. `None` for one that the user takes away, whoever else would set it.
     #[must_use]

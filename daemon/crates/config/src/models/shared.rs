@@ -1,13 +1,12 @@
 //! One registry for all sessions, as long as catalogue and `models.json` are the same.
 
 use std::{
-    fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use super::{ModelRegistry, catalogue};
-use crate::AgentDir;
+use crate::{AgentDir, json_file::MAX_FILE_BYTES, text_file::read_bytes};
 
 /// Gives out registries that are in memory already where nothing changed.
 #[derive(Debug, Default)]
@@ -29,7 +28,7 @@ impl SharedModels {
     pub fn load(&self, agent_dir: &AgentDir) -> Arc<ModelRegistry> {
         let path = agent_dir.models_file();
         let catalogue = catalogue::load(agent_dir);
-        let text = fs::read(&path).ok();
+        let text = text_of(&path);
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let same = last.as_ref().filter(|last| last.path == path && last.text == text);
         let registry = same.and_then(|last| last.registry.upgrade());
@@ -38,15 +37,22 @@ impl SharedModels {
         }
         let registry = Arc::new(ModelRegistry::with_catalogue(catalogue, &path));
         // A file that changed between the two looks is loaded again the next time.
-        if fs::read(&path).ok() == text {
+        if text_of(&path) == text {
             *last = Some(Last { path, text, registry: Arc::downgrade(&registry) });
         }
         registry
     }
 }
 
+/// What is no regular file counts as none: a named pipe would wait for its writer.
+fn text_of(path: &Path) -> Option<Vec<u8>> {
+    read_bytes(path, MAX_FILE_BYTES).ok().flatten()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -15,6 +15,9 @@ const LETTERS_PER_SLIP: usize = 5;
 /// More slips make another word.
 const MAX_SLIPS: usize = 3;
 
+/// Longer texts are no names of anything, in letters; they are compared with thousands of names, letter by letter.
+const LONGEST: usize = 200;
+
 impl Offer<'_> {
     /// The models, as `provider/id`, that hold a text almost: best first, and each id once. Only those that this build
     /// speaks to, and only the closest; those with credentials first. Looks at every provider.
@@ -100,7 +103,7 @@ pub(super) fn did_you_mean(names: &[String]) -> String {
 pub(crate) fn slips(text: &str, within: &str) -> Option<usize> {
     let (text, within): (Vec<char>, Vec<char>) = (text.chars().collect(), within.chars().collect());
     let most = (text.len() / LETTERS_PER_SLIP).min(MAX_SLIPS);
-    if most == 0 {
+    if most == 0 || text.len() > LONGEST {
         return None;
     }
     // One column for each place in `within`: the slips of each beginning of `text` that ends there.
@@ -131,6 +134,12 @@ mod tests {
 
     use super::*;
     use crate::models::{ModelRegistry, testing::TestOffer};
+
+    #[test]
+    fn what_is_too_long_for_a_name_is_not_compared() {
+        assert_eq!(slips(&"x".repeat(LONGEST), &"x".repeat(LONGEST)), Some(0));
+        assert_eq!(slips(&"x".repeat(LONGEST + 1), &"x".repeat(LONGEST + 1)), None);
+    }
 
     #[test]
     fn slips_are_counted() {

@@ -9,6 +9,8 @@ mod context_files;
 mod expand;
 mod found;
 mod front_matter;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod ignore_rules;
 mod load;
 mod patterns;

@@ -12,10 +12,13 @@ use serde_path_to_error::Segment;
 use super::intercept::take_out_bad_rules;
 use crate::{
     json_edit::{Step, line_of},
-    json_file::{read_json, without_value},
+    json_file::{Document, JsonFileError, read_json, without_value},
 };
 
 const KIND: DiagnosticKind = DiagnosticKind::Settings;
+
+/// Problems of one file that are told one by one. Each line is looked for in the whole text.
+const MOST_TOLD: usize = 40;
 
 /// The usable keys of a file, and what to tell the user about the others.
 #[derive(Debug, Default)]
@@ -27,9 +30,27 @@ pub(super) struct Layer {
 impl Layer {
     /// Reads a file. One that is missing is empty; one that is broken is empty with a warning.
     pub(super) fn read(path: &Path) -> Self {
+        Self::of(path, read_json(path))
+    }
+
+    /// Reads one key of a file that nobody trusts, and nothing else of it: looking at the rest can cost time, and there is nobody to
+    /// tell of it.
+    pub(super) fn read_key(path: &Path, key: &str) -> Self {
+        let Ok(Some(Document { value: Value::Object(mut values), .. })) = read_json(path) else {
+            return Self::default();
+        };
+        values.retain(|known, _| known == key);
+        let mut layer = Self { values, diagnostics: Vec::new() };
+        layer.check(path, "");
+        layer.diagnostics.clear();
+        layer
+    }
+
+    /// The file at `path`, as it was read.
+    pub(super) fn of(path: &Path, read: Result<Option<Document>, JsonFileError>) -> Self {
         let mut layer = Self::default();
         let mut text = String::new();
-        match read_json(path) {
+        match read {
             Ok(None) => {}
             Ok(Some(document)) => match document.value {
                 Value::Object(values) => (layer.values, text) = (values, document.text),
@@ -101,12 +122,17 @@ impl Layer {
             problems.append(&mut found);
             usable
         });
-        for Problem { at, item, what, .. } in problems {
+        let more = problems.len().saturating_sub(MOST_TOLD);
+        for Problem { at, item, what, .. } in problems.into_iter().take(MOST_TOLD) {
             let steps: Vec<Step<'_>> =
                 at.iter().map(|key| Step::Key(key)).chain(item.map(Step::Item)).collect();
             let item = item.map(|item| format!("[{item}]")).unwrap_or_default();
             let message = format!("\"{}{item}\" is ignored: {what}", at.join("."));
             self.diagnostics.push(Diagnostic::warning(KIND, message).at(path).line(line_of(text, &steps)));
+        }
+        if more > 0 {
+            let message = format!("{more} more values are ignored");
+            self.diagnostics.push(Diagnostic::warning(KIND, message).at(path));
         }
     }
 }
@@ -142,11 +168,13 @@ fn wrong_values(key: &str, value: &mut Value) -> Vec<Problem> {
         report(vec![key.to_owned()], what, true);
         return problems;
     }
-    // Each round takes out at least one member, so this ends.
+    // Each round takes out at least one member, so this ends. It reads all the others again, so that it must not be many.
+    let mut rounds = 0;
     while let Err(error) = typed(key, value) {
+        rounds += 1;
         let keys = member_keys(error.path());
         let what = without_value(&error.inner().to_string());
-        let whole_key = keys.len() < 2 || !remove(value, &keys[1..]);
+        let whole_key = keys.len() < 2 || rounds > MOST_TOLD || !remove(value, &keys[1..]);
         report(if keys.is_empty() { vec![key.to_owned()] } else { keys }, what, whole_key);
         if whole_key {
             break;
@@ -198,6 +226,37 @@ mod tests {
         let got: Vec<String> =
             layer.diagnostics.iter().map(|it| it.to_string().replace(&place, "")).collect();
         assert_eq!(got, warnings, "{text}");
+    }
+
+    #[test]
+    fn of_many_problems_the_first_are_told() {
+        let rules = vec!["1"; 5000].join(",");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        std::fs::write(&path, format!("{{\"bash\":{{\"intercept\":[{rules}]}}}}")).unwrap();
+        let layer = Layer::read(&path);
+        assert_eq!(layer.diagnostics.len(), MOST_TOLD + 1);
+        assert_eq!(layer.diagnostics[MOST_TOLD].message, "4960 more values are ignored");
+        assert_eq!(Value::Object(layer.values), json!({"bash": {"intercept": []}}));
+    }
+
+    #[test]
+    fn of_a_file_that_nobody_trusts_one_key_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let layer = Layer::read_key(&path, "sessionDir");
+            assert!(layer.diagnostics.is_empty());
+            Value::Object(layer.values)
+        };
+        assert_eq!(
+            read(r#"{"sessionDir":"s","defaultModel":"m","bash":{"intercept":[5]}}"#),
+            json!({"sessionDir": "s"})
+        );
+        assert_eq!(read(r#"{"sessionDir":5}"#), json!({}));
+        assert_eq!(read("[]"), json!({}));
+        assert_eq!(read("{"), json!({}));
     }
 
     #[test]

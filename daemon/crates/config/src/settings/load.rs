@@ -48,11 +48,12 @@ pub fn load(
         decide_trust(TrustQuestion { cwd, folders: &folders, agent_dir, environment, approve, default });
     diagnostics.extend(trust.warning.clone());
     let project_file = folders.find("settings.json");
-    let mut project = project_file.as_deref().map(Layer::read).unwrap_or_default();
-    if trust.trusted {
-        diagnostics.append(&mut project.diagnostics);
-    } else {
-        project.values.retain(|key, _| key == "sessionDir");
+    let read = |file: &Path| {
+        if trust.trusted { Layer::read(file) } else { Layer::read_key(file, "sessionDir") }
+    };
+    let mut project = project_file.as_deref().map(read).unwrap_or_default();
+    diagnostics.append(&mut project.diagnostics);
+    if !trust.trusted {
         diagnostics.extend(trust.warning.is_none().then(|| {
             let message =
                 "the project is not trusted, so that its own settings, prompts and skills are not used";

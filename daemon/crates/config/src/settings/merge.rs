@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 /// Keys that count only in the user's own settings.
-pub(super) const USER_ONLY: [&str; 4] = ["defaultProjectTrust", "httpProxy", "caFile", "cacheWarming"];
+pub(super) const USER_ONLY: [&str; 5] =
+    ["defaultProjectTrust", "httpProxy", "caFile", "cacheWarming", "childEnvironment"];
 
 /// Lists of resources, to which a project adds.
 const COMBINED: [&str; 5] = ["packages", "extensions", "skills", "prompts", "themes"];

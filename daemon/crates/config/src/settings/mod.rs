@@ -1,6 +1,8 @@
 //! `settings.json`, of the user and of the project.
 
 mod explain;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod intercept;
 mod known;
 mod layer;

@@ -8,7 +8,7 @@ use super::*;
 fn folder(content: &[u8]) -> (tempfile::TempDir, ArtifactFolder, String) {
     let dir = tempfile::tempdir().unwrap();
     let folder = ArtifactFolder::beside(&dir.path().join("s.jsonl"));
-    let Created { path, id, .. } = OutputPlace::Session(folder.clone()).create().unwrap();
+    let Created { path, id, .. } = OutputPlace::from(folder.clone()).create().unwrap();
     fs::write(path, content).unwrap();
     (dir, folder, id.unwrap())
 }

@@ -47,8 +47,9 @@ pub(crate) struct LastAnswer<'a> {
     pub(crate) answer: &'a AssistantMessage,
     /// The model that is asked next.
     pub(crate) model: &'a Model,
-    /// When the context was last compacted: Unix time in milliseconds.
-    pub(crate) compacted_at: Option<i64>,
+    /// Whether it was there before the context was last compacted. By its place in the session: two things happen in one
+    /// millisecond, and clocks go back.
+    pub(crate) precedes_compaction: bool,
     /// The tokens of the context.
     pub(crate) tokens: u64,
     pub(crate) policy: CompactionPolicy,
@@ -68,7 +69,7 @@ impl LastAnswer<'_> {
 
     /// Whether the answer can be a reason: one that is older than the last compaction cannot, which was made because of it.
     fn counts(&self) -> bool {
-        self.policy.enabled && self.compacted_at.is_none_or(|time| self.answer.timestamp > time)
+        self.policy.enabled && !self.precedes_compaction
     }
 
     fn overflow(&self) -> Option<Trigger> {
@@ -146,7 +147,7 @@ mod tests {
     }
 
     fn look<'a>(answer: &'a AssistantMessage, model: &'a Model, tokens: u64) -> LastAnswer<'a> {
-        LastAnswer { answer, model, compacted_at: None, tokens, policy: policy() }
+        LastAnswer { answer, model, precedes_compaction: false, tokens, policy: policy() }
     }
 
     fn check(answer: &AssistantMessage, tokens: u64, expected: Option<Trigger>) {
@@ -187,9 +188,9 @@ mod tests {
     #[test]
     fn what_a_compaction_healed_and_what_is_switched_off_does_not_count() {
         let (failed, model) = (answer(StopReason::Error, "400: prompt is too long", 0, 0), model());
-        let at = |compacted_at| LastAnswer { compacted_at, ..look(&failed, &model, 900) }.trigger();
-        assert_eq!((at(Some(5)), at(Some(6))), (None, None));
-        assert!(at(Some(4)).is_some());
+        let before = LastAnswer { precedes_compaction: true, ..look(&failed, &model, 900) };
+        assert_eq!((before.trigger(), before.is_too_full()), (None, false));
+        assert!(look(&failed, &model, 900).trigger().is_some());
         let off = CompactionPolicy { enabled: false, ..policy() };
         assert_eq!(LastAnswer { policy: off, ..look(&failed, &model, 900) }.trigger(), None);
     }

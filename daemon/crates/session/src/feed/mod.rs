@@ -68,7 +68,8 @@ impl Feed {
         Self::starting_after(0, limits)
     }
 
-    fn starting_after(last_seq: u64, limits: FeedLimits) -> Self {
+    /// The same, for events that follow on event `last_seq`.
+    pub(crate) fn starting_after(last_seq: u64, limits: FeedLimits) -> Self {
         let FeedLimits { outbox_bytes, replay_bytes, grace } = limits;
         let log = Mutex::new(EventLog::starting_after(last_seq, outbox_bytes, replay_bytes));
         let (presence, board) = (Presence::default(), ToolBoard::default());

@@ -80,6 +80,9 @@ pub enum OpenError {
         /// What is wrong with models.json, which may be the reason.
         load_error: Option<String>,
     },
+    /// It would take more than a setting allows.
+    #[error("{}", .0.error)]
+    Limit(Failure),
     /// The daemon is ending.
     #[error("the daemon is ending")]
     Ending(#[from] JoinError),
@@ -89,6 +92,7 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let code = match &error {
             OpenError::Store(error) => return store_failure(error),
+            OpenError::Limit(failure) => return failure.clone(),
             OpenError::Fork(_) => ErrorCode::Io,
             OpenError::NotFound(_) | OpenError::Gone(_) | OpenError::Elsewhere { .. } => {
                 ErrorCode::SessionNotFound

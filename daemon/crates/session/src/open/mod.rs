@@ -2,6 +2,7 @@
 
 mod error;
 mod network;
+mod oddities;
 mod prepare;
 mod target;
 
@@ -24,6 +25,7 @@ use crate::{
     feed::Feed,
     handle::{AbortSwitch, INBOX, SessionHandle},
     queues::SessionQueues,
+    recovery::AskingToGoOn,
     rest::Rested,
     run_slot::RunSlot,
     shared::Services,
@@ -48,7 +50,19 @@ pub struct Opened {
 /// # Errors
 /// [`OpenError`]; nothing was written then, but for folders that were missing.
 pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Opened, OpenError> {
-    let feed = Feed::new(services.limits.feed);
+    open_after(services, options, 0).await
+}
+
+/// The same, for a session of which the daemon has told before: its events are counted on from `last_seq`.
+///
+/// # Errors
+/// As [`open`].
+pub async fn open_after(
+    services: Arc<Services>,
+    options: SessionOptions,
+    last_seq: u64,
+) -> Result<Opened, OpenError> {
+    let feed = Feed::starting_after(last_seq, services.limits.feed);
     start(services, options, Beginning::Options, feed).await
 }
 
@@ -105,6 +119,7 @@ async fn start(
         shared,
         trust_is_open,
         journal,
+        after_crash,
         requests,
         tools,
         chooser,
@@ -133,6 +148,7 @@ async fn start(
             timeout: services.limits.ui_timeout,
         },
         closing: closing.clone(),
+        intake: services.limits.intake,
     };
     let tools = SessionTools::new(feed.board().clone(), steps.clone(), tools);
     let actor = Actor {
@@ -157,6 +173,7 @@ async fn start(
         has_moved,
         dialogs: PendingDialogs::default(),
         tools,
+        going_on: AskingToGoOn::default(),
         trust: Trusting::new(options, trust_is_open, was_trusted),
         closing: false,
     };
@@ -164,7 +181,7 @@ async fn start(
     // even if a bug brings it.
     let end = handle.feed.close_at_the_end();
     services.tasks.spawn(async move {
-        match actor.run(commands, taken, closing).await {
+        match actor.run(commands, taken, closing, after_crash).await {
             Ended::Closed => drop(end),
             Ended::Resting(rested, resting) => {
                 end.disarm();

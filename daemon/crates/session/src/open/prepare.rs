@@ -8,7 +8,7 @@ use std::{
 
 use agentd_agent::Tool;
 use agentd_ai::{CacheRetention, HttpRetries, ThinkingBudgets};
-use agentd_auth::{Auth, AuthSources};
+use agentd_auth::{Auth, AuthSources, scrub_diagnostic};
 use agentd_config::{
     AgentDir, ProjectFolders, TrustBasis,
     models::{
@@ -28,27 +28,34 @@ use agentd_protocol::{
     session::QueueMode,
     settings::{ProcessSettings, Settings},
 };
-use agentd_store::{Context, NewEntry, OpenSession, StoreError, read_header};
+use agentd_store::{Context, NewEntry, OpenSession, StoreError, network_warning, read_header};
 
 use super::{
     Beginning, OpenError,
     network::{deadlines, network},
+    oddities,
     target::{Files, adopt, open_session, reopen, working_directory},
 };
 use crate::{
     SessionOptions, ToolSelection,
     background::last_background,
+    child_environment::{ChildSources, child_environment},
     choice::{Choice, Chooser},
     clock::now_ms,
+    crash_ledger::CrashLedger,
     fallback::FallbackChain,
     journal::Journal,
     options::default_tools,
+    recovery::{AfterCrash, recover},
     reply::Reply,
     requests::Ledger,
     run::RetryPolicy,
-    shared::{PromptSources, Services, Shared, ToolContext, Toolbox, child_environment},
+    shared::{PromptSources, Services, Shared, ToolContext, Toolbox},
     tools::{OwnTools, ToolChoice, choice_entry, chosen_on},
 };
+
+/// How long streamed text may be missing from the crash ledger.
+const CRASH_FLUSH: Duration = Duration::from_secs(1);
 
 /// A session that lacks only its actor.
 pub(super) struct Prepared {
@@ -56,6 +63,8 @@ pub(super) struct Prepared {
     /// Whether someone would have to be asked if the project's own settings are to count.
     pub(super) trust_is_open: bool,
     pub(super) journal: Journal,
+    /// What becomes of a turn that a crash interrupted.
+    pub(super) after_crash: AfterCrash,
     pub(super) requests: Ledger<Reply>,
     pub(super) tools: ToolChoice,
     pub(super) chooser: Chooser,
@@ -106,7 +115,12 @@ fn prepare_from(
     let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
         load(&agent_dir, &options.cwd, &options.environment, approve);
     let trust_is_open = trust.basis == TrustBasis::Unasked && trust.warning.is_none();
-    let files = Files { agent_dir: &agent_dir, settings: &settings, epoch: &services.epoch };
+    let files = Files {
+        agent_dir: &agent_dir,
+        settings: &settings,
+        epoch: &services.epoch,
+        session_bytes: services.limits.intake.session_bytes,
+    };
     let (mut session, has_past) = match (rested, copied) {
         (Some(rested), _) => (reopen(rested, options, &files)?, true),
         (None, Some(copied)) => {
@@ -117,11 +131,14 @@ fn prepare_from(
         }
         (None, None) => open_session(options, &files)?,
     };
-    found.extend(session.report.warning().map(|text| {
-        let problem = Diagnostic::warning(DiagnosticKind::Session, text);
-        session.writer.path().map_or_else(|| problem.clone(), |path| problem.clone().at(path))
+    found.extend(oddities::of_file(&session.report, session.writer.path()));
+    found.extend(session.writer.path().and_then(Path::parent).and_then(|folder| {
+        let text = network_warning(folder)?;
+        Some(Diagnostic::warning(DiagnosticKind::Session, text).at(folder))
     }));
     let cwd = working_directory(&session, options)?;
+    let recovered = recover(&mut session, settings.crash_recovery.unwrap_or_default());
+    found.extend(recovered.diagnostics);
 
     let models = services.models.load(&agent_dir);
     found.extend(models.diagnostics().cloned());
@@ -184,7 +201,8 @@ fn prepare_from(
         trust_is_open,
         requests: Ledger::of(&session.tree),
         tools,
-        journal: Journal::new(session),
+        journal: Journal::new(session, CrashLedger::of(recovered.ledger)),
+        after_crash: recovered.next,
         chooser: Chooser::new(choice, scope),
         modes,
         parent_id,
@@ -233,16 +251,19 @@ fn configured(
         key_provider,
         cwd,
     } = lasting;
-    let child_environment = services.child_environments.share(child_environment(
-        &options.environment,
-        agent_dir.path(),
-        options.compat,
-    ));
+    let child_environment = services.child_environments.share(child_environment(&ChildSources {
+        environment: &options.environment,
+        keys: &auth.key_variables(),
+        settings: settings.child_environment.as_ref(),
+        agent_dir: agent_dir.path(),
+        compat: options.compat,
+    }));
     let artifacts = session_file.as_deref().map(ArtifactFolder::beside);
     let outputs = match &artifacts {
-        Some(folder) => OutputPlace::Session(folder.clone()),
-        None => OutputPlace::Temporary(temp_dir(&options.environment)),
+        Some(folder) => OutputPlace::from(folder.clone()),
+        None => OutputPlace::from(&*temp_dir(&options.environment)),
     };
+    let outputs = outputs.limited(services.limits.output_bytes, services.outputs.clone());
     let temp_dir = temp_dir(&options.environment);
     let shell_path =
         settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
@@ -310,6 +331,7 @@ fn configured(
             Some("long") => CacheRetention::Long,
             _ => CacheRetention::Short,
         },
+        crash_flush: CRASH_FLUSH,
         retry: RetryPolicy::of(&settings),
         auto_retry: settings.retry.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
         fallbacks,
@@ -318,7 +340,7 @@ fn configured(
         auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
         cwd,
         settings,
-        diagnostics: found,
+        diagnostics: found.into_iter().map(scrub_diagnostic).collect(),
     }
 }
 

@@ -3,8 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use agentd_config::{AgentDir, SessionDir as SessionDirRule, resolve_path, session_dir, settings::load};
+use agentd_fail_point::{self as fail_point, Point};
 use agentd_process::ArtifactFolder;
-use agentd_protocol::settings::{Durability as DurabilitySetting, Settings};
+use agentd_protocol::{
+    error::Failure,
+    settings::{Durability as DurabilitySetting, Settings},
+};
 use agentd_store::{
     Begin, Durability, Found, NewSession, OpenSession, SessionDir, Store, StoreOptions, check_session_id,
     copy_all, create_dirs, find, find_by_id, looks_like_path, newest, read_header,
@@ -23,6 +27,8 @@ pub(super) struct Files<'a> {
     pub(super) settings: &'a Settings,
     /// The daemon's life, for the notes of who has a file.
     pub(super) epoch: &'a str,
+    /// The setting `limits.maxSessionBytes`.
+    pub(super) session_bytes: u64,
 }
 
 impl Files<'_> {
@@ -36,6 +42,21 @@ impl Files<'_> {
             epoch: self.epoch.to_owned(),
             ..StoreOptions::default()
         })
+    }
+
+    /// Whether a file is small enough to be opened. One that has just reached the limit is: it can be read, and copied in parts.
+    fn check_size(&self, path: &Path) -> Result<(), OpenError> {
+        let limit = self.session_bytes.saturating_mul(2);
+        // What cannot be looked at is told when it is opened.
+        let bytes = path.metadata().map_or(0, |file| file.len());
+        if bytes <= limit {
+            return Ok(());
+        }
+        let path = path.display();
+        let text =
+            format!("The session file {path} has {bytes} bytes; files of more than {limit} are not opened.");
+        let instead = "Twice the limit of a session is opened.";
+        Err(OpenError::Limit(Failure::limit(text, "limits.maxSessionBytes", instead)))
     }
 }
 
@@ -67,6 +88,7 @@ pub(super) fn reopen(
 pub(super) fn adopt(copied: Copied, files: &Files<'_>) -> Result<OpenSession, OpenError> {
     let Copied { tree, folder, artifacts, tools: _, text: _ } = copied;
     let session = files.store().adopt(*tree, folder.as_deref(), Begin::WithMessage)?;
+    fail_point::hit(Point::CopyFiled);
     share(artifacts.as_ref(), &session);
     Ok(session)
 }
@@ -104,6 +126,7 @@ pub(super) fn open_session(
             }
         }
         let source = existing_file(source, options, &dir, &root, Elsewhere::Fine)?;
+        files.check_size(&source)?;
         let (tree, _) = store.read(&source)?;
         let parent_session = Some(source.display().to_string());
         let copy = copy_all(&tree, NewSession { parent_session, ..new(id.as_deref()) })?;
@@ -112,6 +135,7 @@ pub(super) fn open_session(
         return Ok((session, true));
     }
     if let Some(path) = existing(options, &dir, &root)? {
+        files.check_size(&path)?;
         let session = store.open(&path, new(None))?;
         let has_past = !session.tree.entries().is_empty();
         return Ok((session, has_past));

@@ -120,7 +120,7 @@ impl RunHost {
         LastAnswer {
             answer,
             model: &fullness.choice.model,
-            compacted_at: fullness.compacted_at,
+            precedes_compaction: fullness.precedes_compaction,
             tokens: fullness.tokens,
             policy: self.policy(fullness),
         }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{host::RunHost, prepare};
 use crate::{
+    crash_ledger::CrashLedger,
     handle::AbortSwitch,
     shared::Shared,
     step::{Failed, Step},
@@ -36,12 +37,14 @@ pub(crate) struct Way {
     pub(crate) abort: AbortSwitch,
     /// Stops the run.
     pub(crate) cancel: CancellationToken,
+    /// What is to be known of the run after a crash.
+    pub(crate) ledger: CrashLedger,
 }
 
-/// Runs a prompt until nothing more comes of it. Ends with [`Step::Refused`] or [`Step::Settled`].
-pub(crate) async fn drive(shared: Arc<Shared>, prompt: Prompt, way: Way) {
+/// Runs a prompt until nothing more comes of it; without one, what a crash interrupted goes on. Ends with [`Step::Refused`] or [`Step::Settled`].
+pub(crate) async fn drive(shared: Arc<Shared>, prompt: Option<Prompt>, way: Way) {
     let cancel = way.cancel.clone();
-    let mut host = RunHost::new(shared, way);
+    let mut host = RunHost::new(shared, way, prompt.is_none());
     match prepared(&mut host, prompt, &cancel).await {
         Ok(start) => {
             host.send(Step::Accepted).await;
@@ -53,12 +56,18 @@ pub(crate) async fn drive(shared: Arc<Shared>, prompt: Prompt, way: Way) {
 }
 
 /// What the run begins with, once the prompt has passed its checks. They may wait for a command that prints a key.
-async fn prepared(host: &mut RunHost, prompt: Prompt, cancel: &CancellationToken) -> Result<Start, Failure> {
+async fn prepared(
+    host: &mut RunHost,
+    prompt: Option<Prompt>,
+    cancel: &CancellationToken,
+) -> Result<Start, Failure> {
     let gone = |error: HostError| Failure::new(ErrorCode::Internal, error.to_string());
     let shared = Arc::clone(&host.shared);
     host.find_model(cancel).await?;
     host.compact_before_prompt().await.map_err(gone)?;
     let snapshot = host.snapshot().await.map_err(gone)?;
+    host.intents.choose(&snapshot.choice);
+    let Some(prompt) = prompt else { return Ok(Start::default()) };
     host.declare(&snapshot.tools);
     let preparation = unless(cancel, prepare::prepare(&shared, snapshot, prompt));
     answering(host, preparation, nothing).await.map_err(gone)?

@@ -3,18 +3,19 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use agentd_agent::{
-    Host, HostError, Setup, SetupError, StoppedCall, ToolSet, answering,
+    Disturbance, Host, HostError, Setup, SetupError, StoppedCall, ToolSet, answering,
     hooks::NoHooks,
     nothing,
     queue::{QueueKind, Queued, Ticket},
 };
-use agentd_ai::{Credentials, Request, Stall, failure::Failure};
+use agentd_ai::{Credentials, Piece, Request, Stall, failure::Failure};
+use agentd_fail_point::{self as fail_point, Point};
 use agentd_images::Images;
 use agentd_protocol::{
     Json,
     daemon::InFlight,
     event::{AutoRetryEnd, Event},
-    message::{AssistantMessage, Message, StopReason},
+    message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage},
     model::Model,
 };
 use tokio::sync::oneshot;
@@ -31,6 +32,7 @@ use crate::{
 use super::{
     drive::Way,
     fallback::{Fallbacks, Unasked},
+    intents::RunIntents,
     prepare,
     retry::Retries,
 };
@@ -42,6 +44,8 @@ pub(crate) struct RunHost {
     pub(super) retries: Retries,
     pub(super) guard: RecoveryGuard,
     pub(super) fallbacks: Fallbacks,
+    /// What is to be known of the run after a crash.
+    pub(super) intents: RunIntents,
     /// What the model can call, as the transcript says; `None` before anything was declared.
     tools: Option<Arc<ToolSet>>,
 }
@@ -52,10 +56,12 @@ fn is_answer(answer: &AssistantMessage) -> bool {
 }
 
 impl RunHost {
-    pub(super) fn new(shared: Arc<Shared>, way: Way) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, way: Way, goes_on: bool) -> Self {
+        let intents = RunIntents::new(way.ledger.clone(), shared.crash_flush, goes_on);
         Self {
             shared,
             way,
+            intents,
             retries: Retries::default(),
             guard: RecoveryGuard::default(),
             fallbacks: Fallbacks::default(),
@@ -141,7 +147,12 @@ impl Host for RunHost {
                 let answered =
                     matches!(end.message.get(), Some(Message::Assistant(answer)) if is_answer(answer));
                 end.message.get().inspect(|message| self.guard.see(message));
-                self.ask(|stored| Step::Store { message: end.message, event: line, stored }).await??;
+                let is_assistant = matches!(end.message.get(), Some(Message::Assistant(_)));
+                let intents = self.intents.with(&end.message, self.tools.as_deref());
+                let message = end.message;
+                let entry =
+                    self.ask(|stored| Step::Store { message, event: line, intents, stored }).await??;
+                self.intents.stored(is_assistant, &entry);
                 if answered && let Some(attempt) = self.retries.end() {
                     self.tell(&AutoRetryEnd { success: true, attempt, final_error: None }.into()).await;
                 }
@@ -153,11 +164,14 @@ impl Host for RunHost {
             Event::AgentEnd(_) => self.way.steps.send(Step::Ended(line)).await.map_err(|_| HostError::Gone),
             // What a stopped answer was still about to say need not wait for listeners that take nothing: the whole of
             // it follows, and the provider's connection is to be closed now.
-            Event::MessageUpdate(_) => tokio::select! {
-                biased;
-                sent = self.way.steps.send(Step::Publish(line)) => sent.map_err(|_| HostError::Gone),
-                () = self.way.cancel.cancelled() => Ok(()),
-            },
+            Event::MessageUpdate(_) => {
+                self.intents.delta();
+                tokio::select! {
+                    biased;
+                    sent = self.way.steps.send(Step::Publish(line)) => sent.map_err(|_| HostError::Gone),
+                    () = self.way.cancel.cancelled() => Ok(()),
+                }
+            }
             _ => self.way.steps.send(Step::Publish(line)).await.map_err(|_| HostError::Gone),
         }
     }
@@ -186,10 +200,10 @@ impl Host for RunHost {
     }
 
     async fn setup(&mut self) -> Result<Setup, SetupError> {
-        let Snapshot { messages, choice, tools } = self.snapshot().await?;
+        let Snapshot { messages, choice, leaf, tools } = self.snapshot().await?;
         // What was declared, though it may have changed since: that is for the next turn.
         let tools = self.tools.clone().unwrap_or(tools);
-        let model = choice.model;
+        let model = Arc::clone(&choice.model);
         let refused = |message: String| SetupError::Refused {
             message,
             api: model.api.clone(),
@@ -216,6 +230,8 @@ impl Host for RunHost {
         let cwd =
             there.unwrap_or_else(|| Ok(shared.cwd.clone())).map_err(|failure| refused(failure.error))?;
         self.fallbacks.unasked = None;
+        self.intents.asking(&choice, leaf.as_deref()).await?;
+        fail_point::hit(Point::RunModelAsked);
         Ok(Setup {
             provider,
             request: Request {
@@ -270,6 +286,39 @@ impl Host for RunHost {
             sent = self.way.steps.send(Step::InFlight(in_flight)) => sent.map_err(|_| HostError::Gone),
             () = self.way.cancel.cancelled() => Ok(()),
         }
+    }
+
+    async fn calls_begin(&mut self, calls: &[&ToolCall]) -> Result<(), HostError> {
+        self.intents.calling(calls).await?;
+        fail_point::hit(Point::RunToolStarted);
+        Ok(())
+    }
+
+    async fn call_ended(&mut self, result: ToolResultMessage) {
+        self.intents.ended(result).await;
+    }
+
+    async fn disturbed(&mut self) -> Disturbance {
+        let Self { way, intents, .. } = self;
+        tokio::select! {
+            asked = way.asked.recv() => match asked {
+                Some(()) => Disturbance::Asked,
+                None => {
+                    // As in `asked`.
+                    intents.due().await;
+                    Disturbance::KeepDue
+                }
+            },
+            () = intents.due() => Disturbance::KeepDue,
+        }
+    }
+
+    fn is_keep_due(&self) -> bool {
+        self.intents.is_due()
+    }
+
+    async fn keep(&mut self, pieces: Vec<Piece>) {
+        self.intents.keep(pieces).await;
     }
 
     fn tools_begin(&mut self, stop: CancellationToken) {

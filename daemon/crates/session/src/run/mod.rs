@@ -7,6 +7,7 @@ mod compact;
 mod drive;
 mod fallback;
 mod host;
+mod intents;
 mod prepare;
 mod retry;
 

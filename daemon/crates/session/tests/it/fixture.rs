@@ -229,6 +229,7 @@ fn services(model: Stepped, orders: Arc<Orders>, watch: Arc<News>) -> Arc<Servic
         child_environments: Pool::default(),
         auth_services: agentd_auth::AuthServices::default(),
         images: agentd_images::Images::default(),
+        outputs: agentd_process::OutputMeter::default(),
         epoch: "epoch".into(),
         limits: Limits::default(),
         watch,

@@ -72,9 +72,9 @@ fn nothing_and_plain_messages() {
     check(&["a -", "b a"], &["a=a", "b=b"]);
     // Branches: the leaf is the last entry of the file.
     check(&["a -", "b a", "c a"], &["a=a", "c=c"]);
-    // Another root; a parent that is not there.
+    // Another root; a parent whose line was lost.
     check(&["a -", "b -"], &["b=b"]);
-    check(&["a -", "b x", "c b"], &["b=b", "c=c"]);
+    check(&["a -", "b x", "c b"], &["a=a", "b=b", "c=c"]);
 }
 
 #[test]

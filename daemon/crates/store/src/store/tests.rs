@@ -137,7 +137,11 @@ fn version_1_becomes_current() {
         let message = entry.message().map_or("", |message| message.text());
         assert!(line.contains(message), "{line}");
     }
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    // The original is beside it, and nothing else.
+    let original = dir.path().join("s.jsonl.v1.bak");
+    assert_eq!(session.report.original.as_deref(), Some(&*original));
+    assert_eq!(fs::read_to_string(original).unwrap(), text);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
 
     // The lock is on the new file.
     assert!(matches!(store().open(&path, new()).unwrap_err(), StoreError::Locked { .. }));
@@ -199,8 +203,44 @@ fn a_migration_that_fails_changes_nothing() {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), if fault == 2 { 2 } else { 1 });
         let session = store().open(&path, new()).unwrap();
         assert_eq!(session.report.migrated_from, Some(1));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
+}
+
+#[test]
+fn an_original_takes_no_name_that_is_taken() {
+    let text = sample("v2.jsonl");
+    let (dir, path) = file(&text);
+    let bak = |end: &str| dir.path().join(format!("s.jsonl.{end}"));
+    fs::write(bak("v2.bak"), "theirs").unwrap();
+    drop(store().open(&path, new()).unwrap());
+    assert_eq!(fs::read_to_string(bak("v2.bak")).unwrap(), "theirs");
+    assert_eq!(fs::read_to_string(bak("v2.2.bak")).unwrap(), text);
+    assert_eq!(crate::originals(&path), [bak("v2.bak"), bak("v2.2.bak")]);
+
+    // A crash left the second name and not the new file: the name is used.
+    let (dir, path) = file(&text);
+    let bak = dir.path().join("s.jsonl.v2.bak");
+    fs::hard_link(&path, &bak).unwrap();
+    let session = store().open(&path, new()).unwrap();
+    assert_eq!((session.report.original, fs::read_dir(dir.path()).unwrap().count()), (Some(bak), 2));
+}
+
+#[test]
+fn where_files_have_one_name_the_original_is_copied() {
+    let text = sample("v2.jsonl");
+    let (dir, path) = file(&text);
+    let disk = FaultyDisk::default();
+    disk.plan().no_links = true;
+    let faulty = Store::with_io(StoreOptions::default(), Arc::new(disk.clone()));
+    drop(faulty.open(&path, new()).unwrap());
+    assert_eq!(fs::read_to_string(dir.path().join("s.jsonl.v2.bak")).unwrap(), text);
+    // A copy that fails is no original, and the session stays as it was.
+    fs::write(&path, &text).unwrap();
+    disk.plan().appends.extend([Fault::Short(1 << 20), Fault::Error(std::io::ErrorKind::StorageFull)]);
+    faulty.open(&path, new()).unwrap_err();
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
 }
 
 #[test]
@@ -239,7 +279,7 @@ fn a_file_cut_anywhere_opens_with_what_was_before() {
         let (tree, report) = store().read(&path).unwrap();
         assert_eq!(tree.entries().len(), complete + 1, "{cut}");
         assert_eq!(tree.leaf_id(), Some(entry.id()));
-        assert!(report.broken_lines <= 1 && report.foreign_lines == 0);
+        assert!(report.total() <= 1 && report.total() == report.count(crate::OddityKind::Broken));
     }
 }
 

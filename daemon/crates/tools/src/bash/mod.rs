@@ -4,6 +4,8 @@ mod arguments;
 mod background;
 mod call;
 mod features;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod input_end;
 mod intercept;
 mod report;

@@ -73,7 +73,14 @@ fn shown(tail: &OutputTail, truncation: &Truncation) -> String {
         return truncation.content.clone();
     }
     let full = match tail.full_output() {
-        FullOutput::File(path) => format!("Full output: {}", path.display()),
+        FullOutput::File(path) => match tail.cut_at() {
+            None => format!("Full output: {}", path.display()),
+            Some(bytes) => format!(
+                "The first {} of the output: {} (setting storage.maxOutputBytes)",
+                format_size(bytes),
+                path.display()
+            ),
+        },
         FullOutput::Lost(reason) => format!("The full output could not be saved: {reason}"),
         FullOutput::Shown => String::new(),
     };

@@ -30,14 +30,23 @@ pub(super) fn apply(original: &str, changes: &[Change]) -> String {
         };
         // What is the same at both ends of the change is not replaced but stays.
         let (head, tail) = common_ends(replaced, &change.text);
-        result.push_str(&original[copied..begin + head.original]);
+        push(&mut result, &original[copied..begin + head.original]);
         let inserted = &change.text[head.changed..change.text.len() - tail.changed];
         let gone = &replaced[head.original..replaced.len() - tail.original];
         push_with_endings(&mut result, inserted, gone, ending);
         copied = begin + replaced.len() - tail.original;
     }
-    result.push_str(&original[copied..]);
+    push(&mut result, &original[copied..]);
     result
+}
+
+/// Appends a piece that was not there before. Where a CR and a line feed meet that were two line endings, they stay two: alone they
+/// would be one CRLF.
+fn push(result: &mut String, piece: &str) {
+    if result.ends_with('\r') && piece.starts_with('\n') {
+        result.push('\n');
+    }
+    result.push_str(piece);
 }
 
 /// Translates places of the normalised text into places of the original, forwards only.
@@ -165,9 +174,9 @@ fn push_with_endings(result: &mut String, inserted: &str, gone: &str, ending: &s
     });
     for (index, line) in inserted.split('\n').enumerate() {
         if index > 0 {
-            result.push_str(endings.next().unwrap_or(ending));
+            push(result, endings.next().unwrap_or(ending));
         }
-        result.push_str(line);
+        push(result, line);
     }
 }
 
@@ -206,6 +215,14 @@ mod tests {
         check(mixed, "two\nthree", "three", "one\r\nthree\rfour\n");
     }
 
+    #[test]
+    fn two_line_endings_that_meet_stay_two() {
+        check("a\rX\nb", "X", "", "a\r\n\nb");
+        check("a\rX\n\nb", "X", "", "a\r\n\n\nb");
+        check("a\rb\nc", "\nb\n", "\n\n", "a\r\n\nc");
+        check("a\r\nX\nb", "X", "", "a\r\n\nb");
+    }
+
     /// What the text of one change gets does not depend on what another one asked before.
     #[test]
     fn endings_are_those_of_each_place() {
@@ -239,6 +256,19 @@ mod tests {
             let mut walk = Walk { original: &original, at: 0, normalized_at: 0 };
             prop_assert!(result.starts_with(&original[..walk.go(range.start)]));
             prop_assert!(result.ends_with(&original[walk.go(range.end)..]));
+        }
+
+        /// The same where CRs stand alone, too: no line ending is lost or made by what meets.
+        #[test]
+        fn no_ending_is_lost_where_pieces_meet(
+            original in "[ab\r\n]{0,10}", new in "[a\n]{0,4}",
+            start in any::<prop::sample::Index>(), end in any::<prop::sample::Index>(),
+        ) {
+            let normalized = normalize(&original).into_owned();
+            let (start, end) = (start.index(normalized.len() + 1), end.index(normalized.len() + 1));
+            let changes = [Change { range: start.min(end)..start.max(end), text: new }];
+            let result = apply(&original, &changes);
+            prop_assert_eq!(normalize(&result), super::super::apply::apply(&normalized, &changes), "{:?}", result);
         }
 
         /// In a file with one kind of ending, no other comes in.

@@ -2,6 +2,8 @@
 
 mod apply;
 mod diff;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod fuzzy;
 mod line_endings;
 mod matching;

@@ -39,6 +39,23 @@ async fn other_files_do_not_wait() {
 }
 
 #[tokio::test]
+async fn queues_beside_each_other_change_a_file_one_after_the_other_and_have_their_own_order() {
+    let queue = FileQueue::new();
+    let (one, other) = (queue.beside(), queue.beside());
+    let first = one.ticket().enter("/nonexistent/file".into()).await.unwrap();
+    let mut second = tokio::spawn(other.ticket().enter("/nonexistent/file".into()));
+    // It has found its file when the next one of its queue has its turn.
+    drop(other.ticket().enter("/nonexistent/other".into()).await.unwrap());
+    assert!((&mut second).now_or_never().is_none());
+    drop(first);
+    drop(second.await.unwrap().unwrap());
+    // A call that does not know its file yet holds up nobody in another session.
+    let _undecided = one.ticket();
+    drop(other.ticket().enter("/nonexistent/file".into()).await.unwrap());
+    assert_eq!(known(&queue), 0);
+}
+
+#[tokio::test]
 async fn two_names_of_one_file_wait_for_each_other() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("real")).unwrap();

@@ -4,6 +4,8 @@
 
 mod far;
 mod file;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod input;
 mod pattern;
 mod tool;

@@ -189,6 +189,12 @@ fn one_fault(text: &str, steps: &[Step<'_>], place: String, what: impl Into<Stri
     CatalogueError::Invalid { faults: vec![fault], more: 0 }
 }
 
+/// What would be stored of a text.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) fn checked(text: &str) -> Result<Vec<u8>, CatalogueError> {
+    import(text).map(|imported| imported.bytes)
+}
+
 fn import(text: &str) -> Result<Imported, CatalogueError> {
     let document = read(text)?;
     let mut faults = Faults { text, found: Vec::new(), more: 0 };

@@ -102,9 +102,14 @@ pub(super) fn written(index: &Index, packed: &[u8]) -> serde_json::Result<Vec<u8
     let mut body = serde_json::to_vec(index)?;
     body.push(b'\n');
     body.extend_from_slice(packed);
-    let mut bytes = format!("{MAGIC} {VERSION} {:016x}\n", checksum(&body)).into_bytes();
-    bytes.append(&mut body);
-    Ok(bytes)
+    Ok(with_checksum(&body))
+}
+
+/// The file that holds `body`.
+pub(super) fn with_checksum(body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{MAGIC} {VERSION} {:016x}\n", checksum(body)).into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
 }
 
 /// Reads what [`written`] gave.

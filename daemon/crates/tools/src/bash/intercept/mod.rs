@@ -1,7 +1,7 @@
 //! Refuses commands that another tool does better.
 
 mod built_in;
-mod words;
+pub(super) mod words;
 
 use std::{fmt, sync::Arc};
 

@@ -2,13 +2,13 @@
 
 /// A command that consists of words alone, perhaps with its output in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Simple {
+pub(in super::super) struct Simple {
     /// The words, as the program gets them: the program first. Never empty.
-    pub(super) words: Vec<String>,
+    pub(in super::super) words: Vec<String>,
     /// The file of `> FILE`.
-    pub(super) output: Option<String>,
+    pub(in super::super) output: Option<String>,
     /// Whether it reads a text that stands below it (`<< END`), in which nothing is replaced.
-    pub(super) has_text: bool,
+    pub(in super::super) has_text: bool,
 }
 
 /// A piece of a line.
@@ -21,7 +21,7 @@ enum Token {
 
 /// Reads a command. `None` for all that needs a shell to be understood, or that is not known here: pipes, lists,
 /// variables, patterns of file names, comments, jobs, …
-pub(super) fn simple(command: &str) -> Option<Simple> {
+pub(in super::super) fn simple(command: &str) -> Option<Simple> {
     let command = command.trim();
     let (line, below) = command.split_once('\n').map_or((command, None), |(line, below)| (line, Some(below)));
     let mut tokens = tokens(line)?.into_iter();

@@ -44,7 +44,10 @@ impl<'a> Lines<'a> {
 
     /// The line that the byte at `at` is in; the end of the text is in the last one, or after it when that is complete.
     fn containing(&self, at: usize) -> usize {
-        self.starts.partition_point(|start| *start <= at) - 1
+        let line = self.starts.partition_point(|start| *start <= at) - 1;
+        // Where the last line is not complete, what comes at the end belongs to it.
+        let is_after = line > 0 && line == self.count() && !self.text.ends_with('\n');
+        line - usize::from(is_after)
     }
 }
 

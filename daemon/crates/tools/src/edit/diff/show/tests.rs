@@ -31,6 +31,18 @@ fn a_small_file_is_shown_whole() {
 }
 
 #[test]
+fn a_last_line_that_goes_with_the_feed_before_it() {
+    let found = shown("one\ntwo", &[change("one\ntwo", "\ntwo", "")]);
+    assert_eq!(found.diff, "-1 one\n-2 two\n+1 one");
+    assert_eq!(
+        found.patch.as_deref(),
+        Some(
+            "--- src/a.txt\n+++ src/a.txt\n@@ -1,2 +1,1 @@\n-one\n-two\n\\ No newline at end of file\n+one\n\\ No newline at end of file\n"
+        )
+    );
+}
+
+#[test]
 fn far_lines_are_skipped_and_numbers_are_padded() {
     let old = numbered(30);
     let found = shown(&old, &[change(&old, "line 8.", "8"), change(&old, "line 25.\n", "")]);

@@ -1,0 +1,67 @@
+//! Tells the process which secrets there are, so that nothing that it says of itself holds one.
+
+use agentd_http::{Credentials, Redactor, know};
+use agentd_protocol::models_file::ConfigValue;
+
+use crate::{Auth, Secret, Stored, StoredCredentials, value};
+
+/// What goes before a secret in a header.
+const SCHEMES: [&str; 4] = ["Bearer ", "bearer ", "Basic ", "basic "];
+
+impl Auth {
+    /// What the environment and `models.json` say. Reads no files and runs nothing.
+    pub(crate) fn learn_configured(&self) {
+        let environment = self.environment();
+        for name in self.key_variables() {
+            environment.non_empty(&name).into_iter().for_each(know);
+        }
+        for provider in self.registry().configured() {
+            provider.keys().for_each(literals);
+            let secret = provider.header_values().filter(|(name, _)| Redactor::hides(name));
+            secret.for_each(|(_, value)| literals(value));
+        }
+    }
+}
+
+/// What `auth.json` holds.
+pub(crate) fn learn_stored(stored: &StoredCredentials) {
+    for entry in stored.values() {
+        match entry {
+            Stored::ApiKey { key, env } => {
+                key.iter().for_each(literals);
+                let secret = env.iter().filter(|(name, _)| Redactor::hides(name));
+                secret.for_each(|(_, value)| literals(value));
+            }
+            Stored::OAuth(login) => {
+                login.access.iter().chain(&login.refresh).for_each(|token| know(token.expose()));
+            }
+            Stored::Unusable(_) => {}
+        }
+    }
+}
+
+/// What a request is authorised by.
+pub(crate) fn learn(credentials: &Credentials) {
+    credentials.api_key.iter().for_each(learn_secret);
+    if let Some(aws) = &credentials.aws {
+        know(aws.secret_access_key.expose());
+        aws.session_token.iter().for_each(learn_secret);
+    }
+    for (name, value) in &credentials.headers {
+        let token = SCHEMES.into_iter().find_map(|scheme| value.expose().strip_prefix(scheme));
+        if Redactor::hides(name) || token.is_some() {
+            know(token.unwrap_or(value.expose()));
+        }
+    }
+}
+
+pub(crate) fn learn_secret(secret: &Secret) {
+    know(secret.expose());
+}
+
+/// The parts of a value that stand there as they are. A command may hold a secret, and is known as a whole.
+fn literals(value: &ConfigValue) {
+    value::literals(value).iter().for_each(|text| {
+        know(SCHEMES.into_iter().find_map(|scheme| text.strip_prefix(scheme)).unwrap_or(text));
+    });
+}

@@ -1,0 +1,143 @@
+//! The places, by name.
+
+macro_rules! points {
+    ($($(#[$doc:meta])+ $variant:ident = $name:literal,)+) => {
+        /// A place that can be armed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Point {
+            $($(#[$doc])+ $variant,)+
+        }
+
+        impl Point {
+            /// All there are.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// What the variable calls it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+points! {
+    /// A session file is about to be opened.
+    StoreOpen = "store.open",
+    /// A session file is about to be made.
+    StoreCreate = "store.create",
+    /// A session file was made and has no content yet.
+    StoreCreated = "store.created",
+    /// Lines are about to be written to a session file.
+    StoreAppend = "store.append",
+    /// They are in the file; nobody knows yet.
+    StoreAppended = "store.appended",
+    /// The content of a session file is about to be brought to the disk.
+    StoreSync = "store.sync",
+    /// A session file is about to be cut.
+    StoreCut = "store.cut",
+    /// A session file is about to be removed.
+    StoreRemove = "store.remove",
+    /// A file is about to get a second name.
+    StoreLink = "store.link",
+    /// A file is about to be put in the place of another.
+    StoreRename = "store.rename",
+    /// A file was put in the place of another.
+    StoreRenamed = "store.renamed",
+    /// What is about to happen is about to be written to the ledger.
+    LedgerIntent = "ledger.intent",
+    /// It is in the ledger, and has not happened.
+    LedgerIntentWritten = "ledger.intent_written",
+    /// What came of something is about to be written to the ledger.
+    LedgerOutcome = "ledger.outcome",
+    /// It is in the ledger.
+    LedgerOutcomeWritten = "ledger.outcome_written",
+    /// Text that the model streamed is about to be written to the ledger.
+    LedgerFlush = "ledger.flush",
+    /// It is in the ledger.
+    LedgerFlushed = "ledger.flushed",
+    /// A ledger is about to be removed: nothing is under way any more.
+    LedgerClear = "ledger.clear",
+    /// A crash interrupted a session; what is missing is about to be added.
+    RecoveryBegin = "recovery.begin",
+    /// It is in the session file, and the ledger is there still.
+    RecoveryAppended = "recovery.appended",
+    /// The ledger is gone, or says only that the run goes on.
+    RecoveryCleared = "recovery.cleared",
+    /// Tools are about to run: the ledger says so.
+    RunToolStarted = "run.tool_started",
+    /// The model is about to be asked: the ledger says so.
+    RunModelAsked = "run.model_asked",
+    /// A file for a long output is about to be made.
+    SpillCreate = "spill.create",
+    /// A part of a long output is about to be written.
+    SpillWrite = "spill.write",
+    /// A long output is about to be removed for its age or size.
+    ArtifactRemove = "artifact.remove",
+    /// A message is stored; the event that says so is about to go out.
+    SessionStored = "session.stored",
+    /// The event that says so is in the feed.
+    SessionPublished = "session.published",
+    /// A prompt passed its checks; its sender is about to be told.
+    SessionAccepted = "session.accepted",
+    /// The new content of `settings.json` is about to be written to a file beside it.
+    SettingsWrite = "settings.write",
+    /// That file is about to take its place.
+    SettingsRename = "settings.rename",
+    /// The new content of `auth.json` is about to be written to a file beside it.
+    AuthWrite = "auth.write",
+    /// That file is about to take its place; both of its locks are held.
+    AuthRename = "auth.rename",
+    /// The new content of `trust.json` is about to be written to a file beside it.
+    TrustWrite = "trust.write",
+    /// That file is about to take its place.
+    TrustRename = "trust.rename",
+    /// The new content of a catalogue or of `models.json` is about to be written to a file beside it.
+    ModelsWrite = "models.write",
+    /// That file is about to take its place.
+    ModelsRename = "models.rename",
+    /// The note that this daemon lives is about to be made.
+    OwnerCreate = "owner.create",
+    /// The note is there and locked; nothing was started yet.
+    OwnerCreated = "owner.created",
+    /// The guard of child processes was started.
+    GuardStarted = "guard.started",
+    /// The guard was asked for a command's scope.
+    GuardAsked = "guard.asked",
+    /// The note of a dead daemon is about to be removed: what it left was killed.
+    OwnerSwept = "owner.swept",
+    /// The place of the socket is locked; a dead socket may be in it.
+    SocketLocked = "socket.locked",
+    /// The socket is there, and its mode is not set yet.
+    SocketBound = "socket.bound",
+    /// A session's artifacts are about to be deleted.
+    DeleteArtifacts = "delete.artifacts",
+    /// A session's artifacts are deleted; its file is there.
+    DeleteFile = "delete.file",
+    /// A copy of a session has its file, and no artifacts yet.
+    CopyFiled = "copy.filed",
+    /// A page of a session is written, under another name.
+    ExportRename = "export.rename",
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_plain() {
+        let names: HashSet<&str> = Point::ALL.iter().map(|point| point.name()).collect();
+        assert_eq!(names.len(), Point::ALL.len());
+        for name in names {
+            assert!(
+                name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'.' || byte == b'_'),
+                "{name}"
+            );
+        }
+    }
+}

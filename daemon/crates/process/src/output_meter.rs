@@ -1,0 +1,63 @@
+//! How much was written to files of long outputs.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::sync::Notify;
+
+/// Counts what all outputs together write. Cheap to clone; all clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct OutputMeter(Arc<Counter>);
+
+#[derive(Debug, Default)]
+struct Counter {
+    bytes: AtomicU64,
+    /// What is waited for; 0 while nobody waits.
+    wanted: AtomicU64,
+    news: Notify,
+}
+
+impl OutputMeter {
+    /// Counts.
+    pub(crate) fn add(&self, bytes: u64) {
+        let now = self.0.bytes.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        let wanted = self.0.wanted.load(Ordering::Acquire);
+        if wanted > 0 && now >= wanted {
+            self.0.news.notify_one();
+        }
+    }
+
+    /// Waits until so many bytes have been written since the last time this returned, or ever; counts from 0 then. For one who
+    /// waits. Cancel safe.
+    pub async fn grown_by(&self, bytes: u64) {
+        self.0.wanted.store(bytes.max(1), Ordering::Release);
+        while self.0.bytes.load(Ordering::Acquire) < bytes.max(1) {
+            self.0.news.notified().await;
+        }
+        self.0.bytes.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_waits_for_growth_is_woken_by_it() {
+        let meter = OutputMeter::default();
+        meter.add(5);
+        meter.grown_by(5).await;
+        let waiting = tokio::spawn({
+            let meter = meter.clone();
+            async move { meter.grown_by(10).await }
+        });
+        tokio::task::yield_now().await;
+        meter.add(4);
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        meter.add(6);
+        waiting.await.unwrap();
+    }
+}

@@ -1,0 +1,140 @@
+//! The session's crash ledger, as its tasks see it: what is about to happen is written before it does, by whoever does it.
+//!
+//! Writes go to blocking threads. Those that belong to an entry go with it, in the journal's own write.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use agentd_store::{
+    StoreError,
+    ledger::{AskRecord, CallsRecord, Ledger, NamedCall, Record, RunRecord},
+};
+use tokio::task::spawn_blocking;
+
+use crate::{choice::Choice, clock::now_ms};
+
+/// How large a result may be that the ledger keeps, in bytes.
+pub(crate) const MAX_RESULT: usize = 1 << 20;
+
+/// The ledger of a live session; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct CrashLedger(Option<Arc<Kept>>);
+
+struct Kept {
+    ledger: Mutex<Ledger>,
+    /// Whether a run is over and the ledger has yet to be told.
+    settling: AtomicBool,
+}
+
+impl CrashLedger {
+    /// A ledger that recovery has looked at; of a session in memory there is none.
+    pub(crate) fn of(ledger: Ledger) -> Self {
+        let is_kept = ledger.path().is_some();
+        let kept = Kept { ledger: Mutex::new(ledger), settling: AtomicBool::new(false) };
+        Self(is_kept.then(|| Arc::new(kept)))
+    }
+
+    /// Says what is about to happen, on this thread, which must be one that may block.
+    ///
+    /// # Errors
+    /// [`StoreError`]: it must not happen then.
+    pub(crate) fn intend_here(&self, records: &[Record]) -> Result<(), StoreError> {
+        let Some(kept) = self.0.as_deref().filter(|_| !records.is_empty()) else { return Ok(()) };
+        let mut ledger = kept.lock();
+        // Whoever asks this has just written to the session file.
+        ledger.arm();
+        ledger.intend(records)
+    }
+
+    /// As well for what came of something.
+    pub(crate) fn note_here(&self, records: &[Record]) {
+        if let Some(kept) = self.0.as_deref().filter(|_| !records.is_empty()) {
+            let mut ledger = kept.lock();
+            records.iter().for_each(|record| ledger.note(record));
+        }
+    }
+
+    /// Says what is about to happen.
+    ///
+    /// # Errors
+    /// [`StoreError`]: it must not happen then. Cancel safety: dropped early, it is written or not.
+    pub(crate) async fn intend(&self, records: Vec<Record>) -> Result<(), StoreError> {
+        let Some(kept) = self.0.clone() else { return Ok(()) };
+        spawn_blocking(move || kept.lock().intend(&records)).await.unwrap_or(Ok(()))
+    }
+
+    /// Says what came of something; where that fails, it is logged.
+    pub(crate) async fn note(&self, record: Record) {
+        if let Some(kept) = self.0.clone() {
+            // It fails only when the runtime ends.
+            let _ = spawn_blocking(move || kept.lock().note(&record)).await;
+        }
+    }
+
+    /// The run is over. Returns at once; whatever is written next comes after it.
+    pub(crate) fn settle(&self) {
+        if let Some(kept) = self.0.clone() {
+            kept.settling.store(true, Ordering::Release);
+            // Nobody waits: the ledger says nothing that the session file does not say better by now.
+            spawn_blocking(move || drop(kept.lock()));
+        }
+    }
+
+    /// Waits until nothing is left to be written.
+    pub(crate) async fn settled(&self) {
+        if let Some(kept) = self.0.clone().filter(|kept| kept.settling.load(Ordering::Acquire)) {
+            let _ = spawn_blocking(move || drop(kept.lock())).await;
+        }
+    }
+}
+
+impl Kept {
+    /// The ledger, told of the end of the run if there was one.
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.settling.load(Ordering::Acquire) {
+            ledger.settle();
+            self.settling.store(false, Ordering::Release);
+        }
+        ledger
+    }
+}
+
+/// What a run is about to do once a message is stored; written with the message's entry.
+#[derive(Default)]
+pub(crate) struct Intents {
+    /// The message is the first of its run.
+    pub(crate) run: bool,
+    /// The model is asked.
+    pub(crate) ask: Option<Choice>,
+    /// Calls in the message are made.
+    pub(crate) calls: Vec<NamedCall>,
+}
+
+impl Intents {
+    /// The records, for a message that has this entry.
+    pub(crate) fn records(self, entry: &str) -> Vec<Record> {
+        let Self { run, ask, calls } = self;
+        let run =
+            run.then(|| Record::Run(RunRecord { at: now_ms(), entry: Some(entry.to_owned()), resumes: 0 }));
+        let ask = ask.map(|choice| ask_record(&choice, Some(entry)));
+        let calls =
+            (!calls.is_empty()).then(|| Record::Calls(CallsRecord { entry: entry.to_owned(), calls }));
+        run.into_iter().chain(ask).chain(calls).collect()
+    }
+}
+
+/// The model is about to be asked, and this is the last entry that it is shown.
+pub(crate) fn ask_record(choice: &Choice, after: Option<&str>) -> Record {
+    let Choice { model, level } = choice;
+    Record::Ask(AskRecord {
+        at: now_ms(),
+        after: after.map(str::to_owned),
+        api: model.api.clone(),
+        provider: model.provider.clone(),
+        model: model.id.clone(),
+        level: level.as_str().to_owned(),
+    })
+}

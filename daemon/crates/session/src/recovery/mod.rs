@@ -1,0 +1,126 @@
+//! What becomes of a session whose daemon ended in the middle of its work.
+//!
+//! When a session is opened and its ledger is not empty, the entries that the crash kept from being written are added: a
+//! [`plan`] (pure: what the session file lacks, by what the ledger says), then [`recover`] (the disk). Doing it again, whatever
+//! was reached the first time, comes to the same: what is there already is not missing.
+
+mod go_on;
+mod plan;
+mod words;
+
+use agentd_fail_point::{self as fail_point, Point};
+use agentd_protocol::{
+    resources::{Diagnostic, DiagnosticKind},
+    settings::CrashRecovery,
+};
+use agentd_store::{
+    NewEntry, OpenSession, StoreError,
+    ledger::{Ledger, Record, RunRecord, Unfinished},
+};
+
+use crate::clock::now_ms;
+
+pub(crate) use go_on::{AfterCrash, AskingToGoOn};
+
+/// How often a turn goes on by itself after a crash. One that ends the daemon every time must not do so for ever.
+const MAX_RESUMES: u32 = 2;
+
+/// What recovery came to.
+pub(crate) struct Recovered {
+    /// The session's ledger, for what comes now.
+    pub(crate) ledger: Ledger,
+    /// What the user should know.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Whether the turn goes on.
+    pub(crate) next: AfterCrash,
+}
+
+/// Adds to a session what a crash kept from being written. Blocks. To be called while its file is locked, before anybody
+/// works with it.
+///
+/// A disk that fails keeps no session from being opened: a diagnostic says so.
+pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery) -> Recovered {
+    let mut ledger = session.writer.ledger();
+    let mut diagnostics = Vec::new();
+    let mut next = AfterCrash::Nothing;
+    let at = session.writer.path().map(std::path::Path::to_owned);
+    let mut tell = |text: String, hint: &str| {
+        let told = Diagnostic::warning(DiagnosticKind::Session, text).hint(hint);
+        diagnostics.push(at.as_deref().map_or_else(|| told.clone(), |path| told.clone().at(path)));
+    };
+    match ledger.left() {
+        Ok(None) => {}
+        Ok(Some(left)) => match finish(session, &mut ledger, &left, way) {
+            Ok(Some(Finished { story, after })) => {
+                next = after;
+                let hint = match after {
+                    AfterCrash::GoesOn => "the turn goes on by itself (setting crashRecovery)",
+                    AfterCrash::Asks => "whether the turn goes on, you are asked (setting crashRecovery)",
+                    AfterCrash::Nothing => "look at what may have run; then go on with a prompt",
+                };
+                tell(story, hint);
+            }
+            Ok(None) => {}
+            Err(error) => tell(
+                format!(
+                    "a crash interrupted this session, and what is known of that could not be stored: {error}"
+                ),
+                "see that the disk has room and the folder of the session can be written",
+            ),
+        },
+        Err(error) => tell(
+            format!("whether a crash interrupted this session is not known: {error}"),
+            "see that the file can be read",
+        ),
+    }
+    Recovered { ledger, diagnostics, next }
+}
+
+struct Finished {
+    story: String,
+    after: AfterCrash,
+}
+
+/// `None` when nothing was interrupted.
+fn finish(
+    session: &mut OpenSession,
+    ledger: &mut Ledger,
+    left: &Unfinished,
+    way: CrashRecovery,
+) -> Result<Option<Finished>, StoreError> {
+    let plan = plan::plan(&session.tree, left, now_ms())?;
+    if !plan.entries.is_empty() {
+        fail_point::hit(Point::RecoveryBegin);
+    }
+    for entry in plan.entries {
+        append(session, entry)?;
+    }
+    fail_point::hit(Point::RecoveryAppended);
+    let resumes = left.run.as_ref().map_or(0, |run| run.resumes);
+    let after = match way {
+        _ if !plan.goes_on => AfterCrash::Nothing,
+        CrashRecovery::Close => AfterCrash::Nothing,
+        CrashRecovery::Ask => AfterCrash::Asks,
+        CrashRecovery::Resume if resumes < MAX_RESUMES => AfterCrash::GoesOn,
+        CrashRecovery::Resume => AfterCrash::Nothing,
+    };
+    // Counted before it goes on: a crash in the first moment counts, too.
+    let resumes = resumes + u32::from(after == AfterCrash::GoesOn);
+    let run = (after != AfterCrash::Nothing).then(|| {
+        let entry = session.tree.leaf_id().map(str::to_owned);
+        Record::Run(RunRecord { at: now_ms(), entry, resumes })
+    });
+    ledger.replace(run.as_slice())?;
+    fail_point::hit(Point::RecoveryCleared);
+    Ok(plan.story.map(|story| Finished { story, after }))
+}
+
+fn append(session: &mut OpenSession, entry: NewEntry) -> Result<(), StoreError> {
+    let entry = session.tree.prepare(entry, now_ms());
+    session.writer.append(&entry)?;
+    session.tree.push(entry);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

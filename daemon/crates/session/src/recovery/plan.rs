@@ -1,0 +1,293 @@
+//! What a session file lacks after a crash. Pure.
+
+use std::collections::HashMap;
+
+use agentd_protocol::{
+    Json,
+    message::{
+        AssistantMessage, BashExecutionMessage, ContentBlock, Message, StopReason, ToolCall,
+        ToolResultMessage,
+    },
+};
+use agentd_store::{
+    Entry, EntryKind, NewEntry, Role, SessionTree, StoreError,
+    ledger::{MadeCalls, StreamedAnswer, Unfinished, UserCommand},
+};
+use serde::Deserialize;
+
+use super::words::{ANSWER, Fate, MAY_HAVE_RUN};
+use crate::requests::KEY_FIELD;
+
+/// The field of entries that recovery adds: what became of what they are about.
+pub(super) const FIELD: &str = "recovered";
+
+/// What is to be done.
+#[derive(Default)]
+pub(super) struct Plan {
+    /// The entries to be added, in order.
+    pub(super) entries: Vec<NewEntry>,
+    /// Whether a turn was interrupted that could go on.
+    pub(super) goes_on: bool,
+    /// What the user is told; `None` when nothing was interrupted.
+    pub(super) story: Option<String>,
+}
+
+/// What is missing in `tree`, by what the ledger says. The tree's leaf is where the session was.
+pub(super) fn plan(tree: &SessionTree, left: &Unfinished, now_ms: i64) -> Result<Plan, StoreError> {
+    let branch = tree.branch();
+    let mut plan = Plan::default();
+    let mut stories = Vec::new();
+    // A ledger of another time says nothing: the run that it knows is not where the session is.
+    let run = left
+        .run
+        .as_ref()
+        .filter(|run| run.entry.as_ref().is_none_or(|id| branch.iter().rev().any(|entry| entry.id() == id)));
+    if run.is_some() {
+        let turn = Turn::of(&branch);
+        match &turn {
+            Turn::Calls { entry, open } => {
+                let made = left.calls.as_ref().filter(|calls| calls.entry == entry.id());
+                for call in open {
+                    let fate = fate(call, made);
+                    stories.push(fate.story(&call.name));
+                    plan.entries.push(result(call, fate, made, now_ms)?);
+                }
+            }
+            Turn::Asks => {
+                let answer = left.answer.as_ref().filter(|answer| is_open(answer, &branch));
+                if let Some(answer) = answer {
+                    stories.push(cut_off(answer));
+                    plan.entries.push(aborted(answer)?);
+                } else {
+                    stories.push("the model was not asked".to_owned());
+                }
+            }
+            Turn::Recovered => {
+                // It went on, and was cut off once more; an answer that said nothing is there already.
+                let answer = left.answer.as_ref().filter(|answer| is_open(answer, &branch));
+                if let Some(answer) = answer.filter(|answer| !answer.content.is_empty()) {
+                    plan.entries.push(aborted(answer)?);
+                }
+                stories.push("the answer was cut off".to_owned());
+            }
+            Turn::Over => {}
+        }
+        plan.goes_on = !matches!(turn, Turn::Over);
+    }
+    let stored = stored_commands(tree, &left.commands);
+    for (command, is_stored) in left.commands.iter().zip(stored) {
+        if !is_stored {
+            let fate = if command.is_done { Fate::Done } else { Fate::Unknown };
+            stories.push(fate.story("the command of the user"));
+            plan.entries.push(bash(command, now_ms)?);
+        }
+    }
+    if !stories.is_empty() {
+        let what = if plan.goes_on { "the last turn" } else { "a command" };
+        plan.story = Some(format!("{what} was interrupted by a crash of the daemon: {}", stories.join("; ")));
+    }
+    Ok(plan)
+}
+
+/// Where a branch stands.
+enum Turn<'a> {
+    /// The model waits for the results of these calls.
+    Calls { entry: &'a Entry, open: Vec<&'a ToolCall> },
+    /// The model has yet to answer.
+    Asks,
+    /// It has not answered; an earlier recovery says so.
+    Recovered,
+    /// Nothing is open.
+    Over,
+}
+
+impl<'a> Turn<'a> {
+    fn of(branch: &[&'a Entry]) -> Self {
+        let mut answered = Vec::new();
+        for entry in branch.iter().rev() {
+            let (EntryKind::Message(role), Some(message)) = (entry.kind(), entry.message()) else {
+                continue;
+            };
+            match (role, message.get()) {
+                (Role::ToolResult, Some(Message::ToolResult(result))) => answered.push(&*result.tool_call_id),
+                (Role::User, _) => return Self::Asks,
+                (Role::Assistant, Some(Message::Assistant(answer))) => {
+                    return Self::after(entry, answer, &answered, is_left_out(branch, entry.id()));
+                }
+                _ => {}
+            }
+        }
+        if answered.is_empty() { Self::Over } else { Self::Asks }
+    }
+
+    fn after(entry: &'a Entry, answer: &'a AssistantMessage, answered: &[&str], left_out: bool) -> Self {
+        if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
+            // One that is asked for again was left out of the context first.
+            return match (recovered(entry), left_out) {
+                (true, _) => Self::Recovered,
+                (false, true) => Self::Asks,
+                (false, false) => Self::Over,
+            };
+        }
+        let mut answered = answered.to_vec();
+        let open: Vec<&ToolCall> = answer
+            .tool_calls()
+            .filter(|call| match answered.iter().position(|id| *id == call.id) {
+                // Each result answers one call.
+                Some(at) => {
+                    answered.swap_remove(at);
+                    false
+                }
+                None => true,
+            })
+            .collect();
+        if !open.is_empty() {
+            return Self::Calls { entry, open };
+        }
+        if left_out || answer.tool_calls().next().is_some() { Self::Asks } else { Self::Over }
+    }
+}
+
+/// Whether an edit leaves an entry out of the context.
+fn is_left_out(branch: &[&Entry], id: &str) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Edit {
+        target_id: String,
+    }
+    let after = branch.iter().rev().take_while(|entry| entry.id() != id);
+    after
+        .filter(|entry| entry.kind() == EntryKind::ContextEdit)
+        .filter_map(|entry| entry.read::<Edit>())
+        .any(|edit| edit.target_id == id)
+}
+
+fn recovered(entry: &Entry) -> bool {
+    entry.extra(FIELD).is_some()
+}
+
+/// Whether a question has no answer yet: nothing but asides follows what it was about.
+fn is_open(answer: &StreamedAnswer, branch: &[&Entry]) -> bool {
+    let Some(after) = &answer.ask.after else { return true };
+    for entry in branch.iter().rev() {
+        if entry.id() == after {
+            return true;
+        }
+        if let EntryKind::Message(Role::User | Role::Assistant | Role::ToolResult) = entry.kind() {
+            return false;
+        }
+    }
+    false
+}
+
+fn fate(call: &ToolCall, made: Option<&MadeCalls>) -> Fate {
+    let Some(made) = made else { return Fate::NotStarted };
+    match made.done.get(&call.id) {
+        Some(Some(_)) => Fate::Done,
+        Some(None) => Fate::Lost,
+        None if made.begun.iter().any(|begun| begun.id == call.id) => Fate::Unknown,
+        None => Fate::NotStarted,
+    }
+}
+
+fn result(
+    call: &ToolCall,
+    fate: Fate,
+    made: Option<&MadeCalls>,
+    now_ms: i64,
+) -> Result<NewEntry, StoreError> {
+    let known = made.and_then(|made| made.done.get(&call.id)?.clone());
+    let message = match (fate.text(), known) {
+        (None, Some(message)) => message,
+        (text, _) => Json::new(Message::ToolResult(ToolResultMessage {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            content: vec![ContentBlock::text(text.unwrap_or(MAY_HAVE_RUN))],
+            details: None,
+            usage: None,
+            is_error: true,
+            duration_ms: None,
+            timestamp: now_ms,
+        }))?,
+    };
+    NewEntry::message(message).with(FIELD, &fate.name())
+}
+
+/// The answer as far as it is known.
+fn aborted(answer: &StreamedAnswer) -> Result<NewEntry, StoreError> {
+    let ask = &answer.ask;
+    let message = AssistantMessage {
+        content: answer.content.clone(),
+        stop_reason: StopReason::Aborted,
+        error_message: Some(ANSWER.to_owned()),
+        thinking_level: Some(ask.level.clone()).filter(|level| !level.is_empty()),
+        ..AssistantMessage::pending(&ask.api, &ask.provider, &ask.model, ask.at)
+    };
+    NewEntry::message(Json::new(Message::Assistant(message))?).with(FIELD, &Fate::Unknown.name())
+}
+
+fn cut_off(answer: &StreamedAnswer) -> String {
+    let text: usize =
+        answer.content.iter().filter_map(ContentBlock::as_text).map(|text| text.chars().count()).sum();
+    if answer.content.is_empty() {
+        return "the answer was cut off, nothing of it is known".to_owned();
+    }
+    format!("the answer was cut off, {text} characters of its text are kept")
+}
+
+/// Which of these commands of the user have their entries: one of the same command line that ended since each began.
+fn stored_commands(tree: &SessionTree, commands: &[UserCommand]) -> Vec<bool> {
+    let mut times: HashMap<&str, Vec<i64>> = HashMap::new();
+    if !commands.is_empty() {
+        for entry in tree.entries() {
+            if entry.kind() == EntryKind::Message(Role::BashExecution)
+                && let Some(Message::BashExecution(message)) = entry.message().and_then(Json::get)
+            {
+                times.entry(&message.command).or_default().push(message.timestamp);
+            }
+        }
+    }
+    let mut stored = vec![false; commands.len()];
+    // Those whose ends are known exactly come first, so that no other takes their entries.
+    for exact in [true, false] {
+        for (command, stored) in commands.iter().zip(&mut stored) {
+            let end = match command.message.as_ref().and_then(Json::get) {
+                Some(Message::BashExecution(message)) => Some(message.timestamp),
+                _ => None,
+            };
+            let Some(times) = times.get_mut(&*command.begun.command).filter(|_| end.is_some() == exact)
+            else {
+                continue;
+            };
+            let is_its = |time: &i64| end.map_or(*time >= command.begun.at, |end| *time == end);
+            if let Some(at) = times.iter().position(is_its) {
+                times.swap_remove(at);
+                *stored = true;
+            }
+        }
+    }
+    stored
+}
+
+fn bash(command: &UserCommand, now_ms: i64) -> Result<NewEntry, StoreError> {
+    let begun = &command.begun;
+    let message = match &command.message {
+        Some(message) => message.clone(),
+        None => Json::new(Message::BashExecution(BashExecutionMessage {
+            command: begun.command.clone(),
+            output: if command.is_done { super::words::RESULT_IS_LOST } else { MAY_HAVE_RUN }.to_owned(),
+            exit_code: None,
+            cancelled: true,
+            truncated: false,
+            full_output_path: None,
+            timestamp: now_ms,
+            exclude_from_context: begun.exclude_from_context.then_some(true),
+        }))?,
+    };
+    let fate = if command.is_done { Fate::Done } else { Fate::Unknown };
+    let mut entry = NewEntry::message(message);
+    if let Some(key) = &begun.request_key {
+        entry = entry.with(KEY_FIELD, key)?;
+    }
+    entry.with(FIELD, &fate.name())
+}

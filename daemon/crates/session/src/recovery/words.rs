@@ -1,0 +1,58 @@
+//! What is said of a crash: to the model, and to the user.
+
+/// The result of a call that was about to run, or ran.
+pub(super) const MAY_HAVE_RUN: &str = "interrupted by a crash; it may have run";
+
+/// The result of a call that never began.
+pub(super) const DID_NOT_RUN: &str = "interrupted by a crash; it did not run";
+
+/// The result of a call that came to its end with a result that is lost.
+pub(super) const RESULT_IS_LOST: &str =
+    "interrupted by a crash; it ran to its end, but its result was too large to be kept";
+
+/// The error of an answer that was cut off.
+pub(super) const ANSWER: &str = "Interrupted by a crash";
+
+/// What became of something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It never began.
+    NotStarted,
+    /// It began, and may have had any effect.
+    Unknown,
+    /// It came to its end, and what came of it is known.
+    Done,
+    /// It came to its end, and what came of it is not known.
+    Lost,
+}
+
+impl Fate {
+    /// What the entry's field says.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::NotStarted => "notStarted",
+            Self::Unknown => "unknown",
+            Self::Done | Self::Lost => "done",
+        }
+    }
+
+    /// The text that stands for the result; `None` where there is one.
+    pub(super) fn text(self) -> Option<&'static str> {
+        match self {
+            Self::NotStarted => Some(DID_NOT_RUN),
+            Self::Unknown => Some(MAY_HAVE_RUN),
+            Self::Lost => Some(RESULT_IS_LOST),
+            Self::Done => None,
+        }
+    }
+
+    /// What the user is told.
+    pub(super) fn story(self, name: &str) -> String {
+        match self {
+            Self::NotStarted => format!("{name} did not run"),
+            Self::Unknown => format!("{name} may have run"),
+            Self::Done => format!("{name} ran to its end"),
+            Self::Lost => format!("{name} ran to its end, its result is lost"),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What is under way in a session, so that a crash can be told from an end.
+//!
+//! The ledger lies beside the session file (`<stem>.ledger`), one JSON object a line. Before something with an effect begins,
+//! a [`Record`] says so; what came of it follows, or is an entry of the session file. When nothing is under way there is no
+//! ledger. [`Unfinished`] is what a ledger says that a crash left.
+
+mod path;
+mod read;
+mod record;
+mod writer;
+
+pub use path::ledger_path;
+pub use read::{MadeCalls, StreamedAnswer, Unfinished, UserCommand};
+pub use record::{
+    AskRecord, BashDoneRecord, BashRecord, CallsRecord, DoneRecord, NamedCall, Record, RunRecord, SaidRecord,
+    Streamed,
+};
+pub use writer::Ledger;

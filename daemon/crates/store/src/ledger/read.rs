@@ -1,0 +1,170 @@
+//! What a ledger says.
+
+use std::collections::{BTreeMap, HashMap};
+
+use agentd_protocol::{
+    Json,
+    message::{ContentBlock, Message},
+};
+
+use super::{AskRecord, BashRecord, NamedCall, Record, RunRecord, Streamed};
+
+/// What was under way when the ledger was last written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Unfinished {
+    /// The run, if there was one.
+    pub run: Option<RunRecord>,
+    /// The model call that began last. Whether it was answered, the session file says.
+    pub answer: Option<StreamedAnswer>,
+    /// The tool calls that began last. Which of them have results, the session file says, too.
+    pub calls: Option<MadeCalls>,
+    /// Commands of the user's that may lack their entries, in the order in which they began.
+    pub commands: Vec<UserCommand>,
+}
+
+/// A model call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamedAnswer {
+    /// How it was asked.
+    pub ask: AskRecord,
+    /// What it said, as far as that is known: text and reasoning.
+    pub content: Vec<ContentBlock>,
+}
+
+/// Tool calls of one answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MadeCalls {
+    /// The entry of the answer.
+    pub entry: String,
+    /// Those that began.
+    pub begun: Vec<NamedCall>,
+    /// Those that ended, by id, with the results that are known.
+    pub done: HashMap<String, Option<Json<Message>>>,
+}
+
+/// A command of the user's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UserCommand {
+    /// How it began.
+    pub begun: BashRecord,
+    /// Whether it came to its end.
+    pub is_done: bool,
+    /// What is to be added to the session file.
+    pub message: Option<Json<Message>>,
+}
+
+impl Unfinished {
+    /// Reads the text of a ledger. Lines that are no records count for nothing, wherever they stand.
+    #[must_use]
+    pub fn read(text: &[u8]) -> Self {
+        let mut reading = Reading::default();
+        for line in text.split(|byte| *byte == b'\n') {
+            if let Some(record) = std::str::from_utf8(line).ok().and_then(Record::parse) {
+                reading.take(record);
+            }
+        }
+        reading.end()
+    }
+
+    /// Whether nothing was under way.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[derive(Default)]
+struct Reading {
+    run: Option<RunRecord>,
+    ask: Option<AskRecord>,
+    said: BTreeMap<usize, Streamed>,
+    calls: Option<MadeCalls>,
+    commands: BTreeMap<u64, UserCommand>,
+}
+
+impl Reading {
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Run(run) => {
+                self.settle();
+                self.run = Some(run);
+            }
+            Record::Ask(ask) => {
+                self.ask = Some(ask);
+                self.said.clear();
+            }
+            Record::Said(said) => said.parts.into_iter().for_each(|part| self.say(part)),
+            Record::Calls(record) => {
+                let calls = self.calls_of(record.entry);
+                calls.begun.extend(record.calls);
+            }
+            Record::Done(record) => {
+                self.calls_of(record.entry).done.insert(record.call, record.message);
+            }
+            Record::Bash(begun) => {
+                let command = UserCommand { begun, is_done: false, message: None };
+                self.commands.insert(command.begun.number, command);
+            }
+            Record::BashDone(record) if record.stored => {
+                self.commands.remove(&record.number);
+            }
+            Record::BashDone(record) => {
+                if let Some(command) = self.commands.get_mut(&record.number) {
+                    command.is_done = true;
+                    command.message = record.message;
+                }
+            }
+            Record::Settled => self.settle(),
+        }
+    }
+
+    fn settle(&mut self) {
+        (self.run, self.ask, self.calls) = (None, None, None);
+        self.said.clear();
+    }
+
+    fn say(&mut self, part: Streamed) {
+        let block = self.said.entry(part.block).or_default();
+        for (all, more) in [(&mut block.text, part.text), (&mut block.thinking, part.thinking)] {
+            if let Some(more) = more {
+                all.get_or_insert_default().push_str(&more);
+            }
+        }
+        block.signature = part.signature.or(block.signature.take());
+        block.redacted = part.redacted.or(block.redacted);
+    }
+
+    /// The calls of an answer: there is one at a time.
+    fn calls_of(&mut self, entry: String) -> &mut MadeCalls {
+        let is_other = self.calls.as_ref().is_none_or(|calls| calls.entry != entry);
+        if is_other {
+            self.calls = None;
+        }
+        self.calls.get_or_insert_with(|| MadeCalls { entry, ..MadeCalls::default() })
+    }
+
+    fn end(self) -> Unfinished {
+        let content = self.said.into_values().filter_map(content_block).collect();
+        Unfinished {
+            run: self.run,
+            answer: self.ask.map(|ask| StreamedAnswer { ask, content }),
+            calls: self.calls,
+            commands: self.commands.into_values().collect(),
+        }
+    }
+}
+
+/// A block as far as it came.
+fn content_block(block: Streamed) -> Option<ContentBlock> {
+    let Streamed { text, thinking, signature, redacted, .. } = block;
+    match (thinking, text) {
+        (Some(thinking), _) => {
+            Some(ContentBlock::Thinking { thinking, thinking_signature: signature, redacted })
+        }
+        (None, Some(text)) => Some(ContentBlock::Text { text, text_signature: signature }),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

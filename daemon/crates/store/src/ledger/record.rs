@@ -1,0 +1,249 @@
+//! The lines of a ledger.
+
+use agentd_protocol::{Json, message::Message};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// One line of a ledger. Times are Unix time in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum Record {
+    /// A run began.
+    Run(RunRecord),
+    /// The model is about to be asked.
+    Ask(AskRecord),
+    /// The model said more.
+    Said(SaidRecord),
+    /// Tool calls are about to be made.
+    Calls(CallsRecord),
+    /// A tool call came to its end, and its result is not in the session file yet.
+    Done(DoneRecord),
+    /// A command of the user's is about to run.
+    Bash(BashRecord),
+    /// A command of the user's came to its end.
+    BashDone(BashDoneRecord),
+    /// The run came to its end, while commands of the user's go on.
+    Settled,
+}
+
+/// A run began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRecord {
+    /// When.
+    #[serde(default)]
+    pub at: i64,
+    /// The run's first entry; for one that was interrupted and goes on, the entry that it goes on after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// How often a crash interrupted it and it went on by itself.
+    #[serde(default)]
+    pub resumes: u32,
+}
+
+/// The model is about to be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskRecord {
+    /// When.
+    #[serde(default)]
+    pub at: i64,
+    /// The last entry that the model is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// The wire API.
+    #[serde(default)]
+    pub api: String,
+    /// The provider.
+    #[serde(default)]
+    pub provider: String,
+    /// The model.
+    #[serde(default)]
+    pub model: String,
+    /// The thinking level.
+    #[serde(default)]
+    pub level: String,
+}
+
+/// What the model said since the record before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaidRecord {
+    /// In the order in which it came.
+    #[serde(default)]
+    pub parts: Vec<Streamed>,
+}
+
+/// A piece of a block of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Streamed {
+    /// The block's place in the answer.
+    pub block: usize,
+    /// More text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// More reasoning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// The block's signature, once it is complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// Whether the provider withheld the reasoning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<bool>,
+}
+
+/// Tool calls are about to be made, side by side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallsRecord {
+    /// The entry of the answer that they stand in.
+    #[serde(default)]
+    pub entry: String,
+    /// Which.
+    #[serde(default)]
+    pub calls: Vec<NamedCall>,
+}
+
+/// A tool call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedCall {
+    /// Its id, unique in its answer.
+    pub id: String,
+    /// The tool.
+    #[serde(default)]
+    pub name: String,
+}
+
+/// A tool call came to its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DoneRecord {
+    /// The entry of the answer that it stands in.
+    #[serde(default)]
+    pub entry: String,
+    /// Its id.
+    pub call: String,
+    /// Its result; absent when that is too large to be kept here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Json<Message>>,
+}
+
+/// A command of the user's is about to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BashRecord {
+    /// Tells it from the others of this ledger.
+    pub number: u64,
+    /// When.
+    #[serde(default)]
+    pub at: i64,
+    /// The command line.
+    #[serde(default)]
+    pub command: String,
+    /// Whether the model is spared it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exclude_from_context: bool,
+    /// The key that its client may repeat it by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_key: Option<String>,
+}
+
+/// A command of the user's came to its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BashDoneRecord {
+    /// Which.
+    pub number: u64,
+    /// What is to be added to the session file; absent when that is done, or when it is too large to be kept here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Json<Message>>,
+    /// Whether there is nothing to add: it is in the session file, or nothing came of the command.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stored: bool,
+}
+
+impl Record {
+    /// Adds the record as a line.
+    ///
+    /// # Errors
+    /// Fails only for values that JSON cannot represent.
+    pub(super) fn write_line(&self, to: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        serde_json::to_writer(&mut *to, self)?;
+        to.push(b'\n');
+        Ok(())
+    }
+
+    /// Reads a line; `None` for what is no record, or one of a kind that this version does not know.
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Kind<'a> {
+            #[serde(rename = "type", borrow)]
+            kind: &'a RawValue,
+        }
+        // Not by serde's tags: these read a line into values first, which `Json` cannot be made of.
+        Some(match serde_json::from_str::<Kind<'_>>(line).ok()?.kind.get() {
+            "\"run\"" => Self::Run(serde_json::from_str(line).ok()?),
+            "\"ask\"" => Self::Ask(serde_json::from_str(line).ok()?),
+            "\"said\"" => Self::Said(serde_json::from_str(line).ok()?),
+            "\"calls\"" => Self::Calls(serde_json::from_str(line).ok()?),
+            "\"done\"" => Self::Done(serde_json::from_str(line).ok()?),
+            "\"bash\"" => Self::Bash(serde_json::from_str(line).ok()?),
+            "\"bashDone\"" => Self::BashDone(serde_json::from_str(line).ok()?),
+            "\"settled\"" => Self::Settled,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let message: Json<Message> =
+            serde_json::from_str(r#"{"role":"user","content":"a","timestamp":1.0}"#).unwrap();
+        let records = [
+            Record::Run(RunRecord { at: 1, entry: Some("e".into()), resumes: 2 }),
+            Record::Ask(AskRecord {
+                at: 2,
+                after: None,
+                api: "a".into(),
+                provider: "p".into(),
+                model: "m\n".into(),
+                level: "off".into(),
+            }),
+            Record::Said(SaidRecord {
+                parts: vec![Streamed { block: 1, text: Some("\u{2028}x".into()), ..Streamed::default() }],
+            }),
+            Record::Calls(CallsRecord {
+                entry: "e".into(),
+                calls: vec![NamedCall { id: "c".into(), name: "bash".into() }],
+            }),
+            Record::Done(DoneRecord { entry: "e".into(), call: "c".into(), message: Some(message.clone()) }),
+            Record::Bash(BashRecord {
+                number: 7,
+                at: 3,
+                command: "ls\nls".into(),
+                exclude_from_context: true,
+                request_key: None,
+            }),
+            Record::BashDone(BashDoneRecord { number: 7, message: Some(message), stored: false }),
+            Record::Settled,
+        ];
+        for record in records {
+            let mut line = Vec::new();
+            record.write_line(&mut line).unwrap();
+            let line = String::from_utf8(line).unwrap();
+            assert_eq!(line.matches('\n').count(), 1, "{line}");
+            assert_eq!(Record::parse(line.trim_end()), Some(record), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_record_is_nothing() {
+        for line in
+            ["", "{}", "[]", "{\"type\":\"other\"}", "{\"type\":\"done\"}", "{\"type\":\"run\"", "\0\0"]
+        {
+            assert_eq!(Record::parse(line), None, "{line}");
+        }
+    }
+}

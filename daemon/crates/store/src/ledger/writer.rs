@@ -1,0 +1,313 @@
+//! Bringing records to disk.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use agentd_fail_point::{self as fail_point, Point};
+
+use super::{Record, Unfinished};
+use crate::{
+    Durability, StoreError,
+    io::{FileIo, Io},
+};
+
+/// What a ledger may hold of streamed text and results, in bytes. Beyond it only what is about to happen is written.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// From here on the ledger is begun anew with the next question to the model, in bytes: all that it says of before is in the
+/// session file by then.
+const RENEWED_BYTES: u64 = 256 << 10;
+
+/// What is read of a ledger, in bytes.
+const MAX_READ: u64 = 2 * MAX_BYTES;
+
+/// The ledger of one session; blocks. To be written only by whoever holds the lock of the session file.
+///
+/// The file is there while something is under way, and open as long.
+pub struct Ledger {
+    io: Arc<dyn Io>,
+    durability: Durability,
+    /// `None` for a session in memory: nothing is ever written.
+    path: Option<PathBuf>,
+    /// Whether the session file is there, and locked.
+    armed: bool,
+    file: Option<OpenLedger>,
+    /// The record of the run that is under way, for a new ledger.
+    run: Option<Record>,
+    /// As well for the commands of the user's.
+    commands: BTreeMap<u64, Record>,
+    /// Whether somebody was told that it cannot be written.
+    warned: bool,
+}
+
+struct OpenLedger {
+    file: Box<dyn FileIo>,
+    len: u64,
+    /// Whether the last line may lack its end.
+    torn: bool,
+}
+
+/// What a write is for, which decides where tests can make it fail.
+#[derive(Clone, Copy)]
+struct Places {
+    before: Point,
+    after: Point,
+}
+
+const INTENT: Places = Places { before: Point::LedgerIntent, after: Point::LedgerIntentWritten };
+const OUTCOME: Places = Places { before: Point::LedgerOutcome, after: Point::LedgerOutcomeWritten };
+const FLUSH: Places = Places { before: Point::LedgerFlush, after: Point::LedgerFlushed };
+
+impl Ledger {
+    pub(crate) fn new(io: Arc<dyn Io>, durability: Durability, path: Option<PathBuf>, armed: bool) -> Self {
+        Self { io, durability, path, armed, file: None, run: None, commands: BTreeMap::new(), warned: false }
+    }
+
+    /// Where it is, or would be; `None` for a session in memory.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The session file is there from now on. Before that nothing is written.
+    pub fn arm(&mut self) {
+        self.armed = true;
+    }
+
+    /// What an earlier process left; `None` when there is no ledger.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when there is one that cannot be read.
+    pub fn left(&self) -> Result<Option<Unfinished>, StoreError> {
+        let Some(path) = self.path.as_deref().filter(|_| self.armed) else { return Ok(None) };
+        let read = || -> io::Result<Vec<u8>> {
+            let mut text = Vec::new();
+            self.io.open_ledger(path)?.take(MAX_READ).read_to_end(&mut text)?;
+            Ok(text)
+        };
+        match read() {
+            Ok(text) => Ok(Some(Unfinished::read(&text))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StoreError::Io { action: "read", path: path.to_owned(), source }),
+        }
+    }
+
+    /// Says what is about to happen. Once this returns, that is as safe as the store's [`Durability`] says.
+    ///
+    /// # Errors
+    /// [`StoreError`]; what was to happen must not.
+    pub fn intend(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        let Some(path) = self.path.clone().filter(|_| self.armed && !records.is_empty()) else {
+            return Ok(());
+        };
+        let is_question = records.iter().any(|record| matches!(record, Record::Ask(_)));
+        if is_question && self.file.as_ref().is_some_and(|open| open.len > RENEWED_BYTES) {
+            // Else it would grow for as long as the run goes on.
+            let kept: Vec<Record> =
+                self.run.iter().chain(self.commands.values()).chain(records).cloned().collect();
+            return self.replace(&kept);
+        }
+        self.write(&path, records, INTENT, Sync::AsConfigured)?;
+        records.iter().for_each(|record| self.remember(record));
+        Ok(())
+    }
+
+    /// Says what came of something. A failure is logged: work goes on without.
+    pub fn note(&mut self, record: &Record) {
+        let Some(path) = self.path.clone().filter(|_| self.armed) else { return };
+        self.remember(record);
+        if matches!(record, Record::BashDone(done) if done.stored) && self.clear_if_idle() {
+            return;
+        }
+        // Without what was about to happen, nothing is to be said of its end.
+        let Some(open) = &self.file else { return };
+        let places = if matches!(record, Record::Said(_)) { FLUSH } else { OUTCOME };
+        if open.len < MAX_BYTES
+            && let Err(error) = self.write(&path, std::slice::from_ref(record), places, Sync::Never)
+        {
+            self.warn(&error);
+        }
+    }
+
+    /// The run is over. Without commands of the user's that go on, the ledger goes.
+    pub fn settle(&mut self) {
+        self.run = None;
+        if self.file.is_some() && !self.clear_if_idle() {
+            self.note(&Record::Settled);
+        }
+    }
+
+    /// Puts a ledger with these records alone in the place of the one that is there, in one step. Without records there is
+    /// none afterwards.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the old one is there as it was.
+    pub fn replace(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        let Some(path) = self.path.clone().filter(|_| self.armed) else { return Ok(()) };
+        if records.is_empty() {
+            self.forget();
+            return match self.io.remove_ledger(&path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    Err(StoreError::Io { action: "remove", path, source })
+                }
+                _ => Ok(()),
+            };
+        }
+        let mut text = Vec::new();
+        for record in records {
+            record.write_line(&mut text)?;
+        }
+        let mut temporary = path.clone().into_os_string();
+        temporary.push(".new");
+        let temporary = PathBuf::from(temporary);
+        let made = (|| {
+            let mut file = create(&*self.io, &temporary)?;
+            append(&mut *file, &text, INTENT)?;
+            if self.durability == Durability::Fsync {
+                file.sync()?;
+            }
+            self.io.rename(&temporary, &path)?;
+            Ok(file)
+        })();
+        match made {
+            Ok(file) => {
+                self.forget();
+                self.file = Some(OpenLedger { file, len: text.len() as u64, torn: false });
+                records.iter().for_each(|record| self.remember(record));
+                Ok(())
+            }
+            Err(source) => {
+                if let Err(error) = self.io.remove_ledger(&temporary) {
+                    tracing::debug!(%error, path = %temporary.display(), "cannot remove a temporary file");
+                }
+                Err(StoreError::Io { action: "write", path, source })
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        (self.file, self.run) = (None, None);
+        self.commands.clear();
+    }
+
+    fn remember(&mut self, record: &Record) {
+        match record {
+            Record::Run(_) => self.run = Some(record.clone()),
+            Record::Bash(begun) => {
+                self.commands.insert(begun.number, record.clone());
+            }
+            Record::BashDone(done) if done.stored => {
+                self.commands.remove(&done.number);
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes the file when nothing is under way; false when something is.
+    fn clear_if_idle(&mut self) -> bool {
+        if self.run.is_some() || !self.commands.is_empty() {
+            return false;
+        }
+        if let Some(open) = &mut self.file
+            && let Some(path) = &self.path
+        {
+            let cleared = self.io.remove_ledger(path).or_else(|error| {
+                tracing::debug!(%error, path = %path.display(), "a ledger is emptied since it cannot be removed");
+                open.file.set_len(0)
+            });
+            if let Err(error) = cleared {
+                // The session file says that everything is done: a later look at the ledger finds nothing open.
+                tracing::warn!(%error, path = %path.display(), "cannot remove the ledger of a session");
+            }
+        }
+        self.file = None;
+        true
+    }
+
+    fn write(
+        &mut self,
+        path: &Path,
+        records: &[Record],
+        places: Places,
+        sync: Sync,
+    ) -> Result<(), StoreError> {
+        let failed = |source| StoreError::Io { action: "write", path: path.to_owned(), source };
+        let is_new = self.file.is_none();
+        let open = match &mut self.file {
+            Some(open) => open,
+            none => {
+                let file = create(&*self.io, path).map_err(failed)?;
+                none.insert(OpenLedger { file, len: 0, torn: false })
+            }
+        };
+        let mut text = Vec::new();
+        if open.torn {
+            text.push(b'\n');
+        }
+        for record in records {
+            record.write_line(&mut text)?;
+        }
+        open.torn = true;
+        let mut synced = append(&mut *open.file, &text, places);
+        if sync == Sync::AsConfigured && self.durability == Durability::Fsync {
+            synced = synced.and_then(|()| open.file.sync());
+            if let (true, Some(dir)) = (is_new, path.parent()) {
+                synced = synced.and_then(|()| self.io.sync_dir(dir));
+            }
+        }
+        synced.map_err(failed)?;
+        open.torn = false;
+        open.len += text.len() as u64;
+        Ok(())
+    }
+
+    /// Once for a session: a full disk would fill the log, too.
+    fn warn(&mut self, error: &StoreError) {
+        if !std::mem::replace(&mut self.warned, true) {
+            tracing::warn!(%error, "after a crash less will be known of this session than usual");
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sync {
+    AsConfigured,
+    Never,
+}
+
+/// Makes a ledger; what an earlier process left under that name goes.
+fn create(io: &dyn Io, path: &Path) -> io::Result<Box<dyn FileIo>> {
+    match io.create_ledger(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            io.remove_ledger(path)?;
+            io.create_ledger(path)
+        }
+        made => made,
+    }
+}
+
+fn append(file: &mut dyn FileIo, mut bytes: &[u8], places: Places) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match fail_point::write(places.before, bytes, |bytes| file.append(bytes)) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    fail_point::hit(places.after);
+    Ok(())
+}
+
+impl std::fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ledger").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

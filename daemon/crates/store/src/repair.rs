@@ -1,0 +1,300 @@
+//! Looking at session files as a whole, and writing what can be read of a damaged one into a copy.
+
+mod mend;
+
+use std::{
+    cell::Cell,
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+};
+
+use self::mend::{Mended, mend};
+use crate::{
+    Header, LoadReport, NewSession, OddityKind, Place, SessionTree, Store, StoreError,
+    io::{FileIo, Io},
+    lines::{Content, each_line},
+    load::{Loaded, Session, load, salvage},
+    new_session_id, read_header,
+    replace::with_end,
+};
+
+/// What was found out about a session file.
+#[derive(Debug)]
+pub struct Checked {
+    /// The session's id; `None` where no header names one.
+    pub id: Option<String>,
+    /// The entries that can be read.
+    pub entries: usize,
+    /// What is odd.
+    pub report: LoadReport,
+    /// The version that its header names, when it is later than ours: then entries may mean what this program cannot know.
+    pub too_new: Option<u32>,
+}
+
+/// What a repair made.
+#[derive(Debug)]
+pub struct Repaired {
+    /// The copy.
+    pub path: PathBuf,
+    /// Its session id.
+    pub id: String,
+    /// Its entries.
+    pub entries: usize,
+    /// Entries that got another id, since a later one has theirs.
+    pub renamed: usize,
+    /// Entries that follow another one than they said.
+    pub relinked: usize,
+    /// Lines and runs of zeros that are not in the copy.
+    pub dropped: u64,
+}
+
+impl Store {
+    /// Reads a session file as far as it goes. Nothing is locked, and nothing is changed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotASession`] when not one entry is in it, [`StoreError::NotAFile`], [`StoreError::Io`].
+    pub fn check(&self, path: &Path) -> Result<Checked, StoreError> {
+        let found = self.salvage(path)?;
+        let has_header = found.session.report.count(OddityKind::MissingHeader) == 0 || found.has_late_header;
+        Ok(Checked {
+            id: has_header.then(|| found.session.tree.header().id().to_owned()),
+            entries: found.session.tree.entries().len(),
+            report: found.session.report,
+            too_new: found.too_new,
+        })
+    }
+
+    /// Writes what can be read of a session file into `<its name>.repaired.jsonl` beside it: a session of its own, with the
+    /// original as `parentSession`, in which nothing is odd. The original stays as it is, and is locked meanwhile. Where its
+    /// header is lost, it works where the sessions beside it do, else in the folder of `new`.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] while somebody has the session open, [`StoreError::Exists`] when the copy is there already,
+    /// [`StoreError::TooNew`] for a session of a later version, and as [`Self::check`]; there is no copy then.
+    pub fn repair(&self, path: &Path, new: NewSession) -> Result<Repaired, StoreError> {
+        let _held = self.hold(path)?;
+        let Salvaged { session, too_new, .. } = self.salvage(path)?;
+        if let Some(found) = too_new {
+            return Err(StoreError::TooNew { path: path.to_owned(), found });
+        }
+        let target = path.with_extension("repaired.jsonl");
+        let Session { tree, report, .. } = session;
+        let header = new_header(&tree, path, new)?;
+        let id = header.id().to_owned();
+        let Mended { tree, renamed, relinked } = mend(&tree, header);
+        self.write_new(&target, &tree)?;
+        let skipped = [
+            OddityKind::TornTail,
+            OddityKind::Broken,
+            OddityKind::TooLong,
+            OddityKind::Zeros,
+            OddityKind::NoEntry,
+            OddityKind::SecondHeader,
+            OddityKind::Repeated,
+        ];
+        Ok(Repaired {
+            path: target,
+            id,
+            entries: tree.entries().len(),
+            renamed,
+            relinked,
+            dropped: skipped.iter().map(|kind| report.count(*kind)).sum(),
+        })
+    }
+
+    /// Whether a process has the session open.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn is_open(&self, path: &Path) -> Result<bool, StoreError> {
+        match self.hold(path) {
+            Ok(_) => Ok(false),
+            Err(StoreError::Locked { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the session's lock without a writer's rights.
+    fn hold(&self, path: &Path) -> Result<File, StoreError> {
+        let file = open_to_read(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(self.surroundings().notes.locked(path)),
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(file),
+            Err(TryLockError::Error(error)) => Err(StoreError::io("lock the session file", path)(error)),
+        }
+    }
+
+    fn salvage(&self, path: &Path) -> Result<Salvaged, StoreError> {
+        let mut file = open_to_read(path)?;
+        let too_new = Cell::new(None);
+        let found = salvage(&mut file, self.surroundings().max_line_bytes, &|header| match header {
+            Some(header) => {
+                too_new.set(Some(header.version()));
+                Some(header.clone())
+            }
+            None => Header::new("unknown".into(), String::new(), String::new(), None).ok(),
+        });
+        match found.map_err(StoreError::io("read the session file", path))? {
+            Loaded::Session(session) => Ok(Salvaged {
+                has_late_header: session.tree.header().id() != "unknown",
+                session: *session,
+                too_new: too_new.get(),
+            }),
+            Loaded::Empty | Loaded::Invalid | Loaded::TooNew(_) => {
+                Err(StoreError::NotASession { path: path.to_owned() })
+            }
+        }
+    }
+
+    /// Writes a session into a file of that name, which must be free: whole and read again, or not at all.
+    fn write_new(&self, target: &Path, tree: &SessionTree) -> Result<(), StoreError> {
+        let io = &*self.surroundings().io;
+        if target.symlink_metadata().is_ok() {
+            return Err(StoreError::Exists { path: target.to_owned() });
+        }
+        let temporary = with_end(target, ".writing");
+        let error = || StoreError::io("write the repaired copy", target);
+        if temporary.symlink_metadata().is_ok() {
+            // A crash left it: whoever repairs holds the session's lock.
+            io.remove(&temporary).map_err(error())?;
+        }
+        let written = (|| {
+            let mut file = io.create_new(&temporary).map_err(error())?;
+            write(&mut *file, tree).map_err(error())?;
+            self.verify(&temporary, target, tree)?;
+            give_name(io, &temporary, target)
+        })();
+        if temporary.exists()
+            && let Err(error) = io.remove(&temporary)
+        {
+            tracing::warn!(%error, path = %temporary.display(), "cannot remove a temporary file");
+        }
+        written?;
+        target.parent().map_or(Ok(()), |dir| io.sync_dir(dir).map_err(StoreError::io("sync the folder", dir)))
+    }
+
+    /// Reads a copy again: it must be what was written, with nothing odd about it.
+    fn verify(&self, written: &Path, target: &Path, tree: &SessionTree) -> Result<(), StoreError> {
+        let error = |text: &str| StoreError::io("trust the repaired copy", target)(io::Error::other(text));
+        let loaded = load(&mut open_to_read(written)?, self.surroundings().max_line_bytes);
+        match loaded.map_err(StoreError::io("read the repaired copy", target))? {
+            Loaded::Session(again) if !again.report.is_clean() => {
+                Err(error("it is odd when it is read again"))
+            }
+            Loaded::Session(again) if again.tree.parents() != tree.parents() => {
+                Err(error("its entries are others when it is read again"))
+            }
+            Loaded::Session(_) => Ok(()),
+            _ => Err(error("it is no session when it is read again")),
+        }
+    }
+}
+
+/// Where a line of a JSON Lines file is no object. Places are bounded, the second number counts all of them.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn unreadable_lines(
+    path: &Path,
+    max_line_bytes: usize,
+) -> Result<(Vec<(OddityKind, Place)>, u64), StoreError> {
+    let mut file = open_to_read(path)?;
+    let (mut places, mut count) = (Vec::new(), 0);
+    let read = each_line(&mut file, max_line_bytes, &mut |line| {
+        let kind = match line.content {
+            Content::Zeros => OddityKind::Zeros,
+            Content::TooLong => OddityKind::TooLong,
+            Content::Bytes(bytes) => {
+                let is_blank = bytes.trim_ascii().is_empty();
+                if is_blank || serde_json::from_slice::<&serde_json::value::RawValue>(bytes).is_ok() {
+                    return;
+                }
+                OddityKind::Broken
+            }
+        };
+        count += 1;
+        if places.len() < crate::KEPT_ODDITIES {
+            places.push((kind, line.place));
+        }
+    });
+    read.map_err(StoreError::io("read", path))?;
+    Ok((places, count))
+}
+
+struct Salvaged {
+    session: Session,
+    too_new: Option<u32>,
+    /// Whether a header came behind the first entry.
+    has_late_header: bool,
+}
+
+fn open_to_read(path: &Path) -> Result<File, StoreError> {
+    let error = || StoreError::io("open the session file", path);
+    // Before opening: to open a pipe is to wait for its other end.
+    if !fs::metadata(path).map_err(error())?.is_file() {
+        return Err(StoreError::NotAFile { path: path.to_owned() });
+    }
+    File::open(path).map_err(error())
+}
+
+/// The header of the copy. Where there was none, the sessions beside it know where they worked.
+fn new_header(tree: &SessionTree, path: &Path, new: NewSession) -> Result<Header, StoreError> {
+    let info = tree.info();
+    let cwd = match info.cwd.as_str() {
+        "" => neighbour(path).unwrap_or(new.cwd),
+        cwd => cwd.to_owned(),
+    };
+    let timestamp = match info.timestamp.as_str() {
+        "" => tree.entries().first().map(|entry| entry.timestamp().to_owned()),
+        time => Some(time.to_owned()),
+    };
+    let timestamp =
+        timestamp.filter(|time| !time.is_empty()).unwrap_or_else(|| crate::iso_timestamp(new.now_ms));
+    Ok(Header::new(new_session_id(), timestamp, cwd, Some(path.display().to_string()))?)
+}
+
+fn neighbour(path: &Path) -> Option<String> {
+    let mut names = fs::read_dir(path.parent()?).ok()?.flatten().map(|entry| entry.path());
+    names.find_map(|other| {
+        let is_session = other != path && other.extension().is_some_and(|end| end == "jsonl");
+        let header = is_session.then(|| read_header(&other).ok().flatten()).flatten()?;
+        Some(header.cwd().to_owned()).filter(|cwd| !cwd.is_empty())
+    })
+}
+
+/// Writes in pieces, so that a long session is not in memory twice.
+fn write(file: &mut dyn FileIo, tree: &SessionTree) -> io::Result<()> {
+    const PIECE: usize = 1 << 20;
+    let mut text = tree.header().line().as_bytes().to_vec();
+    text.push(b'\n');
+    for entry in tree.entries() {
+        entry.write_line(&mut text);
+        text.push(b'\n');
+        if text.len() >= PIECE {
+            crate::append::write_all(file, &text, &mut 0)?;
+            text.clear();
+        }
+    }
+    crate::append::write_all(file, &text, &mut 0)?;
+    file.sync()
+}
+
+/// Never takes a name that is taken.
+fn give_name(io: &dyn Io, file: &Path, name: &Path) -> Result<(), StoreError> {
+    match io.link(file, name) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(StoreError::Exists { path: name.to_owned() })
+        }
+        // Where files have one name alone. Between these two lines somebody would have to take just this name.
+        Err(_) if !name.exists() => {
+            io.rename(file, name).map_err(StoreError::io("write the repaired copy", name))
+        }
+        Err(error) => Err(StoreError::io("write the repaired copy", name)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

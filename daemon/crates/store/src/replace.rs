@@ -1,0 +1,137 @@
+//! Putting a file of the current version in the place of an old one, which stays under another name.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use agentd_protocol::entry::SESSION_VERSION;
+
+use crate::{
+    SessionTree, StoreError,
+    io::{FileIo, Io},
+};
+
+/// How many originals of one session are kept: each is an attempt that a later program undid.
+const ORIGINALS: u32 = 100;
+
+const ACTION: &str = "rewrite in the current format the session file";
+
+/// Puts a file with the whole tree in the place of `path`, in one step: a crash leaves the old file or the new one. What was
+/// there stays as it was, and is `<path>.v<version>.bak` from then on; that name is the second thing returned.
+///
+/// The new file is locked before it gets its name, so that there is no moment at which the session is free.
+///
+/// # Errors
+/// [`StoreError::Io`]; the session file is as it was then.
+pub(crate) fn replace(
+    io: &dyn Io,
+    path: &Path,
+    tree: &SessionTree,
+    version: u32,
+) -> Result<(Box<dyn FileIo>, PathBuf), StoreError> {
+    let real = fs::canonicalize(path).map_err(StoreError::io(ACTION, path))?;
+    // Not a `.jsonl`, so that nobody takes it for a session. One that a crash left is made anew: the lock on the
+    // session is ours.
+    let temporary = with_end(&real, ".migrating");
+    if temporary.exists() {
+        io.remove(&temporary).map_err(StoreError::io(ACTION, path))?;
+    }
+    let mut original = None;
+    let result = (|| {
+        let mut file = io.create_new(&temporary)?;
+        if !file.try_lock()? {
+            return Err(io::Error::other("its replacement is locked"));
+        }
+        file.copy_mode(&real)?;
+        let mut text = Vec::new();
+        tree.write_to(&mut text);
+        crate::append::write_all(&mut *file, &text, &mut 0)?;
+        file.sync()?;
+        let kept = original.insert(keep(io, &real, version)?).clone();
+        io.rename(&temporary, &real)?;
+        Ok((file, kept))
+    })();
+    let replaced = match result {
+        Ok(replaced) => replaced,
+        Err(source) => {
+            // A second name of a file that is there is of no use.
+            for left in original.into_iter().chain([temporary]).filter(|left| left.exists()) {
+                if let Err(error) = io.remove(&left) {
+                    tracing::warn!(%error, path = %left.display(), "cannot remove a temporary file");
+                }
+            }
+            return Err(StoreError::Io { action: ACTION, path: path.to_owned(), source });
+        }
+    };
+    if let Some(dir) = real.parent() {
+        io.sync_dir(dir).map_err(StoreError::io("sync the folder", dir))?;
+    }
+    Ok(replaced)
+}
+
+/// Gives the file a second name, that of an original; where the file system has no such thing, it is copied.
+fn keep(io: &dyn Io, real: &Path, version: u32) -> io::Result<PathBuf> {
+    for attempt in 1..=ORIGINALS {
+        let name = with_end(real, &end_of_original(version, attempt));
+        if is_same(io, real, &name) {
+            // A crash came between this step and the next one.
+            return Ok(name);
+        }
+        match io.link(real, &name) {
+            Ok(()) => return Ok(name),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                tracing::debug!(%error, "the file system has no second names: the original is copied");
+                match copy(io, real, &name) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    copied => return copied.map(|()| name),
+                }
+            }
+        }
+    }
+    Err(io::Error::other("too many originals of it are there (.bak)"))
+}
+
+/// The originals of a session file that was brought to the current version.
+#[must_use]
+pub fn originals(path: &Path) -> Vec<PathBuf> {
+    let named = |version: u32| {
+        (1..=ORIGINALS)
+            .map(move |attempt| with_end(path, &end_of_original(version, attempt)))
+            .take_while(|name| name.symlink_metadata().is_ok())
+    };
+    (1..SESSION_VERSION).flat_map(named).collect()
+}
+
+fn end_of_original(version: u32, attempt: u32) -> String {
+    if attempt == 1 { format!(".v{version}.bak") } else { format!(".v{version}.{attempt}.bak") }
+}
+
+fn is_same(io: &dyn Io, one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| io.stat(path).ok().and_then(|state| state.identity);
+    identity(other).is_some_and(|it| Some(it) == identity(one))
+}
+
+fn copy(io: &dyn Io, from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = fs::File::open(from)?;
+    let mut target = io.create_new(to)?;
+    let copied = (|| {
+        target.copy_mode(from)?;
+        let mut chunk = vec![0; 256 << 10];
+        loop {
+            match io::Read::read(&mut source, &mut chunk)? {
+                0 => return target.sync(),
+                count => crate::append::write_all(&mut *target, &chunk[..count], &mut 0)?,
+            }
+        }
+    })();
+    copied.or_else(|error| io.remove(to).and(Err(error)))
+}
+
+/// The path with something behind its name.
+pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push(end);
+    PathBuf::from(name)
+}

@@ -1,0 +1,261 @@
+//! `agentd --fsck`: what to look at on stdin, a line for each file on stdout. `agentctl fsck` asks.
+
+use std::{
+    fs,
+    io::{self, BufRead, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use agentd_config::{AgentDir, Environment, NoAgentDir, SessionDir, session_dir, settings::load};
+use agentd_process::ArtifactFolder;
+use agentd_protocol::fsck::{FsckFile, FsckKind, FsckOddity, FsckRepair, FsckRequest, FsckState};
+use agentd_store::{LoadReport, NewSession, Oddity, Store, StoreError, StoreOptions, unreadable_lines};
+
+/// Why nothing was looked at, or not everything.
+#[derive(Debug, thiserror::Error)]
+pub enum FsckError {
+    /// Nobody knows where the user's sessions are.
+    #[error(transparent)]
+    NoAgentDir(#[from] NoAgentDir),
+    /// What stdin says is no request.
+    #[error("--fsck is for agentctl fsck, which says on stdin what to look at: {0}")]
+    Request(#[source] serde_json::Error),
+    /// A folder of sessions cannot be read.
+    #[error("cannot read the folder {}: {source}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Stdin or stdout is gone.
+    #[error("what was found cannot be passed on: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Answers one request. Files are looked at one after the other; no more than one is in memory.
+///
+/// # Errors
+/// [`FsckError`].
+pub fn run(environment: &Environment, compat: bool, cwd: &Path, now_ms: i64) -> Result<(), FsckError> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let request: FsckRequest = serde_json::from_str(&line).map_err(FsckError::Request)?;
+    let agent_dir = AgentDir::find(environment, compat, cwd)?;
+    let options = StoreOptions { run_dir: Some(agent_dir.run_dir()), ..StoreOptions::default() };
+    let mut check = Check {
+        max_line_bytes: options.max_line_bytes,
+        store: Store::new(options),
+        repair: request.repair,
+        new: NewSession::new(cwd.display().to_string(), now_ms),
+        out: BufWriter::new(io::stdout().lock()),
+    };
+    for path in &request.paths {
+        let path = Path::new(path);
+        if path.extension().is_some_and(|end| end == "ledger") {
+            check.ledger(path)?;
+        } else {
+            check.session(path)?;
+        }
+    }
+    if request.all {
+        for folder in folders(&agent_dir, environment, cwd)? {
+            check.folder(&folder)?;
+        }
+    }
+    Ok(())
+}
+
+struct Check<W> {
+    store: Store,
+    max_line_bytes: usize,
+    repair: bool,
+    /// For copies of sessions whose header is lost.
+    new: NewSession,
+    out: W,
+}
+
+impl<W: Write> Check<W> {
+    /// Looks at all that is in a folder: sessions, and what belongs to one that is not there.
+    fn folder(&mut self, folder: &Path) -> Result<(), FsckError> {
+        for path in names(folder)? {
+            let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
+            match path.extension().and_then(|end| end.to_str()) {
+                Some("jsonl") if path.is_file() => self.session(&path)?,
+                Some("ledger") if !is_there(path.with_extension("jsonl")) => self.ledger(&path)?,
+                Some("artifacts") if path.is_dir() && !is_there(path.with_extension("")) => {
+                    self.artifacts(&path)?;
+                }
+                _ if path.is_dir() && is_artifacts(&path) => self.artifacts(&path)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at a session file, and at its ledger where there is one.
+    fn session(&mut self, path: &Path) -> Result<(), FsckError> {
+        let mut found = file(path, FsckKind::Session);
+        match (found.bytes, self.store.check(path)) {
+            (0, Err(StoreError::NotASession { .. })) => {}
+            (_, Err(error)) => {
+                found.state = FsckState::Unreadable;
+                found.error = Some(error.to_string());
+            }
+            (_, Ok(checked)) => {
+                found.id = checked.id;
+                found.entries = checked.entries as u64;
+                found.old_version = checked.report.migrated_from;
+                describe(&checked.report, &mut found);
+                if let Some(version) = checked.too_new {
+                    let too_new = StoreError::TooNew { path: path.to_owned(), found: version };
+                    found.state = FsckState::Odd;
+                    found.error = Some(too_new.to_string());
+                }
+                found.open = self.store.is_open(path).unwrap_or(false);
+                if self.repair && found.state == FsckState::Odd {
+                    found.repair = Some(self.repair(path));
+                }
+            }
+        }
+        self.tell(&found)?;
+        let ledger = path.with_extension("ledger");
+        if ledger.is_file() { self.ledger(&ledger) } else { Ok(()) }
+    }
+
+    fn repair(&self, path: &Path) -> FsckRepair {
+        match self.store.repair(path, self.new.clone()) {
+            Ok(repaired) => {
+                // The copy is whole without them: its messages name the files of the original.
+                let copies = ArtifactFolder::beside(&repaired.path);
+                let shared = ArtifactFolder::beside(path).share_with(&copies);
+                FsckRepair {
+                    path: Some(repaired.path.display().to_string()),
+                    id: Some(repaired.id),
+                    entries: repaired.entries as u64,
+                    renamed: repaired.renamed as u64,
+                    relinked: repaired.relinked as u64,
+                    dropped: repaired.dropped,
+                    error: shared.err().map(|error| format!("the copy lacks long outputs: {error}")),
+                }
+            }
+            Err(error) => FsckRepair { error: Some(error.to_string()), ..FsckRepair::default() },
+        }
+    }
+
+    /// Looks at a ledger. What its lines say is the daemon's business.
+    fn ledger(&mut self, path: &Path) -> Result<(), FsckError> {
+        let mut found = file(path, FsckKind::Ledger);
+        match unreadable_lines(path, self.max_line_bytes) {
+            Ok((places, count)) => {
+                found.oddities = places
+                    .iter()
+                    .map(|(kind, place)| shown(&Oddity { kind: *kind, place: *place }))
+                    .collect();
+                found.more = count - found.oddities.len() as u64;
+                if count > 0 {
+                    found.state = FsckState::Odd;
+                }
+            }
+            Err(error) => {
+                found.state = FsckState::Unreadable;
+                found.error = Some(error.to_string());
+            }
+        }
+        if path.with_extension("jsonl").symlink_metadata().is_err() {
+            found.state = FsckState::Odd;
+            found.error = Some("its session is not there: nothing needs it".to_owned());
+        }
+        self.tell(&found)
+    }
+
+    fn artifacts(&mut self, path: &Path) -> Result<(), FsckError> {
+        let mut found = file(path, FsckKind::Artifacts);
+        found.state = FsckState::Odd;
+        found.error = Some("its session is not there: nothing needs these outputs".to_owned());
+        self.tell(&found)
+    }
+
+    fn tell(&mut self, found: &FsckFile) -> Result<(), FsckError> {
+        serde_json::to_writer(&mut self.out, found).map_err(io::Error::from)?;
+        self.out.write_all(b"\n")?;
+        Ok(self.out.flush()?)
+    }
+}
+
+/// A file that nothing is known of but its size.
+fn file(path: &Path, kind: FsckKind) -> FsckFile {
+    FsckFile {
+        path: path.display().to_string(),
+        kind,
+        state: FsckState::Clean,
+        id: None,
+        entries: 0,
+        bytes: fs::metadata(path).map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 }),
+        old_version: None,
+        open: false,
+        oddities: Vec::new(),
+        more: 0,
+        error: None,
+        repair: None,
+    }
+}
+
+fn describe(report: &LoadReport, found: &mut FsckFile) {
+    if report.is_clean() {
+        return;
+    }
+    found.state = FsckState::Odd;
+    found.oddities = report.oddities().iter().map(shown).collect();
+    found.more = report.total().saturating_sub(found.oddities.len() as u64);
+}
+
+fn shown(oddity: &Oddity) -> FsckOddity {
+    FsckOddity {
+        kind: oddity.kind.name().to_owned(),
+        line: oddity.place.line,
+        byte: oddity.place.byte,
+        bytes: oddity.place.bytes,
+        message: oddity.kind.to_string(),
+    }
+}
+
+/// The folders that hold sessions: one for each working directory, and the one that the user chose.
+fn folders(agent_dir: &AgentDir, environment: &Environment, cwd: &Path) -> Result<Vec<PathBuf>, FsckError> {
+    let root = agent_dir.sessions_dir();
+    let mut folders = vec![root.clone()];
+    folders.extend(names(&root)?.into_iter().filter(|path| path.is_dir()));
+    let settings = load(agent_dir, cwd, environment, None).settings;
+    let chosen = session_dir(None, environment, settings.session_dir.as_deref(), agent_dir, cwd);
+    if let SessionDir::Exact(path) = chosen
+        && !folders.contains(&path)
+    {
+        folders.push(path);
+    }
+    Ok(folders)
+}
+
+/// What is in a folder, by name; nothing in one that is not there.
+fn names(folder: &Path) -> Result<Vec<PathBuf>, FsckError> {
+    let error = |source| FsckError::Folder { path: folder.to_owned(), source };
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(error)?,
+    };
+    let mut names = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<PathBuf>>>()
+        .map_err(error)?;
+    names.sort();
+    Ok(names)
+}
+
+/// Whether a folder among session files is one of long outputs without its session: it has the name of a session file
+/// without its ending, `<time>_<id>`.
+fn is_artifacts(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut with_end = path.as_os_str().to_owned();
+    with_end.push(".jsonl");
+    let is_named_so = name.contains('_') && !name.starts_with("--");
+    is_named_so && Path::new(&with_end).symlink_metadata().is_err()
+}

@@ -1,0 +1,151 @@
+//! What the daemon as a whole may take of the machine, and how much of that it does.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt as _,
+    sync::OnceLock,
+};
+
+use agentd_protocol::error::Failure;
+use rustix::{
+    io::fcntl_dupfd_cloexec,
+    process::{Resource, getrlimit},
+};
+
+/// Descriptors that are kept for work that is under way: its files, its connections to models, its processes.
+const RESERVED_FILES: u64 = 16;
+
+/// What the daemon as a whole may take. The largest value of a type is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ceilings {
+    /// Sessions that are known at the same time.
+    pub sessions: usize,
+    /// Resident memory, in bytes.
+    pub memory_bytes: u64,
+    /// Whether room is kept among the open files.
+    pub keeps_files: bool,
+}
+
+impl Ceilings {
+    /// None at all.
+    pub const NONE: Self = Self { sessions: usize::MAX, memory_bytes: u64::MAX, keeps_files: false };
+
+    /// What there is too much of to begin anything new. Some microseconds.
+    pub(super) fn shortage(&self) -> Option<Shortage> {
+        let memory = || {
+            let limit = Some(self.memory_bytes).filter(|limit| *limit < u64::MAX)?;
+            let used = resident_bytes().filter(|used| *used > limit)?;
+            Some(Shortage::Memory { used, limit })
+        };
+        if self.keeps_files && files_are_short() {
+            return Some(Shortage::of_files());
+        }
+        memory()
+    }
+}
+
+/// Too much of something is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    /// Memory, in bytes.
+    Memory {
+        /// What is used.
+        used: u64,
+        /// What may be.
+        limit: u64,
+    },
+    /// Open files.
+    Files {
+        /// What may be open.
+        limit: u64,
+    },
+}
+
+impl Shortage {
+    /// Too many files are open.
+    #[must_use]
+    pub fn of_files() -> Self {
+        Self::Files { limit: file_limit().unwrap_or_default() }
+    }
+}
+
+impl From<Shortage> for Failure {
+    fn from(shortage: Shortage) -> Self {
+        let instead = "What runs goes on; close sessions that are not needed, or wait.";
+        match shortage {
+            Shortage::Memory { used, limit } => {
+                let text =
+                    format!("The daemon uses {used} bytes of memory, more than the limit of {limit} bytes.");
+                Self::limit(text, "daemon.maxMemoryBytes", instead)
+            }
+            Shortage::Files { limit } => {
+                let text = format!(
+                    "The daemon has too many files open: of {limit} that the system allows few are left."
+                );
+                Self::new(agentd_protocol::error::ErrorCode::LimitReached, text)
+                    .hint(format!("{instead} `ulimit -Hn` of whoever starts the daemon sets the limit."))
+            }
+        }
+    }
+}
+
+/// Memory of ours that is not swapped out, where the system tells. Does not wait for any disk.
+#[must_use]
+pub fn resident_bytes() -> Option<u64> {
+    static STATM: OnceLock<Option<File>> = OnceLock::new();
+    // Opened once: also when there is no descriptor left it can be read.
+    let file = STATM.get_or_init(|| File::open("/proc/self/statm").ok()).as_ref()?;
+    let mut text = [0; 128];
+    let count = file.read_at(&mut text, 0).ok()?;
+    let pages: u64 = str::from_utf8(&text[..count]).ok()?.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+/// How many files may be open; `None` for no limit.
+#[must_use]
+pub fn file_limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// How many files are open, where the system tells. Blocks for a moment.
+#[must_use]
+pub fn open_files() -> Option<u64> {
+    Some(fs::read_dir("/proc/self/fd").ok()?.count() as u64)
+}
+
+/// Whether so many files are open that the rest is for what runs. Descriptors are given out from the lowest: the next one tells
+/// how many are in use at least.
+#[must_use]
+pub fn files_are_short() -> bool {
+    let Some(limit) = file_limit() else { return false };
+    let ceiling = limit.saturating_sub(RESERVED_FILES.max(limit / 10));
+    match fcntl_dupfd_cloexec(rustix::stdio::stderr(), 0) {
+        Ok(next) => std::os::fd::AsRawFd::as_raw_fd(&next) as u64 >= ceiling,
+        // Stderr may be closed, which says nothing.
+        Err(rustix::io::Errno::BADF) => false,
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_measured_and_compared() {
+        let used = resident_bytes().unwrap();
+        assert!(used > 1 << 20, "{used}");
+        assert_eq!(Ceilings::NONE.shortage(), None);
+        let tight = Ceilings { memory_bytes: 1, ..Ceilings::NONE };
+        assert!(matches!(tight.shortage(), Some(Shortage::Memory { limit: 1, .. })));
+        let failure = Failure::from(Shortage::Memory { used: 2, limit: 1 });
+        assert!(failure.hint.is_some_and(|hint| hint.contains("daemon.maxMemoryBytes")));
+    }
+
+    #[test]
+    fn files_are_counted() {
+        let before = open_files().unwrap();
+        let held: Vec<File> = (0..20).map(|_| File::open("/dev/null").unwrap()).collect();
+        assert!(open_files().unwrap() >= before.min(20) && !held.is_empty());
+    }
+}

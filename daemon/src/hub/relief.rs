@@ -1,0 +1,166 @@
+//! Making room: sessions with nothing to do leave memory before their time, and are known no more when there are too many.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use agentd_protocol::error::Failure;
+
+use super::{Ceilings, Known, Registry, ceilings::Shortage, give_back::give_back, known::State};
+
+/// Giving memory back takes milliseconds: not more often than this where it has brought nothing.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How many sessions are remembered by nothing but their id and the number of their last event.
+const MOST_FORGOTTEN: usize = 100_000;
+
+/// What making room needs to know.
+#[derive(Debug)]
+pub(super) struct Relief {
+    pub(super) ceilings: Ceilings,
+    /// Held by the one who makes room, with when memory was last given back.
+    making: tokio::sync::Mutex<Option<Instant>>,
+    /// Whether somebody will look by himself.
+    is_due: AtomicBool,
+    /// Sessions that are known no more since there were too many, with the number of their last event.
+    forgotten: Mutex<HashMap<Box<str>, u64>>,
+}
+
+impl Relief {
+    pub(super) fn new(ceilings: Ceilings) -> Self {
+        Self {
+            ceilings,
+            making: tokio::sync::Mutex::default(),
+            is_due: AtomicBool::new(false),
+            forgotten: Mutex::default(),
+        }
+    }
+
+    /// The number of the last event of a session that was forgotten, which it is no longer.
+    pub(super) fn remember(&self, id: &str) -> Option<u64> {
+        self.forgotten().remove(id)
+    }
+
+    fn forgotten(&self) -> MutexGuard<'_, HashMap<Box<str>, u64>> {
+        // Single inserts and removals.
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Registry {
+    /// Whether a session was known before others took its place: any command brings it back.
+    #[must_use]
+    pub fn was_forgotten(&self, id: &str) -> bool {
+        self.relief.forgotten().contains_key(id)
+    }
+
+    /// Sees to it that there is memory and a file for something new; sessions with nothing to do may leave memory for that, but
+    /// not `except`. Costs microseconds where nothing is short.
+    ///
+    /// # Errors
+    /// `limit_reached` while that is not enough.
+    pub async fn make_room(&self, except: Option<&str>) -> Result<(), Failure> {
+        if self.relief.ceilings.shortage().is_none() {
+            return Ok(());
+        }
+        let mut given_back = self.relief.making.lock().await;
+        let mut batch = 1;
+        loop {
+            let Some(shortage) = self.relief.ceilings.shortage() else { return Ok(()) };
+            let unloaded = self.unload_oldest(batch, except).await;
+            let may_be_free = matches!(shortage, Shortage::Memory { .. })
+                && (unloaded > 0 || given_back.is_none_or(|last| last.elapsed() > AGAIN));
+            if may_be_free {
+                if let Err(error) = tokio::task::spawn_blocking(give_back).await {
+                    tracing::error!(%error, "memory could not be given back");
+                }
+                *given_back = Some(Instant::now());
+            } else if unloaded == 0 {
+                tracing::debug!(?shortage, "something new is refused");
+                return Err(shortage.into());
+            }
+            batch *= 2;
+        }
+    }
+
+    /// Makes room beside everything else, if there is too little: called when something has grown.
+    pub(super) fn make_room_soon(self: &Arc<Self>) {
+        if self.relief.ceilings.shortage().is_none() || self.relief.is_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let registry = Arc::clone(self);
+        self.services.tasks.spawn(async move {
+            registry.relief.is_due.store(false, Ordering::Release);
+            // Nothing new is asked for: there is nobody to refuse.
+            let _ = registry.make_room(None).await;
+        });
+    }
+
+    /// Takes up to `count` sessions out of memory, those first that were used longest ago. How many have left.
+    async fn unload_oldest(&self, count: usize, except: Option<&str>) -> usize {
+        let mut idle: Vec<Arc<Known>> = self.known();
+        idle.retain(|known| {
+            let may_leave = !known.is_ephemeral() && except != Some(&**known.id());
+            may_leave && known.loaded().is_some_and(|handle| !handle.summary().is_streaming)
+        });
+        idle.sort_by_key(|known| known.last_use());
+        let mut unloaded = 0;
+        for known in idle {
+            if unloaded == count {
+                break;
+            }
+            unloaded += usize::from(self.unload(&known).await);
+        }
+        unloaded
+    }
+
+    /// Sees to it that another session can be known: others are forgotten for that, those first that were used longest ago.
+    /// They are on disk, and nobody follows them.
+    ///
+    /// # Errors
+    /// `limit_reached` when all are in use.
+    pub(super) fn make_place(&self) -> Result<(), Failure> {
+        let limit = self.relief.ceilings.sessions;
+        let count = self.map().len();
+        if count < limit {
+            return Ok(());
+        }
+        let mut resting: Vec<Arc<Known>> = self.known();
+        resting.retain(|known| known.clients() == 0 && known.can_be_forgotten());
+        resting.sort_by_key(|known| known.last_use());
+        // Some more than needed, so that not every session to come looks through all.
+        let most = (count + 1 - limit).max(limit / 16);
+        let mut forgotten = 0;
+        for known in resting.into_iter().take(most) {
+            // Whoever is about to hand it something holds the gate.
+            let Ok(_gate) = known.gate.try_write() else { continue };
+            if known.clients() == 0 && known.can_be_forgotten() {
+                self.forget_for_now(&known);
+                forgotten += 1;
+            }
+        }
+        if forgotten > count - limit {
+            return Ok(());
+        }
+        let text = format!("{count} sessions are open, as many as may; none of them rests unused.");
+        Err(Failure::limit(text, "daemon.maxSessions", "Close sessions that are not needed (close_session)."))
+    }
+
+    fn forget_for_now(&self, known: &Known) {
+        let mut forgotten = self.relief.forgotten();
+        if forgotten.len() >= MOST_FORGOTTEN
+            && let Some(other) = forgotten.keys().next().cloned()
+        {
+            forgotten.remove(&other);
+        }
+        forgotten.insert((&**known.id()).into(), known.feed().last_seq());
+        drop(forgotten);
+        *known.state() = State::Closed;
+        self.map().remove(&**known.id());
+    }
+}

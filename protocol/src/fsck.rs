@@ -1,0 +1,128 @@
+//! What `agentctl fsck` asks `agentd` on its stdin, and what it is told: a line of JSON for each file, as it is looked at.
+
+use serde::{Deserialize, Serialize};
+
+/// What is to be looked at. One line on stdin.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FsckRequest {
+    /// Session files, absolute.
+    #[serde(default)]
+    pub paths: Vec<String>,
+    /// All sessions of the user in their place, and what lies beside them.
+    #[serde(default)]
+    pub all: bool,
+    /// Whether each session file that is odd gets a repaired copy.
+    #[serde(default)]
+    pub repair: bool,
+}
+
+/// What was found about one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FsckFile {
+    /// The file, absolute; of `artifacts` the folder.
+    pub path: String,
+    /// What it is.
+    pub kind: FsckKind,
+    /// How it is.
+    pub state: FsckState,
+    /// The session's id, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The entries that can be read.
+    #[serde(default)]
+    pub entries: u64,
+    /// The size of the file.
+    #[serde(default)]
+    pub bytes: u64,
+    /// The version of an old format that it is of. Opening the session brings it to the current one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_version: Option<u32>,
+    /// Whether a process has the session open, so that its end may be on its way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
+    /// What is odd, in the order of the file: the first hundred places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub oddities: Vec<FsckOddity>,
+    /// How many more there are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: u64,
+    /// Why the file cannot be read, or what is wrong with it as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What came of the repair that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<FsckRepair>,
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FsckKind {
+    /// A session file.
+    Session,
+    /// The ledger of what a session had in flight.
+    Ledger,
+    /// The folder of a session's long outputs.
+    Artifacts,
+}
+
+/// How a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FsckState {
+    /// All of it is as it should be.
+    Clean,
+    /// It can be read, and something about it is odd.
+    Odd,
+    /// It cannot be read.
+    Unreadable,
+}
+
+/// One place that is odd.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FsckOddity {
+    /// What it is, for programs.
+    pub kind: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// Its first byte, from 0.
+    pub byte: u64,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// What it is, in words.
+    pub message: String,
+}
+
+/// What came of a repair.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FsckRepair {
+    /// The repaired copy, a session of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its entries.
+    #[serde(default)]
+    pub entries: u64,
+    /// Entries that got another id, since theirs was taken.
+    #[serde(default)]
+    pub renamed: u64,
+    /// Entries that follow another one than they said.
+    #[serde(default)]
+    pub relinked: u64,
+    /// Lines and zeros that are not in the copy.
+    #[serde(default)]
+    pub dropped: u64,
+    /// Why there is no copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

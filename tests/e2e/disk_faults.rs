@@ -1,0 +1,188 @@
+//! Disks that fail under the real daemon: the run ends with file and reason, the daemon and its other sessions live on, and the
+//! session goes on when the fault is over, with everything in its file that was told.
+
+use std::{fs, path::Path};
+
+use agentd_e2e::{Daemon, Home, MockServer, Reply, sse};
+use serde_json::{Value, json};
+
+use crate::support::{assert_says, complaint, records, text};
+
+/// An error that the system gives, as fail points call it, and as it is called in a message.
+const ERRORS: [(&str, &str); 5] = [
+    ("enospc", "No space left on device"),
+    ("eio", "Input/output error"),
+    ("erofs", "Read-only file system"),
+    ("eacces", "Permission denied"),
+    ("emfile", "Too many open files"),
+];
+
+fn daemon(home: &Home, args: &[&str], faults: &str) -> Daemon {
+    Daemon::start_with(home, args, |command| {
+        command.env("AGENTD_FAIL_POINTS", faults);
+    })
+}
+
+/// What was told to be said, without what failed; and the failure.
+fn prompt(daemon: &mut Daemon, message: &str) -> (Vec<String>, Option<String>) {
+    let events = daemon.prompt(message);
+    let mut told = Vec::new();
+    let mut failure = None;
+    for event in &events {
+        if event["success"] == json!(false) {
+            failure = Some(complaint(event));
+        }
+        let message = &event["message"];
+        if event["type"] != "message_end" {
+            continue;
+        }
+        match message["errorMessage"].as_str() {
+            Some(error) => failure = Some(error.to_owned()),
+            None if message["role"] != "system" => told.push(text(message)),
+            None => {}
+        }
+    }
+    (told, failure)
+}
+
+fn stored(file: &Path) -> Vec<String> {
+    let messages = records(file).into_iter().filter(|record| record["type"] == "message");
+    messages
+        .map(|record| record["message"].clone())
+        .filter(|it| it["role"] != "system")
+        .map(|it| text(&it))
+        .collect()
+}
+
+/// Everything that was told is in the file, in that order.
+#[track_caller]
+fn assert_stored(file: &Path, told: &[String]) {
+    let stored = stored(file);
+    let mut rest = stored.iter();
+    for text in told {
+        assert!(rest.any(|it| it == text), "{text:?} was told and is not there: {stored:?}");
+    }
+}
+
+/// Talks until something fails, and then on.
+fn outlive(faults: &str, reason: &str, settings: &Value) {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    home.settings(settings);
+    let mut daemon = daemon(&home, &[], faults);
+    let mut told = Vec::new();
+    let mut failed = None;
+    for at in 0..4 {
+        let (said, failure) = prompt(&mut daemon, &format!("Prompt {at}."));
+        told.extend(said);
+        if let Some(failure) = failure {
+            failed = Some(failure);
+            break;
+        }
+    }
+    let failed = failed.unwrap_or_else(|| panic!("{faults}: nothing failed"));
+    assert_says(&failed, &[".jsonl", reason]);
+    assert_eq!(daemon.done(json!({"type": "get_state"}))["isStreaming"], false, "{faults}");
+    let (said, failure) = prompt(&mut daemon, "And on.");
+    assert_eq!(failure, None, "{faults}: the fault is over");
+    told.extend(said);
+    let file = home.session_files()[0].clone();
+    assert_stored(&file, &told);
+    // Another session of the same daemon.
+    daemon.done(json!({"type": "new_session"}));
+    assert_eq!(prompt(&mut daemon, "Elsewhere.").1, None, "{faults}");
+    assert!(daemon.close().status.success());
+    assert_stored(&file, &told);
+    assert_eq!(home.session_files().len(), 2, "{faults}");
+}
+
+#[test]
+fn each_error_ends_one_run_and_nothing_else() {
+    for (error, reason) in ERRORS {
+        outlive(&format!("store.append@3:{error}"), reason, &json!({}));
+    }
+}
+
+#[test]
+fn wherever_a_write_fails_nothing_that_was_told_is_lost() {
+    for at in [1, 2, 4, 5] {
+        outlive(&format!("store.append@{at}:enospc"), ERRORS[0].1, &json!({}));
+    }
+    // Half of an entry is written, and cannot be cut off at once.
+    outlive("store.append@3:short,store.append@4:enospc,store.cut@1:eio", ERRORS[0].1, &json!({}));
+    outlive("store.create@1:eacces", ERRORS[3].1, &json!({}));
+}
+
+#[test]
+fn a_failed_sync_is_a_failed_write() {
+    for at in [1, 2, 3] {
+        outlive(&format!("store.sync@{at}:eio"), ERRORS[1].1, &json!({"durability": "fsync"}));
+    }
+}
+
+#[test]
+fn a_session_that_cannot_be_opened_says_why_and_stays_as_it_is() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let mut one = daemon(&home, &[], "");
+    one.prompt("One.");
+    assert!(one.close().status.success());
+    let file = home.session_files()[0].clone();
+    let before = fs::read(&file).unwrap();
+    for (error, reason) in ERRORS {
+        let mut other = daemon(&home, &["--no-session"], &format!("store.open@1:{error}"));
+        let open = json!({"type": "switch_session", "sessionPath": file.display().to_string()});
+        let refused = other.refused(open.clone());
+        assert_says(&complaint(&refused), &[&file.display().to_string(), reason]);
+        other.done(open);
+        drop(other);
+        assert_eq!(fs::read(&file).unwrap(), before, "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_goes_away_takes_no_more_and_the_next_session_works() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let mut daemon = daemon(&home, &[], "");
+    // Removed, replaced by another, and gone with its folder.
+    for way in 0..3 {
+        daemon.prompt("One.");
+        let state = daemon.done(json!({"type": "get_state"}));
+        let file = std::path::PathBuf::from(state["sessionFile"].as_str().expect("a file"));
+        match way {
+            0 => fs::remove_file(&file).unwrap(),
+            1 => {
+                fs::write(file.with_extension("new"), "theirs\n").unwrap();
+                fs::rename(file.with_extension("new"), &file).unwrap();
+            }
+            _ => fs::remove_dir_all(file.parent().unwrap()).unwrap(),
+        }
+        let (_, failure) = prompt(&mut daemon, "Two.");
+        let failure = failure.unwrap_or_else(|| panic!("{way}: nothing failed"));
+        assert_says(&failure, &[&file.display().to_string(), "was removed while the session was open"]);
+        if way == 1 {
+            assert_eq!(fs::read_to_string(&file).unwrap(), "theirs\n", "what is theirs stays");
+            fs::remove_file(&file).unwrap();
+        }
+        daemon.done(json!({"type": "new_session"}));
+    }
+    assert_eq!(prompt(&mut daemon, "Still here?").1, None);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_open_session_goes_on_when_its_permissions_are_taken_away() {
+    use std::os::unix::fs::PermissionsExt;
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let mut daemon = daemon(&home, &[], "");
+    daemon.prompt("One.");
+    let file = home.session_files()[0].clone();
+    fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).unwrap();
+    let (told, failure) = prompt(&mut daemon, "Two.");
+    assert_eq!(failure, None);
+    assert!(daemon.close().status.success());
+    fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    assert_stored(&file, &told);
+}

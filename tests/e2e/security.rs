@@ -1,0 +1,7 @@
+//! What docs/security.md promises.
+
+mod environment;
+mod files;
+mod names;
+mod others;
+mod source;

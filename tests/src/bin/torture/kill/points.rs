@@ -1,0 +1,95 @@
+//! The daemon's fail points, as it names them itself, and which of them it has died at.
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use agentd_e2e::binaries;
+use serde_json::{Value, json};
+
+/// The variable that arms them.
+pub(crate) const VARIABLE: &str = "AGENTD_FAIL_POINTS";
+
+/// Points that the load does not pass, and why that is so.
+const NOT_PASSED: &[(&str, &str)] = &[];
+
+/// The points that are armed in turn.
+pub(crate) struct Points {
+    names: Vec<String>,
+    /// How often the daemon died at each.
+    died: Mutex<Vec<u64>>,
+    next: AtomicUsize,
+}
+
+impl Points {
+    /// All points of the programs under test, or those whose names are given with commas between.
+    pub(crate) fn ask(chosen: Option<&str>) -> Result<Self, String> {
+        if chosen == Some("none") {
+            return Ok(Self { died: Mutex::default(), names: Vec::new(), next: AtomicUsize::new(0) });
+        }
+        // It names them all when it is asked for one that does not exist.
+        let said =
+            std::process::Command::new(binaries::agentd()).arg("--version").env(VARIABLE, "?").output();
+        let said = said.map_err(|error| format!("agentd does not start: {error}"))?;
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        let list =
+            text.split_once("there are: ").and_then(|(_, rest)| rest.lines().next()).unwrap_or_default();
+        let all: Vec<String> = list.split(", ").map(str::to_owned).filter(|name| !name.is_empty()).collect();
+        if all.is_empty() {
+            return Err(format!("agentd names no fail points: {text}"));
+        }
+        let names = match chosen {
+            None | Some("all") => all,
+            Some(chosen) => {
+                let chosen: Vec<String> = chosen.split(',').map(str::to_owned).collect();
+                if let Some(unknown) = chosen.iter().find(|name| !all.contains(name)) {
+                    return Err(format!("no fail point is called {unknown}; there are {}", all.join(", ")));
+                }
+                chosen
+            }
+        };
+        Ok(Self { died: Mutex::new(vec![0; names.len()]), names, next: AtomicUsize::new(0) })
+    }
+
+    /// The next one, of those that were passed least; `None` when there is none.
+    pub(crate) fn take(&self) -> Option<&str> {
+        if self.names.is_empty() {
+            return None;
+        }
+        let died = self.died.lock().unwrap();
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        // Every second one is the next in turn, the others are those that need it most.
+        let least = died.iter().enumerate().filter(|(index, _)| !is_excused(&self.names[*index]));
+        let at = match least.min_by_key(|(index, died)| (**died, (index + turn) % self.names.len())) {
+            Some((index, 0)) if turn % 2 == 1 => index,
+            _ => (turn / 2) % self.names.len(),
+        };
+        Some(&self.names[at])
+    }
+
+    /// The daemon died there.
+    pub(crate) fn died(&self, name: &str) {
+        if let Some(at) = self.names.iter().position(|known| known == name) {
+            self.died.lock().unwrap()[at] += 1;
+        }
+    }
+
+    /// Those at which it never died, though it should have.
+    pub(crate) fn missed(&self) -> Vec<String> {
+        let died = self.died.lock().unwrap();
+        let missed =
+            self.names.iter().zip(died.iter()).filter(|(name, died)| **died == 0 && !is_excused(name));
+        missed.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// How often it died at each.
+    pub(crate) fn value(&self) -> Value {
+        let died = self.died.lock().unwrap();
+        self.names.iter().cloned().zip(died.iter().map(|died| json!(died))).collect()
+    }
+}
+
+fn is_excused(name: &str) -> bool {
+    NOT_PASSED.iter().any(|(excused, _)| *excused == name)
+}

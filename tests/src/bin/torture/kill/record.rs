@@ -1,0 +1,211 @@
+//! What was acknowledged: the model that files and daemon are compared with.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    time::Instant,
+};
+
+use serde_json::Value;
+
+use super::{Violation, client::Line, file};
+
+/// A command with a key that was answered with success.
+#[derive(Debug, Clone)]
+pub(crate) struct Keyed {
+    pub(crate) command: Value,
+    pub(crate) data: Value,
+}
+
+/// What was acknowledged of one session.
+#[derive(Default)]
+pub(crate) struct Session {
+    pub(crate) path: Option<PathBuf>,
+    /// Messages whose end was told, as they stood in the events, in order.
+    pub(crate) messages: Vec<String>,
+    /// Other entries that have to be there: type, member, value.
+    pub(crate) entries: Vec<(&'static str, &'static str, Value)>,
+    pub(crate) keyed: BTreeMap<String, Keyed>,
+    /// Its deletion was asked for: it may be gone.
+    pub(crate) may_be_gone: bool,
+    /// Its deletion was acknowledged.
+    pub(crate) is_gone: bool,
+    /// It is a copy of something with a conversation, which is written before the answer.
+    pub(crate) has_file: bool,
+    /// As much of the file as was there at the last look, which never changes again.
+    pub(crate) seen: Vec<u8>,
+}
+
+/// What is known of a provider's key.
+#[derive(Debug, Default)]
+pub(crate) struct Login {
+    /// All that were ever to be stored.
+    pub(crate) asked: Vec<Value>,
+    /// One was said to be stored.
+    pub(crate) is_stored: bool,
+    /// It was to be removed at some time, so that it may be gone.
+    pub(crate) may_be_gone: bool,
+}
+
+/// What was acknowledged in a home.
+#[derive(Default)]
+pub(crate) struct Model {
+    pub(crate) sessions: BTreeMap<String, Session>,
+    /// Files that a tool call was said to have written, with what is in them.
+    pub(crate) written: BTreeMap<String, String>,
+    /// Words that an edit was said to have put into the file that all edit.
+    pub(crate) edited: Vec<String>,
+    pub(crate) kills: u64,
+    /// Files that an export was said to have written.
+    pub(crate) exported: Vec<PathBuf>,
+    /// Keys that were to be stored, by provider.
+    pub(crate) logins: BTreeMap<String, Login>,
+    /// What was streaming when the last daemon was killed: session, text, and when its last piece came.
+    pub(crate) streaming: Vec<(String, String, Instant)>,
+}
+
+/// What one client of a round sent and heard.
+pub(crate) type Heard = (Vec<Value>, Vec<Line>);
+
+impl Model {
+    /// The session of that id.
+    pub(crate) fn session(&mut self, id: &str) -> &mut Session {
+        self.sessions.entry(id.to_owned()).or_default()
+    }
+
+    /// Takes what the clients of a round heard.
+    pub(crate) fn take(&mut self, clients: Vec<Heard>) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        // Events of a session have one order, whoever was told.
+        let mut events: HashMap<String, BTreeMap<u64, Line>> = HashMap::new();
+        for (sent, lines) in clients {
+            for command in &sent {
+                let Some(provider) = command["provider"].as_str() else { continue };
+                let login = self.logins.entry(provider.to_owned()).or_default();
+                match command["type"].as_str() {
+                    Some("login") => login.asked.push(command["key"].clone()),
+                    Some("logout") => login.may_be_gone = true,
+                    _ => {}
+                }
+            }
+            let mut refused: Vec<String> = Vec::new();
+            let sent: HashMap<&str, &Value> =
+                sent.iter().filter_map(|command| Some((command["id"].as_str()?, command))).collect();
+            for line in lines {
+                let value = &line.value;
+                if value.is_null() {
+                    violations.push(Violation { promise: "lines are JSON", seen: line.raw.clone() });
+                } else if value["type"] == "response" {
+                    if value["command"] == "delete_session" && value["success"] == false {
+                        refused.extend(value["id"].as_str().map(str::to_owned));
+                    }
+                    if let Some(command) = value["id"].as_str().and_then(|id| sent.get(id)) {
+                        self.answered(command, value, &mut violations);
+                    }
+                } else if let (Some(id), Some(seq)) = (value["sessionId"].as_str(), value["seq"].as_u64()) {
+                    let of_session = events.entry(id.to_owned()).or_default();
+                    if let Some(other) = of_session.get(&seq) {
+                        if other.raw != line.raw {
+                            let seen = format!("{} and {}", other.raw.trim_end(), line.raw.trim_end());
+                            violations.push(Violation { promise: "one order of events", seen });
+                        }
+                    } else {
+                        of_session.insert(seq, line);
+                    }
+                }
+            }
+            // One without an answer may have been done.
+            for (id, command) in sent.iter().filter(|(_, command)| command["type"] == "delete_session") {
+                if let Some(session) =
+                    command["sessionId"].as_str().filter(|_| !refused.iter().any(|refused| refused == id))
+                {
+                    self.session(session).may_be_gone = true;
+                }
+            }
+        }
+        for (id, events) in events {
+            let mut text = String::new();
+            let mut last = None;
+            for line in events.values() {
+                let delta = &line.value["assistantMessageEvent"];
+                match line.value["type"].as_str().unwrap_or_default() {
+                    "message_start" => text.clear(),
+                    "message_update" if delta["type"] == "text_delta" => {
+                        text += delta["delta"].as_str().unwrap_or_default();
+                        last = Some(line.at);
+                    }
+                    "message_end" => {
+                        text.clear();
+                        last = None;
+                        self.ended(&id, line);
+                    }
+                    _ => {}
+                }
+            }
+            if let Some(last) = last.filter(|_| !text.is_empty()) {
+                self.streaming.push((id, text, last));
+            }
+        }
+        violations
+    }
+
+    fn ended(&mut self, id: &str, line: &Line) {
+        let message = &line.value["message"];
+        if message["errorMessage"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("cannot write to the session file"))
+        {
+            // It says itself that the file could not take it.
+            return;
+        }
+        self.session(id).messages.push(file::message(&line.raw));
+        let text = message["content"][0]["text"].as_str().unwrap_or_default();
+        if message["role"] == "toolResult" && message["isError"] == false {
+            // The load names files and words for the calls that make them.
+            let call = message["toolCallId"].as_str().unwrap_or_default();
+            if message["toolName"] == "write" && !text.is_empty() {
+                self.written.insert(format!("w-{call}.txt"), format!("whole {call}\n"));
+            } else if message["toolName"] == "edit" {
+                self.edited.push(format!("x-{call}"));
+            }
+        }
+    }
+
+    fn answered(&mut self, command: &Value, response: &Value, violations: &mut Vec<Violation>) {
+        let done = response["success"] == true;
+        let data = &response["data"];
+        let kind = command["type"].as_str().unwrap_or_default();
+        if !done && response["code"] == "internal" {
+            violations
+                .push(Violation { promise: "no internal errors", seen: format!("{command} {response}") });
+        }
+        if let (Some(id), Some(path)) = (data["sessionId"].as_str(), data["sessionFile"].as_str()) {
+            self.session(id).path = Some(path.into());
+            self.session(id).has_file |= command["isCopy"] == true;
+        }
+        if kind == "login" && done {
+            let provider = command["provider"].as_str().unwrap_or_default();
+            self.logins.entry(provider.to_owned()).or_default().is_stored = true;
+        }
+        let Some(id) = command["sessionId"].as_str() else { return };
+        if kind == "delete_session" {
+            self.session(id).is_gone |= done;
+        }
+        if !done {
+            return;
+        }
+        let session = self.session(id);
+        match kind {
+            "set_session_name" => session.entries.push(("session_info", "name", command["name"].clone())),
+            "set_label" => session.entries.push(("label", "label", command["label"].clone())),
+            "set_model" => session.entries.push(("model_change", "modelId", command["modelId"].clone())),
+            "compact" => session.entries.push(("compaction", "summary", data["summary"].clone())),
+            "export_html" => self.exported.extend(data["path"].as_str().map(PathBuf::from)),
+            _ => {}
+        }
+        if let Some(key) = command["requestKey"].as_str() {
+            let keyed = Keyed { command: command.clone(), data: data.clone() };
+            self.session(id).keyed.entry(key.to_owned()).or_insert(keyed);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Treats the daemon badly, and looks whether it keeps its promises (docs/reliability.md): `cargo run --release -p
+//! agentd-e2e --bin torture -- kill|soak|load [--seed N] [--bin-dir DIR] [--json] [flags of the sub-command]`.
+//!
+//! The seed is said first, so that the same decisions can be made again; the last line on stdout is the summary, as JSON.
+//! The exit code is 0 only when all promises held. `--json` says nothing but the summary.
+
+// What goes wrong in the harness itself ends it with what was seen, as in a test.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod kill;
+mod load;
+mod model;
+mod options;
+mod say;
+mod soak;
+mod wire;
+
+use std::{env, process::ExitCode};
+
+use serde_json::{Value, json};
+
+use options::Options;
+
+/// A sub-command: it gives its summary and whether all promises held, or says what is wrong with the command line.
+type Run = fn(&mut Options) -> Result<Outcome, String>;
+
+/// What a sub-command found.
+pub(crate) struct Outcome {
+    /// Whether all promises held.
+    pub(crate) held: bool,
+    /// The summary: an object, to which name, seed and `held` are added.
+    pub(crate) summary: Value,
+}
+
+const COMMANDS: &[(&str, &str, Run)] = &[
+    ("kill", "kill -9 at bad moments, and compare with what was acknowledged", kill::run),
+    ("soak", "mixed work of good and bad clients for a long time: what is used stays flat", soak::run),
+    ("load", "commands in a second, floods beside another client's prompt, memory at each load", load::run),
+];
+
+fn main() -> ExitCode {
+    let mut args = env::args().skip(1);
+    let name = args.next().unwrap_or_default();
+    let Some((name, _, run)) = COMMANDS.iter().find(|(known, ..)| *known == name) else {
+        let list: String = COMMANDS.iter().map(|(name, about, _)| format!("\n  {name:<6}{about}")).collect();
+        say::error(&format!("usage: torture COMMAND [FLAGS]; there are:{list}"));
+        return ExitCode::from(2);
+    };
+    let outcome = Options::read(args.collect()).and_then(|mut options| {
+        say::line(&options, &format!("torture {name} --seed {}", options.seed));
+        Ok((run(&mut options)?, options.seed))
+    });
+    match outcome {
+        Ok((Outcome { held, summary }, seed)) => {
+            let mut line = json!({"torture": name, "seed": seed, "held": held});
+            for (key, value) in summary.as_object().into_iter().flatten() {
+                line[key] = value.clone();
+            }
+            say::summary(&line);
+            if held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(complaint) => {
+            say::error(&complaint);
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Mixed work for as long as it is asked for, by good clients and bad ones, with a model that fails as models do: what
+//! the daemon uses stays flat, goes back when everybody has left, and nothing that was answered is lost.
+//!
+//! `torture soak [--seconds S] [--sessions N] [--clients N] [--pause MS] [--csv FILE] [--svg FILE]`
+
+mod picture;
+mod pool;
+mod prompt;
+mod rude;
+mod sample;
+mod tally;
+mod verdict;
+mod work;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use agentd_e2e::{Home, Service, home, random::Random};
+use serde_json::{Value, json};
+
+use self::{
+    pool::Pool,
+    prompt::Task,
+    rude::Manner,
+    sample::{Looker, Sample},
+    tally::Tally,
+    work::Shift,
+};
+use crate::{
+    Outcome,
+    model::Model,
+    options::Options,
+    say,
+    wire::{Peer, Trouble},
+};
+
+/// How long a session may do nothing before it leaves memory.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// How long a model that hangs is waited for. On a machine that does much else, one that does not hang may take a part of it.
+const FIRST_BYTE: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 1_000 });
+
+/// How long the daemon has to come to rest when everybody has left.
+const REST: Duration = Duration::from_secs(60);
+
+/// How long the daemon may take to say how it is, at worst. Built for debugging, on a machine that does much else, it may
+/// take longer.
+const LOOK: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
+
+/// Clients that fill the pool at the beginning.
+const FILLERS: usize = 8;
+
+/// What the command line asks for.
+struct Plan {
+    seconds: u64,
+    sessions: usize,
+    clients: usize,
+    pause: Duration,
+    csv: Option<PathBuf>,
+    svg: Option<PathBuf>,
+}
+
+impl Plan {
+    fn read(options: &mut Options) -> Result<Self, String> {
+        let plan = Self {
+            seconds: options.value("--seconds")?.unwrap_or(180),
+            sessions: options.value("--sessions")?.unwrap_or(1_000).max(100),
+            clients: options.value("--clients")?.unwrap_or(50),
+            pause: Duration::from_millis(options.value("--pause")?.unwrap_or(200)),
+            csv: options.value("--csv")?,
+            svg: options.value("--svg")?,
+        };
+        options.end()?;
+        Ok(plan)
+    }
+}
+
+/// Runs the sub-command.
+pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
+    let plan = Plan::read(options)?;
+    let model = Model::start();
+    let home = Home::new();
+    home.configure(&home::models(&model.base_url()));
+    home.settings(&settings());
+    home.write("work/.keep", "");
+    let service = Service::start(&home, &[]);
+    let (tally, pool, begun) = (Tally::default(), Pool::new(plan.sessions, &home.project()), Instant::now());
+    let soak =
+        Soak { options, plan: &plan, model: &model, service: &service, tally: &tally, pool: &pool, begun };
+    let summary = match soak.run() {
+        Ok(summary) => summary,
+        Err(trouble) => {
+            tally.find(&trouble.to_string());
+            json!({})
+        }
+    };
+    let (ended, left) = end(service);
+    left.iter().for_each(|text| tally.find(text));
+    let mut summary = summary;
+    summary["findings"] = json!(tally.findings());
+    summary["counts"] = json!(tally.kinds());
+    summary["daemonEnd"] = json!(ended);
+    Ok(Outcome { held: tally.findings().is_empty(), summary })
+}
+
+/// Everything happens soon: sessions leave memory, bad answers are asked for again, slow clients are cut off.
+fn settings() -> Value {
+    json!({
+        "daemon": {"idleUnloadMs": IDLE.as_millis() as u64, "outboxBytes": 131_072, "lagGraceMs": 300,
+                   "maxLineBytes": rude::LONGEST_LINE},
+        "retry": {"maxRetries": 2, "baseDelayMs": 20},
+        "deadlines": {"firstByteMs": FIRST_BYTE.as_millis() as u64},
+        "compaction": {"keepRecentTokens": 200},
+    })
+}
+
+struct Soak<'a> {
+    options: &'a Options,
+    plan: &'a Plan,
+    model: &'a Model,
+    service: &'a Service,
+    tally: &'a Tally,
+    pool: &'a Pool,
+    begun: Instant,
+}
+
+impl Soak<'_> {
+    fn run(&self) -> Result<Value, Trouble> {
+        let mut looker = self.looker()?;
+        let before = self.warm_up(&mut looker)?;
+        self.say(&format!("before anybody comes: {}", before.json()));
+        self.fill()?;
+        self.say(&format!("{} sessions are there after {:?}", self.pool.len(), self.begun.elapsed()));
+        let samples = self.work(&mut looker);
+        self.write(&samples);
+        let loaded = self.check_sessions()?;
+        let after = self.rest(&mut looker, &before)?;
+        self.say(&format!("after everybody has left: {}", after.json()));
+        verdict::back(&before, &after).iter().for_each(|text| self.tally.find(text));
+        let (figures, grown) = verdict::flat(&samples, self.plan.seconds);
+        grown.iter().for_each(|text| self.tally.find(text));
+        let looks = self.tally.looks();
+        let slowest = looks.last().copied().unwrap_or_default();
+        if slowest > LOOK {
+            self.tally.find(&format!("daemon_status took {slowest:?} once"));
+        }
+        let ms = |time: Duration| (time.as_secs_f64() * 100_000.0).round() / 100.0;
+        let (first, last) =
+            (samples.first().copied().unwrap_or_default(), samples.last().copied().unwrap_or_default());
+        let seconds = (last.at - first.at).max(1.0);
+        let each = |of: fn(&Sample) -> f64| ((of(&last) - of(&first)) / seconds * 10.0).round() / 10.0;
+        Ok(json!({
+            "seconds": self.plan.seconds, "sessions": self.plan.sessions, "clients": self.plan.clients,
+            "commands": last.commands, "prompts": last.prompts, "commandsPerSecond": each(|it| it.commands),
+            "promptsPerSecond": each(|it| it.prompts), "cpuShare": each(|it| it.cpu), "modelRequests": self.model.requests(),
+            "sessionsChecked": loaded, "figures": figures, "before": before.json(), "after": after.json(),
+            "daemonStatusMs": {"count": looks.len(), "median": ms(at(&looks, 50)), "p99": ms(at(&looks, 99)), "max": ms(slowest)},
+        }))
+    }
+
+    fn say(&self, text: &str) {
+        say::line(self.options, text);
+    }
+
+    fn looker(&self) -> Result<Looker<'_>, Trouble> {
+        Looker::new(self.service.id(), self.service.socket(), self.tally, self.begun)
+    }
+
+    fn shift(&self, number: usize) -> Shift<'_> {
+        Shift {
+            socket: self.service.socket(),
+            pool: self.pool,
+            tally: self.tally,
+            random: Random::part(self.options.seed, number as u64),
+            pause: self.plan.pause,
+        }
+    }
+
+    /// Has everything done once that stays for good (the guard of processes above all), and gives what there is then.
+    fn warm_up(&self, looker: &mut Looker<'_>) -> Result<Sample, Trouble> {
+        let mut peer = Peer::counting(self.service.socket())?;
+        let opened =
+            peer.done(json!({"type": "open_session", "cwd": self.pool.project(), "ephemeral": true}))?;
+        let mut random = Random::part(self.options.seed, u64::MAX);
+        let id = opened["sessionId"].as_str().unwrap_or_default().to_owned();
+        let mut slot = pool::Slot { id: id.clone(), answered: Vec::new(), left: 1 };
+        prompt::run(&mut peer, &mut slot, &Task::new("tools", 1, &mut random), self.tally)?;
+        peer.done(json!({"type": "close_session", "sessionId": id, "mode": "abort"}))?;
+        peer.drop_dead();
+        self.quiet(looker)
+    }
+
+    /// Opens all sessions, with a first answer in each.
+    fn fill(&self) -> Result<(), Trouble> {
+        let fill = |first: usize| -> Result<(), Trouble> {
+            let mut random = Random::part(self.options.seed, 1 << 40 | first as u64);
+            let mut peer = Peer::counting(self.service.socket())?;
+            for index in (first..self.pool.len()).step_by(FILLERS) {
+                let mut held = self.pool.at(index);
+                self.pool.open(index, &mut held, &mut peer, &mut random)?;
+                let Some(slot) = held.as_mut() else { continue };
+                peer.done(json!({"type": "attach_session", "sessionId": slot.id}))?;
+                prompt::run(&mut peer, slot, &Task::new("text", 5, &mut random), self.tally)?;
+                peer.done(json!({"type": "detach_session", "sessionId": slot.id}))?;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let fillers: Vec<_> = (0..FILLERS).map(|first| scope.spawn(move || fill(first))).collect();
+            fillers.into_iter().try_for_each(|filler| filler.join().expect("a filler"))
+        })
+    }
+
+    /// Lets all clients work, and samples meanwhile.
+    fn work(&self, looker: &mut Looker<'_>) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        thread::scope(|scope| {
+            for number in 0..self.plan.clients {
+                let shift = self.shift(number);
+                scope.spawn(move || Manner::of(number).behave(shift));
+            }
+            let begun = Instant::now();
+            let mut next = begun;
+            while begun.elapsed() < Duration::from_secs(self.plan.seconds) {
+                match looker.look() {
+                    Ok(sample) => {
+                        if samples.len() % 30 == 0 {
+                            self.say(&sample.json().to_string());
+                        }
+                        samples.push(sample);
+                    }
+                    Err(trouble) => {
+                        self.tally.find(&format!("daemon_status: {trouble}"));
+                        break;
+                    }
+                }
+                next += Duration::from_secs(1);
+                // Between two samples, how long an answer takes.
+                while Instant::now() + Duration::from_millis(200) < next {
+                    thread::sleep(Duration::from_millis(200));
+                    let _ = looker.ask();
+                }
+                thread::sleep(next.saturating_duration_since(Instant::now()));
+            }
+            self.tally.end();
+        });
+        let first = samples.first().map_or(0.0, |it: &Sample| it.at);
+        samples.iter_mut().for_each(|it| it.at -= first);
+        samples
+    }
+
+    /// Opens every session again and looks for all that was answered.
+    fn check_sessions(&self) -> Result<usize, Trouble> {
+        let mut peer = Peer::counting(self.service.socket())?;
+        let mut checked = 0;
+        for index in 0..self.pool.len() {
+            let held = self.pool.at(index);
+            let Some(slot) = held.as_ref() else { continue };
+            match prompt::settle(&mut peer, &slot.id) {
+                // Closed before anything was said in it: then there is no file to come back from.
+                Err(Trouble::Refused(code, _)) if code == "session_not_found" && slot.answered.is_empty() => {
+                    continue;
+                }
+                other => other?,
+            }
+            let entries = peer.done(json!({"type": "get_entries", "sessionId": slot.id}))?.to_string();
+            for done in slot.answered.iter().filter(|done| !entries.contains(*done)) {
+                self.tally.find(&format!("the answer \"{done}\" is not in {}", slot.id));
+            }
+            let diagnostics = peer.done(json!({"type": "get_diagnostics", "sessionId": slot.id}))?;
+            let all = diagnostics["diagnostics"].as_array().map_or(&[][..], Vec::as_slice);
+            for diagnostic in all.iter().filter(|it| it["level"] == "error" || it["kind"] == "session") {
+                self.tally.find(&format!("{}: {diagnostic}", slot.id));
+            }
+            peer.done(json!({"type": "detach_session", "sessionId": slot.id}))?;
+            checked += 1;
+        }
+        Ok(checked)
+    }
+
+    /// Waits until no more is used than before, or for as long as that may take.
+    fn rest(&self, looker: &mut Looker<'_>, before: &Sample) -> Result<Sample, Trouble> {
+        let end = Instant::now() + REST;
+        loop {
+            let sample = self.quiet(looker)?;
+            if verdict::back(before, &sample).is_empty() || Instant::now() > end {
+                return Ok(sample);
+            }
+        }
+    }
+
+    /// A moment later, with no connection to the model.
+    fn quiet(&self, looker: &mut Looker<'_>) -> Result<Sample, Trouble> {
+        self.model.hang_up();
+        thread::sleep(Duration::from_secs(1));
+        looker.look()
+    }
+
+    fn write(&self, samples: &[Sample]) {
+        let write = |path: &Path, text: &str| {
+            fs::write(path, text).unwrap_or_else(|error| say::error(&format!("{}: {error}", path.display())));
+        };
+        if let Some(path) = &self.plan.csv {
+            let rows: String = samples.iter().map(|sample| sample.row() + "\n").collect();
+            write(path, &format!("{}\n{rows}", Sample::HEADER));
+        }
+        if let Some(path) = &self.plan.svg {
+            let title = format!(
+                "{} minutes of mixed work: {} sessions, {} clients",
+                self.plan.seconds / 60,
+                self.plan.sessions,
+                self.plan.clients
+            );
+            write(path, &picture::svg(&title, samples));
+        }
+    }
+}
+
+/// Ends the daemon, and gives how it ended and what is wrong with that.
+fn end(service: Service) -> (String, Vec<String>) {
+    let below = sample::descendants(service.id());
+    let told = Peer::connect(service.socket())
+        .and_then(|mut peer| peer.done(json!({"type": "shutdown", "mode": "abort"})));
+    let mut wrong = Vec::new();
+    if let Err(trouble) = told {
+        wrong.push(format!("shutdown: {trouble}"));
+        return ("killed".into(), wrong);
+    }
+    let ended = service.wait();
+    if !ended.status.success() {
+        wrong.push(format!("the daemon ended with {}", ended.status));
+    }
+    if let Some(line) = ended.stderr.lines().find(|line| line.contains("panicked")) {
+        wrong.push(format!("the log of the daemon: {line}"));
+    }
+    for id in below.into_iter().filter(|id| Path::new(&format!("/proc/{id}")).exists()) {
+        wrong.push(format!("process {id} outlived the daemon"));
+    }
+    (ended.status.to_string(), wrong)
+}
+
+fn at(sorted: &[Duration], percent: usize) -> Duration {
+    let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(index).copied().unwrap_or_default()
+}

@@ -1,0 +1,168 @@
+//! A prompt, and what has to come of it.
+
+use agentd_e2e::random::Random;
+use serde_json::{Value, json};
+
+use super::{pool::Slot, tally::Tally};
+use crate::wire::{Peer, Trouble, refusal};
+
+/// Words of a long answer. A daemon that is built for debugging takes a tenth of a millisecond and more for each.
+const LONG: u64 = if cfg!(debug_assertions) { 600 } else { 3_000 };
+
+/// What the model is told to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    id: String,
+    text: String,
+    /// Whether an answer comes, or a documented error.
+    fails: bool,
+    /// Whether the model is bad at first.
+    may_fail: bool,
+}
+
+impl Task {
+    /// A task of that kind; it fails when the model is bad more often than it is asked.
+    pub(crate) fn new(kind: &str, number: u64, random: &mut Random) -> Self {
+        const TRIES: u64 = 3;
+        let id = format!("{:016x}", random.bits());
+        let may_pass = matches!(kind, "busy" | "broken" | "cut" | "hang");
+        let fails = matches!(kind, "refused" | "garbage") || (may_pass && number >= TRIES);
+        Self { text: format!("soak {id} {kind} {number}"), id, fails, may_fail: may_pass }
+    }
+
+    /// Any task.
+    pub(crate) fn any(random: &mut Random) -> Self {
+        let number = random.below(1..5);
+        match random.below(0..100) {
+            0..=44 => Self::new("text", random.below(1..60), random),
+            45..=54 => Self::new("paced", random.below(10..200), random),
+            55..=74 => Self::new("tools", 1, random),
+            75..=78 => Self::new("busy", number, random),
+            79..=82 => Self::new("broken", number, random),
+            83..=87 => Self::new("cut", number, random),
+            88..=91 => Self::new("hang", number, random),
+            92..=95 => Self::new("garbage", number, random),
+            96..=97 => Self::new("refused", 1, random),
+            _ => Self::new("text", LONG, random),
+        }
+    }
+
+    /// The words of the prompt.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// How the run of a prompt ended, as far as its client was told.
+#[derive(Default)]
+struct Seen {
+    last_text: String,
+    last_error: Option<String>,
+    /// Whether a try ended with a deadline. On a machine that does too much else, one that should not have.
+    was_late: bool,
+    was_lagged: bool,
+    /// What came, updates left out: for those who have to find out why.
+    trail: Vec<String>,
+}
+
+/// So much of what came is shown.
+const TRAIL: usize = 40;
+
+/// Prompts the session, which the client follows, and waits for the end of the run.
+pub(crate) fn run(peer: &mut Peer, slot: &mut Slot, task: &Task, tally: &Tally) -> Result<(), Trouble> {
+    let asked = peer.send(json!({"type": "prompt", "message": task.text(), "sessionId": slot.id}))?;
+    slot.left = slot.left.saturating_sub(1);
+    let mut seen = Seen::default();
+    match follow(peer, &slot.id, asked, &mut seen) {
+        Err(Trouble::Wrong(text)) => {
+            let trail = seen.trail.join(" ");
+            return Err(Trouble::Wrong(format!("\"{}\" in {}: {text}, after {trail}", task.text, slot.id)));
+        }
+        other => other?,
+    }
+    if seen.was_lagged {
+        tally.note("lagged");
+        settle(peer, &slot.id)?;
+        return Ok(());
+    }
+    check(slot, task, &seen)?;
+    tally.note(if task.fails { "prompt: error as documented" } else { "prompt: answered" });
+    Ok(())
+}
+
+/// Compares what came with what had to come.
+fn check(slot: &mut Slot, task: &Task, seen: &Seen) -> Result<(), Trouble> {
+    let done = format!("done {}", task.id);
+    match (&seen.last_error, task.fails) {
+        (None, false) if seen.last_text.ends_with(&done) => {
+            slot.answered.push(done);
+            Ok(())
+        }
+        (Some(error), true) if !error.is_empty() => Ok(()),
+        // A try was lost to the machine: then the bad answers of the model were too many.
+        (Some(_), false) if seen.was_late && task.may_fail => Ok(()),
+        (error, _) => Err(Trouble::Wrong(format!(
+            "\"{}\" in {} ended with {error:?} and …{:?} after {}",
+            task.text,
+            slot.id,
+            seen.last_text.chars().rev().take(60).collect::<Vec<_>>().iter().rev().collect::<String>(),
+            seen.trail.join(" ")
+        ))),
+    }
+}
+
+/// Reads to the end of the run that a prompt began.
+fn follow(peer: &mut Peer, session: &str, asked: u64, seen: &mut Seen) -> Result<(), Trouble> {
+    peer.until("agent_settled", |line| {
+        let kind = line["type"].as_str().unwrap_or_default();
+        if seen.trail.len() < TRAIL && !kind.ends_with("_update") {
+            seen.trail.push(format!("{kind}{}", line["message"]["role"].as_str().unwrap_or_default()));
+        }
+        match kind {
+            "response" if line["id"] == asked && line["success"] != true => return Err(refusal(&line)),
+            _ if line["sessionId"] != session => {}
+            "message_end" if line["message"]["role"] == "assistant" => {
+                let message = &line["message"];
+                let failed = message["stopReason"] == "error";
+                seen.last_error =
+                    failed.then(|| message["errorMessage"].as_str().unwrap_or_default().to_owned());
+                seen.was_late |= seen.last_error.as_ref().is_some_and(|error| error.contains("timed out"));
+                seen.last_text = text_of(message);
+            }
+            "lagged" => {
+                seen.was_lagged = true;
+                return Ok(Some(()));
+            }
+            "agent_settled" => return Ok(Some(())),
+            "session_closed" => return Err(Trouble::Wrong(format!("{session} was closed while it worked"))),
+            _ => {}
+        }
+        Ok(None)
+    })
+}
+
+/// Waits until a session is at rest: joins it, and stays to the end of what it does.
+pub(crate) fn settle(peer: &mut Peer, session: &str) -> Result<(), Trouble> {
+    loop {
+        let attached = peer.done(json!({"type": "attach_session", "sessionId": session}))?;
+        if attached["state"]["isStreaming"] == false {
+            return Ok(());
+        }
+        let ended = peer.until("agent_settled", |line| {
+            let of_it = line["sessionId"] == session;
+            Ok(match line["type"].as_str().unwrap_or_default() {
+                "agent_settled" if of_it => Some(true),
+                "lagged" if of_it => Some(false),
+                _ => None,
+            })
+        })?;
+        if ended {
+            return Ok(());
+        }
+    }
+}
+
+fn text_of(message: &Value) -> String {
+    let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
+    blocks.iter().filter_map(|block| block["text"].as_str()).collect()
+}

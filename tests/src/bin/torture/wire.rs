@@ -1,0 +1,147 @@
+//! A client that is light enough to be one of hundreds, and that gives what goes wrong back instead of panicking: one
+//! client's trouble is a finding, and the others go on.
+
+use std::{
+    io::{self, BufRead, BufReader, Write},
+    net::Shutdown,
+    os::unix::net::UnixStream,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+/// How long anything may take, on a machine that does much else meanwhile.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What went wrong with a conversation.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The command was refused: code and text.
+    Refused(String, String),
+    /// The daemon closed the connection, or it broke.
+    Closed(String),
+    /// What had to come did not, or something came that must not.
+    Wrong(String),
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(code, text) => write!(out, "refused with {code}: {text}"),
+            Self::Closed(text) => write!(out, "the connection is closed: {text}"),
+            Self::Wrong(text) => out.write_str(text),
+        }
+    }
+}
+
+/// A connection to the daemon's socket.
+pub(crate) struct Peer {
+    stream: UnixStream,
+    input: BufReader<UnixStream>,
+    next_id: u64,
+    line: Vec<u8>,
+}
+
+impl Peer {
+    /// Connects.
+    pub(crate) fn connect(socket: &Path) -> Result<Self, Trouble> {
+        let stream = UnixStream::connect(socket).map_err(closed)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(closed)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(closed)?;
+        let input = BufReader::with_capacity(16 << 10, stream.try_clone().map_err(closed)?);
+        Ok(Self { stream, input, next_id: 1, line: Vec::new() })
+    }
+
+    /// Connects, and says `hello` as a client that counts events.
+    pub(crate) fn counting(socket: &Path) -> Result<Self, Trouble> {
+        let mut peer = Self::connect(socket)?;
+        peer.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}))?;
+        Ok(peer)
+    }
+
+    /// The connection itself.
+    pub(crate) fn stream(&self) -> io::Result<UnixStream> {
+        self.stream.try_clone()
+    }
+
+    /// Sends a command under a new id, and gives that id.
+    pub(crate) fn send(&mut self, mut command: Value) -> Result<u64, Trouble> {
+        let id = self.next_id;
+        self.next_id += 1;
+        command["id"] = json!(id);
+        self.send_bytes(format!("{command}\n").as_bytes())?;
+        Ok(id)
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        self.stream.write_all(bytes).map_err(closed)
+    }
+
+    /// The next line.
+    pub(crate) fn next(&mut self) -> Result<Value, Trouble> {
+        self.line.clear();
+        match self.input.read_until(b'\n', &mut self.line) {
+            Ok(0) => Err(Trouble::Closed("the daemon ended it".into())),
+            Ok(_) => serde_json::from_slice(&self.line)
+                .map_err(|error| Trouble::Wrong(format!("a line that is no JSON: {error}"))),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Err(Trouble::Wrong(format!("nothing came for {} s", PATIENCE.as_secs())))
+            }
+            Err(error) => Err(closed(error)),
+        }
+    }
+
+    /// Reads lines until one is wanted; `wanted` sees each.
+    pub(crate) fn until<T>(
+        &mut self,
+        what: &str,
+        mut wanted: impl FnMut(Value) -> Result<Option<T>, Trouble>,
+    ) -> Result<T, Trouble> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let line = match self.next() {
+                Err(Trouble::Wrong(text)) => {
+                    return Err(Trouble::Wrong(format!("waiting for {what}: {text}")));
+                }
+                other => other?,
+            };
+            if let Some(found) = wanted(line)? {
+                return Ok(found);
+            }
+            if Instant::now() > end {
+                return Err(Trouble::Wrong(format!("no {what} within {} s", PATIENCE.as_secs())));
+            }
+        }
+    }
+
+    /// Sends a command and gives its response. Events before that are passed over.
+    pub(crate) fn call(&mut self, command: Value) -> Result<Value, Trouble> {
+        let what = format!("the response to {}", command["type"]);
+        let id = self.send(command)?;
+        self.until(&what, |line| Ok((line["type"] == "response" && line["id"] == id).then_some(line)))
+    }
+
+    /// Sends a command that must be done, and gives its data.
+    pub(crate) fn done(&mut self, command: Value) -> Result<Value, Trouble> {
+        let mut response = self.call(command)?;
+        if response["success"] == true { Ok(response["data"].take()) } else { Err(refusal(&response)) }
+    }
+
+    /// Leaves without a word, whatever is under way.
+    pub(crate) fn drop_dead(self) {
+        // It fails only for a connection that is closed already.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// What a response says that it was refused.
+pub(crate) fn refusal(response: &Value) -> Trouble {
+    let text = |name: &str| response[name].as_str().unwrap_or_default().to_owned();
+    Trouble::Refused(text("code"), text("error"))
+}
+
+fn closed(error: io::Error) -> Trouble {
+    Trouble::Closed(error.to_string())
+}
