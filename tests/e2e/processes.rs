@@ -1,8 +1,8 @@
 //! `list_processes`: what runs for sessions, and what it works for.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, processes, sse};
+use agentd_e2e::{DEADLINE, Daemon, Home, MockServer, Reply, Service, processes, sse};
 use serde_json::{Value, json};
 
 use crate::support::{assert_says, complaint, prompt, text};
@@ -12,6 +12,18 @@ const AFTERLIFE: Duration = Duration::from_secs(1);
 
 fn list(daemon: &mut Daemon) -> Vec<Value> {
     processes_of(daemon.done(json!({"type": "list_processes"})))
+}
+
+/// The list, once it is as wished: what it tells of changes without an event that says so.
+fn list_until(daemon: &mut Daemon, wished: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        let listed = list(daemon);
+        if wished(&listed) {
+            return listed;
+        }
+        assert!(Instant::now() < end, "{listed:?}");
+    }
 }
 
 fn processes_of(mut data: Value) -> Vec<Value> {
@@ -51,7 +63,12 @@ fn a_tool_call_is_listed_with_all_that_came_of_it() {
         ids = printed(&text(&daemon.event("tool_execution_update")["partialResult"]));
     }
     let session = daemon.done(json!({"type": "get_state"}))["sessionId"].clone();
-    let listed = list(&mut daemon);
+    // A child that was forked is a shell for a moment, and one that a shell leaves has a parent for a moment.
+    let listed = list_until(&mut daemon, |listed| {
+        let is = |process: &Value, command: &str| process["command"] == command;
+        let left = |process: &Value| is(process, "sleep 1002") && process.get("parentPid").is_none();
+        listed.iter().any(|it| is(it, "sleep 1001")) && listed.iter().any(left)
+    });
     for process in &listed {
         assert_eq!(
             (&process["kind"], &process["id"], &process["sessionId"]),

@@ -50,6 +50,8 @@ impl Reader {
             Ok(hello) => {
                 self.tell(Out::View(self.client.view)).await;
                 self.answer(&Response::done(id, "hello", Some(hello))).await;
+                // What is asked from here on must not pass by as something that this client does not see.
+                self.settle().await;
                 self.begin_answering().await;
             }
             Err(failure) => self.fail(id, Some("hello"), failure).await,

@@ -16,7 +16,10 @@ use agentd_session::{ReaderId, Reply};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
@@ -54,6 +57,8 @@ pub(super) struct Reader {
     pub(super) watching: Option<DropGuard>,
     /// Commands that take their time and are done beside all others.
     beside: JoinSet<()>,
+    /// Shared by those of them whose answers are not on their way yet.
+    under_way: Arc<()>,
 }
 
 impl Reader {
@@ -61,8 +66,19 @@ impl Reader {
         let registry = Arc::clone(&connection.registry);
         let (client, sessions) = (Client::new(number), Attachments::default());
         let (on_eof, beside) = (OnEof::default(), JoinSet::new());
-        let providing = Providing::default();
-        Self { connection, registry, client, sessions, on_eof, outbox, providing, watching: None, beside }
+        let (providing, under_way) = (Providing::default(), Arc::default());
+        Self {
+            connection,
+            registry,
+            client,
+            sessions,
+            on_eof,
+            outbox,
+            providing,
+            watching: None,
+            beside,
+            under_way,
+        }
     }
 
     /// Follows the session that is there from the start, if one is.
@@ -317,19 +333,22 @@ impl Reader {
         work: impl Future<Output = Result<Option<T>, Failure>> + Send + 'static,
     ) {
         while self.beside.try_join_next().is_some() {}
-        let (count, limit) = (self.beside.len(), self.connection.limits.pending);
+        let (count, limit) = (Arc::strong_count(&self.under_way) - 1, self.connection.limits.pending);
         if count >= limit {
             let text = format!("{count} commands of this client are under way, as many as may.");
             let instead = "Wait for their answers, and take them.";
             let failure = Failure::limit(text, "daemon.maxPendingCommands", instead);
             return self.fail(id, Some(name), failure).await;
         }
-        let outbox = self.outbox.clone();
+        let (outbox, under_way) = (self.outbox.clone(), Arc::clone(&self.under_way));
         self.beside.spawn(async move {
+            // Whoever has an answer may ask again at once.
+            let before = move || drop(under_way);
             match work.await {
-                Ok(data) => send(&outbox, &Response::done(id, name, data)).await,
+                Ok(data) => send_after(&outbox, &Response::done(id, name, data), before).await,
                 Err(failure) => {
-                    send(&outbox, &Response::<()>::failed(id, Some(name), scrub_failure(failure))).await;
+                    let failed = Response::<()>::failed(id, Some(name), scrub_failure(failure));
+                    send_after(&outbox, &failed, before).await;
                 }
             }
         });
@@ -347,6 +366,14 @@ impl Reader {
         // A writer that is gone means a client that is gone: nobody misses the answer.
         let _ = self.outbox.send(out).await;
     }
+
+    /// Waits until what the writer was told counts.
+    pub(super) async fn settle(&self) {
+        let (settled, counts) = oneshot::channel();
+        self.tell(Out::Settle(settled)).await;
+        // As above.
+        let _ = counts.await;
+    }
 }
 
 pub(super) fn ended() -> Failure {
@@ -354,15 +381,23 @@ pub(super) fn ended() -> Failure {
 }
 
 async fn send<T: Serialize>(outbox: &mpsc::Sender<Out>, response: &Response<T>) {
+    send_after(outbox, response, || ()).await;
+}
+
+/// Sends an answer, and calls `before` when there is room for it: before anybody can have read it.
+async fn send_after<T: Serialize>(
+    outbox: &mpsc::Sender<Out>,
+    response: &Response<T>,
+    before: impl FnOnce(),
+) {
     match serde_json::to_vec(response) {
         // As above: a writer that is gone means a client that is gone.
-        Ok(line) if line.len() < LONG_ANSWER_BYTES => {
-            let _ = outbox.send(Out::Line(Bytes::from(line))).await;
-        }
         Ok(line) => {
-            if let Ok(mut places) = outbox.reserve_many(outbox.max_capacity()).await
+            let places = if line.len() < LONG_ANSWER_BYTES { 1 } else { outbox.max_capacity() };
+            if let Ok(mut places) = outbox.reserve_many(places).await
                 && let Some(place) = places.next()
             {
+                before();
                 place.send(Out::Line(Bytes::from(line)));
             }
         }

@@ -16,7 +16,7 @@ use agentd_session::Item;
 use bytes::Bytes;
 use futures::{StreamExt, stream::SelectAll};
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
     cumulative::Cumulative,
@@ -41,6 +41,8 @@ pub(super) enum Out {
     AwaitEnd(Arc<str>),
     /// From here on, the client sees what sessions say so.
     View(View),
+    /// Everything that was told before this counts from now on; nobody may be left to be told that.
+    Settle(oneshot::Sender<()>),
 }
 
 /// Writes until the reading half has ended and every session that is followed has.
@@ -56,6 +58,9 @@ pub(super) async fn write(mut out: mpsc::Receiver<Out>, mut output: Output) -> s
             told = out.recv(), if reading => match told {
                 Some(Out::Line(line)) => write_line(&line, &mut lines.batch),
                 Some(Out::View(view)) => lines.see(view),
+                Some(Out::Settle(settled)) => {
+                    let _ = settled.send(());
+                }
                 Some(Out::Follow(following)) => {
                     lines.join(&following);
                     *lines.open.entry(Arc::clone(&following.session)).or_default() += 1;

@@ -10,8 +10,9 @@
 //! | `torn` | half of what was to be written is, then the process ends so |
 //! | `short` | half of what was to be written is, and the call says so |
 //! | `enospc`, `eio`, `erofs`, `eacces`, `emfile` | the call fails with that error |
+//! | `panic` | the task or thread that passes panics, as by a bug |
 //!
-//! A place without a call that could fail takes `kill` alone; the other actions do nothing there.
+//! A place without a call that could fail takes `kill` and `panic` alone; the other actions do nothing there.
 
 mod point;
 mod spec;
@@ -46,12 +47,15 @@ pub fn arm() -> Result<(), String> {
 }
 
 /// Passes a place where nothing can fail; the process may end here.
+///
+/// # Panics
+/// When a test asked for that, as every function here.
 #[inline]
 pub fn hit(point: Point) {
-    if let Some(armed) = ARMED.get()
-        && action(armed, point) == Some(Action::Kill)
-    {
-        die();
+    match ARMED.get().and_then(|armed| action(armed, point)) {
+        Some(Action::Kill) => die(),
+        Some(Action::Panic) => break_down(point),
+        _ => {}
     }
 }
 
@@ -64,6 +68,7 @@ pub fn call(point: Point) -> io::Result<()> {
     match ARMED.get().and_then(|armed| action(armed, point)) {
         None | Some(Action::Torn | Action::Short) => Ok(()),
         Some(Action::Kill) => die(),
+        Some(Action::Panic) => break_down(point),
         Some(Action::Fail(errno)) => Err(io::Error::from_raw_os_error(errno)),
     }
 }
@@ -87,6 +92,7 @@ pub fn write(
             die()
         }
         Some(Action::Kill) => die(),
+        Some(Action::Panic) => break_down(point),
         Some(Action::Fail(errno)) => Err(io::Error::from_raw_os_error(errno)),
     }
 }
@@ -102,6 +108,12 @@ fn action(armed: &[(Armed, AtomicU64)], point: Point) -> Option<Action> {
         }
     }
     found
+}
+
+/// Does what a bug would do.
+#[cold]
+fn break_down(point: Point) -> ! {
+    panic!("{VARIABLE} asked for this at {}", point.name());
 }
 
 /// Ends the process at once: nothing is flushed, nothing is dropped.

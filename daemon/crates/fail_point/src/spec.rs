@@ -8,6 +8,7 @@ pub(crate) enum Action {
     Kill,
     Torn,
     Short,
+    Panic,
     /// With the number of an error.
     Fail(i32),
 }
@@ -46,6 +47,7 @@ fn item(text: &str) -> Result<Armed, String> {
         "kill" => Action::Kill,
         "torn" => Action::Torn,
         "short" => Action::Short,
+        "panic" => Action::Panic,
         other => {
             let error = ERRORS.iter().find(|(name, _)| *name == other);
             Action::Fail(error.ok_or_else(|| wrong(format!("no action is called \"{other}\"")))?.1)
@@ -67,6 +69,7 @@ mod tests {
             ("store.append@2+:enospc", armed(2, true, Action::Fail(28))),
             (" store.append:torn ,", armed(1, false, Action::Torn)),
             ("store.append@7:short", armed(7, false, Action::Short)),
+            ("store.append:panic", armed(1, false, Action::Panic)),
         ] {
             assert_eq!(parse(text), Ok(vec![expected]), "{text}");
         }

@@ -3,7 +3,7 @@
 //! It waits for the disk and for room in the feed, never for a model, a process or a client: those work in tasks of
 //! their own and send steps.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{iter, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use agentd_agent::{HostError, StoppedCall};
 use agentd_fail_point::{self as fail_point, Point};
@@ -151,7 +151,8 @@ impl Actor {
                 }
             }
             last_work = Instant::now();
-            for message in taken_commands.drain(..) {
+            let mut taken = taken_commands.drain(..);
+            while let Some(message) = taken.next() {
                 // Answers can be long: each waits until the ones before it are taken.
                 self.wait_for_room(&closing).await;
                 match message {
@@ -177,14 +178,17 @@ impl Actor {
                         // What comes back must not meet the end of its own run.
                         self.journal.ledger().settled().await;
                         match self.rested() {
-                            Some(rested) => return Ended::Resting(rested, resting),
+                            Some(rested) => {
+                                self.refuse_late(&mut taken, &mut inbox).await;
+                                return Ended::Resting(rested, resting);
+                            }
                             None => {
                                 let _ = resting.send(None);
                             }
                         }
                     }
                     Message::Close(done) => {
-                        self.close(&mut steps).await;
+                        self.close(taken, &mut inbox, &mut steps).await;
                         let _ = done.send(());
                         return Ended::Closed;
                     }
@@ -196,8 +200,30 @@ impl Actor {
                 taken_steps = Vec::new();
             }
         }
-        self.close(&mut steps).await;
+        self.close(iter::empty(), &mut inbox, &mut steps).await;
         Ended::Closed
+    }
+
+    /// Takes no more messages, and answers those that came too late.
+    ///
+    /// Done before anybody is told of the end: a message that is sent in the moment in which the inbox is dropped would stay in
+    /// it, neither taken nor given back, and its sender would wait for ever.
+    async fn refuse_late(
+        &self,
+        taken: impl Iterator<Item = Message>,
+        inbox: &mut mpsc::Receiver<Message>,
+    ) {
+        inbox.close();
+        let refuse = |message| {
+            // Whoever waits for one of the others learns of the end when it is dropped.
+            if let Message::Command(asked) = message {
+                asked.1.fail(&self.feed, Failure::new(ErrorCode::NoSession, "The session has ended."));
+            }
+        };
+        taken.for_each(refuse);
+        while let Some(message) = inbox.recv().await {
+            refuse(message);
+        }
     }
 
     /// Listeners that take nothing hold the session up here, and nowhere else. A session that is being closed does not
@@ -468,7 +494,13 @@ impl Actor {
     }
 
     /// Ends everything that works for the session, and stores how it ended.
-    async fn close(&mut self, steps: &mut mpsc::Receiver<Step>) {
+    /// `taken` are messages that were taken and not looked at.
+    async fn close(
+        &mut self,
+        taken: impl Iterator<Item = Message>,
+        inbox: &mut mpsc::Receiver<Message>,
+        steps: &mut mpsc::Receiver<Step>,
+    ) {
         self.closing = true;
         self.run.cancel();
         self.compacting.cancel();
@@ -492,6 +524,7 @@ impl Actor {
         self.shared.processes.terminate(BACKGROUND_GRACE).await;
         self.tell_last_ends().await;
         self.tell_idle();
+        self.refuse_late(taken, inbox).await;
         self.feed.close();
     }
 

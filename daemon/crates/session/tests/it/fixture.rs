@@ -281,7 +281,7 @@ fn options(root: &Path) -> SessionOptions {
 
 /// A reader of a session, and what it has read.
 pub(crate) struct Listener {
-    reader: FeedReader,
+    pub(crate) reader: FeedReader,
     /// The events so far.
     pub(crate) events: Vec<Value>,
     /// Lines that were taken and not looked at yet.
@@ -327,6 +327,15 @@ impl Listener {
     /// Reads until an event of that type.
     pub(crate) async fn until_event(&mut self, kind: &str) -> Value {
         self.until(|line| line["type"] == kind).await
+    }
+
+    /// Reads to the end of the session: the answers.
+    pub(crate) async fn answers(mut self) -> Vec<Value> {
+        let mut answers = Vec::new();
+        while let Some(line) = self.line().await {
+            answers.extend((line["type"] == "response").then_some(line));
+        }
+        answers
     }
 
     /// Reads to the end of the session.

@@ -5,6 +5,7 @@
 mod abort;
 mod attach;
 mod client_tools;
+mod closing;
 mod dialogs;
 mod fixture;
 mod fold;

@@ -1,0 +1,60 @@
+//! The end of a session, while others still want something of it.
+
+use std::sync::Arc;
+
+use agentd_protocol::command::Command;
+use agentd_session::Reply;
+use serde_json::json;
+use tokio::sync::Barrier;
+
+use crate::fixture::{Fixture, soon};
+
+/// How often a moment between two threads is looked for.
+const TRIES: usize = 200;
+
+/// Whoever closes it finds that it has ended; else they would close it once more, and wait for an answer that cannot come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_session_that_was_closed_has_ended() {
+    for _ in 0..TRIES {
+        let fixture = Fixture::new().await;
+        soon("the end", fixture.session.close()).await;
+        assert!(fixture.session.has_ended());
+        soon("the end, again", fixture.session.close()).await;
+    }
+}
+
+/// A command is taken and answered, or its sender is told that it was not taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_command_that_a_closing_session_takes_is_answered() {
+    for _ in 0..TRIES {
+        let fixture = Fixture::new().await;
+        let (reader, start) = (fixture.first.reader.id(), Arc::new(Barrier::new(3)));
+        let answers = tokio::spawn(fixture.first.answers());
+        let (session, begins) = (fixture.session.clone(), Arc::clone(&start));
+        let sender = tokio::spawn(async move {
+            begins.wait().await;
+            let mut taken = 0;
+            loop {
+                let id = Some(json!(format!("state{taken}")));
+                let command = Command::parse("get_state", r#"{"type":"get_state"}"#).unwrap().unwrap();
+                if !session.send(command, Reply { reader, id, command: "get_state" }).await {
+                    return taken;
+                }
+                taken += 1;
+            }
+        });
+        let closers = [fixture.session.clone(), fixture.session.clone()].map(|session| {
+            let begins = Arc::clone(&start);
+            tokio::spawn(async move {
+                begins.wait().await;
+                session.close().await;
+            })
+        });
+        for closer in closers {
+            soon("the end", closer).await.unwrap();
+        }
+        let taken = soon("a refusal", sender).await.unwrap();
+        let answers = soon("the rest", answers).await.unwrap();
+        assert_eq!(answers.len(), taken, "{:?}", answers.last());
+    }
+}
