@@ -19,6 +19,7 @@ mod background;
 mod bad_input;
 mod bash;
 mod bash_beyond;
+mod breakdowns;
 mod bug_report;
 mod canary;
 mod captures;

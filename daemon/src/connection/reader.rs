@@ -385,11 +385,7 @@ async fn send<T: Serialize>(outbox: &mpsc::Sender<Out>, response: &Response<T>) 
 }
 
 /// Sends an answer, and calls `before` when there is room for it: before anybody can have read it.
-async fn send_after<T: Serialize>(
-    outbox: &mpsc::Sender<Out>,
-    response: &Response<T>,
-    before: impl FnOnce(),
-) {
+async fn send_after<T: Serialize>(outbox: &mpsc::Sender<Out>, response: &Response<T>, before: impl FnOnce()) {
     match serde_json::to_vec(response) {
         // As above: a writer that is gone means a client that is gone.
         Ok(line) => {

@@ -69,6 +69,8 @@ points! {
     RecoveryCleared = "recovery.cleared",
     /// Tools are about to run: the ledger says so.
     RunToolStarted = "run.tool_started",
+    /// A part of an answer came; nobody was told.
+    RunDelta = "run.delta",
     /// The model is about to be asked: the ledger says so.
     RunModelAsked = "run.model_asked",
     /// A file for a long output is about to be made.

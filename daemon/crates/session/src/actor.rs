@@ -38,7 +38,7 @@ use crate::{
     reply::{Reply, encode},
     requests::{Asked, Ledger, Record},
     rest::{Rested, Resting},
-    run::{Prompt, Way},
+    run::{Prompt, Told, Way},
     run_slot::{Finished, RunSlot},
     shared::Shared,
     step::{Failed, Fullness, STEPS_AT_ONCE, Snapshot, Step},
@@ -93,6 +93,8 @@ pub(crate) struct Actor {
     pub(crate) trust: Trusting,
     /// Whether the user is asked about a turn that a crash interrupted.
     pub(crate) going_on: AskingToGoOn,
+    /// What the run has told and not ended.
+    pub(crate) told: Told,
     /// Set once the session takes no new work.
     pub(crate) closing: bool,
 }
@@ -109,7 +111,7 @@ impl Actor {
     /// Works until the session is closed or leaves memory.
     pub(crate) async fn run(
         mut self,
-        mut inbox: mpsc::Receiver<Message>,
+        inbox: &mut mpsc::Receiver<Message>,
         mut steps: mpsc::Receiver<Step>,
         closing: CancellationToken,
         after_crash: AfterCrash,
@@ -179,7 +181,7 @@ impl Actor {
                         self.journal.ledger().settled().await;
                         match self.rested() {
                             Some(rested) => {
-                                self.refuse_late(&mut taken, &mut inbox).await;
+                                self.refuse_late(&mut taken, inbox).await;
                                 return Ended::Resting(rested, resting);
                             }
                             None => {
@@ -188,7 +190,7 @@ impl Actor {
                         }
                     }
                     Message::Close(done) => {
-                        self.close(taken, &mut inbox, &mut steps).await;
+                        self.close(taken, inbox, &mut steps).await;
                         let _ = done.send(());
                         return Ended::Closed;
                     }
@@ -200,7 +202,7 @@ impl Actor {
                 taken_steps = Vec::new();
             }
         }
-        self.close(iter::empty(), &mut inbox, &mut steps).await;
+        self.close(iter::empty(), inbox, &mut steps).await;
         Ended::Closed
     }
 
@@ -208,11 +210,7 @@ impl Actor {
     ///
     /// Done before anybody is told of the end: a message that is sent in the moment in which the inbox is dropped would stay in
     /// it, neither taken nor given back, and its sender would wait for ever.
-    async fn refuse_late(
-        &self,
-        taken: impl Iterator<Item = Message>,
-        inbox: &mut mpsc::Receiver<Message>,
-    ) {
+    async fn refuse_late(&self, taken: impl Iterator<Item = Message>, inbox: &mut mpsc::Receiver<Message>) {
         inbox.close();
         let refuse = |message| {
             // Whoever waits for one of the others learns of the end when it is dropped.
@@ -339,6 +337,7 @@ impl Actor {
             Step::GoOn(yes) => self.on_go_on(yes),
             Step::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
             Step::Settled => self.on_settled().await,
+            Step::Broken => self.on_broken().await,
             Step::BashEnded(end) => self.on_bash_end(*end).await,
         }
         self.show_summary();
@@ -418,13 +417,15 @@ impl Actor {
         self.abort.arm(cancel.clone());
         let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
         let ledger = self.journal.ledger().clone();
-        let way = Way { steps: steps.clone(), asked, abort: self.abort.clone(), cancel, ledger };
+        self.told.begin();
+        let told = self.told.clone();
+        let way = Way { steps: steps.clone(), asked, abort: self.abort.clone(), cancel, ledger, told };
         self.tasks.spawn(async move {
             let run = crate::run::drive(shared, prompt, way);
             if AssertUnwindSafe(run).catch_unwind().await.is_err() {
                 tracing::error!("a run panicked");
                 // The actor may be gone too; then nobody waits for the run.
-                let _ = steps.send(Step::Settled).await;
+                let _ = steps.send(Step::Broken).await;
             }
         });
     }
@@ -442,6 +443,7 @@ impl Actor {
     /// The prompt failed its checks: there was no run, and no event says otherwise.
     async fn on_refused(&mut self, failure: Failure) {
         let Some(mut finished) = self.run.finish() else { return };
+        self.told.end();
         self.journal.ledger().settle();
         self.abort.disarm();
         self.end_fallback().await;
@@ -455,7 +457,7 @@ impl Actor {
         self.after_run(finished);
     }
 
-    async fn on_settled(&mut self) {
+    pub(crate) async fn on_settled(&mut self) {
         self.store_bash_messages().await;
         // Idle first: whoever asks once the event is out must be told so.
         let Some(mut finished) = self.run.finish() else { return };
@@ -468,6 +470,7 @@ impl Actor {
         }
         self.show_summary();
         self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
+        self.told.end();
         self.attach_joining(None);
         self.after_run(finished);
     }

@@ -9,7 +9,7 @@ use std::sync::{
 
 use agentd_store::{
     StoreError,
-    ledger::{AskRecord, CallsRecord, Ledger, NamedCall, Record, RunRecord},
+    ledger::{AskRecord, CallsRecord, Ledger, NamedCall, Record, RunRecord, Unfinished},
 };
 use tokio::task::spawn_blocking;
 
@@ -71,6 +71,15 @@ impl CrashLedger {
             // It fails only when the runtime ends.
             let _ = spawn_blocking(move || kept.lock().note(&record)).await;
         }
+    }
+
+    /// What it says is under way; `None` without a ledger.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    pub(crate) async fn left(&self) -> Result<Option<Unfinished>, StoreError> {
+        let Some(kept) = self.0.clone() else { return Ok(None) };
+        spawn_blocking(move || kept.lock().left()).await.unwrap_or(Ok(None))
     }
 
     /// The run is over. Returns at once; whatever is written next comes after it.

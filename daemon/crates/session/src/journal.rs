@@ -205,6 +205,13 @@ impl Journal {
         self.add_with(entry, true, move |entry| intents.records(entry), None).await
     }
 
+    /// Adds the entry of a message that stands for what a bug kept from being written; gives the message.
+    pub(crate) async fn append_recovered(&mut self, entry: NewEntry) -> Result<Json<Message>, StoreError> {
+        self.add(entry, true).await?;
+        let message = self.tree.leaf().and_then(Entry::message).cloned();
+        message.ok_or_else(|| StoreError::Encode(serde::ser::Error::custom("an entry without a message")))
+    }
+
     /// Adds a message that no event tells of, with the key of the command that it came by; then the ledger is told.
     pub(crate) async fn append_message(
         &mut self,

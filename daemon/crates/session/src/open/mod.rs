@@ -6,9 +6,10 @@ mod oddities;
 mod prepare;
 mod target;
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use agentd_protocol::resources::Diagnostic;
+use futures::FutureExt;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -25,8 +26,9 @@ use crate::{
     feed::Feed,
     handle::{AbortSwitch, INBOX, SessionHandle},
     queues::SessionQueues,
-    recovery::AskingToGoOn,
+    recovery::{AskingToGoOn, broke_down},
     rest::Rested,
+    run::Told,
     run_slot::RunSlot,
     shared::Services,
     step::STEPS,
@@ -130,7 +132,7 @@ async fn start(
     } = prepared;
     let diagnostics = shared.diagnostics.iter().cloned().chain(of_resources).collect();
     let interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
-    let (inbox, commands) = mpsc::channel(INBOX);
+    let (inbox, mut commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);
     let (abort, closing) = (AbortSwitch::default(), CancellationToken::new());
     let summary = SummaryBoard::new(journal.tree(), parent_id);
@@ -151,6 +153,7 @@ async fn start(
         intake: services.limits.intake,
     };
     let tools = SessionTools::new(feed.board().clone(), steps.clone(), tools);
+    let (told, of_session) = (Told::default(), feed.clone());
     let actor = Actor {
         shared: Arc::new(shared),
         feed,
@@ -175,15 +178,23 @@ async fn start(
         tools,
         going_on: AskingToGoOn::default(),
         trust: Trusting::new(options, trust_is_open, was_trusted),
+        told: told.clone(),
         closing: false,
     };
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end
     // even if a bug brings it.
     let end = handle.feed.close_at_the_end();
     services.tasks.spawn(async move {
-        match actor.run(commands, taken, closing, after_crash).await {
-            Ended::Closed => drop(end),
-            Ended::Resting(rested, resting) => {
+        let working = actor.run(&mut commands, taken, closing, after_crash);
+        let ended = AssertUnwindSafe(working).catch_unwind().await;
+        match ended {
+            Ok(Ended::Closed) => drop(end),
+            Err(_) => {
+                tracing::error!("a session panicked");
+                broke_down(&of_session, &told, &mut commands).await;
+                drop(end);
+            }
+            Ok(Ended::Resting(rested, resting)) => {
                 end.disarm();
                 // Whoever asked may have left: then nobody can bring the session back, and its file stays as it is.
                 let _ = resting.send(Some(rested));

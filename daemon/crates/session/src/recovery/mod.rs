@@ -4,6 +4,7 @@
 //! [`plan`] (pure: what the session file lacks, by what the ledger says), then [`recover`] (the disk). Doing it again, whatever
 //! was reached the first time, comes to the same: what is there already is not missing.
 
+mod broken;
 mod go_on;
 mod plan;
 mod words;
@@ -20,6 +21,7 @@ use agentd_store::{
 
 use crate::clock::now_ms;
 
+pub(crate) use broken::broke_down;
 pub(crate) use go_on::{AfterCrash, AskingToGoOn};
 
 /// How often a turn goes on by itself after a crash. One that ends the daemon every time must not do so for ever.

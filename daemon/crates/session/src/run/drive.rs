@@ -12,7 +12,7 @@ use agentd_protocol::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{host::RunHost, prepare};
+use super::{host::RunHost, prepare, told::Told};
 use crate::{
     crash_ledger::CrashLedger,
     handle::AbortSwitch,
@@ -39,6 +39,8 @@ pub(crate) struct Way {
     pub(crate) cancel: CancellationToken,
     /// What is to be known of the run after a crash.
     pub(crate) ledger: CrashLedger,
+    /// What was told of it.
+    pub(crate) told: Told,
 }
 
 /// Runs a prompt until nothing more comes of it; without one, what a crash interrupted goes on. Ends with [`Step::Refused`] or [`Step::Settled`].

@@ -142,6 +142,7 @@ impl RunHost {
 impl Host for RunHost {
     async fn emit(&mut self, event: Event) -> Result<(), HostError> {
         let line = encode(&event).map_err(|error| HostError::NotStored(error.to_string()))?;
+        self.way.told.event(&event);
         match event {
             Event::MessageEnd(end) => {
                 let answered =
@@ -152,6 +153,7 @@ impl Host for RunHost {
                 let message = end.message;
                 let entry =
                     self.ask(|stored| Step::Store { message, event: line, intents, stored }).await??;
+                self.way.told.message_ended(&entry);
                 self.intents.stored(is_assistant, &entry);
                 if answered && let Some(attempt) = self.retries.end() {
                     self.tell(&AutoRetryEnd { success: true, attempt, final_error: None }.into()).await;
@@ -165,6 +167,7 @@ impl Host for RunHost {
             // What a stopped answer was still about to say need not wait for listeners that take nothing: the whole of
             // it follows, and the provider's connection is to be closed now.
             Event::MessageUpdate(_) => {
+                fail_point::hit(Point::RunDelta);
                 self.intents.delta();
                 tokio::select! {
                     biased;

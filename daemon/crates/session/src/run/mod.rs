@@ -10,6 +10,8 @@ mod host;
 mod intents;
 mod prepare;
 mod retry;
+mod told;
 
 pub(crate) use drive::{Prompt, Way, drive};
 pub(crate) use retry::{Retries, RetryPolicy};
+pub(crate) use told::{Open, Told};

@@ -1,0 +1,222 @@
+//! A run that ended by a bug, and a session that did: what is open is closed as after a crash, and told.
+
+use agentd_protocol::{
+    Json,
+    error::{ErrorCode, Failure},
+    event::{AgentEnd, AgentSettled, Event, MessageEnd, MessageStart, ToolExecutionEnd, TurnEnd, TurnStart},
+    message::{AssistantMessage, ContentBlock, Message, StopReason, ToolResultMessage},
+    tool::ToolResult,
+};
+use agentd_store::{
+    Entry, EntryKind, NewEntry, Role, StoreError,
+    ledger::{MadeCalls, NamedCall, RunRecord, Unfinished},
+};
+use tokio::sync::mpsc;
+
+use super::plan;
+use crate::{
+    actor::Actor,
+    clock::now_ms,
+    feed::Feed,
+    handle::Message as ToSession,
+    reply::encode,
+    run::{Open, Told},
+};
+
+/// The error of an answer that stands for what a bug kept from being said.
+const BROKE_DOWN: &str = "agentd broke down in the middle of this turn, which is a bug: its log says where. The session is as it was before; go on with a prompt.";
+
+/// What is said to those who ask a session that is no more.
+const SESSION_BROKE_DOWN: &str =
+    "The session broke down, which is a bug: the daemon's log says where. Open it again to go on.";
+
+impl Actor {
+    /// The run ended without a word. Everything that it began is ended: by what the ledger knows, and with an error that says
+    /// what happened. Then the session has settled.
+    pub(crate) async fn on_broken(&mut self) {
+        if !self.run.is_active() {
+            return;
+        }
+        let open = self.told.open();
+        if let Err(error) = self.close_broken(&open).await {
+            // The ledger stays: the next who opens the session does it.
+            tracing::error!(%error, "a run broke down, and what was open could not be closed");
+            self.end_events(&open, Vec::new());
+        }
+        self.on_settled().await;
+    }
+
+    async fn close_broken(&mut self, open: &Open) -> Result<(), StoreError> {
+        let left = match self.journal.ledger().left().await? {
+            Some(left) => left,
+            None => self.known_without_ledger(open),
+        };
+        // Commands of the user's go on.
+        let left = Unfinished { commands: Vec::new(), ..left };
+        let plan = plan::plan(self.journal.tree(), &left, now_ms())?;
+        let mut added = Vec::new();
+        for entry in plan.entries {
+            added.push(self.add(entry).await?);
+        }
+        let has_answer = |added: &[Json<Message>]| {
+            added.iter().any(|message| matches!(message.get(), Some(Message::Assistant(_))))
+        };
+        // A turn that was over has its end already.
+        if (plan.goes_on || open.answer) && !has_answer(&added) {
+            let error = Json::new(Message::Assistant(self.error_answer()))?;
+            added.push(self.add(NewEntry::message(error)).await?);
+        }
+        self.end_events(open, added);
+        Ok(())
+    }
+
+    async fn add(&mut self, entry: NewEntry) -> Result<Json<Message>, StoreError> {
+        let message = self.journal.append_recovered(entry).await?;
+        self.show_summary();
+        Ok(message)
+    }
+
+    /// What can be known of a session that has no ledger: one without a file.
+    fn known_without_ledger(&self, open: &Open) -> Unfinished {
+        let Some(first) = &open.first else { return Unfinished::default() };
+        let run = RunRecord { at: now_ms(), entry: Some(first.clone()), resumes: 0 };
+        let branch = self.journal.tree().branch();
+        let is_answer = |entry: &&&Entry| entry.kind() == EntryKind::Message(Role::Assistant);
+        let calls = branch.iter().rev().find(is_answer).map(|answer| MadeCalls {
+            entry: answer.id().to_owned(),
+            begun: open.calls.iter().map(|id| NamedCall { id: id.clone(), name: String::new() }).collect(),
+            ..MadeCalls::default()
+        });
+        Unfinished { run: Some(run), calls, ..Unfinished::default() }
+    }
+
+    fn error_answer(&self) -> AssistantMessage {
+        let model = self.chooser.in_use().model;
+        error_answer((&model.api, &model.provider, &model.id), BROKE_DOWN)
+    }
+
+    /// Tells what was `added`, and the end of all that was told to have begun.
+    fn end_events(&mut self, open: &Open, added: Vec<Json<Message>>) {
+        let mut turn = open.turn;
+        let (mut answers, mut results) = (Vec::new(), Vec::new());
+        for message in added {
+            match message.get() {
+                Some(Message::ToolResult(result)) => {
+                    if open.calls.contains(&result.tool_call_id) {
+                        self.publish(&ended(result).into());
+                    }
+                    results.push(message);
+                }
+                _ => answers.push(message),
+            }
+        }
+        for message in &results {
+            self.publish(&MessageStart { message: message.clone() }.into());
+            self.publish(&MessageEnd { message: message.clone() }.into());
+        }
+        if turn
+            && !open.answer
+            && let Some((message, tool_results)) = self.last_turn(&answers)
+        {
+            turn = false;
+            self.publish(&TurnEnd { message, tool_results }.into());
+        }
+        for (at, message) in answers.into_iter().enumerate() {
+            if !std::mem::replace(&mut turn, false) {
+                self.publish(&TurnStart {}.into());
+            }
+            if at > 0 || !open.answer {
+                self.publish(&MessageStart { message: message.clone() }.into());
+            }
+            self.publish(&MessageEnd { message: message.clone() }.into());
+            self.publish(&TurnEnd { message, tool_results: Vec::new() }.into());
+        }
+        if open.run {
+            let messages = self.messages_of_run(open);
+            self.run.end();
+            self.publish(&AgentEnd { messages, will_retry: false }.into());
+        }
+    }
+
+    /// The turn that the run was in, if it had an answer: that, and its results. `beyond` are answers that are none of it.
+    fn last_turn(&self, beyond: &[Json<Message>]) -> Option<(Json<Message>, Vec<Json<Message>>)> {
+        let messages = self.journal.messages();
+        let messages = &messages[..messages.len().saturating_sub(beyond.len())];
+        let mut results = Vec::new();
+        for message in messages.iter().rev() {
+            match message.get() {
+                Some(Message::ToolResult(_)) => results.push(message.clone()),
+                Some(Message::Assistant(_)) => {
+                    results.reverse();
+                    return Some((message.clone(), results));
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The messages that the run added.
+    fn messages_of_run(&self, open: &Open) -> Vec<Json<Message>> {
+        let Some(first) = &open.first else { return Vec::new() };
+        let branch = self.journal.tree().branch();
+        let run = branch.iter().skip_while(|entry| entry.id() != first);
+        run.filter_map(|entry| entry.message().cloned()).collect()
+    }
+}
+
+/// Tells the listeners of a session whose own task panicked that nothing more will come, and answers what it left in its inbox.
+pub(crate) async fn broke_down(feed: &Feed, told: &Told, inbox: &mut mpsc::Receiver<ToSession>) {
+    let tell = |event: Event| match encode(&event) {
+        Ok(line) => feed.publish([line]),
+        Err(error) => tracing::error!(%error, "cannot write an event"),
+    };
+    let open = told.open();
+    if open.run {
+        // Not stored: what is in the file is completed by whoever opens it next.
+        let answer = error_answer(("", "", ""), SESSION_BROKE_DOWN);
+        let message = Json::new(Message::Assistant(answer)).ok();
+        if let Some(message) = message.clone() {
+            if !open.answer {
+                tell(MessageStart { message: message.clone() }.into());
+            }
+            tell(MessageEnd { message: message.clone() }.into());
+            if open.turn {
+                tell(TurnEnd { message, tool_results: Vec::new() }.into());
+            }
+        }
+        tell(AgentEnd { messages: message.into_iter().collect(), will_retry: false }.into());
+    }
+    if open.active {
+        tell(AgentSettled { aborted: false }.into());
+    }
+    inbox.close();
+    while let Some(message) = inbox.recv().await {
+        if let ToSession::Command(asked) = message {
+            asked.1.fail(feed, Failure::new(ErrorCode::Internal, SESSION_BROKE_DOWN));
+        }
+    }
+}
+
+fn error_answer((api, provider, model): (&str, &str, &str), error: &str) -> AssistantMessage {
+    AssistantMessage {
+        content: vec![ContentBlock::text("")],
+        stop_reason: StopReason::Error,
+        error_message: Some(error.to_owned()),
+        ..AssistantMessage::pending(api, provider, model, now_ms())
+    }
+}
+
+fn ended(result: &ToolResultMessage) -> ToolExecutionEnd {
+    ToolExecutionEnd {
+        tool_call_id: result.tool_call_id.clone(),
+        tool_name: result.tool_name.clone(),
+        result: ToolResult {
+            content: result.content.clone(),
+            details: result.details.clone(),
+            ..ToolResult::default()
+        },
+        is_error: result.is_error,
+        duration_ms: None,
+    }
+}
