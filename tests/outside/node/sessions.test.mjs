@@ -152,6 +152,45 @@ test("what SessionManager wrote opens in agentd, which appends, and opens there 
   await agree(connect(place, ["--session", branched]), "a branch that the reference split off");
 });
 
+test("the reference opens what a kill interrupted, and again what agentd made of it", async (t) => {
+  // With and without an answer, with a call that may have run, with half of a line at the end.
+  const places = [
+    "run.model_asked", "run.delta@2", "run.tool_started", "session.stored@3", "store.append@3:torn", "recovery.appended",
+  ];
+  for (const at of places) {
+    const place = home(t);
+    const first = connect(place, [], at.startsWith("recovery") ? { AGENTD_FAIL_POINTS: "run.tool_started" } : { AGENTD_FAIL_POINTS: at });
+    const { sessionFile } = await first.done({ type: "get_state" });
+    await first.dieOf({ type: "prompt", message: "use a tool" });
+    if (at.startsWith("recovery")) {
+      // agentd dies once more while it makes the file whole.
+      const second = connect(place, ["--session", sessionFile], { AGENTD_FAIL_POINTS: at });
+      await second.dieOf({ type: "get_state" });
+    }
+    const theirs = place.at("tmp", "theirs.jsonl");
+    copyFileSync(sessionFile, theirs);
+    const opened = SessionManager.open(theirs);
+    const before = opened.getEntries().length;
+    assert.ok(before > 0, `${at}: the reference reads what was stored`);
+    opened.buildSessionContext();
+
+    const wire = connect(place, ["--session", sessionFile]);
+    const made = await agree(wire, `${at}: made whole`);
+    assert.ok(made.entries.length >= before, `${at}: nothing was lost`);
+    const calls = made.messages.flatMap((message) => message.role === "assistant" ? message.content : []).filter((block) => block.type === "toolCall");
+    const results = made.messages.filter((message) => message.role === "toolResult");
+    assert.deepEqual(results.map((result) => result.toolCallId), calls.map((call) => call.id), `${at}: every call has a result`);
+    await wire.prompt("hello");
+    const { opened: after } = await agree(wire, `${at}: after another prompt`);
+    after.appendMessage({ role: "user", content: [{ type: "text", text: "from over there" }], timestamp: 1 });
+    await wire.end();
+    const again = connect(place, ["--continue"]);
+    const back = await agree(again, `${at}: after the reference appended`);
+    assert.ok(JSON.stringify(back.messages).includes("from over there"));
+    await again.end();
+  }
+});
+
 test("old and foreign files give both the same context", async (t) => {
   const place = home(t);
   const data = join(repository, "tests/data/sessions");

@@ -6,10 +6,10 @@ import { createInterface } from "node:readline";
 
 import { agentd, awaited } from "./support.mjs";
 
-/// Starts agentd in the home; it ends before the home is removed.
-export function connect(home, args = []) {
+/// Starts agentd in the home, with `env` beside the home's own variables; it ends before the home is removed.
+export function connect(home, args = [], env = {}) {
   const child = spawn(agentd, ["--mode", "rpc", ...args], {
-    cwd: home.project, env: { ...process.env, ...home.env }, stdio: ["pipe", "pipe", "inherit"],
+    cwd: home.project, env: { ...process.env, ...home.env, ...env }, stdio: ["pipe", "pipe", "inherit"],
   });
   const listeners = new Set();
   const listen = (listener) => {
@@ -45,9 +45,15 @@ export function connect(home, args = []) {
       await wire.done({ type: "prompt", message, ...more });
       await settled;
     },
+    /// Sends a command that agentd does not survive, and waits for its death by a signal.
+    async dieOf(command) {
+      const exit = new Promise((resolve) => child.once("exit", (_, signal) => resolve(signal)));
+      child.stdin.write(`${JSON.stringify(command)}\n`);
+      assert.equal(await exit, "SIGKILL", "what ended agentd");
+    },
     /// Ends agentd by the end of its input.
     async end() {
-      if (child.exitCode !== null) return;
+      if (child.exitCode !== null || child.signalCode !== null) return;
       const exit = new Promise((resolve) => child.once("exit", resolve));
       child.stdin.end();
       assert.equal(await exit, 0, "agentd's exit code at the end of its input");
