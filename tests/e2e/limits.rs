@@ -221,6 +221,11 @@ fn one_client_follows_so_many_sessions_and_waits_for_so_many_answers() {
     gate.open();
     client.until("the close", |line| line["id"] == "closing");
     client.done(json!({"type": "list_sessions"}));
+    // Those that are closed do not count.
+    for _ in 0..3 {
+        let id = open(&mut client, &home);
+        client.done(json!({"type": "close_session", "sessionId": id}));
+    }
 }
 
 /// The daemon, with that soft and that hard limit of open files.

@@ -33,18 +33,30 @@ impl Attachment {
     }
 }
 
+/// How many are followed before those that have ended are looked for.
+const FEW: usize = 16;
+
 /// All of them, and the current one.
 #[derive(Default)]
 pub(super) struct Attachments {
     followed: HashMap<Arc<str>, Attachment>,
+    /// With so many, those that have ended are let go.
+    many: usize,
     /// Where commands go that name no session. It need not be followed.
     pub(super) current: Option<Arc<Known>>,
 }
 
 impl Attachments {
-    /// How many are followed.
-    pub(super) fn len(&self) -> usize {
-        self.followed.len()
+    /// Whether as many are followed as may be. Those that have ended do not count.
+    pub(super) fn are_full(&mut self, limit: usize) -> bool {
+        if self.followed.len() >= limit {
+            self.let_go_of_ended();
+        }
+        self.followed.len() >= limit
+    }
+
+    fn let_go_of_ended(&mut self) {
+        self.followed.retain(|_, attachment| !attachment.session.is_over());
     }
 
     pub(super) fn get(&self, id: &str) -> Option<&Attachment> {
@@ -52,6 +64,11 @@ impl Attachments {
     }
 
     pub(super) fn insert(&mut self, id: Arc<str>, attachment: Attachment) {
+        // A client may open and close sessions for as long as it lives; each look costs what was added since the last one.
+        if self.followed.len() >= self.many.max(FEW) {
+            self.let_go_of_ended();
+            self.many = 2 * self.followed.len();
+        }
         self.followed.insert(id, attachment);
     }
 

@@ -275,12 +275,12 @@ impl Reader {
     }
 
     /// Whether the client may follow another session beside those that it does.
-    pub(super) fn may_follow(&self, id: &str) -> Result<(), Failure> {
-        let (count, limit) = (self.sessions.len(), self.connection.limits.followed);
-        if count < limit || self.sessions.get(id).is_some() || !self.client.names_sessions() {
+    pub(super) fn may_follow(&mut self, id: &str) -> Result<(), Failure> {
+        let limit = self.connection.limits.followed;
+        if !self.client.names_sessions() || self.sessions.get(id).is_some() || !self.sessions.are_full(limit) {
             return Ok(());
         }
-        let text = format!("This client follows {count} sessions, as many as it may.");
+        let text = format!("This client follows {limit} sessions, as many as it may.");
         Err(Failure::limit(text, "daemon.maxFollowedSessions", "Leave some by detach_session."))
     }
 

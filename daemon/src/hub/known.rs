@@ -114,7 +114,8 @@ impl Known {
     }
 
     /// Whether it has ended, be it by a bug, and nobody can go on with it.
-    pub(super) fn is_over(&self) -> bool {
+    #[must_use]
+    pub fn is_over(&self) -> bool {
         match &*self.state() {
             State::Loaded(handle) => handle.has_ended(),
             State::Resting(_) => false,
