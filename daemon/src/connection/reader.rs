@@ -277,7 +277,8 @@ impl Reader {
     /// Whether the client may follow another session beside those that it does.
     pub(super) fn may_follow(&mut self, id: &str) -> Result<(), Failure> {
         let limit = self.connection.limits.followed;
-        if !self.client.names_sessions() || self.sessions.get(id).is_some() || !self.sessions.are_full(limit) {
+        if !self.client.names_sessions() || self.sessions.get(id).is_some() || !self.sessions.are_full(limit)
+        {
             return Ok(());
         }
         let text = format!("This client follows {limit} sessions, as many as it may.");

@@ -7,7 +7,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::{
-    actor::{Actor, BACKGROUND_GRACE},
+    actor::Actor,
+    closing::BACKGROUND_GRACE,
     compaction::{CompactionError, WORK},
     reply::Reply,
     step::Step,

@@ -3,7 +3,7 @@
 //! It waits for the disk and for room in the feed, never for a model, a process or a client: those work in tasks of
 //! their own and send steps.
 
-use std::{iter, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{iter, panic::AssertUnwindSafe, sync::Arc};
 
 use agentd_agent::{HostError, StoppedCall};
 use agentd_fail_point::{self as fail_point, Point};
@@ -48,9 +48,6 @@ use crate::{
     ui::PendingDialogs,
     user_bash::UserBash,
 };
-
-/// How long background processes of a closing session have between SIGTERM and SIGKILL.
-pub(crate) const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
 
 /// How many commands are taken before running work gets its turn again.
 const COMMANDS_AT_ONCE: usize = 16;
@@ -206,24 +203,6 @@ impl Actor {
         Ended::Closed
     }
 
-    /// Takes no more messages, and answers those that came too late.
-    ///
-    /// Done before anybody is told of the end: a message that is sent in the moment in which the inbox is dropped would stay in
-    /// it, neither taken nor given back, and its sender would wait for ever.
-    async fn refuse_late(&self, taken: impl Iterator<Item = Message>, inbox: &mut mpsc::Receiver<Message>) {
-        inbox.close();
-        let refuse = |message| {
-            // Whoever waits for one of the others learns of the end when it is dropped.
-            if let Message::Command(asked) = message {
-                asked.1.fail(&self.feed, Failure::new(ErrorCode::NoSession, "The session has ended."));
-            }
-        };
-        taken.for_each(refuse);
-        while let Some(message) = inbox.recv().await {
-            refuse(message);
-        }
-    }
-
     /// Listeners that take nothing hold the session up here, and nowhere else. A session that is being closed does not
     /// wait for them.
     async fn wait_for_room(&self, closing: &CancellationToken) {
@@ -253,7 +232,7 @@ impl Actor {
         }
     }
 
-    async fn on_step(&mut self, step: Step) {
+    pub(crate) async fn on_step(&mut self, step: Step) {
         match step {
             Step::Publish(line) | Step::BashOutput { event: line } => self.feed.publish([line]),
             Step::Tell(line) => self.feed.publish_for(Audience::Introduced, line),
@@ -494,41 +473,6 @@ impl Actor {
                 let _ = waiter.send(());
             }
         }
-    }
-
-    /// Ends everything that works for the session, and stores how it ended.
-    /// `taken` are messages that were taken and not looked at.
-    async fn close(
-        &mut self,
-        taken: impl Iterator<Item = Message>,
-        inbox: &mut mpsc::Receiver<Message>,
-        steps: &mut mpsc::Receiver<Step>,
-    ) {
-        self.closing = true;
-        self.run.cancel();
-        self.compacting.cancel();
-        self.user_bash.abort_all();
-        self.give_up_dialogs();
-        if self.going_on.give_up() && !self.run.is_active() {
-            self.journal.ledger().settle();
-        }
-        // Tasks end only once their last steps are taken.
-        while !self.tasks.is_empty() {
-            tokio::select! {
-                Some(step) = steps.recv() => self.on_step(step).await,
-                Some(_) = self.tasks.join_next() => {}
-            }
-        }
-        while let Ok(step) = steps.try_recv() {
-            self.on_step(step).await;
-        }
-        self.give_up_requests();
-        self.journal.ledger().settled().await;
-        self.shared.processes.terminate(BACKGROUND_GRACE).await;
-        self.tell_last_ends().await;
-        self.tell_idle();
-        self.refuse_late(taken, inbox).await;
-        self.feed.close();
     }
 
     fn when_idle(&mut self, done: oneshot::Sender<()>) {

@@ -12,6 +12,7 @@ mod child_environment;
 mod choice;
 mod client_tools;
 mod clock;
+mod closing;
 mod commands;
 mod compaction;
 mod copy;

@@ -1,6 +1,8 @@
 //! Making a session: settings, models, keys, the file, the tools; then its actor.
 
+mod configured;
 mod error;
+mod first;
 mod network;
 mod oddities;
 mod prepare;

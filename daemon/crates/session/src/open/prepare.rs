@@ -3,59 +3,40 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
-use agentd_agent::Tool;
-use agentd_ai::{CacheRetention, HttpRetries, ThinkingBudgets};
-use agentd_auth::{Auth, AuthSources, scrub_diagnostic};
+use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
-    AgentDir, ProjectFolders, TrustBasis,
-    models::{
-        ModelRegistry, Offer, RestoredChoice, Scope, ScopedModel, Startup, StartupRequest, choose_startup,
-        resolve_fallbacks, resolve_scope,
-    },
-    resolve_path,
-    resources::ResourceLists,
-    settings::{LoadedSettings, http_idle_timeout, load},
-    temp_dir,
+    AgentDir, TrustBasis,
+    models::ScopedModel,
+    settings::{LoadedSettings, load},
 };
-use agentd_process::{ArtifactFolder, Background, Limits, OutputPlace, ProcessGroup};
+use agentd_process::{ArtifactFolder, Background};
 use agentd_protocol::{
-    entry::EntryBody,
-    model::ThinkingLevel,
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
-    settings::{ProcessSettings, Settings},
 };
-use agentd_store::{Context, NewEntry, OpenSession, StoreError, network_warning, read_header};
+use agentd_store::{NewEntry, network_warning, read_header};
 
 use super::{
     Beginning, OpenError,
-    network::{deadlines, network},
+    configured::{Lasting, Project, configured},
+    first::{ChoiceSources, Chosen, append, record_start, restored_choice},
     oddities,
     target::{Files, adopt, open_session, reopen, working_directory},
 };
 use crate::{
     SessionOptions, ToolSelection,
     background::last_background,
-    child_environment::{ChildSources, child_environment},
     choice::{Choice, Chooser},
-    clock::now_ms,
     crash_ledger::CrashLedger,
-    fallback::FallbackChain,
     journal::Journal,
-    options::default_tools,
     recovery::{AfterCrash, recover},
     reply::Reply,
     requests::Ledger,
-    run::RetryPolicy,
-    shared::{PromptSources, Services, Shared, ToolContext, Toolbox},
-    tools::{OwnTools, ToolChoice, choice_entry, chosen_on},
+    shared::{Services, Shared},
+    tools::{ToolChoice, choice_entry, chosen_on},
 };
-
-/// How long streamed text may be missing from the crash ledger.
-const CRASH_FLUSH: Duration = Duration::from_secs(1);
 
 /// A session that lacks only its actor.
 pub(super) struct Prepared {
@@ -211,139 +192,6 @@ fn prepare_from(
     })
 }
 
-/// What a session keeps when its settings are read anew.
-struct Lasting {
-    services: Arc<Services>,
-    session_id: String,
-    session_file: Option<PathBuf>,
-    agent_dir: AgentDir,
-    processes: ProcessGroup,
-    background: Background,
-    models: Arc<ModelRegistry>,
-    auth: Auth,
-    key_provider: Option<String>,
-    cwd: PathBuf,
-}
-
-/// What a session has of its project, and of lists of resources.
-struct Project {
-    folders: ProjectFolders,
-    trusted: bool,
-    resources: ResourceLists,
-}
-
-/// A session's surroundings, as its options and settings have them.
-fn configured(
-    lasting: Lasting,
-    options: &SessionOptions,
-    (settings, project): (Settings, Project),
-    mut found: Vec<Diagnostic>,
-) -> Shared {
-    let Lasting {
-        services,
-        session_id,
-        session_file,
-        agent_dir,
-        processes,
-        background,
-        models,
-        auth,
-        key_provider,
-        cwd,
-    } = lasting;
-    let child_environment = services.child_environments.share(child_environment(&ChildSources {
-        environment: &options.environment,
-        keys: &auth.key_variables(),
-        settings: settings.child_environment.as_ref(),
-        agent_dir: agent_dir.path(),
-        compat: options.compat,
-    }));
-    let artifacts = session_file.as_deref().map(ArtifactFolder::beside);
-    let outputs = match &artifacts {
-        Some(folder) => OutputPlace::from(folder.clone()),
-        None => OutputPlace::from(&*temp_dir(&options.environment)),
-    };
-    let outputs = outputs.limited(services.limits.output_bytes, services.outputs.clone());
-    let temp_dir = temp_dir(&options.environment);
-    let shell_path =
-        settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
-    processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
-    let defaults = default_tools(settings.default_tools.as_deref());
-    let mut selection = options.tools.clone();
-    selection.exclude.extend(settings.exclude_tools.iter().flatten().cloned());
-    let is_active: Arc<dyn Fn(&str) -> bool + Send + Sync> = {
-        let (selection, defaults) = (selection.clone(), defaults.clone());
-        Arc::new(move |name| selection.is_active(name, &defaults))
-    };
-    let Toolbox { tools, shell } = (services.tools)(ToolContext {
-        processes: processes.clone(),
-        ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
-        shell_path,
-        shell_command_prefix: settings.shell_command_prefix.clone(),
-        environment: child_environment,
-        temp_dir,
-        outputs: outputs.clone(),
-        artifacts: artifacts.clone(),
-        bash: settings.bash.clone(),
-        background: background.clone(),
-        is_active,
-        home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
-    });
-    found.extend(unknown_tools(&options.tools, &tools));
-    let network = network(&settings, &options.environment, agent_dir.path());
-    let fallbacks = FallbackChain::new(
-        options.fallback_models.as_deref().or(settings.fallback_models.as_deref()).unwrap_or_default(),
-    );
-    let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
-    let images = services.images.resizing(resizes);
-    Shared {
-        services,
-        session_id,
-        session_file,
-        agent_dir,
-        environment: options.environment.clone(),
-        outputs,
-        artifacts,
-        processes,
-        background,
-        tools: OwnTools::new(tools, selection, &defaults),
-        shell,
-        is_elsewhere: options.ssh.is_some(),
-        shell_prefix: settings.shell_command_prefix.clone(),
-        models,
-        auth,
-        key_provider,
-        prompt: PromptSources {
-            system: options.system_prompt.clone(),
-            appended: options.append_system_prompt.clone(),
-            context_files: !options.no_context_files,
-            folders: project.folders,
-            trusted: project.trusted,
-            lists: project.resources,
-            flags: options.resources.clone(),
-        },
-        idle_timeout: http_idle_timeout(&settings),
-        deadlines: deadlines(&settings),
-        network: Arc::new(network),
-        images,
-        block_images: settings.images.as_ref().and_then(|images| images.block_images).unwrap_or(false),
-        cache_retention: match options.environment.get("PI_CACHE_RETENTION") {
-            Some("long") => CacheRetention::Long,
-            _ => CacheRetention::Short,
-        },
-        crash_flush: CRASH_FLUSH,
-        retry: RetryPolicy::of(&settings),
-        auto_retry: settings.retry.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
-        fallbacks,
-        http_retries: http_retries(&settings),
-        thinking_budgets: thinking_budgets(&settings),
-        auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
-        cwd,
-        settings,
-        diagnostics: found.into_iter().map(scrub_diagnostic).collect(),
-    }
-}
-
 /// A session's surroundings after a change of what its settings say.
 pub(crate) struct Reconfigured {
     pub(crate) shared: Shared,
@@ -381,159 +229,4 @@ pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<R
     shared.fallbacks.choose(chosen_fallbacks);
     let of_resources = shared.resource_diagnostics();
     Ok(Reconfigured { shared, of_resources, scope, modes, beginning })
-}
-
-/// What the first choice of model and level depends on, besides the options.
-struct ChoiceSources<'a> {
-    services: &'a Services,
-    models: &'a ModelRegistry,
-    auth: &'a Auth,
-    settings: &'a Settings,
-}
-
-/// The first choice.
-struct Chosen {
-    choice: Choice,
-    /// Whether the options ask for a level.
-    level_is_asked: bool,
-    /// The models to go through.
-    scope: Vec<ScopedModel>,
-}
-
-impl ChoiceSources<'_> {
-    fn choose(
-        &self,
-        options: &SessionOptions,
-        restored: Option<&RestoredChoice>,
-        found: &mut Vec<Diagnostic>,
-    ) -> Result<Chosen, OpenError> {
-        let Self { services, models, auth, settings } = *self;
-        let apis: Vec<&str> = services.providers.apis().collect();
-        let has_auth = |provider: &str| services.has_auth(auth, provider);
-        let offer = Offer { registry: models, apis: &apis, has_auth: &has_auth };
-        let patterns = options.models.as_deref().or(settings.enabled_models.as_deref()).unwrap_or_default();
-        let Scope { models: scope, warnings: of_scope } = resolve_scope(&offer, patterns);
-        let of_models = |text| Diagnostic::warning(DiagnosticKind::Models, text);
-        found.extend(of_scope.into_iter().map(of_models));
-        let names = options.fallback_models.as_deref().or(settings.fallback_models.as_deref());
-        let Scope { warnings: of_fallbacks, .. } = resolve_fallbacks(&offer, names.unwrap_or_default());
-        found.extend(of_fallbacks.into_iter().map(of_models));
-        let request = StartupRequest {
-            provider: options.provider.as_deref(),
-            model: options.model.as_deref(),
-            thinking: options.thinking,
-            scope: &scope,
-            session: restored,
-            settings,
-        };
-        let Startup { model, level, level_is_asked, warnings: of_choice } = choose_startup(&offer, &request)
-            .map_err(|error| OpenError::Model {
-                error,
-                load_error: models.load_error().map(str::to_owned),
-            })?;
-        found.extend(of_choice.into_iter().map(of_models));
-        Ok(Chosen { choice: Choice { model, level }, level_is_asked, scope })
-    }
-}
-
-/// One for each name in `--tools` and `--exclude-tools` that no tool has.
-fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>]) -> Vec<Diagnostic> {
-    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-    let unknown = selection.unknown(&names);
-    unknown
-        .into_iter()
-        .map(|name| {
-            let names = names.join(", ");
-            let message =
-                format!("no tool is called \"{name}\"; there are {names}, and those that clients provide");
-            Diagnostic::warning(DiagnosticKind::Tools, message)
-        })
-        .collect()
-}
-
-/// The model and level that an existing session was last used with.
-fn restored_choice(session: &OpenSession) -> RestoredChoice {
-    let context = Context::new(&session.tree);
-    RestoredChoice {
-        model: context.model().map(|model| (model.provider.clone(), model.model_id.clone())),
-        level: context.thinking_level().and_then(ThinkingLevel::from_name),
-    }
-}
-
-/// Puts on record what a session begins with. An existing one only gets what it lacks.
-fn record_start(
-    session: &mut OpenSession,
-    Choice { model, level }: &Choice,
-    level_is_asked: bool,
-    name: Option<&str>,
-    restored: Option<&RestoredChoice>,
-) -> Result<(), StoreError> {
-    let has_messages = session.tree.entries().iter().any(|entry| entry.message().is_some());
-    let mut entries = Vec::new();
-    if let Some(name) = name.map(str::trim).filter(|name| !name.is_empty()) {
-        entries.push(NewEntry::session_info(name));
-    }
-    let level_entry = EntryBody::ThinkingLevelChange { thinking_level: level.as_str().into() };
-    match restored {
-        None => {
-            if !model.is_placeholder() {
-                let (provider, model_id) = (model.provider.clone(), model.id.clone());
-                entries.push(NewEntry::from_body(&EntryBody::ModelChange { provider, model_id })?);
-            }
-            entries.push(NewEntry::from_body(&level_entry)?);
-        }
-        // The model goes on record with the next answer; a level has no other place.
-        Some(restored)
-            if (restored.level.is_none() && has_messages)
-                || (level_is_asked && model.reasoning && restored.level != Some(*level)) =>
-        {
-            entries.push(NewEntry::from_body(&level_entry)?);
-        }
-        Some(_) => {}
-    }
-    entries.into_iter().try_for_each(|entry| append(session, entry))
-}
-
-fn append(session: &mut OpenSession, entry: NewEntry) -> Result<(), StoreError> {
-    let entry = session.tree.prepare(entry, now_ms());
-    session.writer.append(&entry)?;
-    session.tree.push(entry);
-    Ok(())
-}
-
-/// The setting `processes`.
-fn process_limits(settings: ProcessSettings) -> Limits {
-    /// More than any work needs, and few enough that the machine stays usable.
-    const MAX_COUNT: u64 = 2048;
-    let ProcessSettings { max_count, max_memory_bytes, max_cpu_seconds, max_output_bytes } = settings;
-    Limits {
-        processes: Some(max_count.unwrap_or(MAX_COUNT)),
-        memory_bytes: max_memory_bytes,
-        cpu_seconds: max_cpu_seconds,
-        output_bytes: max_output_bytes,
-    }
-}
-
-/// The setting `retry.provider`.
-fn http_retries(settings: &Settings) -> HttpRetries {
-    let provider = settings.retry.as_ref().and_then(|retry| retry.provider.as_ref());
-    let Some(provider) = provider else { return HttpRetries::default() };
-    let default = HttpRetries::default();
-    HttpRetries {
-        max: provider.max_retries.unwrap_or(default.max),
-        max_delay: provider.max_retry_delay_ms.map_or(default.max_delay, Duration::from_millis),
-        first_byte_timeout: provider.timeout_ms.filter(|millis| *millis > 0).map(Duration::from_millis),
-    }
-}
-
-/// The setting `thinkingBudgets`.
-fn thinking_budgets(settings: &Settings) -> ThinkingBudgets {
-    let default = ThinkingBudgets::default();
-    let budgets = settings.thinking_budgets.clone().unwrap_or_default();
-    ThinkingBudgets {
-        minimal: budgets.minimal.unwrap_or(default.minimal),
-        low: budgets.low.unwrap_or(default.low),
-        medium: budgets.medium.unwrap_or(default.medium),
-        high: budgets.high.unwrap_or(default.high),
-    }
 }

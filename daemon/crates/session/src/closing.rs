@@ -1,0 +1,70 @@
+//! The end of a session, and of its stay in memory.
+
+use std::time::Duration;
+
+use agentd_protocol::error::{ErrorCode, Failure};
+use tokio::sync::mpsc;
+
+use crate::{actor::Actor, handle::Message, step::Step};
+
+/// How long background processes of a closing session have between SIGTERM and SIGKILL.
+pub(crate) const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
+
+impl Actor {
+    /// Ends everything that works for the session, and stores how it ended.
+    /// `taken` are messages that were taken and not looked at.
+    pub(crate) async fn close(
+        &mut self,
+        taken: impl Iterator<Item = Message>,
+        inbox: &mut mpsc::Receiver<Message>,
+        steps: &mut mpsc::Receiver<Step>,
+    ) {
+        self.closing = true;
+        self.run.cancel();
+        self.compacting.cancel();
+        self.user_bash.abort_all();
+        self.give_up_dialogs();
+        if self.going_on.give_up() && !self.run.is_active() {
+            self.journal.ledger().settle();
+        }
+        // Tasks end only once their last steps are taken.
+        while !self.tasks.is_empty() {
+            tokio::select! {
+                Some(step) = steps.recv() => self.on_step(step).await,
+                Some(_) = self.tasks.join_next() => {}
+            }
+        }
+        while let Ok(step) = steps.try_recv() {
+            self.on_step(step).await;
+        }
+        self.give_up_requests();
+        self.journal.ledger().settled().await;
+        self.shared.processes.terminate(BACKGROUND_GRACE).await;
+        self.tell_last_ends().await;
+        self.tell_idle();
+        self.refuse_late(taken, inbox).await;
+        self.feed.close();
+    }
+
+    /// Takes no more messages, and answers those that came too late.
+    ///
+    /// Done before anybody is told of the end: a message that is sent in the moment in which the inbox is dropped would stay in
+    /// it, neither taken nor given back, and its sender would wait for ever.
+    pub(crate) async fn refuse_late(
+        &self,
+        taken: impl Iterator<Item = Message>,
+        inbox: &mut mpsc::Receiver<Message>,
+    ) {
+        inbox.close();
+        let refuse = |message| {
+            // Whoever waits for one of the others learns of the end when it is dropped.
+            if let Message::Command(asked) = message {
+                asked.1.fail(&self.feed, Failure::new(ErrorCode::NoSession, "The session has ended."));
+            }
+        };
+        taken.for_each(refuse);
+        while let Some(message) = inbox.recv().await {
+            refuse(message);
+        }
+    }
+}

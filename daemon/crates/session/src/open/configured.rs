@@ -1,0 +1,215 @@
+//! A session's surroundings, as its options and settings have them.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use agentd_agent::Tool;
+use agentd_ai::{CacheRetention, HttpRetries, ThinkingBudgets};
+use agentd_auth::{Auth, scrub_diagnostic};
+use agentd_config::{
+    AgentDir, ProjectFolders, models::ModelRegistry, resolve_path, resources::ResourceLists,
+    settings::http_idle_timeout, temp_dir,
+};
+use agentd_process::{ArtifactFolder, Background, Limits, OutputPlace, ProcessGroup};
+use agentd_protocol::{
+    resources::{Diagnostic, DiagnosticKind},
+    settings::{ProcessSettings, Settings},
+};
+
+use super::network::{deadlines, network};
+use crate::{
+    SessionOptions, ToolSelection,
+    child_environment::{ChildSources, child_environment},
+    fallback::FallbackChain,
+    options::default_tools,
+    run::RetryPolicy,
+    shared::{PromptSources, Services, Shared, ToolContext, Toolbox},
+    tools::OwnTools,
+};
+
+/// How long streamed text may be missing from the crash ledger.
+const CRASH_FLUSH: Duration = Duration::from_secs(1);
+
+/// What a session keeps when its settings are read anew.
+pub(super) struct Lasting {
+    pub(super) services: Arc<Services>,
+    pub(super) session_id: String,
+    pub(super) session_file: Option<PathBuf>,
+    pub(super) agent_dir: AgentDir,
+    pub(super) processes: ProcessGroup,
+    pub(super) background: Background,
+    pub(super) models: Arc<ModelRegistry>,
+    pub(super) auth: Auth,
+    pub(super) key_provider: Option<String>,
+    pub(super) cwd: PathBuf,
+}
+
+/// What a session has of its project, and of lists of resources.
+pub(super) struct Project {
+    pub(super) folders: ProjectFolders,
+    pub(super) trusted: bool,
+    pub(super) resources: ResourceLists,
+}
+
+/// A session's surroundings, as its options and settings have them.
+pub(super) fn configured(
+    lasting: Lasting,
+    options: &SessionOptions,
+    (settings, project): (Settings, Project),
+    mut found: Vec<Diagnostic>,
+) -> Shared {
+    let Lasting {
+        services,
+        session_id,
+        session_file,
+        agent_dir,
+        processes,
+        background,
+        models,
+        auth,
+        key_provider,
+        cwd,
+    } = lasting;
+    let child_environment = services.child_environments.share(child_environment(&ChildSources {
+        environment: &options.environment,
+        keys: &auth.key_variables(),
+        settings: settings.child_environment.as_ref(),
+        agent_dir: agent_dir.path(),
+        compat: options.compat,
+    }));
+    let artifacts = session_file.as_deref().map(ArtifactFolder::beside);
+    let outputs = match &artifacts {
+        Some(folder) => OutputPlace::from(folder.clone()),
+        None => OutputPlace::from(&*temp_dir(&options.environment)),
+    };
+    let outputs = outputs.limited(services.limits.output_bytes, services.outputs.clone());
+    let temp_dir = temp_dir(&options.environment);
+    let shell_path =
+        settings.shell_path.as_deref().map(|path| resolve_path(path, &cwd, &options.environment));
+    processes.set_limits(process_limits(settings.processes.unwrap_or_default()));
+    let defaults = default_tools(settings.default_tools.as_deref());
+    let mut selection = options.tools.clone();
+    selection.exclude.extend(settings.exclude_tools.iter().flatten().cloned());
+    let is_active: Arc<dyn Fn(&str) -> bool + Send + Sync> = {
+        let (selection, defaults) = (selection.clone(), defaults.clone());
+        Arc::new(move |name| selection.is_active(name, &defaults))
+    };
+    let Toolbox { tools, shell } = (services.tools)(ToolContext {
+        processes: processes.clone(),
+        ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
+        shell_path,
+        shell_command_prefix: settings.shell_command_prefix.clone(),
+        environment: child_environment,
+        temp_dir,
+        outputs: outputs.clone(),
+        artifacts: artifacts.clone(),
+        bash: settings.bash.clone(),
+        background: background.clone(),
+        is_active,
+        home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
+    });
+    found.extend(unknown_tools(&options.tools, &tools));
+    let network = network(&settings, &options.environment, agent_dir.path());
+    let fallbacks = FallbackChain::new(
+        options.fallback_models.as_deref().or(settings.fallback_models.as_deref()).unwrap_or_default(),
+    );
+    let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
+    let images = services.images.resizing(resizes);
+    Shared {
+        services,
+        session_id,
+        session_file,
+        agent_dir,
+        environment: options.environment.clone(),
+        outputs,
+        artifacts,
+        processes,
+        background,
+        tools: OwnTools::new(tools, selection, &defaults),
+        shell,
+        is_elsewhere: options.ssh.is_some(),
+        shell_prefix: settings.shell_command_prefix.clone(),
+        models,
+        auth,
+        key_provider,
+        prompt: PromptSources {
+            system: options.system_prompt.clone(),
+            appended: options.append_system_prompt.clone(),
+            context_files: !options.no_context_files,
+            folders: project.folders,
+            trusted: project.trusted,
+            lists: project.resources,
+            flags: options.resources.clone(),
+        },
+        idle_timeout: http_idle_timeout(&settings),
+        deadlines: deadlines(&settings),
+        network: Arc::new(network),
+        images,
+        block_images: settings.images.as_ref().and_then(|images| images.block_images).unwrap_or(false),
+        cache_retention: match options.environment.get("PI_CACHE_RETENTION") {
+            Some("long") => CacheRetention::Long,
+            _ => CacheRetention::Short,
+        },
+        crash_flush: CRASH_FLUSH,
+        retry: RetryPolicy::of(&settings),
+        auto_retry: settings.retry.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
+        fallbacks,
+        http_retries: http_retries(&settings),
+        thinking_budgets: thinking_budgets(&settings),
+        auto_compaction: settings.compaction.as_ref().and_then(|of| of.enabled).unwrap_or(true).into(),
+        cwd,
+        settings,
+        diagnostics: found.into_iter().map(scrub_diagnostic).collect(),
+    }
+}
+
+/// One for each name in `--tools` and `--exclude-tools` that no tool has.
+fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>]) -> Vec<Diagnostic> {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    let unknown = selection.unknown(&names);
+    unknown
+        .into_iter()
+        .map(|name| {
+            let names = names.join(", ");
+            let message =
+                format!("no tool is called \"{name}\"; there are {names}, and those that clients provide");
+            Diagnostic::warning(DiagnosticKind::Tools, message)
+        })
+        .collect()
+}
+
+/// The setting `processes`.
+fn process_limits(settings: ProcessSettings) -> Limits {
+    /// More than any work needs, and few enough that the machine stays usable.
+    const MAX_COUNT: u64 = 2048;
+    let ProcessSettings { max_count, max_memory_bytes, max_cpu_seconds, max_output_bytes } = settings;
+    Limits {
+        processes: Some(max_count.unwrap_or(MAX_COUNT)),
+        memory_bytes: max_memory_bytes,
+        cpu_seconds: max_cpu_seconds,
+        output_bytes: max_output_bytes,
+    }
+}
+
+/// The setting `retry.provider`.
+fn http_retries(settings: &Settings) -> HttpRetries {
+    let provider = settings.retry.as_ref().and_then(|retry| retry.provider.as_ref());
+    let Some(provider) = provider else { return HttpRetries::default() };
+    let default = HttpRetries::default();
+    HttpRetries {
+        max: provider.max_retries.unwrap_or(default.max),
+        max_delay: provider.max_retry_delay_ms.map_or(default.max_delay, Duration::from_millis),
+        first_byte_timeout: provider.timeout_ms.filter(|millis| *millis > 0).map(Duration::from_millis),
+    }
+}
+
+/// The setting `thinkingBudgets`.
+fn thinking_budgets(settings: &Settings) -> ThinkingBudgets {
+    let default = ThinkingBudgets::default();
+    let budgets = settings.thinking_budgets.clone().unwrap_or_default();
+    ThinkingBudgets {
+        minimal: budgets.minimal.unwrap_or(default.minimal),
+        low: budgets.low.unwrap_or(default.low),
+        medium: budgets.medium.unwrap_or(default.medium),
+        high: budgets.high.unwrap_or(default.high),
+    }
+}
