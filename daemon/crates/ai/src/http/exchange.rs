@@ -1,4 +1,4 @@
-//! One request and its answer: idle limit, abort, size limits, and failures in words.
+//! Sending a request, again where that helps, until its answer begins.
 
 use std::{
     sync::Arc,
@@ -7,7 +7,6 @@ use std::{
 
 use agentd_http::{CONNECT_TIMEOUT, Skew};
 use bytes::Bytes;
-use futures::FutureExt;
 use reqwest::{
     Response, StatusCode, Url,
     header::{DATE, HeaderMap, HeaderName, HeaderValue},
@@ -17,25 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Deadlines, HttpRetries, Network, Stall, StallPhase,
-    failure::{Failure, FailureKind, classify_message, is_account_limit},
+    failure::{Failure, FailureKind, is_account_limit},
     http::{
-        AwsError, ErrorBody, Explain, Server, Signer,
-        aws_error::ERROR_TYPE,
+        Explain, Server, Signer,
+        answer::{Answer, Body},
         is_loopback,
+        patience::{Await, Limits},
         retry::{Advice, Pause},
         server::Limit,
     },
-    traffic::{About, Played, Player, Tape, Traffic, Transport},
+    traffic::{About, Player, Tape, Traffic, Transport},
 };
-
-/// What one answer may have in all, in bytes.
-const MAX_ANSWER_BYTES: u64 = 256 * 1024 * 1024;
-
-/// How much of an error answer is read, in bytes.
-const MAX_ERROR_BYTES: usize = 1024 * 1024;
-
-/// How many chunks behind the end of an answer are read to keep its connection.
-const MAX_LEFT_CHUNKS: usize = 4;
 
 /// A request to be made.
 pub(crate) struct Post {
@@ -65,39 +56,6 @@ pub(crate) struct Post {
     pub(crate) retries: HttpRetries,
     /// Stops everything.
     pub(crate) cancel: CancellationToken,
-}
-
-/// An answer with a good status, whose body has still to be read.
-pub(crate) struct Answer {
-    server: Server,
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Body,
-    /// Takes down what is read.
-    tape: Option<Tape>,
-    received: u64,
-    limits: Limits,
-    cancel: CancellationToken,
-}
-
-/// Where the bytes of an answer come from.
-enum Body {
-    Live(Response),
-    Replayed(Played),
-}
-
-/// The limits of an attempt, and how much of them is used.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    idle: Option<Duration>,
-    /// Until the headers.
-    headers: Option<Duration>,
-    progress: Option<Duration>,
-    deadlines: Deadlines,
-    /// How long the provider was waited for.
-    waited: Duration,
-    /// The same since the last content.
-    without_content: Duration,
 }
 
 impl Post {
@@ -330,185 +288,4 @@ fn too_long(failure: Failure, asked: Duration, limit: Duration) -> Failure {
         return Failure::new(FailureKind::Fatal, message);
     }
     failure
-}
-
-impl Answer {
-    pub(crate) fn server(&self) -> &Server {
-        &self.server
-    }
-
-    /// The next bytes of the body; `None` at its end. `patience` may shorten the idle limit.
-    ///
-    /// # Errors
-    /// Fails when the connection breaks, when the server is silent for too long, when the answer is too large, and when
-    /// the request was stopped.
-    pub(crate) async fn chunk(&mut self, patience: Option<Duration>) -> Result<Option<Bytes>, Failure> {
-        let wish = if self.received == 0 { Await::FirstByte } else { Await::More(patience) };
-        let read = self.read(wish).await;
-        match (&mut self.tape, &read) {
-            (Some(tape), Ok(Some(chunk))) => tape.chunk(chunk).await,
-            (tape @ Some(_), Err(failure)) => {
-                if let Some(tape) = tape.take() {
-                    tape.end(Some(failure)).await;
-                }
-            }
-            _ => {}
-        }
-        let chunk = read?;
-        self.received += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
-        if self.received > MAX_ANSWER_BYTES {
-            let host = &self.server.host;
-            let message =
-                format!("The answer of {host} is larger than {MAX_ANSWER_BYTES} bytes; it was given up.");
-            return Err(Failure::new(FailureKind::Fatal, message));
-        }
-        Ok(chunk)
-    }
-
-    async fn read(&mut self, wish: Await) -> Result<Option<Bytes>, Failure> {
-        let Self { limits, body, cancel, server, .. } = self;
-        match body {
-            Body::Live(response) => {
-                let read = limits.wait(response.chunk(), wish, cancel, server).await?;
-                read.map_err(|error| server.lost(&error))
-            }
-            Body::Replayed(played) => limits.wait(played.chunk(), wish, cancel, server).await?,
-        }
-    }
-
-    /// What came last had content.
-    pub(crate) fn progressed(&mut self) {
-        self.limits.without_content = Duration::ZERO;
-    }
-
-    /// Everything that matters was read: ends the recording, if there is one.
-    pub(crate) async fn was_read(&mut self) {
-        if let Some(tape) = self.tape.take() {
-            tape.end(None).await;
-        }
-    }
-
-    /// Reads the little that is left if it is here already, so that the connection can be used again.
-    pub(crate) fn finish(mut self) {
-        let Body::Live(response) = &mut self.body else { return };
-        for _ in 0..MAX_LEFT_CHUNKS {
-            if !matches!(response.chunk().now_or_never(), Some(Ok(Some(_)))) {
-                break;
-            }
-        }
-    }
-
-    /// What an answer with a bad status says, and whether it refuses a signature for its time.
-    async fn into_failure(mut self, explain: Option<Explain>) -> (Failure, bool) {
-        let failure = self.read_failure(explain).await;
-        self.was_read().await;
-        failure
-    }
-
-    async fn read_failure(&mut self, explain: Option<Explain>) -> (Failure, bool) {
-        let status = self.status;
-        if status.is_redirection()
-            && let Some(location) = self.headers.get(reqwest::header::LOCATION)
-        {
-            let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
-            let message = format!(
-                "{}: {} redirects to {location}. Requests are not sent on to other addresses: set the baseUrl of \
-                 provider \"{}\" to where the API is.",
-                status.as_u16(),
-                self.server.url,
-                self.server.provider
-            );
-            return (Failure::new(FailureKind::Fatal, self.server.redactor.redact(message)), false);
-        }
-        let error_type = self.headers.get(ERROR_TYPE).and_then(|kind| kind.to_str().ok());
-        let error_type = error_type.map(str::to_owned);
-        let mut body = Vec::new();
-        let mut broken = None;
-        while body.len() < MAX_ERROR_BYTES {
-            match self.chunk(None).await {
-                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-                Ok(None) => break,
-                Err(failure) if failure.kind == FailureKind::Aborted => return (failure, false),
-                Err(failure) => {
-                    broken = Some(failure);
-                    break;
-                }
-            }
-        }
-        if let Some(failure) = broken.filter(|_| body.is_empty()) {
-            tracing::debug!(%failure, "the body of an error answer could not be read");
-        }
-        let body = String::from_utf8_lossy(&body);
-        if let Some(text) = explain.and_then(|explain| explain(status.as_u16(), &body)) {
-            let kind = classify_message(&self.server.provider, &text);
-            return (self.server.failure(kind, text), false);
-        }
-        if let Some(kind) = error_type {
-            let error = AwsError::of(&kind, &body);
-            return (self.server.aws_refusal(Some(status.as_u16()), &error), error.is_of_time());
-        }
-        (self.server.refusal(Some(status.as_u16()), &ErrorBody::read(&body)), false)
-    }
-}
-
-/// What is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Await {
-    /// The headers of an answer.
-    Headers,
-    /// The first byte of its body.
-    FirstByte,
-    /// More of it. A patience may shorten the idle limit.
-    More(Option<Duration>),
-}
-
-impl Limits {
-    /// Waits for the network; the limit that is reached first, and the abort, end the wait.
-    async fn wait<T>(
-        &mut self,
-        future: impl Future<Output = T>,
-        wish: Await,
-        cancel: &CancellationToken,
-        server: &Server,
-    ) -> Result<T, Failure> {
-        let limit = self.limits(wish).into_iter().flatten().min_by_key(|limit| limit.left);
-        let begun = Instant::now();
-        let limited = async {
-            match limit {
-                Some(limit) => tokio::time::timeout(limit.left, future).await.map_err(|_| limit),
-                None => Ok(future.await),
-            }
-        };
-        let done = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(Failure::aborted()),
-            done = limited => done,
-        };
-        self.waited += begun.elapsed();
-        self.without_content += begun.elapsed();
-        done.map_err(|limit| {
-            // A wait that was short, at the end of a limit that was used up before, is no shorter stall.
-            let waited = begun.elapsed() + limit.total.saturating_sub(limit.left);
-            server.stalled(&limit, waited, &self.deadlines)
-        })
-    }
-
-    fn limits(&self, wish: Await) -> [Option<Limit>; 5] {
-        let Deadlines { first_byte, request, .. } = self.deadlines;
-        let (headers, first_byte) = match wish {
-            Await::Headers => (self.headers, first_byte),
-            Await::FirstByte => (None, first_byte),
-            Await::More(_) => (None, None),
-        };
-        let patience = if let Await::More(patience) = wish { patience } else { None };
-        let idle = [self.idle, patience].into_iter().flatten().min();
-        let none = Duration::ZERO;
-        [
-            Limit::of(idle, none, StallPhase::Idle, "httpIdleTimeoutMs"),
-            Limit::of(headers, none, StallPhase::FirstByte, "retry.provider.timeoutMs"),
-            Limit::of(first_byte, self.waited, StallPhase::FirstByte, "deadlines.firstByteMs"),
-            Limit::of(self.progress, self.without_content, StallPhase::Progress, "deadlines.progressMs"),
-            Limit::of(request, self.waited, StallPhase::Request, "deadlines.requestMs"),
-        ]
-    }
 }

@@ -1,5 +1,6 @@
 //! HTTP for the adapters: one request at a time, sent again only where nothing of an answer has come.
 
+mod answer;
 mod aws_error;
 mod decoder;
 mod error_body;
@@ -11,6 +12,7 @@ mod headers;
 pub(crate) mod laws;
 #[cfg(test)]
 mod networks;
+mod patience;
 mod retry;
 mod server;
 pub(crate) mod sse;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     BlockKind, Delta, DeltaStream, Provider, Renewed, Renewing, Request, Stall,
     failure::{Failure, FailureKind},
-    http::{Decoder, Post, Redactor, Server, decoder::PATIENCE, exchange::Answer},
+    http::{Decoder, Post, Redactor, Server, answer::Answer, decoder::PATIENCE},
     traffic::{About, Transport},
 };
 
