@@ -186,6 +186,11 @@ impl Registry {
                     self.note_use(&session);
                     return Ok(Joined { session, diagnostics: Vec::new() });
                 }
+                // One that is ending has the file until it is gone.
+                let ending = self.map().get(&*id).and_then(|known| known.loaded());
+                if let Some(ending) = ending {
+                    ending.close().await;
+                }
                 path = Some(file);
                 last_seq = self.relief.remember(&id).unwrap_or_default();
             }

@@ -186,9 +186,8 @@ impl Actor {
                             }
                         }
                     }
-                    Message::Close(done) => {
+                    Message::Close => {
                         self.close(taken, inbox, &mut steps).await;
-                        let _ = done.send(());
                         return Ended::Closed;
                     }
                 }

@@ -42,6 +42,8 @@ pub struct SessionHandle {
     pub(crate) ui: Ui,
     /// Fires when the session is to end, whatever its listeners do.
     pub(crate) closing: CancellationToken,
+    /// Fires when nothing of the session is left, be it by a bug; also when it left memory.
+    pub(crate) gone: CancellationToken,
     pub(crate) intake: IntakeLimits,
 }
 
@@ -65,8 +67,8 @@ pub(crate) enum Message {
     Copy { point: CopyPoint, copied: oneshot::Sender<Result<Copied, Failure>> },
     /// Leaves memory if nothing works for the session and nothing waits; else it stays.
     Rest(Resting),
-    /// Ends the session: aborts its run, waits, flushes. Answers when everything is on disk and nothing runs.
-    Close(oneshot::Sender<()>),
+    /// Ends the session: aborts its run, waits, flushes.
+    Close,
 }
 
 impl SessionHandle {
@@ -232,13 +234,12 @@ impl SessionHandle {
     }
 
     /// Ends the session: commands that were sent before are taken, the run is aborted and its end stored, processes are
-    /// ended. Returns when nothing of it is left.
+    /// ended. Returns when nothing of it is left, its lock on the file included.
     pub async fn close(&self) {
-        let (done, waiting) = oneshot::channel();
         self.closing.cancel();
-        if self.inbox.send(Message::Close(done)).await.is_ok() {
-            let _ = waiting.await;
-        }
+        // One that has ended may still be letting go.
+        let _ = self.inbox.send(Message::Close).await;
+        self.gone.cancelled().await;
     }
 }
 

@@ -136,7 +136,8 @@ async fn start(
     let interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
     let (inbox, mut commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);
-    let (abort, closing) = (AbortSwitch::default(), CancellationToken::new());
+    let (abort, closing, gone) =
+        (AbortSwitch::default(), CancellationToken::new(), CancellationToken::new());
     let summary = SummaryBoard::new(journal.tree(), parent_id);
     let handle = SessionHandle {
         id: shared.session_id.as_str().into(),
@@ -152,6 +153,7 @@ async fn start(
             timeout: services.limits.ui_timeout,
         },
         closing: closing.clone(),
+        gone: gone.clone(),
         intake: services.limits.intake,
     };
     let tools = SessionTools::new(feed.board().clone(), steps.clone(), tools);
@@ -187,6 +189,7 @@ async fn start(
     // even if a bug brings it.
     let end = handle.feed.close_at_the_end();
     services.tasks.spawn(async move {
+        let _gone = gone.drop_guard();
         let working = actor.run(&mut commands, taken, closing, after_crash);
         let ended = AssertUnwindSafe(working).catch_unwind().await;
         match ended {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use agentd_protocol::command::Command;
+use agentd_ai::Delta;
+use agentd_protocol::{command::Command, message::StopReason};
 use agentd_session::Reply;
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -56,5 +57,20 @@ async fn every_command_that_a_closing_session_takes_is_answered() {
         let taken = soon("a refusal", sender).await.unwrap();
         let answers = soon("the rest", answers).await.unwrap();
         assert_eq!(answers.len(), taken, "{:?}", answers.last());
+    }
+}
+
+/// Whoever closed it can open its file at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_session_that_was_closed_has_let_go_of_its_file() {
+    for _ in 0..TRIES {
+        let mut fixture = Fixture::new().await;
+        fixture.prompt("one").await;
+        fixture.say(Delta::Started);
+        fixture.say(Delta::Done { stop_reason: StopReason::Stop, raw_stop_reason: None });
+        fixture.first.until_event("agent_settled").await;
+        let file = fixture.session.file().unwrap().to_owned();
+        soon("the end", fixture.session.close()).await;
+        std::fs::File::open(&file).unwrap().try_lock().unwrap();
     }
 }
