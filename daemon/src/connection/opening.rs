@@ -33,15 +33,16 @@ impl Reader {
             }
             Err(failure) => Err(failure),
         };
-        let (session, warnings) = match opened {
-            Ok((Joined { session, diagnostics }, on_eof, cumulative)) => {
+        // Until it is followed.
+        let (session, warnings, _expected) = match opened {
+            Ok((Joined { session, diagnostics, expected }, on_eof, cumulative)) => {
                 self.on_eof = on_eof;
                 if cumulative {
                     self.client.view.is_cumulative = true;
                     self.tell(Out::View(self.client.view)).await;
                 }
                 let to_tell = diagnostics.iter().filter(|it| it.level > DiagnosticLevel::Info);
-                (session, to_tell.map(ToString::to_string).collect())
+                (session, to_tell.map(ToString::to_string).collect(), expected)
             }
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };

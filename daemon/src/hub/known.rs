@@ -28,6 +28,8 @@ pub struct Known {
     /// Read by whoever hands the session something, written by whoever loads or unloads it.
     pub(super) gate: Arc<RwLock<()>>,
     clients: AtomicU32,
+    /// How many are about to follow it.
+    expected: AtomicU32,
     /// When it was last used, in uses of sessions.
     last_use: AtomicU64,
     board: Arc<Board>,
@@ -66,6 +68,7 @@ impl Known {
             state: Mutex::new(State::Loaded(handle)),
             gate: Arc::default(),
             clients: AtomicU32::new(0),
+            expected: AtomicU32::new(0),
             last_use: AtomicU64::new(0),
             board,
         }
@@ -131,6 +134,18 @@ impl Known {
         ClientCount(Arc::clone(self))
     }
 
+    /// Counts somebody who is about to follow it.
+    #[must_use]
+    pub fn expect(self: &Arc<Self>) -> Expected {
+        self.expected.fetch_add(1, Ordering::Relaxed);
+        Expected(Arc::clone(self))
+    }
+
+    /// Whether nobody follows it, nor is about to.
+    pub(super) fn is_alone(&self) -> bool {
+        self.clients() == 0 && self.expected.load(Ordering::Relaxed) == 0
+    }
+
     /// How many clients follow it.
     #[must_use]
     pub fn clients(&self) -> u32 {
@@ -192,6 +207,15 @@ impl Known {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // Only ever replaced as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client that is about to follow a session, for as long as this is there.
+pub struct Expected(Arc<Known>);
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        self.0.expected.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -13,7 +13,7 @@ mod turnstile;
 
 pub use board::{Board, News, Watcher};
 pub use ceilings::Ceilings;
-pub use known::{Awake, ClientCount, Known};
+pub use known::{Awake, ClientCount, Expected, Known};
 pub use registry::{Foundation, Joined, Registry};
 pub use shutdown::{Ending, ShutdownSwitch};
 pub use traffic::{ConnectionCount, Traffic};

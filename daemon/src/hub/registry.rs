@@ -24,7 +24,7 @@ use agentd_session::{
 use futures::future::join_all;
 
 use super::{
-    Board, Ceilings, ConnectionCount, Traffic, Turnstile,
+    Board, Ceilings, ConnectionCount, Expected, Traffic, Turnstile,
     give_back::GiveBack,
     known::{Awake, Known, State},
     relief::Relief,
@@ -67,6 +67,14 @@ pub struct Joined {
     pub session: Arc<Known>,
     /// What the user should know of it; nothing for one that was open already.
     pub diagnostics: Vec<Diagnostic>,
+    /// One that is in memory only stays while this is there, though nobody follows it yet.
+    pub expected: Expected,
+}
+
+impl Joined {
+    fn new(session: Arc<Known>, diagnostics: Vec<Diagnostic>) -> Self {
+        Self { expected: session.expect(), session, diagnostics }
+    }
 }
 
 impl Registry {
@@ -177,14 +185,14 @@ impl Registry {
         if _opening.is_some() {
             if let Some(session) = self.named(&options.target) {
                 self.note_use(&session);
-                return Ok(Joined { session, diagnostics: Vec::new() });
+                return Ok(Joined::new(session, Vec::new()));
             }
             let asked = options.clone();
             let located = tokio::task::spawn_blocking(move || locate(&asked)).await??;
             if let Some((file, id)) = located {
                 if let Some(session) = self.get(&id).or_else(|| self.at(&file)) {
                     self.note_use(&session);
-                    return Ok(Joined { session, diagnostics: Vec::new() });
+                    return Ok(Joined::new(session, Vec::new()));
                 }
                 // One that is ending has the file until it is gone.
                 let ending = self.map().get(&*id).and_then(|known| known.loaded());
@@ -222,12 +230,13 @@ impl Registry {
     fn keep(&self, opened: Opened, options: SessionOptions, path: Option<PathBuf>) -> Joined {
         self.loaded.fetch_add(1, Ordering::Relaxed);
         let known = Known::new(opened.handle, options, path, Arc::clone(&self.board));
-        let session = Arc::new(known);
-        self.note_use(&session);
-        self.map().insert(Arc::clone(session.id()), Arc::clone(&session));
+        let joined = Joined::new(Arc::new(known), opened.diagnostics);
+        let session = &joined.session;
+        self.note_use(session);
+        self.map().insert(Arc::clone(session.id()), Arc::clone(session));
         self.board.opened(session.id());
         self.has_grown();
-        Joined { session, diagnostics: opened.diagnostics }
+        joined
     }
 
     /// Makes room beside everything else, if there is too little now.
@@ -315,7 +324,7 @@ impl Registry {
         let tasks = self.services.tasks.clone();
         tasks.spawn(async move {
             if known.is_ephemeral() {
-                if known.clients() == 0 {
+                if known.is_alone() {
                     self.close(&known, EndMode::Abort).await;
                 }
             } else {

@@ -136,8 +136,7 @@ async fn start(
     let interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
     let (inbox, mut commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);
-    let (abort, closing, gone) =
-        (AbortSwitch::default(), CancellationToken::new(), CancellationToken::new());
+    let (abort, closing, gone) = (AbortSwitch::default(), CancellationToken::new(), CancellationToken::new());
     let summary = SummaryBoard::new(journal.tree(), parent_id);
     let handle = SessionHandle {
         id: shared.session_id.as_str().into(),
