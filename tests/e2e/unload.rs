@@ -1,6 +1,8 @@
 //! Sessions that leave memory when nothing happens, and come back with the next command.
 
-use agentd_e2e::{Home, MockServer, Reply, Service, socket::SocketClient, sse};
+use std::time::Instant;
+
+use agentd_e2e::{DEADLINE, Home, MockServer, Reply, Service, socket::SocketClient, sse};
 use serde_json::{Value, json};
 
 use crate::support::{answers, text, wait_until_free};
@@ -161,4 +163,33 @@ fn a_file_that_someone_else_took_meanwhile_is_said_to_be_theirs() {
         wait_until_free(&path);
     };
     assert_eq!(state["data"]["messageCount"], json!(3), "{state}");
+}
+
+/// Another client asks for a session in the moment in which it is closed: it gets it, or is told that it has just ended.
+#[test]
+fn a_session_that_is_being_closed_opens_again() {
+    let server = MockServer::start([Reply::stream(sse::answer("Hi."))]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let (mut closing, mut opening) = (service.client(), service.client());
+    for client in [&mut closing, &mut opening] {
+        client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
+    }
+    let open = json!({"type": "open_session", "cwd": home.project()});
+    let id = closing.done(open.clone())["sessionId"].clone();
+    closing.prompt("Go.");
+    for _ in 0..200 {
+        closing.send(&json!({"type": "close_session", "sessionId": id}));
+        let mut again = open.clone();
+        again["sessionId"] = id.clone();
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let answer = opening.call(again.clone());
+            if answer["success"] == json!(true) {
+                break;
+            }
+            assert_eq!(answer["code"], "no_session", "{answer}");
+            assert!(Instant::now() < end, "{answer}");
+        }
+    }
 }
