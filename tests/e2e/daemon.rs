@@ -159,6 +159,22 @@ fn what_a_killed_one_left_is_taken_over() {
     assert_eq!(second.client().done(json!({"type": "daemon_status"}))["daemon"]["pid"], second.id());
 }
 
+/// The system takes connections for a daemon for a moment after it was killed.
+#[test]
+fn up_comes_back_to_a_daemon_that_ends_as_it_comes() {
+    let home = Home::new();
+    let first = Service::start(&home, &[]);
+    let socket = first.socket().to_owned();
+    first.signal(Signal::KILL);
+    assert!(!first.wait().status.success());
+    fs::remove_file(&socket).unwrap();
+    let dying = UnixListener::bind(&socket).unwrap();
+    let meeting = std::thread::spawn(move || drop(dying.accept().unwrap()));
+    let daemon = InBackground::up(&home);
+    meeting.join().unwrap();
+    assert_eq!(daemon.socket(), socket);
+}
+
 #[test]
 fn a_path_that_is_too_long_gives_way_to_a_short_one() {
     let home = Home::new();

@@ -18,6 +18,9 @@ use crate::{
 /// How long a daemon may take for an answer that it has at hand.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often to come back to a daemon that ends as we come.
+const ATTEMPTS: usize = 3;
+
 /// Where the daemon of this user's agent directory is, if one runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint(agentd_connect::Endpoint);
@@ -123,6 +126,24 @@ impl Endpoint {
     pub(crate) async fn connect_or_start(&self) -> Result<(Connection, bool), Fault> {
         let Reached { stream, started } = self.0.connect_or_start(&launch()?).await?;
         Ok((Connection::over(stream), started))
+    }
+
+    /// Connects, starts a daemon first where none runs, and asks it how it is. One that was about to end when we came, or was
+    /// killed, is followed by another. The second value says whether one was started.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect_or_start`], and when something is there that does not answer.
+    pub(crate) async fn status_or_start(&self) -> Result<(DaemonStatus, bool), Fault> {
+        for _ in 0..ATTEMPTS {
+            let (connection, started) = self.connect_or_start().await?;
+            match timeout(PATIENCE, connection.client.call::<GetDaemonStatus>(&NoParams {})).await {
+                Ok(Ok(status)) => return Ok((status, started)),
+                Ok(Err(CallError::Ended { .. })) if !started => {}
+                Ok(Err(error)) => return Err(self.unusable(error).into()),
+                Err(_) => return Err(silent(self)),
+            }
+        }
+        Err(self.unusable("agentd ended before it answered, again and again").into())
     }
 
     /// Asks the daemon how it is; `None` when none runs.

@@ -26,8 +26,7 @@ struct Report<'a> {
 pub(crate) fn up(options: &UpOptions) -> Exit {
     run(async {
         let endpoint = Endpoint::find()?;
-        let (connection, started) = endpoint.connect_or_start().await?;
-        let status = connection.status(&endpoint).await?;
+        let (status, started) = endpoint.status_or_start().await?;
         tell(options, &endpoint, started, status)
     })
 }
