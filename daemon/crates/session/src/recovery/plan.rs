@@ -42,8 +42,8 @@ pub(super) fn plan(tree: &SessionTree, left: &Unfinished, now_ms: i64) -> Result
         .run
         .as_ref()
         .filter(|run| run.entry.as_ref().is_none_or(|id| branch.iter().rev().any(|entry| entry.id() == id)));
-    if run.is_some() {
-        let turn = Turn::of(&branch);
+    if let Some(run) = run {
+        let turn = Turn::of(&branch, run.entry.as_deref());
         match &turn {
             Turn::Calls { entry, open } => {
                 let made = left.calls.as_ref().filter(|calls| calls.entry == entry.id());
@@ -102,9 +102,11 @@ enum Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn of(branch: &[&'a Entry]) -> Self {
+    /// `begin` is the entry that the run began with, or after.
+    fn of(branch: &[&'a Entry], begin: Option<&str>) -> Self {
         let mut answered = Vec::new();
-        for entry in branch.iter().rev() {
+        let begin = begin.and_then(|id| branch.iter().position(|entry| entry.id() == id)).unwrap_or_default();
+        for (at, entry) in branch.iter().enumerate().rev() {
             let (EntryKind::Message(role), Some(message)) = (entry.kind(), entry.message()) else {
                 continue;
             };
@@ -112,7 +114,11 @@ impl<'a> Turn<'a> {
                 (Role::ToolResult, Some(Message::ToolResult(result))) => answered.push(&*result.tool_call_id),
                 (Role::User, _) => return Self::Asks,
                 (Role::Assistant, Some(Message::Assistant(answer))) => {
-                    return Self::after(entry, answer, &answered, is_left_out(branch, entry.id()));
+                    return match Self::after(entry, answer, &answered, is_left_out(branch, entry.id())) {
+                        // Of an earlier run, whose results are on the branch that was left.
+                        Self::Calls { .. } if at < begin => Self::Asks,
+                        turn => turn,
+                    };
                 }
                 _ => {}
             }

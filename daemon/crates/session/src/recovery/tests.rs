@@ -144,6 +144,23 @@ fn results_that_are_there_are_not_added_again() {
     assert_eq!(added.iter().map(said).collect::<Vec<_>>(), [(words::MAY_HAVE_RUN.to_owned(), true)]);
 }
 
+/// Who went back to an answer with calls has their results on another branch: a crash of the next run is none of theirs.
+#[test]
+fn calls_of_an_earlier_run_are_none_of_this_one() {
+    let system = json!({"role": "system", "content": "", "timestamp": 2});
+    let place = Place::new(
+        &[
+            user("u", None),
+            answer("a", "u", 1),
+            entry("r", Some("a"), &tool_result("c1", "x")),
+            entry("s", Some("a"), &system),
+        ],
+        &[run("s")],
+    );
+    let (_, added) = place.recover(CrashRecovery::Close);
+    assert_eq!(added, []);
+}
+
 #[test]
 fn text_that_streamed_is_kept() {
     let streamed = json!({"type": "said", "parts": [{"block": 0, "text": "Half an"}]});

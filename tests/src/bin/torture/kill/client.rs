@@ -1,6 +1,7 @@
 //! A client that survives the daemon: it notes what it sent and all that it was told, until nothing more comes.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
     sync::{
         Arc, Condvar, Mutex,
@@ -10,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use super::daemon::Daemon;
 
@@ -67,7 +68,7 @@ impl Client {
             let mut raw = String::new();
             // A line without its end is not one: the daemon died in the middle of it.
             while matches!(input.read_line(&mut raw), Ok(1..)) && raw.ends_with('\n') {
-                let value = serde_json::from_str(&raw).unwrap_or(Value::Null);
+                let value = read(&raw);
                 let line = Line { at: Instant::now(), raw: std::mem::take(&mut raw), value };
                 listening.0.lock().unwrap().lines.push(line);
                 told.count.fetch_add(1, Ordering::Relaxed);
@@ -152,4 +153,18 @@ impl Client {
         }
         (std::mem::take(&mut self.sent), std::mem::take(&mut self.heard.0.lock().unwrap().lines))
     }
+}
+
+/// The value of a line; `Null` for one that is no JSON. A tree is nested as deep as its conversation is long, which is deeper
+/// than serde_json goes: of such a line the members that are not too deep are there.
+fn read(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|_| {
+        let members = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(line);
+        members.map_or(Value::Null, |members| {
+            let read = |(name, text): (String, Box<RawValue>)| {
+                (name, serde_json::from_str(text.get()).unwrap_or(Value::Null))
+            };
+            Value::Object(members.into_iter().map(read).collect())
+        })
+    })
 }

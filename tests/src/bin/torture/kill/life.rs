@@ -39,7 +39,14 @@ pub(crate) fn live(shared: &Shared, model: &Model, number: u64) {
     let mut random = Random::part(shared.seed, number);
     model.begin(Random::part(random.bits(), 0), random.chance(3));
     let home = new_home(model, &mut random);
-    let mut life = Life { shared, model, home: &home, record: record::Model::default(), left: Vec::new() };
+    let mut life = Life {
+        shared,
+        model,
+        home: &home,
+        record: record::Model::default(),
+        left: Vec::new(),
+        is_swept: true,
+    };
     let rounds = usize::try_from(random.below(1..11)).expect("a small number");
     let mut is_fine = true;
     for round in 0..rounds {
@@ -102,6 +109,8 @@ struct Life<'a> {
     record: record::Model,
     /// Processes that a daemon left which was killed together with those that clean up.
     left: Vec<Held>,
+    /// Whether a daemon came up since one was killed with those that clean up.
+    is_swept: bool,
 }
 
 impl Life<'_> {
@@ -256,9 +265,10 @@ impl Life<'_> {
     /// Nobody lives, nothing is lost.
     fn after_kill(&mut self, with_guard: bool, clients: Vec<record::Heard>, violations: &mut Vec<Violation>) {
         if with_guard {
+            self.is_swept = false;
             self.left.extend(leftovers::processes_of(self.home, self.model.token()));
             self.shared.counts.add("kills together with the guard and all scopes", 1);
-        } else if self.left.is_empty() {
+        } else if self.is_swept {
             let begun = Instant::now();
             let left = leftovers::wait_for_none(self.home, self.model.token(), AFTERLIFE + BUSY);
             if begun.elapsed() > AFTERLIFE {
@@ -278,6 +288,7 @@ impl Life<'_> {
 
     /// What a daemon left that was killed with those that clean up, is gone soon after the next start.
     fn gone_by_now(&mut self, violations: &mut Vec<Violation>) {
+        self.is_swept = true;
         let left = leftovers::still_there(&std::mem::take(&mut self.left), AFTERLIFE + BUSY);
         if !left.is_empty() {
             violations.push(Violation { promise: "the next start ends what is left", seen: left.join(", ") });
