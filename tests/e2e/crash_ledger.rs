@@ -337,3 +337,30 @@ fn the_ledger_goes_with_its_session() {
     client.done(json!({"type": "delete_session", "sessionId": id}));
     assert!(!ledger.exists() && !file.exists());
 }
+
+/// The disk is full when the session is opened: what the crash left is stored before anything else is done, and kept until then.
+#[test]
+fn what_cannot_be_recovered_at_once_is_not_forgotten() {
+    let calls = [("c1", "bash", json!({"command": "true"})), ("c2", "bash", json!({"command": "true"}))];
+    let server =
+        MockServer::start([Reply::stream(sse::calls(&calls)), Reply::stream(sse::answer("All is well."))]);
+    let home = Home::with_model(&server);
+    let mut daemon = armed(&home, &[], "run.tool_started");
+    daemon.send(&prompt("Go."));
+    daemon.wait();
+    // The second result cannot be stored when the session is opened, nor the first time that it is tried again.
+    let points = "store.append@2:enospc,store.append@3:enospc";
+    let mut daemon = armed(&home, &["--continue"], points);
+    assert_says(&told(&mut daemon).join(" "), &["could not be stored"]);
+    let run = json!({"type": "bash", "command": "true"});
+    let refused = daemon.call(run.clone());
+    assert_eq!((&refused["success"], &refused["code"]), (&json!(false), &json!("io")), "{refused}");
+    assert_says(refused["hint"].as_str().expect("a hint"), &["crash", "room"]);
+    assert!(ledger(&home).exists());
+    daemon.done(run);
+    let said: Vec<String> = results(&home).into_iter().map(|(said, _)| said).collect();
+    assert_eq!(said, [MAY_HAVE_RUN, MAY_HAVE_RUN]);
+    daemon.prompt("Again.");
+    assert!(daemon.close().status.success());
+    assert!(!ledger(&home).exists());
+}

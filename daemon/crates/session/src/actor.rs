@@ -92,6 +92,8 @@ pub(crate) struct Actor {
     pub(crate) going_on: AskingToGoOn,
     /// What the run has told and not ended.
     pub(crate) told: Told,
+    /// Whether a crash left something that could not be stored yet.
+    pub(crate) recovery_is_due: bool,
     /// Set once the session takes no new work.
     pub(crate) closing: bool,
 }

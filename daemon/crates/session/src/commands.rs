@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::{
     actor::Actor,
+    journal::store_failure,
     reply::Reply,
     requests::{Asked, Means},
     run::Prompt,
@@ -28,6 +29,14 @@ const LONG_ANSWER_BYTES: usize = 1 << 20;
 impl Actor {
     /// Does a command, or starts what will answer it.
     pub(crate) async fn on_command(&mut self, command: Command, reply: Reply) {
+        if command.begins_work()
+            && let Err(error) = self.catch_up().await
+        {
+            let failure = store_failure(&error).hint(
+                "A crash interrupted this session, and what became of that has to be stored first: see that the disk has room.",
+            );
+            return reply.fail(&self.feed, failure);
+        }
         match command {
             Command::Prompt(params) => self.prompt(params, reply).await,
             Command::AbortAndPrompt(params) => self.abort_and_prompt(params, reply).await,

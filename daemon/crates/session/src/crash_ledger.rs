@@ -82,6 +82,15 @@ impl CrashLedger {
         spawn_blocking(move || kept.lock().left()).await.unwrap_or(Ok(None))
     }
 
+    /// Nothing of what it says matters any more.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be removed.
+    pub(crate) async fn clear(&self) -> Result<(), StoreError> {
+        let Some(kept) = self.0.clone() else { return Ok(()) };
+        spawn_blocking(move || kept.lock().replace(&[])).await.unwrap_or(Ok(()))
+    }
+
     /// The run is over. Returns at once; whatever is written next comes after it.
     pub(crate) fn settle(&self) {
         if let Some(kept) = self.0.clone() {

@@ -124,6 +124,7 @@ async fn start(
         trust_is_open,
         journal,
         after_crash,
+        recovery_is_due,
         requests,
         tools,
         chooser,
@@ -182,6 +183,7 @@ async fn start(
         going_on: AskingToGoOn::default(),
         trust: Trusting::new(options, trust_is_open, was_trusted),
         told: told.clone(),
+        recovery_is_due,
         closing: false,
     };
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end

@@ -46,6 +46,8 @@ pub(super) struct Prepared {
     pub(super) journal: Journal,
     /// What becomes of a turn that a crash interrupted.
     pub(super) after_crash: AfterCrash,
+    /// Whether some of that could not be stored.
+    pub(super) recovery_is_due: bool,
     pub(super) requests: Ledger<Reply>,
     pub(super) tools: ToolChoice,
     pub(super) chooser: Chooser,
@@ -152,7 +154,13 @@ fn prepare_from(
     if of_copy.is_some() && tools != on_branch {
         append(&mut session, NewEntry::from_body(&choice_entry(tools.as_deref()))?)?;
     }
-    record_start(&mut session, &choice, level_is_asked, options.name.as_deref(), restored.as_ref())?;
+    let recorded =
+        record_start(&mut session, &choice, level_is_asked, options.name.as_deref(), restored.as_ref());
+    if let Err(error) = recorded {
+        // A full disk keeps nobody from reading.
+        let text = format!("what the session goes on with could not be stored: {error}");
+        found.push(Diagnostic::warning(DiagnosticKind::Session, text));
+    }
 
     let parent = session.tree.info().parent_session.as_deref().map(Path::new);
     let parent_id = parent.and_then(|path| read_header(path).ok().flatten()).map(|it| it.id().to_owned());
@@ -184,6 +192,7 @@ fn prepare_from(
         tools,
         journal: Journal::new(session, CrashLedger::of(recovered.ledger)),
         after_crash: recovered.next,
+        recovery_is_due: recovered.is_due,
         chooser: Chooser::new(choice, scope),
         modes,
         parent_id,

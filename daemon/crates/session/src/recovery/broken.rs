@@ -70,6 +70,27 @@ impl Actor {
         Ok(())
     }
 
+    /// Adds what recovery could not, because the disk failed when the session was opened: before anything else is said to be
+    /// under way, which would take the place of what the ledger says.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the disk still fails: the session can be read, and must not work.
+    pub(crate) async fn catch_up(&mut self) -> Result<(), StoreError> {
+        if !self.recovery_is_due {
+            return Ok(());
+        }
+        if let Some(left) = self.journal.ledger().left().await? {
+            for entry in plan::plan(self.journal.tree(), &left, now_ms())?.entries {
+                let message = self.add(entry).await?;
+                self.publish(&MessageStart { message: message.clone() }.into());
+                self.publish(&MessageEnd { message }.into());
+            }
+            self.journal.ledger().clear().await?;
+        }
+        self.recovery_is_due = false;
+        Ok(())
+    }
+
     async fn add(&mut self, entry: NewEntry) -> Result<Json<Message>, StoreError> {
         let message = self.journal.append_recovered(entry).await?;
         self.show_summary();

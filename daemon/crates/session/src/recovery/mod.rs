@@ -35,6 +35,8 @@ pub(crate) struct Recovered {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Whether the turn goes on.
     pub(crate) next: AfterCrash,
+    /// Whether something is left to be done: the disk failed.
+    pub(crate) is_due: bool,
 }
 
 /// Adds to a session what a crash kept from being written. Blocks. To be called while its file is locked, before anybody
@@ -44,7 +46,7 @@ pub(crate) struct Recovered {
 pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery) -> Recovered {
     let mut ledger = session.writer.ledger();
     let mut diagnostics = Vec::new();
-    let mut next = AfterCrash::Nothing;
+    let (mut next, mut is_due) = (AfterCrash::Nothing, false);
     let at = session.writer.path().map(std::path::Path::to_owned);
     let mut tell = |text: String, hint: &str| {
         let told = Diagnostic::warning(DiagnosticKind::Session, text).hint(hint);
@@ -63,19 +65,26 @@ pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery) -> Recovere
                 tell(story, hint);
             }
             Ok(None) => {}
-            Err(error) => tell(
-                format!(
-                    "a crash interrupted this session, and what is known of that could not be stored: {error}"
-                ),
-                "see that the disk has room and the folder of the session can be written",
-            ),
+            Err(error) => {
+                is_due = true;
+                tell(
+                    format!(
+                        "a crash interrupted this session, and what is known of that could not be stored: {error}"
+                    ),
+                    "see that the disk has room and the folder of the session can be written; it is tried again \
+                     before the session works",
+                );
+            }
         },
-        Err(error) => tell(
-            format!("whether a crash interrupted this session is not known: {error}"),
-            "see that the file can be read",
-        ),
+        Err(error) => {
+            is_due = true;
+            tell(
+                format!("whether a crash interrupted this session is not known: {error}"),
+                "see that the file can be read; it is tried again before the session works",
+            );
+        }
     }
-    Recovered { ledger, diagnostics, next }
+    Recovered { ledger, diagnostics, next, is_due }
 }
 
 struct Finished {
