@@ -186,3 +186,18 @@ fn an_open_session_goes_on_when_its_permissions_are_taken_away() {
     fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
     assert_stored(&file, &told);
 }
+
+#[test]
+fn a_full_disk_keeps_no_session_from_being_read() {
+    let server = MockServer::start([Reply::stream(sse::answer("Kept."))]);
+    let home = Home::with_model(&server);
+    let mut before = daemon(&home, &[], "");
+    before.prompt("Go.");
+    assert!(before.close().status.success());
+    let mut full = daemon(&home, &["--continue", "--name", "new"], "store.append@1+:enospc");
+    let messages = full.done(json!({"type": "get_messages"}));
+    assert!(messages.to_string().contains("Kept."));
+    let found = full.done(json!({"type": "get_diagnostics"}));
+    assert_says(&found.to_string(), &["goes on with could not be stored", "No space left on device"]);
+    assert!(full.close().status.success());
+}
