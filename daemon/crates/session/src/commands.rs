@@ -17,7 +17,6 @@ use serde::Serialize;
 
 use crate::{
     actor::Actor,
-    journal::store_failure,
     reply::Reply,
     requests::{Asked, Means},
     run::Prompt,
@@ -32,10 +31,8 @@ impl Actor {
         if command.begins_work()
             && let Err(error) = self.catch_up().await
         {
-            let failure = store_failure(&error).hint(
-                "A crash interrupted this session, and what became of that has to be stored first: see that the disk has room.",
-            );
-            return reply.fail(&self.feed, failure);
+            // Whatever has an effect is refused by the ledger; a repetition still gets its answer.
+            tracing::warn!(%error, "what a crash left could not be stored once more");
         }
         match command {
             Command::Prompt(params) => self.prompt(params, reply).await,

@@ -84,6 +84,9 @@ pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery) -> Recovere
             );
         }
     }
+    if is_due {
+        ledger.hold();
+    }
     Recovered { ledger, diagnostics, next, is_due }
 }
 

@@ -42,6 +42,8 @@ pub struct Ledger {
     commands: BTreeMap<u64, Record>,
     /// Whether somebody was told that it cannot be written.
     warned: bool,
+    /// Whether what an earlier process left could not be stored yet: it stays as it is.
+    held: bool,
 }
 
 struct OpenLedger {
@@ -64,7 +66,17 @@ const FLUSH: Places = Places { before: Point::LedgerFlush, after: Point::LedgerF
 
 impl Ledger {
     pub(crate) fn new(io: Arc<dyn Io>, durability: Durability, path: Option<PathBuf>, armed: bool) -> Self {
-        Self { io, durability, path, armed, file: None, run: None, commands: BTreeMap::new(), warned: false }
+        Self {
+            io,
+            durability,
+            path,
+            armed,
+            file: None,
+            run: None,
+            commands: BTreeMap::new(),
+            warned: false,
+            held: false,
+        }
     }
 
     /// Where it is, or would be; `None` for a session in memory.
@@ -76,6 +88,11 @@ impl Ledger {
     /// The session file is there from now on. Before that nothing is written.
     pub fn arm(&mut self) {
         self.armed = true;
+    }
+
+    /// What an earlier process left could not be stored yet. Until [`Self::replace`] it stays, and nothing may begin.
+    pub fn hold(&mut self) {
+        self.held = true;
     }
 
     /// What an earlier process left; `None` when there is no ledger.
@@ -104,6 +121,10 @@ impl Ledger {
         let Some(path) = self.path.clone().filter(|_| self.armed && !records.is_empty()) else {
             return Ok(());
         };
+        if self.held {
+            let source = io::Error::other("what a crash left has to be stored first, and could not be");
+            return Err(StoreError::Io { action: "write", path, source });
+        }
         let is_question = records.iter().any(|record| matches!(record, Record::Ask(_)));
         if is_question && self.file.as_ref().is_some_and(|open| open.len > RENEWED_BYTES) {
             // Else it would grow for as long as the run goes on.
@@ -118,7 +139,7 @@ impl Ledger {
 
     /// Says what came of something. A failure is logged: work goes on without.
     pub fn note(&mut self, record: &Record) {
-        let Some(path) = self.path.clone().filter(|_| self.armed) else { return };
+        let Some(path) = self.path.clone().filter(|_| self.armed && !self.held) else { return };
         self.remember(record);
         if matches!(record, Record::BashDone(done) if done.stored) && self.clear_if_idle() {
             return;
@@ -148,6 +169,7 @@ impl Ledger {
     /// [`StoreError`]; the old one is there as it was.
     pub fn replace(&mut self, records: &[Record]) -> Result<(), StoreError> {
         let Some(path) = self.path.clone().filter(|_| self.armed) else { return Ok(()) };
+        self.held = false;
         if records.is_empty() {
             self.forget();
             return match self.io.remove_ledger(&path) {
