@@ -35,7 +35,8 @@ fn run(home: &Home, umask: &str, args: &[&str], input: &str) -> String {
 fn modes(folder: &Path, found: &mut BTreeMap<PathBuf, u32>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let about = fs::symlink_metadata(&path).unwrap();
+        // As in `names.rs`: a ledger may go.
+        let Ok(about) = fs::symlink_metadata(&path) else { continue };
         if about.is_dir() {
             modes(&path, found);
         }
