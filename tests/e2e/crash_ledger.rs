@@ -355,7 +355,7 @@ fn what_cannot_be_recovered_at_once_is_not_forgotten() {
     let run = json!({"type": "bash", "command": "true"});
     let refused = daemon.call(run.clone());
     assert_eq!(refused["success"], false, "{refused}");
-    assert_says(refused["error"].as_str().expect("an error"), &["what a crash left", "could not be"]);
+    assert_says(refused["error"].as_str().expect("an error"), &["has to be stored first", "could not be"]);
     assert!(ledger(&home).exists());
     daemon.done(run);
     let said: Vec<String> = results(&home).into_iter().map(|(said, _)| said).collect();

@@ -201,3 +201,92 @@ fn a_full_disk_keeps_no_session_from_being_read() {
     assert_says(&found.to_string(), &["goes on with could not be stored", "No space left on device"]);
     assert!(full.close().status.success());
 }
+
+fn result(call: &str, messages: &Value) -> Option<String> {
+    let messages = messages.as_array().expect("messages");
+    let mut results = messages.iter().filter(|message| message["toolCallId"] == call);
+    let found = results.next().map(text);
+    assert_eq!(results.next(), None, "one result for {call}");
+    found
+}
+
+/// Of two calls at once the first one's result meets a disk that is full, for as long as three attempts.
+#[test]
+fn results_that_the_disk_does_not_take_are_stored_when_there_is_room() {
+    let calls =
+        [("c1", "bash", json!({"command": "echo first"})), ("c2", "bash", json!({"command": "echo second"}))];
+    let server =
+        MockServer::start([Reply::stream(sse::calls(&calls)), Reply::stream(sse::answer("All is well."))]);
+    let home = Home::with_model(&server);
+    // Three appends are the messages before; then a result, the same at once again, and before the next prompt.
+    let full = "store.append@4:enospc,store.append@5:enospc,store.append@6:enospc";
+    let mut daemon = daemon(&home, &[], full);
+    let (_, failure) = prompt(&mut daemon, "Go.");
+    assert_says(&failure.expect("a failure"), &[".jsonl", ERRORS[0].1]);
+    let refused = daemon.refused(json!({"type": "prompt", "message": "Still full."}));
+    assert_says(&complaint(&refused), &["has to be stored first", ".jsonl", ERRORS[0].1]);
+    let events = daemon.prompt("Now.");
+    let file = &home.session_files()[0];
+    let messages: Value = records(file).into_iter().map(|it| it["message"].clone()).collect();
+    let stored =
+        ["c1", "c2"].map(|call| result(call, &messages).unwrap_or_else(|| panic!("{call}: {messages}")));
+    assert!(stored.contains(&"first\n".to_owned()) || stored.contains(&"second\n".to_owned()), "{stored:?}");
+    // They are told when they are there, and the model is asked with them.
+    let told: Value =
+        events.iter().filter(|it| it["type"] == "message_end").map(|it| it["message"].clone()).collect();
+    assert_eq!(["c1", "c2"].map(|call| result(call, &told).unwrap()), stored);
+    let asked = server.requests()[1].body.to_string();
+    assert!(asked.contains("Now.") && !asked.contains("Still full."), "{asked}");
+    assert!(daemon.close().status.success());
+    assert!(!file.with_extension("ledger").exists());
+}
+
+/// As above, and there is no room for as long as the daemon lives.
+#[test]
+fn results_that_the_disk_never_took_are_stored_by_the_next_daemon() {
+    let call = [("c1", "bash", json!({"command": "echo first"}))];
+    let server = MockServer::always(Reply::stream(sse::calls(&call)));
+    for end in ["killed", "closed"] {
+        let home = Home::with_model(&server);
+        let mut full = daemon(&home, &[], "store.append@4+:enospc");
+        assert_says(&prompt(&mut full, "Go.").1.expect("a failure"), &[ERRORS[0].1]);
+        let file = &home.session_files()[0];
+        assert!(file.with_extension("ledger").exists(), "{end}");
+        if end == "killed" {
+            full.signal(rustix::process::Signal::KILL);
+            full.wait();
+        } else {
+            assert!(full.close().status.success());
+        }
+        let mut next = daemon(&home, &["--continue"], "");
+        let messages = next.done(json!({"type": "get_messages"}))["messages"].clone();
+        assert_says(&result("c1", &messages).expect("a result"), &["it may have run"]);
+        assert!(next.close().status.success());
+        assert!(!file.with_extension("ledger").exists(), "{end}");
+    }
+}
+
+#[test]
+fn a_result_of_the_users_that_the_disk_does_not_take_is_stored_when_there_is_room() {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let mut daemon = daemon(&home, &[], "store.append@4:enospc,store.append@5:enospc");
+    daemon.prompt("One.");
+    let run = |command: &str| json!({"type": "bash", "command": command});
+    daemon.done(run("echo kept"));
+    let refused = daemon.refused(run("echo refused"));
+    assert_says(&complaint(&refused), &["has to be stored first", ERRORS[0].1]);
+    assert_eq!(prompt(&mut daemon, "Two.").1, None);
+    let file = &home.session_files()[0];
+    let messages = records(file).into_iter().map(|it| it["message"].clone());
+    let told: Vec<String> = messages
+        .filter_map(|it| match it["role"].as_str()? {
+            "user" => Some(text(&it)),
+            "bashExecution" => Some(it["output"].to_string()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, ["One.", "\"kept\\n\"", "Two."]);
+    assert!(daemon.close().status.success());
+    assert!(!file.with_extension("ledger").exists());
+}

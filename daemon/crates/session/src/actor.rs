@@ -34,7 +34,7 @@ use crate::{
     handle::{AbortSwitch, Message},
     journal::Journal,
     queues::SessionQueues,
-    recovery::{AfterCrash, AskingToGoOn},
+    recovery::{AfterCrash, AskingToGoOn, Overdue},
     reply::{Reply, encode},
     requests::{Asked, Ledger, Record},
     rest::{Rested, Resting},
@@ -92,8 +92,8 @@ pub(crate) struct Actor {
     pub(crate) going_on: AskingToGoOn,
     /// What the run has told and not ended.
     pub(crate) told: Told,
-    /// Whether a crash left something that could not be stored yet.
-    pub(crate) recovery_is_due: bool,
+    /// What could not be stored yet.
+    pub(crate) overdue: Overdue,
     /// Set once the session takes no new work.
     pub(crate) closing: bool,
 }
@@ -143,6 +143,7 @@ impl Actor {
                     let idle_after = idle_after.unwrap_or_default();
                     if last_work.elapsed() >= idle_after {
                         last_work = Instant::now();
+                        self.catch_up().await;
                         if self.is_quiet() {
                             self.shared.services.watch.idle(&self.shared.session_id);
                         }
@@ -176,6 +177,7 @@ impl Actor {
                         let _ = header.send(self.journal.tree().header().line().into());
                     }
                     Message::Rest(resting) => {
+                        self.catch_up().await;
                         // What comes back must not meet the end of its own run.
                         self.journal.ledger().settled().await;
                         match self.rested() {
@@ -317,6 +319,7 @@ impl Actor {
             Step::GoOn(yes) => self.on_go_on(yes),
             Step::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
             Step::Settled => self.on_settled().await,
+            Step::NotStored => self.on_not_stored().await,
             Step::Broken => self.on_broken().await,
             Step::BashEnded(end) => self.on_bash_end(*end).await,
         }
@@ -332,13 +335,14 @@ impl Actor {
     ) -> Result<String, HostError> {
         let is_user = matches!(message.get(), Some(TranscriptMessage::User(_)));
         let record = if is_user { self.run.take_record() } else { None };
-        let stored = match self.journal.append_told(message, record.as_ref(), intents).await {
+        let stored = match self.journal.append_told(message.clone(), record.as_ref(), intents).await {
             Ok(stored) => stored,
             Err(error) => {
                 // Nothing came of the command, here as in the file.
                 if let Some(Record { key, .. }) = record {
                     self.requests.forget(&key);
                 }
+                self.overdue.keep(message);
                 return Err(HostError::NotStored(error.to_string()));
             }
         };
@@ -393,6 +397,7 @@ impl Actor {
         self.stopped_tools.clear();
         self.tools_interrupted = false;
         self.compacting.forget_stopped();
+        self.overdue.begin();
         let (cancel, asked) = self.run.start(asked);
         self.abort.arm(cancel.clone());
         let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
@@ -424,7 +429,7 @@ impl Actor {
     async fn on_refused(&mut self, failure: Failure) {
         let Some(mut finished) = self.run.finish() else { return };
         self.told.end();
-        self.journal.ledger().settle();
+        self.settle_ledger();
         self.abort.disarm();
         self.end_fallback().await;
         self.use_settings().await;
@@ -441,7 +446,7 @@ impl Actor {
         self.store_bash_messages().await;
         // Idle first: whoever asks once the event is out must be told so.
         let Some(mut finished) = self.run.finish() else { return };
-        self.journal.ledger().settle();
+        self.settle_ledger();
         self.abort.disarm();
         self.end_fallback().await;
         self.use_settings().await;
@@ -455,13 +460,23 @@ impl Actor {
         self.after_run(finished);
     }
 
+    /// The ledger need not know of the run any more, unless something of it is to be stored yet.
+    pub(crate) fn settle_ledger(&self) {
+        if !self.overdue.is_due() {
+            self.journal.ledger().settle();
+        }
+    }
+
     /// Answers who waited for the end of a run, and starts what waited for it.
     fn after_run(&mut self, finished: Finished) {
         // A run that broke down says nothing of its end.
         self.compacting.in_run = false;
         self.answer_aborts(finished.aborting, finished.stopping, finished.aborted);
         for (params, asked) in finished.waiting {
-            self.take_prompt(params, asked);
+            match self.overdue.failure() {
+                None => self.take_prompt(params, asked),
+                Some(failure) => self.refuse(asked, failure),
+            }
         }
         self.tell_idle();
     }

@@ -25,7 +25,7 @@ impl Actor {
         self.user_bash.abort_all();
         self.give_up_dialogs();
         if self.going_on.give_up() && !self.run.is_active() {
-            self.journal.ledger().settle();
+            self.settle_ledger();
         }
         // Tasks end only once their last steps are taken.
         while !self.tasks.is_empty() {
@@ -38,6 +38,7 @@ impl Actor {
             self.on_step(step).await;
         }
         self.give_up_requests();
+        self.catch_up().await;
         self.journal.ledger().settled().await;
         self.shared.processes.terminate(BACKGROUND_GRACE).await;
         self.tell_last_ends().await;

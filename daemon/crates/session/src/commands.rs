@@ -28,11 +28,8 @@ const LONG_ANSWER_BYTES: usize = 1 << 20;
 impl Actor {
     /// Does a command, or starts what will answer it.
     pub(crate) async fn on_command(&mut self, command: Command, reply: Reply) {
-        if command.begins_work()
-            && let Err(error) = self.catch_up().await
-        {
-            // Whatever has an effect is refused by the ledger; a repetition still gets its answer.
-            tracing::warn!(%error, "what a crash left could not be stored once more");
+        if command.begins_work() {
+            self.catch_up().await;
         }
         match command {
             Command::Prompt(params) => self.prompt(params, reply).await,

@@ -108,6 +108,7 @@ impl Actor {
             && self.idle_waiters.is_empty()
             && self.joining.is_empty()
             && self.dialogs.is_empty()
+            && !self.overdue.is_in_memory()
             && self.shared.processes.running() == 0
     }
 }

@@ -103,6 +103,8 @@ pub(crate) enum Step {
     Trusted(Box<Reconfigured>),
     /// Nothing more comes of the run.
     Settled,
+    /// The run ends because the disk did not take a message.
+    NotStored,
     /// The run panicked: nothing more comes of it, and nothing was said of that.
     Broken,
     /// A command of the user's printed something.

@@ -61,6 +61,11 @@ pub(crate) struct BashEnd {
 }
 
 impl UserBash {
+    /// Whether results wait to be stored.
+    fn has_results(&self) -> bool {
+        !self.unstored.is_empty()
+    }
+
     pub(crate) fn is_active(&self) -> bool {
         !self.running.is_empty()
     }
@@ -169,20 +174,29 @@ impl Actor {
         let message =
             Json::new(message).map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
         self.user_bash.unstored.push(Unstored { number, message: message.clone(), key });
-        if self.run.is_active() {
-            self.journal.ledger().note(done(number, Some(message.clone()))).await;
-        } else {
+        if !self.run.is_active() {
             self.store_bash_messages().await;
+        }
+        if self.user_bash.has_results() {
+            self.journal.ledger().note(done(number, Some(message.clone()))).await;
         }
         Ok(message)
     }
 
-    /// Adds the results that wait to the transcript.
+    /// Adds the results that wait to the transcript, after all that is due before them. Where the disk does not take one, it waits
+    /// on.
     pub(crate) async fn store_bash_messages(&mut self) {
-        for Unstored { number, message, key } in std::mem::take(&mut self.user_bash.unstored) {
+        if self.overdue.is_due() {
+            return;
+        }
+        let mut results = std::mem::take(&mut self.user_bash.unstored).into_iter();
+        while let Some(Unstored { number, message, key }) = results.next() {
             let then = done(number, None);
-            if let Err(error) = self.journal.append_message(message, key.as_ref(), then).await {
+            if let Err(error) = self.journal.append_message(message.clone(), key.as_ref(), then).await {
                 tracing::error!(%error, "the result of a command of the user could not be stored");
+                self.user_bash.unstored.push(Unstored { number, message, key });
+                self.user_bash.unstored.extend(results);
+                return self.overdue.results_wait(&error);
             }
         }
     }

@@ -20,6 +20,9 @@ impl Actor {
             let text = "The session is closing and takes no new work.";
             return reply.fail(&self.feed, Failure::new(ErrorCode::ShuttingDown, text));
         }
+        if let Some(failure) = self.overdue.failure() {
+            return reply.fail(&self.feed, failure);
+        }
         if let Some(Aborting::Compact(params, reply)) = self.run.abort(Aborting::Compact(params, reply)) {
             self.start_compaction(params, reply);
         }

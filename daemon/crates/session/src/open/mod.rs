@@ -124,7 +124,7 @@ async fn start(
         trust_is_open,
         journal,
         after_crash,
-        recovery_is_due,
+        overdue,
         requests,
         tools,
         chooser,
@@ -183,7 +183,7 @@ async fn start(
         going_on: AskingToGoOn::default(),
         trust: Trusting::new(options, trust_is_open, was_trusted),
         told: told.clone(),
-        recovery_is_due,
+        overdue,
         closing: false,
     };
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end

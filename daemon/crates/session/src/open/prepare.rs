@@ -31,7 +31,7 @@ use crate::{
     choice::{Choice, Chooser},
     crash_ledger::CrashLedger,
     journal::Journal,
-    recovery::{AfterCrash, recover},
+    recovery::{AfterCrash, Overdue, recover},
     reply::Reply,
     requests::Ledger,
     shared::{Services, Shared},
@@ -46,8 +46,8 @@ pub(super) struct Prepared {
     pub(super) journal: Journal,
     /// What becomes of a turn that a crash interrupted.
     pub(super) after_crash: AfterCrash,
-    /// Whether some of that could not be stored.
-    pub(super) recovery_is_due: bool,
+    /// What of that could not be stored.
+    pub(super) overdue: Overdue,
     pub(super) requests: Ledger<Reply>,
     pub(super) tools: ToolChoice,
     pub(super) chooser: Chooser,
@@ -192,7 +192,7 @@ fn prepare_from(
         tools,
         journal: Journal::new(session, CrashLedger::of(recovered.ledger)),
         after_crash: recovered.next,
-        recovery_is_due: recovered.is_due,
+        overdue: Overdue::of_recovery(recovered.is_due),
         chooser: Chooser::new(choice, scope),
         modes,
         parent_id,

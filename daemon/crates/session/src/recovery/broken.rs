@@ -8,7 +8,7 @@ use agentd_protocol::{
     tool::ToolResult,
 };
 use agentd_store::{
-    Entry, EntryKind, NewEntry, Role, StoreError,
+    EntryKind, NewEntry, Role, StoreError,
     ledger::{MadeCalls, NamedCall, RunRecord, Unfinished},
 };
 use tokio::sync::mpsc;
@@ -39,8 +39,8 @@ impl Actor {
         }
         let open = self.told.open();
         if let Err(error) = self.close_broken(&open).await {
-            // The ledger stays: the next who opens the session does it.
             tracing::error!(%error, "a run broke down, and what was open could not be closed");
+            self.on_not_stored().await;
             self.end_events(&open, Vec::new());
         }
         self.on_settled().await;
@@ -56,7 +56,7 @@ impl Actor {
         let plan = plan::plan(self.journal.tree(), &left, now_ms())?;
         let mut added = Vec::new();
         for entry in plan.entries {
-            added.push(self.add(entry).await?);
+            added.push(self.add_recovered(entry).await?);
         }
         let has_answer = |added: &[Json<Message>]| {
             added.iter().any(|message| matches!(message.get(), Some(Message::Assistant(_))))
@@ -64,51 +64,35 @@ impl Actor {
         // A turn that was over has its end already.
         if (plan.goes_on || open.answer) && !has_answer(&added) {
             let error = Json::new(Message::Assistant(self.error_answer()))?;
-            added.push(self.add(NewEntry::message(error)).await?);
+            added.push(self.add_recovered(NewEntry::message(error)).await?);
         }
         self.end_events(open, added);
         Ok(())
     }
 
-    /// Adds what recovery could not, because the disk failed when the session was opened: before anything else is said to be
-    /// under way, which would take the place of what the ledger says.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the disk still fails: the session can be read, and must not work.
-    pub(crate) async fn catch_up(&mut self) -> Result<(), StoreError> {
-        if !self.recovery_is_due {
-            return Ok(());
-        }
-        if let Some(left) = self.journal.ledger().left().await? {
-            for entry in plan::plan(self.journal.tree(), &left, now_ms())?.entries {
-                let message = self.add(entry).await?;
-                self.publish(&MessageStart { message: message.clone() }.into());
-                self.publish(&MessageEnd { message }.into());
-            }
-            self.journal.ledger().clear().await?;
-        }
-        self.recovery_is_due = false;
-        Ok(())
-    }
-
-    async fn add(&mut self, entry: NewEntry) -> Result<Json<Message>, StoreError> {
+    pub(super) async fn add_recovered(&mut self, entry: NewEntry) -> Result<Json<Message>, StoreError> {
         let message = self.journal.append_recovered(entry).await?;
         self.show_summary();
         Ok(message)
     }
 
     /// What can be known of a session that has no ledger: one without a file.
-    fn known_without_ledger(&self, open: &Open) -> Unfinished {
+    pub(super) fn known_without_ledger(&self, open: &Open) -> Unfinished {
         let Some(first) = &open.first else { return Unfinished::default() };
         let run = RunRecord { at: now_ms(), entry: Some(first.clone()), resumes: 0 };
-        let branch = self.journal.tree().branch();
-        let is_answer = |entry: &&&Entry| entry.kind() == EntryKind::Message(Role::Assistant);
-        let calls = branch.iter().rev().find(is_answer).map(|answer| MadeCalls {
-            entry: answer.id().to_owned(),
+        let calls = self.last_answer_entry().map(|entry| MadeCalls {
+            entry,
             begun: open.calls.iter().map(|id| NamedCall { id: id.clone(), name: String::new() }).collect(),
             ..MadeCalls::default()
         });
         Unfinished { run: Some(run), calls, ..Unfinished::default() }
+    }
+
+    /// The entry of the branch's last answer.
+    pub(super) fn last_answer_entry(&self) -> Option<String> {
+        let branch = self.journal.tree().branch();
+        let answer = branch.iter().rev().find(|entry| entry.kind() == EntryKind::Message(Role::Assistant));
+        answer.map(|entry| entry.id().to_owned())
     }
 
     fn error_answer(&self) -> AssistantMessage {
@@ -228,7 +212,7 @@ fn error_answer((api, provider, model): (&str, &str, &str), error: &str) -> Assi
     }
 }
 
-fn ended(result: &ToolResultMessage) -> ToolExecutionEnd {
+pub(super) fn ended(result: &ToolResultMessage) -> ToolExecutionEnd {
     ToolExecutionEnd {
         tool_call_id: result.tool_call_id.clone(),
         tool_name: result.tool_name.clone(),

@@ -6,6 +6,7 @@
 
 mod broken;
 mod go_on;
+mod overdue;
 mod plan;
 mod words;
 
@@ -23,6 +24,7 @@ use crate::clock::now_ms;
 
 pub(crate) use broken::broke_down;
 pub(crate) use go_on::{AfterCrash, AskingToGoOn};
+pub(crate) use overdue::Overdue;
 
 /// How often a turn goes on by itself after a crash. One that ends the daemon every time must not do so for ever.
 const MAX_RESUMES: u32 = 2;

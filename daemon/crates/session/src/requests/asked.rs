@@ -34,8 +34,16 @@ impl Asked {
 }
 
 impl Actor {
-    /// Takes a command in that is to be done. A repetition is answered here, now or when the first one is.
+    /// Takes a command in that is to be done. A repetition is answered here, now or when the first one is; one that must not
+    /// be done now is refused.
     pub(crate) fn first(&mut self, key: Option<String>, means: Means, reply: Reply) -> Option<Asked> {
+        let asked = self.meet(key, means, reply)?;
+        let Some(failure) = self.overdue.failure() else { return Some(asked) };
+        self.refuse(asked, failure);
+        None
+    }
+
+    fn meet(&mut self, key: Option<String>, means: Means, reply: Reply) -> Option<Asked> {
         let Some(key) = key.map(RequestKey::from) else { return Some(Asked { reply, key: None }) };
         match self.requests.meet(&key, means, reply) {
             Met::First(reply) => return Some(Asked { reply, key: Some(key) }),

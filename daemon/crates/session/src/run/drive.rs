@@ -199,6 +199,7 @@ impl RunHost {
         match error {
             HostError::NotStored(error) => {
                 tracing::error!(error, "a run ended because a message could not be stored");
+                self.send(Step::NotStored).await;
                 self.report_broken(error).await;
             }
             HostError::Gone => {}

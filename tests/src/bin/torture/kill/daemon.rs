@@ -4,7 +4,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{BufRead, BufReader, Read},
     os::unix::{net::UnixStream, process::ExitStatusExt as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Stdio},
     time::Duration,
 };
@@ -101,11 +101,4 @@ pub(crate) fn stderr(home: &Home) -> String {
     let _ = File::open(home.root().join("stderr")).and_then(|mut file| file.read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes);
     text.lines().rev().take(5).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
-}
-
-/// Whether a run of the session in that file ended because the disk failed, as a daemon of this home said.
-pub(crate) fn lost_to_the_disk(home: &Home, session: &Path) -> bool {
-    let text = std::fs::read(home.root().join("stderr")).unwrap_or_default();
-    let (text, session) = (String::from_utf8_lossy(&text), session.display().to_string());
-    text.lines().any(|line| line.contains("could not be stored") && line.contains(&session))
 }

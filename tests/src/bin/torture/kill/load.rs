@@ -254,21 +254,20 @@ fn copy(client: &mut Client, stage: &Stage, random: &mut Random, action: &str, i
     if stage.open.lock().unwrap().len() >= SESSIONS + 3 {
         return None;
     }
-    let mut has_file = false;
     let asked = if action == "fork" {
         let messages = client.call(json!({"type": "get_fork_messages", "sessionId": id}), SOON)?;
         let messages = messages["data"]["messages"].as_array()?.clone();
         let entry = messages.get(random.index(messages.len().max(1)))?["entryId"].clone();
         json!({"type": "fork", "sessionId": id, "entryId": entry})
     } else {
-        let last = client.call(json!({"type": "get_last_assistant_text", "sessionId": id}), SOON)?;
-        // A branch with an answer is a conversation, unless somebody goes back in it at this moment.
-        has_file = last["data"]["text"].is_string();
         json!({"type": "clone", "sessionId": id})
     };
     if client.call(asked, SOON)?["success"] != true {
         return None;
     }
+    // The copy itself is asked: others may have gone back in the original meanwhile. With an answer it is a conversation.
+    let last = client.call(json!({"type": "get_last_assistant_text"}), SOON)?;
+    let has_file = last["data"]["text"].is_string();
     let state = client.call(json!({"type": "get_state", "isCopy": has_file}), SOON)?;
     let copy = state["data"]["sessionId"].as_str()?.to_owned();
     stage.open.lock().unwrap().push(Open { id: copy });
