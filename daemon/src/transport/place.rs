@@ -4,20 +4,18 @@
 //! system unlocks it however the daemon ends. Whoever has it may clear away a socket that nobody listens on.
 
 use std::{
-    fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError},
+    fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions},
     io::{self, ErrorKind, Write},
     os::unix::{
         fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant},
 };
 
 use agentd_fail_point::{self as fail_point, Point};
+use agentd_file_lock as file_lock;
 use agentd_protocol::socket_path;
-use rustix::process::{Pid, test_kill_process};
 
 /// Only the user may enter the folder, and connect.
 const FOLDER_MODE: u32 = 0o700;
@@ -25,13 +23,6 @@ const FILE_MODE: u32 = 0o600;
 
 /// No number of a process is longer.
 const MAX_PID_BYTES: usize = 20;
-
-/// How long a dead daemon may hold the place. A child that it was starting when it was killed has its lock until it is another
-/// program, which takes milliseconds.
-const LAST_HOLD: Duration = Duration::from_secs(2);
-
-/// The time between two looks: the lock of a file cannot be waited for with an end to the wait.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Why there is no listening at a place.
 #[derive(Debug, thiserror::Error)]
@@ -201,30 +192,15 @@ fn prepare_folder(folder: &Path) -> Result<(), PlaceError> {
     Err(PlaceError::Folder { folder: folder.to_owned(), fault })
 }
 
-/// Becomes the one daemon of this socket, and notes who that is.
+/// Becomes the one daemon of this socket, and notes who that is. Blocks.
 fn lock(path: &Path) -> Result<File, PlaceError> {
-    lock_waiting(path, thread::sleep)
-}
-
-/// Like [`lock`], with another way to wait between two looks.
-fn lock_waiting(path: &Path, mut wait: impl FnMut(Duration)) -> Result<File, PlaceError> {
     let name = lock_name(path);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
     let mut file = options.open(&name).map_err(failed("open the lock file", &name))?;
-    let end = Instant::now() + LAST_HOLD;
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::WouldBlock) => {
-                let pid = read_pid(&file);
-                if Instant::now() > end || !pid.is_some_and(is_dead) {
-                    return Err(PlaceError::Running { pid, path: path.to_owned() });
-                }
-                wait(PAUSE);
-            }
-            Err(TryLockError::Error(error)) => return Err(failed("lock", &name)(error)),
-        }
+    let is_ours = file_lock::try_lock(&file, || read_pid(&file)).map_err(failed("lock", &name))?;
+    if !is_ours {
+        return Err(PlaceError::Running { pid: read_pid(&file), path: path.to_owned() });
     }
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))
@@ -244,12 +220,6 @@ fn read_pid(file: &File) -> Option<u32> {
     let mut text = [0; MAX_PID_BYTES];
     let count = file.read_at(&mut text, 0).ok()?;
     std::str::from_utf8(&text[..count]).ok()?.trim().parse().ok()
-}
-
-/// Whether there is no such process. One of another user is there, too.
-fn is_dead(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
 /// Listens there, in the place of a socket that nobody listens on. Gives the new socket's identity too.
@@ -323,38 +293,6 @@ mod tests {
         drop(listener);
         assert!(matches!(Place::take(&path), Err(PlaceError::Running { pid: Some(_), .. })));
         drop(place);
-    }
-
-    /// As by a child that a killed daemon was starting.
-    #[test]
-    fn a_lock_that_outlives_its_daemon_for_a_moment_is_waited_for() {
-        let home = folder();
-        let path = home.path().join("a.sock");
-        let mut dead = std::process::Command::new("true").spawn().unwrap();
-        dead.wait().unwrap();
-        let mut held = File::create(lock_name(&path)).unwrap();
-        held.lock().unwrap();
-        writeln!(held, "{}", dead.id()).unwrap();
-        // Who starts it has not become another program yet at the first looks.
-        let mut child = Some(held);
-        let mut looks = 0;
-        let lock = lock_waiting(&path, |_| {
-            looks += 1;
-            child.take_if(|_| looks == 3);
-        });
-        drop(lock.unwrap());
-        assert_eq!(looks, 3);
-    }
-
-    #[test]
-    fn a_lock_of_a_living_daemon_is_not_waited_for() {
-        let home = folder();
-        let path = home.path().join("a.sock");
-        let mut held = File::create(lock_name(&path)).unwrap();
-        held.lock().unwrap();
-        writeln!(held, "{}", std::process::id()).unwrap();
-        let refused = lock_waiting(&path, |_| panic!("nothing to wait for"));
-        assert!(matches!(refused, Err(PlaceError::Running { pid: Some(_), .. })), "{refused:?}");
     }
 
     #[test]

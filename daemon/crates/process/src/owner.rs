@@ -1,17 +1,19 @@
 //! Who owns a process: a mark on everything that a daemon's commands start, and a file that tells whether that daemon lives.
 //!
-//! The file is in a folder of the agent directory, named for the mark, and its owner holds a lock on it. So a file without a
+//! The file is in a folder of the agent directory, named for the mark, has the owner's process id, and its owner holds a lock on
+//! it. So a file without a
 //! lock is one of a daemon that was killed; if it was killed together with its guard and its scopes, processes with its mark
 //! may be left.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
 use agentd_fail_point::{self as fail_point, Point};
+use agentd_file_lock as file_lock;
 use uuid::Uuid;
 
 use crate::linux;
@@ -63,7 +65,7 @@ impl OwnerFile {
         let path = dir.join(mark.text());
         fail_point::call(Point::OwnerCreate)?;
         loop {
-            let file = OpenOptions::new()
+            let mut file = OpenOptions::new()
                 .read(true)
                 .write(true)
                 .create(true)
@@ -73,6 +75,7 @@ impl OwnerFile {
             file.lock()?;
             // Somebody who took it for a dead owner's, before it was locked, has removed it by now.
             if same_file(&file, &path)? {
+                writeln!(file, "{}", std::process::id())?;
                 fail_point::hit(Point::OwnerCreated);
                 return Ok(Self { path, _file: file });
             }
@@ -86,6 +89,13 @@ impl Drop for OwnerFile {
             tracing::warn!(%error, path = %self.path.display(), "cannot remove the note of a daemon's life");
         }
     }
+}
+
+/// The process that has the file; `None` while it has not said so yet: it has started nothing then.
+fn read_pid(file: &File) -> Option<u32> {
+    let mut text = [0; 20];
+    let count = file.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(&text[..count]).ok()?.trim().parse().ok()
 }
 
 fn same_file(file: &File, path: &Path) -> io::Result<bool> {
@@ -105,11 +115,11 @@ pub(crate) fn sweep(dir: &Path) -> usize {
         let entry = entry.ok()?;
         let mark = Mark::parse(entry.file_name().to_str()?)?;
         let file = File::open(entry.path()).ok()?;
-        match file.try_lock() {
-            Ok(()) => Some((mark, entry.path(), file)),
+        match file_lock::try_lock(&file, || read_pid(&file)) {
+            Ok(true) => Some((mark, entry.path(), file)),
             // Its owner lives, or another daemon is at it already.
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Error(error)) => {
+            Ok(false) => None,
+            Err(error) => {
                 tracing::warn!(%error, path = %entry.path().display(), "cannot tell whether a daemon lives");
                 None
             }

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_file_lock as file_lock;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -94,7 +95,9 @@ pub(crate) fn open_locked(io: &dyn Io, notes: &Notes, path: &Path) -> Result<Box
             return Err(StoreError::NotAFile { path: path.to_owned() });
         }
         let file = io.open(path).map_err(StoreError::io("open the session file", path))?;
-        if !file.try_lock().map_err(StoreError::io("lock the session file", path))? {
+        let holder = || notes.holder(path).map(|holder| holder.pid);
+        let is_ours = file_lock::try_lock_with(|| file.try_lock(), holder);
+        if !is_ours.map_err(StoreError::io("lock the session file", path))? {
             return Err(notes.locked(path));
         }
         // Whoever had it may have put another file in its place just before, and a lock on the old one is no lock.

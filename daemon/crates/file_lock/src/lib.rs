@@ -1,0 +1,140 @@
+//! Locks on files (`flock`) whose last holder may have been killed.
+//!
+//! Such a lock belongs to the open file, which a child has from the moment it is forked until it becomes another program. So
+//! the lock of a process that was killed in that moment outlives it, by milliseconds, or by seconds on a machine that is
+//! busy. Whoever finds a lock held by a process that is dead has to wait for that long.
+
+use std::{
+    fs::{File, TryLockError},
+    io, thread,
+    time::{Duration, Instant},
+};
+
+/// How long the dead may hold a lock. It takes a child milliseconds to become another program.
+const LAST_HOLD: Duration = Duration::from_secs(2);
+
+/// The time between two attempts: the lock of a file cannot be waited for with an end to the wait.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Takes a file's lock; false when another has it. One whose holder is dead is waited for, two seconds at most; `holder` is asked
+/// for the process that noted itself as such, each time again. Blocks.
+///
+/// # Errors
+/// Those of the file system, which may also have no locks.
+pub fn try_lock(file: &File, holder: impl Fn() -> Option<u32>) -> io::Result<bool> {
+    try_lock_with(|| try_once(file), holder)
+}
+
+/// The same, with another way to try it.
+///
+/// # Errors
+/// Those of `try_once`.
+pub fn try_lock_with(
+    try_once: impl FnMut() -> io::Result<bool>,
+    holder: impl Fn() -> Option<u32>,
+) -> io::Result<bool> {
+    wait_for(LAST_HOLD, try_once, holder, thread::sleep)
+}
+
+fn wait_for(
+    last_hold: Duration,
+    mut try_once: impl FnMut() -> io::Result<bool>,
+    holder: impl Fn() -> Option<u32>,
+    mut wait: impl FnMut(Duration),
+) -> io::Result<bool> {
+    let mut end = None;
+    loop {
+        if try_once()? {
+            return Ok(true);
+        }
+        let end = *end.get_or_insert_with(|| Instant::now() + last_hold);
+        if !holder().is_some_and(is_dead) || Instant::now() > end {
+            return Ok(false);
+        }
+        wait(PAUSE);
+    }
+}
+
+fn try_once(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Whether there is no such process. One of another user is there, too.
+fn is_dead(pid: u32) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::{
+            io::Errno,
+            process::{Pid, test_kill_process},
+        };
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = pid;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{self, Command};
+
+    use super::*;
+
+    fn dead() -> Option<u32> {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        Some(child.id())
+    }
+
+    fn held() -> (tempfile::NamedTempFile, File) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let holder = file.reopen().unwrap();
+        holder.lock().unwrap();
+        (file, holder)
+    }
+
+    #[test]
+    fn a_free_lock_is_taken_at_once() {
+        let file = tempfile::tempfile().unwrap();
+        assert!(try_lock(&file, || panic!("nobody has it")).unwrap());
+    }
+
+    #[test]
+    fn a_lock_that_outlives_its_holder_for_a_moment_is_waited_for() {
+        let (file, holder) = held();
+        // As a child has it that has yet to become another program.
+        let (mut child, mut waited, dead) = (Some(holder), 0, dead());
+        let wait = |_| {
+            waited += 1;
+            child.take_if(|_| waited == 3);
+        };
+        assert!(wait_for(LAST_HOLD, || try_once(file.as_file()), || dead, wait).unwrap());
+        // A child of another test may have it for a moment, too.
+        assert!(waited >= 3);
+    }
+
+    #[test]
+    fn a_lock_of_the_living_or_of_nobody_known_is_not_waited_for() {
+        let (file, _holder) = held();
+        for holder in [Some(process::id()), None] {
+            let wait = |_| panic!("nothing to wait for");
+            assert!(!wait_for(LAST_HOLD, || try_once(file.as_file()), || holder, wait).unwrap());
+        }
+    }
+
+    #[test]
+    fn the_wait_has_an_end() {
+        let (file, _holder) = held();
+        let (dead, mut waited) = (dead(), 0);
+        let wait = |_| waited += 1;
+        assert!(!wait_for(Duration::ZERO, || try_once(file.as_file()), || dead, wait).unwrap());
+        assert!(waited <= 1);
+    }
+}
