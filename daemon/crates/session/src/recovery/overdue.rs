@@ -117,7 +117,8 @@ impl Actor {
             return;
         }
         if let Err(error) = self.store_what_is_due().await {
-            tracing::warn!(%error, "what the disk did not take before could not be stored once more");
+            // Whoever asked is told.
+            tracing::debug!(%error, "what the disk did not take before could not be stored once more");
             self.overdue.failure = Some(refusal(&error));
             return;
         }

@@ -122,8 +122,8 @@ impl SessionFile {
         faults
     }
 
-    /// Calls of the turn that the last entry belongs to that nothing answers. An earlier turn may have some: who goes back to one of
-    /// several results goes on without the others.
+    /// Calls of the turn that the last entry belongs to that nothing answers, on any branch: who goes back to a place between a call
+    /// and its result goes on without that.
     pub(crate) fn open_calls(&self) -> Vec<String> {
         let parents: HashMap<&str, &Value> = self
             .entries
@@ -131,14 +131,13 @@ impl SessionFile {
             .filter_map(|entry| Some((entry.value["id"].as_str()?, &entry.value)))
             .collect();
         let mut at = self.entries.last().map(|entry| &entry.value);
-        let (mut called, mut answered) = (Vec::new(), HashSet::new());
+        let answered: HashSet<&str> =
+            self.entries.iter().filter_map(|entry| entry.value["message"]["toolCallId"].as_str()).collect();
+        let mut called = Vec::new();
         while let Some(entry) = at {
             let message = &entry["message"];
             if message["role"] == "user" {
                 break;
-            }
-            if let Some(call) = message["toolCallId"].as_str() {
-                answered.insert(call);
             }
             let stopped = ["error", "aborted"].iter().any(|reason| message["stopReason"] == *reason);
             for block in message["content"].as_array().into_iter().flatten() {

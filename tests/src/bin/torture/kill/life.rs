@@ -29,7 +29,7 @@ use super::{
 const AFTERLIFE: Duration = Duration::from_secs(1);
 
 /// How much longer on a machine that does much else.
-const BUSY: Duration = Duration::from_secs(4);
+const BUSY: Duration = Duration::from_secs(9);
 
 /// Clients of a round beside the one that looks.
 const CLIENTS: u64 = 2;

@@ -1,7 +1,7 @@
 //! What was acknowledged: the model that files and daemon are compared with.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
     time::Instant,
 };
@@ -78,6 +78,12 @@ impl Model {
         let mut violations = Vec::new();
         // Events of a session have one order, whoever was told.
         let mut events: HashMap<String, BTreeMap<u64, Line>> = HashMap::new();
+        // One that was closed and opened again is counted anew.
+        let sent = clients.iter().flat_map(|(sent, _)| sent);
+        let closed: HashSet<String> = sent
+            .filter(|command| command["type"] == "close_session")
+            .filter_map(|command| command["sessionId"].as_str().map(str::to_owned))
+            .collect();
         for (sent, lines) in clients {
             for command in &sent {
                 let Some(provider) = command["provider"].as_str() else { continue };
@@ -102,7 +108,9 @@ impl Model {
                     if let Some(command) = value["id"].as_str().and_then(|id| sent.get(id)) {
                         self.answered(command, value, &mut violations);
                     }
-                } else if let (Some(id), Some(seq)) = (value["sessionId"].as_str(), value["seq"].as_u64()) {
+                } else if let (Some(id), Some(seq)) = (value["sessionId"].as_str(), value["seq"].as_u64())
+                    && !closed.contains(id)
+                {
                     let of_session = events.entry(id.to_owned()).or_default();
                     if let Some(other) = of_session.get(&seq) {
                         if other.raw != line.raw {
