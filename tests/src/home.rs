@@ -94,14 +94,14 @@ impl Home {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// Every session file in the agent directory.
+    /// Every session file in the agent directory. One that goes away meanwhile may be missing.
     #[must_use]
     pub fn session_files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut folders = vec![self.agent_dir().join("sessions")];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten() {
-                let path = entry.expect("an entry of a folder").path();
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
                 if path.is_dir() {
                     folders.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "jsonl") {

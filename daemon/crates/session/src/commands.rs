@@ -28,7 +28,8 @@ const LONG_ANSWER_BYTES: usize = 1 << 20;
 impl Actor {
     /// Does a command, or starts what will answer it.
     pub(crate) async fn on_command(&mut self, command: Command, reply: Reply) {
-        if command.begins_work() {
+        // To go elsewhere, too: what is due belongs here.
+        if command.begins_work() || matches!(command, Command::NavigateTree(_)) {
             self.catch_up().await;
         }
         match command {

@@ -15,10 +15,12 @@ use serde::de::IgnoredAny;
 use crate::{
     Context, ContextMeter, Entry, ForkPoint, Header, Landing, LoadReport, NewSession, SessionTree,
     StatsCounter, Store, StoreOptions, context_usage, copy_all, copy_branch, fork_messages,
+    ledger::{Record, Unfinished},
 };
 
 /// The laws, by the names of their fuzz targets.
-pub const LAWS: &[(&str, fn(&[u8]))] = &[("sessions", sessions), ("old_sessions", old_sessions)];
+pub const LAWS: &[(&str, fn(&[u8]))] =
+    &[("sessions", sessions), ("old_sessions", old_sessions), ("ledgers", ledgers)];
 
 /// The cap of a line where inputs are to reach it, in bytes.
 const SMALL_LINE_BYTES: usize = 160;
@@ -66,6 +68,20 @@ pub fn old_sessions(input: &[u8]) {
         }
     }
     keeps_the_laws(&tree);
+}
+
+/// Any bytes are read as a ledger; what they come to is what the records among them come to, written as they are written by this
+/// version. A line that was torn takes nothing from those before it.
+pub fn ledgers(input: &[u8]) {
+    let left = Unfinished::read(input);
+    let lines = input.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    let mut written = Vec::new();
+    for record in lines.filter_map(Record::parse) {
+        assert!(record.write_line(&mut written).is_ok(), "what was read can be written");
+    }
+    assert_eq!(Unfinished::read(&written), left, "what was written reads as the same");
+    written.extend(b"{\"type\":\"run\",\"at\":1");
+    assert_eq!(Unfinished::read(&written), left, "a torn line counts for nothing");
 }
 
 fn keeps_the_laws(tree: &SessionTree) {

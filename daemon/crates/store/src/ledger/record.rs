@@ -165,14 +165,14 @@ impl Record {
     ///
     /// # Errors
     /// Fails only for values that JSON cannot represent.
-    pub(super) fn write_line(&self, to: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+    pub(crate) fn write_line(&self, to: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         serde_json::to_writer(&mut *to, self)?;
         to.push(b'\n');
         Ok(())
     }
 
     /// Reads a line; `None` for what is no record, or one of a kind that this version does not know.
-    pub(super) fn parse(line: &str) -> Option<Self> {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct Kind<'a> {
             #[serde(rename = "type", borrow)]

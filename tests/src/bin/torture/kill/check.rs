@@ -6,7 +6,7 @@ use agentd_e2e::Home;
 use serde_json::Value;
 
 use super::{
-    Counts, Violation, file,
+    Counts, Violation,
     file::SessionFile,
     leftovers, model_server,
     record::{Model, Session},
@@ -17,7 +17,7 @@ pub(crate) fn disk(home: &Home, model: &mut Model, counts: &Counts) -> Vec<Viola
     let mut violations = Vec::new();
     let mut report = |promise, seen: String| violations.push(Violation { promise, seen });
     let mut files: Vec<SessionFile> = Vec::new();
-    for path in file::all_below(&home.agent_dir().join("sessions")) {
+    for path in home.session_files() {
         match SessionFile::read(&path) {
             Ok(file) => files.push(file),
             Err(error) => report("files can be read", format!("{}: {error}", path.display())),

@@ -151,21 +151,3 @@ impl SessionFile {
         called.into_iter().map(str::to_owned).collect()
     }
 }
-
-/// All session files below a folder.
-pub(crate) fn all_below(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    files
-}

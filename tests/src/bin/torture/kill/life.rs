@@ -37,7 +37,7 @@ const CLIENTS: u64 = 2;
 /// Lives one life.
 pub(crate) fn live(shared: &Shared, model: &Model, number: u64) {
     let mut random = Random::part(shared.seed, number);
-    model.begin(Random::part(random.bits(), 0), random.chance(3));
+    model.begin(Random::part(random.bits(), 0));
     let home = new_home(model, &mut random);
     let mut life = Life {
         shared,
@@ -83,6 +83,7 @@ fn new_home(model: &Model, random: &mut Random) -> Home {
         "retry": {"baseDelayMs": 1, "maxRetries": 2},
         "compaction": {"keepRecentTokens": 1, "reserveTokens": 200},
         "bash": {"background": true},
+        "storage": {"maxArtifactBytes": if random.chance(30) { 150_000 } else { 10_000_000 }},
         "durability": if random.chance(50) { "fsync" } else { "os" },
     }));
     home.write(EDITED.0, EDITED.1);
@@ -117,6 +118,7 @@ impl Life<'_> {
     /// One round.
     fn round(&mut self, plan: &Plan, name: &str) -> Vec<Violation> {
         let mut violations = Vec::new();
+        self.model.stream_slowly(plan.is_slow);
         let armed = match &plan.moment {
             Moment::Point { armed, .. } => Some(armed.as_str()),
             _ => None,

@@ -33,7 +33,7 @@ struct Script {
     complaints: Mutex<Vec<Violation>>,
     /// A number that stands in the command line of everything that is started.
     token: String,
-    /// Text streams so long that some of it has to be kept.
+    /// See [`Model::stream_slowly`].
     is_slow: AtomicBool,
 }
 
@@ -52,8 +52,12 @@ impl Model {
     }
 
     /// Begins a life.
-    pub(crate) fn begin(&self, random: Random, is_slow: bool) {
+    pub(crate) fn begin(&self, random: Random) {
         *self.script.random.lock().unwrap() = random;
+    }
+
+    /// Whether text streams so long that some of it has to be kept.
+    pub(crate) fn stream_slowly(&self, is_slow: bool) {
         self.script.is_slow.store(is_slow, Ordering::Relaxed);
     }
 

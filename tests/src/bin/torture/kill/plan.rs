@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) with_guard: bool,
     /// How long the load goes on at most.
     pub(crate) load: Duration,
+    /// The model streams for so long that some of it has to be kept.
+    pub(crate) is_slow: bool,
     /// Seed of the round's own decisions.
     pub(crate) seed: u64,
 }
@@ -57,6 +59,7 @@ fn armed(name: &str, time: u64, torn: bool) -> String {
     }
     let part = name.split('.').next().unwrap_or_default();
     let time = if SELDOM.contains(&part) || name.starts_with("store.rename") { 1 } else { time };
+    let time = if name.starts_with("ledger.flush") { 1 } else { time };
     // A half written line is only possible where something is written.
     let written = name.ends_with(".append") || name.ends_with(".write");
     format!("{name}@{time}{}", if torn && written { ":torn" } else { "" })
@@ -74,6 +77,7 @@ pub(crate) fn plan(random: &mut Random, round: usize, points: &Points) -> Plan {
     );
     let torn = random.chance(25);
     let with_guard = random.chance(20);
+    let is_slow = random.chance(3);
     let pause = match pause {
         0..60 => Duration::from_micros(pause * 50),
         60..95 => Duration::from_millis(pause - 60),
@@ -95,5 +99,9 @@ pub(crate) fn plan(random: &mut Random, round: usize, points: &Points) -> Plan {
     };
     let of_socket = matches!(&moment, Moment::Point { name, .. } if name.starts_with("socket."));
     let mode = if round % 3 == 2 && !of_socket { Mode::Stdio } else { Mode::Serve };
-    Plan { mode, moment, with_guard, load: Duration::from_millis(600), seed }
+    // What streams is kept once a second.
+    let is_slow =
+        is_slow || matches!(&moment, Moment::Point { name, .. } if name.starts_with("ledger.flush"));
+    let load = Duration::from_millis(if is_slow { 3_000 } else { 600 });
+    Plan { mode, moment, with_guard, load, is_slow, seed }
 }

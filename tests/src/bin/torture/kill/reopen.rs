@@ -5,13 +5,7 @@ use std::time::Duration;
 use agentd_e2e::{Home, Random};
 use serde_json::{Value, json};
 
-use super::{
-    Counts, Violation,
-    client::Client,
-    file::{self, SessionFile},
-    model_server::PROBE,
-    record::Model,
-};
+use super::{Counts, Violation, client::Client, file::SessionFile, model_server::PROBE, record::Model};
 
 /// How long an answer may take, on a machine that does much else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -49,7 +43,7 @@ pub(crate) fn look(
     let done = (|| {
         let hello = json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}});
         client.call(hello, PATIENCE)?;
-        let mut files = file::all_below(&home.agent_dir().join("sessions"));
+        let mut files = home.session_files();
         while files.len() > SESSIONS && !is_last {
             let at = random.index(files.len());
             // One that has to be converted is always among them.
