@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
         mpsc::{self, RecvTimeoutError},
     },
@@ -28,6 +28,9 @@ type Law = (&'static str, fn(&[u8]));
 /// An input that takes longer breaks the law of all: work in proportion to what comes. Builds without optimisation, on a machine
 /// that does other things too.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How many inputs are handed over at once.
+const AT_ONCE: usize = 64;
 
 /// All laws.
 fn laws() -> Vec<Law> {
@@ -48,11 +51,17 @@ fn laws() -> Vec<Law> {
 
 const USAGE: &str = "\
 fuzz_laws SECONDS [--seed N] [--target NAME]   each law for so long, on mutated inputs
+fuzz_laws --executions N ...                   each law so often
+          --corpus FOLDER                      begins with the inputs of FOLDER/NAME, too
+          --max-bytes N                        no longer inputs
 fuzz_laws --replay FILE --target NAME          one law on one input
 fuzz_laws --write-seeds FOLDER                 the inputs that it begins with, a folder for each target";
 
 struct Options {
     seconds: f64,
+    executions: u64,
+    corpus: Option<PathBuf>,
+    max_bytes: usize,
     seed: u64,
     target: Option<String>,
     replay: Option<PathBuf>,
@@ -62,12 +71,28 @@ struct Options {
 fn options() -> Result<Options, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = u64::from(now.subsec_nanos());
-    let mut options = Options { seconds: 0.0, seed, target: None, replay: None, write_seeds: None };
+    let mut options = Options {
+        seconds: 0.0,
+        executions: 0,
+        corpus: None,
+        max_bytes: usize::MAX,
+        seed,
+        target: None,
+        replay: None,
+        write_seeds: None,
+    };
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
         match argument.as_str() {
             "--seed" => options.seed = value()?.parse().map_err(|error| format!("--seed: {error}"))?,
+            "--executions" => {
+                options.executions = value()?.parse().map_err(|error| format!("--executions: {error}"))?;
+            }
+            "--max-bytes" => {
+                options.max_bytes = value()?.parse().map_err(|error| format!("--max-bytes: {error}"))?;
+            }
+            "--corpus" => options.corpus = Some(value()?.into()),
             "--target" => options.target = Some(value()?),
             "--replay" => options.replay = Some(value()?.into()),
             "--write-seeds" => options.write_seeds = Some(value()?.into()),
@@ -114,10 +139,14 @@ fn run() -> Result<bool, String> {
         }
         return Ok(true);
     }
-    if options.seconds <= 0.0 {
+    if options.seconds <= 0.0 && options.executions == 0 {
         return Err(USAGE.to_owned());
     }
-    println!("seed {}, {} s for each of {} laws", options.seed, options.seconds, laws.len());
+    let each = match options.executions {
+        0 => format!("{} s", options.seconds),
+        count => format!("{count} executions"),
+    };
+    println!("seed {}, {each} for each of {} laws", options.seed, laws.len());
     Ok(hold_all(&root, &laws, &options))
 }
 
@@ -150,16 +179,33 @@ fn hold_all(root: &Path, laws: &[Law], options: &Options) -> bool {
 
 /// Holds one law, on a thread that is left behind when it does not come back. The executions, and whether it was broken.
 fn hold(root: &Path, (name, law): Law, options: &Options) -> (u64, bool) {
-    let seeds = seeds::of(root, name);
+    let mut seeds = seeds::of(root, name);
+    if let Some(corpus) = &options.corpus {
+        seeds.extend(seeds::files(&corpus.join(name), |_| true).into_iter().map(|(_, input)| input));
+    }
+    seeds.retain(|seed| seed.len() <= options.max_bytes);
+    if seeds.is_empty() {
+        seeds.push(Vec::new());
+    }
     let words = seeds::words(root);
     let mut random = Random::new(options.seed ^ hash(name.as_bytes()));
-    let (inputs, to_do) = mpsc::sync_channel::<Vec<u8>>(1);
+    let (inputs, to_do) = mpsc::sync_channel::<Arc<[Vec<u8>]>>(1);
     let (done, results) = mpsc::sync_channel::<bool>(1);
-    let worker = thread::Builder::new().name(name.to_owned()).spawn(move || {
-        for input in to_do {
-            let held = panic::catch_unwind(AssertUnwindSafe(|| law(&input))).is_ok();
-            if done.send(held).is_err() {
-                return;
+    // Which input of those that were handed over it is at.
+    let at = Arc::new(AtomicUsize::new(0));
+    let worker = thread::Builder::new().name(name.to_owned()).spawn({
+        let at = Arc::clone(&at);
+        move || {
+            for inputs in to_do {
+                let held = panic::catch_unwind(AssertUnwindSafe(|| {
+                    for (index, input) in inputs.iter().enumerate() {
+                        at.store(index, Ordering::Relaxed);
+                        law(input);
+                    }
+                }));
+                if done.send(held.is_ok()).is_err() {
+                    return;
+                }
             }
         }
     });
@@ -169,24 +215,32 @@ fn hold(root: &Path, (name, law): Law, options: &Options) -> (u64, bool) {
     let end = Instant::now() + Duration::from_secs_f64(options.seconds);
     let mut count = 0u64;
     // Each as it is, then with faults.
-    while count < seeds.len() as u64 || Instant::now() < end {
-        let whole = usize::try_from(count).ok().and_then(|at| seeds.get(at));
-        let input = whole.cloned().unwrap_or_else(|| {
-            let seed = &seeds[random.below(seeds.len())];
-            mutated(seed, &seeds, &words, &mut random)
-        });
-        if inputs.send(input.clone()).is_err() {
+    while count < seeds.len() as u64 || count < options.executions || Instant::now() < end {
+        let next = |number: u64| {
+            let whole = usize::try_from(number).ok().and_then(|at| seeds.get(at));
+            whole.cloned().unwrap_or_else(|| {
+                let seed = &seeds[random.below(seeds.len())];
+                let mut input = mutated(seed, &seeds, &words, &mut random);
+                input.truncate(options.max_bytes);
+                input
+            })
+        };
+        let handed: Arc<[Vec<u8>]> = (count..count + AT_ONCE as u64).map(next).collect();
+        if inputs.send(Arc::clone(&handed)).is_err() {
             return (count, true);
         }
-        count += 1;
         let why = match results.recv_timeout(PATIENCE) {
-            Ok(true) => continue,
+            Ok(true) => {
+                count += AT_ONCE as u64;
+                continue;
+            }
             Ok(false) => "breaks the law",
             Err(RecvTimeoutError::Timeout) => "takes too long",
             Err(RecvTimeoutError::Disconnected) => "ends its thread",
         };
-        tell(root, name, &input, why);
-        return (count, true);
+        let at = at.load(Ordering::Relaxed);
+        tell(root, name, &handed[at], why);
+        return (count + at as u64 + 1, true);
     }
     (count, false)
 }

@@ -54,7 +54,7 @@ fn named(root: &Path, target: &str) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let mut names: Vec<String> =
         names.filter_map(|name| name.into_string().ok()).filter(|name| wanted(name)).collect();
