@@ -62,7 +62,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-process",
-        &["agentd-protocol", "agentd-fail-point"],
+        &["agentd-protocol", "agentd-fail-point", "agentd-file-lock"],
         &["reqwest", "clap"],
         "processes know nothing of what they are started for",
     ),
@@ -86,8 +86,14 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "a place in the code knows nothing of what it is part of",
     ),
     (
+        "agentd-file-lock",
+        &[],
+        &["tokio", "reqwest", "clap"],
+        "a lock knows nothing of what it is the lock of",
+    ),
+    (
         "agentd-store",
-        &["agentd-protocol", "agentd-fail-point"],
+        &["agentd-protocol", "agentd-fail-point", "agentd-file-lock"],
         &["reqwest", "clap"],
         "the store knows files and trees, not runs",
     ),
@@ -136,6 +142,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-ai",
             "agentd-agent",
             "agentd-fail-point",
+            "agentd-file-lock",
             "agentd-store",
             "agentd-config",
             "agentd-export-html",
