@@ -93,9 +93,7 @@ impl Reader {
         const NAME: &str = "delete_session";
         let known = self.registry.get(&params.session_id);
         if known.as_ref().is_some_and(|known| known.loaded().is_some()) {
-            let text = format!("The session \"{}\" is in memory.", params.session_id);
-            let failure = Failure::new(ErrorCode::Busy, text).hint("close_session first.");
-            return self.fail(id, Some(NAME), failure).await;
+            return self.fail(id, Some(NAME), in_memory(&params.session_id)).await;
         }
         let (registry, agent_dir) = (Arc::clone(&self.registry), self.agent_dir());
         self.beside(id, NAME, async move {
@@ -103,14 +101,23 @@ impl Reader {
             if let Some(known) = known {
                 registry.close(&known, EndMode::Abort).await;
             }
+            let session_id = params.session_id.clone();
             let work = move || {
-                let (path, _) = hub::list::file_of(&agent_dir, &params.session_id)?;
+                let (path, _) = hub::list::file_of(&agent_dir, &session_id)?;
                 hub::list::delete(&path)
             };
             let deleted = tokio::task::spawn_blocking(work).await;
-            deleted
-                .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?
-                .map(|()| None::<()>)
+            let deleted = deleted.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+            match deleted {
+                // Another client has opened it meanwhile.
+                Err(failure)
+                    if failure.code == ErrorCode::SessionLocked
+                        && registry.get(&params.session_id).is_some() =>
+                {
+                    Err(in_memory(&params.session_id))
+                }
+                deleted => deleted.map(|()| None::<()>),
+            }
         })
         .await;
     }
@@ -202,4 +209,9 @@ impl Reader {
         AgentDir::find(&options.environment, options.compat, &options.cwd)
             .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))
     }
+}
+
+/// The refusal to delete a session that is open here.
+fn in_memory(id: &str) -> Failure {
+    Failure::new(ErrorCode::Busy, format!("The session \"{id}\" is in memory.")).hint("close_session first.")
 }

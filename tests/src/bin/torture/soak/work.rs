@@ -119,8 +119,10 @@ impl Shift<'_> {
     fn replace(&mut self, peer: &mut Peer, id: &str) -> Result<(), Trouble> {
         peer.done(json!({"type": "close_session", "sessionId": id, "mode": "abort"}))?;
         match peer.done(json!({"type": "delete_session", "sessionId": id})) {
-            // Another client looks at it again, or it never had a file.
-            Err(Trouble::Refused(code, _)) if code == "busy" || code == "session_not_found" => {
+            // Another client looks at it again, or is about to, or it never had a file.
+            Err(Trouble::Refused(code, _))
+                if ["busy", "session_locked", "session_not_found"].contains(&&*code) =>
+            {
                 self.tally.note("delete_session: refused");
             }
             other => drop(other?),
