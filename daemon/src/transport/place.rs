@@ -7,7 +7,7 @@ use std::{
     fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions},
     io::{self, ErrorKind, Write},
     os::unix::{
-        fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -20,9 +20,6 @@ use agentd_protocol::socket_path;
 /// Only the user may enter the folder, and connect.
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-
-/// No number of a process is longer.
-const MAX_PID_BYTES: usize = 20;
 
 /// Why there is no listening at a place.
 #[derive(Debug, thiserror::Error)]
@@ -198,9 +195,9 @@ fn lock(path: &Path) -> Result<File, PlaceError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
     let mut file = options.open(&name).map_err(failed("open the lock file", &name))?;
-    let is_ours = file_lock::try_lock(&file, || read_pid(&file)).map_err(failed("lock", &name))?;
+    let is_ours = file_lock::try_lock(&file).map_err(failed("lock", &name))?;
     if !is_ours {
-        return Err(PlaceError::Running { pid: read_pid(&file), path: path.to_owned() });
+        return Err(PlaceError::Running { pid: file_lock::noted_pid(&file), path: path.to_owned() });
     }
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))
@@ -213,13 +210,6 @@ fn lock_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     name.into()
-}
-
-/// Who has the lock; `None` while the holder has not said so yet.
-fn read_pid(file: &File) -> Option<u32> {
-    let mut text = [0; MAX_PID_BYTES];
-    let count = file.read_at(&mut text, 0).ok()?;
-    std::str::from_utf8(&text[..count]).ok()?.trim().parse().ok()
 }
 
 /// Listens there, in the place of a socket that nobody listens on. Gives the new socket's identity too.

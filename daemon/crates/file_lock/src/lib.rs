@@ -6,8 +6,15 @@
 
 use std::{
     fs::{File, TryLockError},
-    io, thread,
+    io,
+    os::unix::fs::FileExt as _,
+    thread,
     time::{Duration, Instant},
+};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process},
 };
 
 /// How long the dead may hold a lock. It takes a child milliseconds to become another program.
@@ -16,16 +23,27 @@ const LAST_HOLD: Duration = Duration::from_secs(2);
 /// The time between two attempts: the lock of a file cannot be waited for with an end to the wait.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Takes a file's lock; false when another has it. One whose holder is dead is waited for, two seconds at most; `holder` is asked
-/// for the process that noted itself as such, each time again. Blocks.
+/// No number of a process is longer.
+const MAX_PID_BYTES: usize = 20;
+
+/// Takes the lock of a file whose holder notes its process id in it; false when another has it. One whose holder is dead is
+/// waited for, two seconds at most. Blocks.
 ///
 /// # Errors
 /// Those of the file system, which may also have no locks.
-pub fn try_lock(file: &File, holder: impl Fn() -> Option<u32>) -> io::Result<bool> {
-    try_lock_with(|| try_once(file), holder)
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    try_lock_with(|| try_once(file), || noted_pid(file))
 }
 
-/// The same, with another way to try it.
+/// The process id in a file; `None` while its holder has not noted it yet.
+#[must_use]
+pub fn noted_pid(file: &File) -> Option<u32> {
+    let mut text = [0; MAX_PID_BYTES];
+    let count = file.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(&text[..count]).ok()?.trim().parse().ok()
+}
+
+/// As [`try_lock`], with another way to try it; `holder` is asked for the process that has it, each time again.
 ///
 /// # Errors
 /// Those of `try_once`.
@@ -65,20 +83,8 @@ fn try_once(file: &File) -> io::Result<bool> {
 
 /// Whether there is no such process. One of another user is there, too.
 fn is_dead(pid: u32) -> bool {
-    #[cfg(unix)]
-    {
-        use rustix::{
-            io::Errno,
-            process::{Pid, test_kill_process},
-        };
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = pid;
-        false
-    }
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 #[cfg(test)]
@@ -103,19 +109,24 @@ mod tests {
     #[test]
     fn a_free_lock_is_taken_at_once() {
         let file = tempfile::tempfile().unwrap();
-        assert!(try_lock(&file, || panic!("nobody has it")).unwrap());
+        assert!(try_lock(&file).unwrap());
     }
 
     #[test]
     fn a_lock_that_outlives_its_holder_for_a_moment_is_waited_for() {
         let (file, holder) = held();
-        // As a child has it that has yet to become another program.
-        let (mut child, mut waited, dead) = (Some(holder), 0, dead());
+        // A child has the open file, as one that has yet to become another program, and its parent is gone.
+        let mut child = Command::new("sleep").arg("1000").stdin(holder).spawn().unwrap();
+        let (mut waited, dead) = (0, dead());
         let wait = |_| {
             waited += 1;
-            child.take_if(|_| waited == 3);
+            if waited == 3 {
+                child.kill().unwrap();
+            }
         };
-        assert!(wait_for(LAST_HOLD, || try_once(file.as_file()), || dead, wait).unwrap());
+        let taken = wait_for(LAST_HOLD, || try_once(file.as_file()), || dead, wait);
+        child.wait().unwrap();
+        assert!(taken.unwrap());
         // A child of another test may have it for a moment, too.
         assert!(waited >= 3);
     }

@@ -8,7 +8,7 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -91,13 +91,6 @@ impl Drop for OwnerFile {
     }
 }
 
-/// The process that has the file; `None` while it has not said so yet: it has started nothing then.
-fn read_pid(file: &File) -> Option<u32> {
-    let mut text = [0; 20];
-    let count = file.read_at(&mut text, 0).ok()?;
-    std::str::from_utf8(&text[..count]).ok()?.trim().parse().ok()
-}
-
 fn same_file(file: &File, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
     match fs::metadata(path) {
@@ -115,7 +108,7 @@ pub(crate) fn sweep(dir: &Path) -> usize {
         let entry = entry.ok()?;
         let mark = Mark::parse(entry.file_name().to_str()?)?;
         let file = File::open(entry.path()).ok()?;
-        match file_lock::try_lock(&file, || read_pid(&file)) {
+        match file_lock::try_lock(&file) {
             Ok(true) => Some((mark, entry.path(), file)),
             // Its owner lives, or another daemon is at it already.
             Ok(false) => None,

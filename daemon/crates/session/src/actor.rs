@@ -460,13 +460,6 @@ impl Actor {
         self.after_run(finished);
     }
 
-    /// The ledger need not know of the run any more, unless something of it is to be stored yet.
-    pub(crate) fn settle_ledger(&self) {
-        if !self.overdue.is_due() {
-            self.journal.ledger().settle();
-        }
-    }
-
     /// Answers who waited for the end of a run, and starts what waited for it.
     fn after_run(&mut self, finished: Finished) {
         // A run that broke down says nothing of its end.

@@ -129,6 +129,13 @@ impl Actor {
         }
     }
 
+    /// The ledger need not know of the run any more, unless something of it is to be stored yet.
+    pub(crate) fn settle_ledger(&self) {
+        if !self.overdue.is_due() {
+            self.journal.ledger().settle();
+        }
+    }
+
     async fn store_what_is_due(&mut self) -> Result<(), StoreError> {
         match &self.overdue.due {
             Due::Nothing | Due::OfCommands => {}
