@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
+    bounded,
     error::{ErrorCode, Failure},
     surrogates::{self, replace_lone_surrogates},
 };
@@ -68,21 +69,11 @@ fn parse_failure(error: &serde_json::Error) -> Failure {
 #[must_use]
 pub fn unknown_command(kind: Option<&str>) -> Failure {
     let name = kind.unwrap_or("undefined");
-    Failure::new(ErrorCode::UnknownCommand, bounded(format!("Unknown command: {name}")))
+    Failure::new(ErrorCode::UnknownCommand, bounded(format!("Unknown command: {name}"), MOST_SAID))
 }
 
 /// The longest message about a line, in bytes. It quotes what it met, and a line may have 64 MiB.
 const MOST_SAID: usize = 500;
-
-/// The start of a message that is too long.
-fn bounded(mut message: String) -> String {
-    if message.len() > MOST_SAID {
-        let end = (0..=MOST_SAID).rev().find(|at| message.is_char_boundary(*at)).unwrap_or_default();
-        message.truncate(end);
-        message.push('…');
-    }
-    message
-}
 
 /// A field of a command that is missing or unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -108,7 +99,7 @@ fn read_params<T: DeserializeOwned>(line: &str) -> Result<T, FieldError> {
     let mut deserializer = serde_json::Deserializer::from_str(line);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
-        FieldError(bounded(describe(&path, &error.into_inner().to_string())))
+        FieldError(bounded(describe(&path, &error.into_inner().to_string()), MOST_SAID))
     })
 }
 

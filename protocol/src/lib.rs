@@ -9,6 +9,7 @@
 //! event exists in one place.
 
 pub mod artifact;
+mod bounded;
 pub mod client_tools;
 pub mod command;
 pub mod compaction;
@@ -48,6 +49,7 @@ pub mod tool_list;
 pub mod ui;
 pub mod usage;
 
+pub use bounded::bounded;
 pub use json::Json;
 pub use surrogates::parse as parse_json;
 

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounded;
+
 /// The answer to `get_commands`: prompt templates, then skills.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -113,7 +115,7 @@ pub struct Diagnostic {
     /// Where that line begins in the file: the bytes before it. Known of session files alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub byte: Option<u64>,
-    /// What is wrong, and what happens instead. Never a secret.
+    /// What is wrong, and what happens instead. Never a secret. Some lines at most: of what it quotes, the middle may be left out.
     pub message: String,
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,8 +164,11 @@ pub enum DiagnosticKind {
     Flag,
 }
 
+/// The longest message, in bytes: it quotes names and values of files.
+const MOST_SAID: usize = 2000;
+
 impl Diagnostic {
-    /// A warning that is about no file.
+    /// A warning that is about no file. Of a message over 2,000 bytes, the middle is left out.
     #[must_use]
     pub fn warning(kind: DiagnosticKind, message: impl Into<String>) -> Self {
         Self {
@@ -172,7 +177,7 @@ impl Diagnostic {
             path: None,
             line: None,
             byte: None,
-            message: message.into(),
+            message: bounded(message.into(), MOST_SAID),
             hint: None,
         }
     }

@@ -91,6 +91,7 @@ pub(crate) fn check_told(diagnostics: &[Diagnostic], input: &[u8]) {
     let secret = keeps_a_secret(input);
     for told in diagnostics {
         assert!(told.line.is_none_or(|line| line >= 1 && line as usize <= lines), "{told} of {lines} lines");
+        assert!(told.message.len() < 4096, "{told}");
         assert!(!secret || !told.to_string().contains(SECRET), "{told}");
     }
 }

@@ -119,8 +119,11 @@ pub fn copy_branch(
     }
     let mut parent: Option<&str> = None;
     for entry in path.iter().filter(|entry| entry.kind() != EntryKind::Label) {
-        copy.push(relinked(entry, parent, &next_kept));
-        parent = Some(entry.id());
+        // In a file with an id twice, the second one's line may now be the first one's. A reader would leave it out as repeated, and
+        // what follows it would lead past the entries between the two.
+        if !copy.take(relinked(entry, parent, &next_kept)).is_repeated {
+            parent = Some(entry.id());
+        }
     }
 
     let labelled = path.iter().filter(|entry| entry.kind() != EntryKind::Label);
@@ -224,6 +227,24 @@ mod tests {
         assert!(copied[4].ends_with(&ends[1]), "{}", copied[4]);
         assert_eq!(copy.label("a").unwrap().text, "first");
         assert_ne!(copy.entries()[3].id(), "l1");
+    }
+
+    #[test]
+    fn an_entry_that_becomes_a_repetition_is_left_out() {
+        // Both "m" follow an "a"; the second one says so in the copy alone.
+        let custom =
+            |id: &str, parent: &str| format!(r#"{{"type":"custom","id":"{id}","parentId":"{parent}"}}"#);
+        let [m, a, again] = [("m", "a"), ("a", "m"), ("m", "gone")].map(|(id, parent)| custom(id, parent));
+        let tree = tree(&["a -", &m, &a, &again, "b m"]);
+        assert_eq!(tree.branch().len(), 5);
+        let copy = copy_branch(&tree, Some("b"), new()).unwrap();
+        let ids = |tree: &SessionTree| -> Vec<String> {
+            tree.branch().iter().map(|entry| entry.id().to_owned()).collect()
+        };
+        assert_eq!(ids(&copy), ["a", "m", "a", "b"]);
+        let mut again = SessionTree::new(copy.header().clone());
+        copy.entries().iter().for_each(|entry| _ = again.take(entry.clone()));
+        assert_eq!(ids(&again), ids(&copy));
     }
 
     #[test]

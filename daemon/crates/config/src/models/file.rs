@@ -40,8 +40,8 @@ impl FileProblem {
     }
 
     fn of_line(message: String, path: &Path, line: u32) -> Box<Self> {
-        let text = format!("{message}\n\nFile: {}", path.display());
-        Self::new(text, Diagnostic::warning(KIND, message).at(path).line(line))
+        let diagnostic = Diagnostic::warning(KIND, message).at(path).line(line);
+        Self::new(format!("{}\n\nFile: {}", diagnostic.message, path.display()), diagnostic)
     }
 }
 

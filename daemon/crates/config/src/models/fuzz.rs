@@ -28,6 +28,7 @@ pub(crate) fn models_files(input: &[u8]) {
         }
         Err(problem) => {
             check_told(std::slice::from_ref(&problem.diagnostic), input);
+            assert!(problem.text.len() < 4096, "{}", problem.text);
             assert!(!keeps_a_secret(input) || !problem.text.contains(SECRET), "{}", problem.text);
         }
     }

@@ -8,7 +8,10 @@ mod repair;
 
 use std::{fmt, path::Path};
 
-use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
+use agentd_protocol::{
+    bounded,
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
+};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -21,6 +24,9 @@ use self::field::Field;
 
 /// The longest front matter that is read: 32 KiB.
 const MAX_BYTES: usize = 32 * 1024;
+
+/// The longest quotation of what is wrong, in bytes: a problem says the value, which may be all there is.
+const MAX_SAID: usize = 200;
 
 /// How much an alias may blow up what is written there.
 const MAX_EVENTS: usize = 10_000;
@@ -131,7 +137,7 @@ fn not_yaml(error: &Error) -> Problem {
         let said = error.render_with_formatter(&UserMessageFormatter);
         // The places are told apart from the message.
         let said = said.split_once(" at line ").map_or(said.as_str(), |(said, _)| said);
-        format!("the front matter is not valid YAML: {said}")
+        format!("the front matter is not valid YAML: {}", bounded(said.to_owned(), MAX_SAID))
     };
     Problem { line: line.and_then(|line| u32::try_from(line).ok()), message }
 }

@@ -25,7 +25,7 @@ pub(crate) fn front_matter(input: &[u8]) {
     };
     for problem in problems {
         assert!(problem.line.is_none_or(|line| line as usize <= lines), "{problem:?} of {lines} lines");
-        assert!(!problem.message.is_empty() && problem.message.len() < 4096, "{problem:?}");
+        assert!(!problem.message.is_empty() && problem.message.len() < 1024, "{problem:?}");
     }
     let plain: String = parts
         .body

@@ -120,6 +120,14 @@ fn broken_front_matter_names_the_line_of_the_file() {
     check_broken(&format!("\ndescription: {}", "x".repeat(MAX_BYTES)), None, "more than the 32768");
 }
 
+/// What is wrong may quote the value, which may be all there is.
+#[test]
+fn a_problem_is_no_longer_than_a_few_lines() {
+    let problem = attributes(&format!("\na: {{b: {}}}", "1".repeat(20_000))).unwrap_err();
+    assert!(problem.message.len() < 400 && problem.message.contains("11…11"), "{problem:?}");
+    assert_eq!(problem.line, Some(2));
+}
+
 /// Ten lines that would be ten to the tenth values.
 #[test]
 fn aliases_that_multiply_are_refused() {
