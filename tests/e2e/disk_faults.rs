@@ -210,7 +210,7 @@ fn result(call: &str, messages: &Value) -> Option<String> {
     found
 }
 
-/// Of two calls at once the first one's result meets a disk that is full, for as long as three attempts.
+/// Of two calls at once the first one's result meets a disk that is full, for as long as four attempts.
 #[test]
 fn results_that_the_disk_does_not_take_are_stored_when_there_is_room() {
     let calls =
@@ -218,19 +218,23 @@ fn results_that_the_disk_does_not_take_are_stored_when_there_is_room() {
     let server =
         MockServer::start([Reply::stream(sse::calls(&calls)), Reply::stream(sse::answer("All is well."))]);
     let home = Home::with_model(&server);
-    // Three appends are the messages before; then a result, the same at once again, and before the next prompt.
-    let full = "store.append@4:enospc,store.append@5:enospc,store.append@6:enospc";
+    // Three appends are the messages before; then a result, the same at once again, and before the next prompt and the way back.
+    let full = "store.append@4:enospc,store.append@5:enospc,store.append@6:enospc,store.append@7:enospc";
     let mut daemon = daemon(&home, &[], full);
     let (_, failure) = prompt(&mut daemon, "Go.");
     assert_says(&failure.expect("a failure"), &[".jsonl", ERRORS[0].1]);
     let refused = daemon.refused(json!({"type": "prompt", "message": "Still full."}));
     assert_says(&complaint(&refused), &["has to be stored first", ".jsonl", ERRORS[0].1]);
+    let begin = daemon.done(json!({"type": "get_fork_messages"}))["messages"][0]["entryId"].clone();
+    let refused = daemon.refused(json!({"type": "navigate_tree", "entryId": begin}));
+    assert_says(&complaint(&refused), &["has to be stored first", ERRORS[0].1]);
     let events = daemon.prompt("Now.");
     let file = &home.session_files()[0];
     let messages: Value = records(file).into_iter().map(|it| it["message"].clone()).collect();
     let stored =
         ["c1", "c2"].map(|call| result(call, &messages).unwrap_or_else(|| panic!("{call}: {messages}")));
     assert!(stored.contains(&"first\n".to_owned()) || stored.contains(&"second\n".to_owned()), "{stored:?}");
+    assert!(!stored.iter().any(|text| text.contains("crash")), "{stored:?}");
     // They are told when they are there, and the model is asked with them.
     let told: Value =
         events.iter().filter(|it| it["type"] == "message_end").map(|it| it["message"].clone()).collect();

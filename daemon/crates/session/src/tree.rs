@@ -56,6 +56,10 @@ impl Actor {
             let hint = "Wait for agent_settled or compaction_end, or abort first.";
             return Err(Failure::new(ErrorCode::Busy, text).hint(hint));
         }
+        // What is due belongs where the session is now.
+        if let Some(failure) = self.overdue.failure() {
+            return Err(failure);
+        }
         Landing::at(self.journal.tree(), &params.entry_id).map_err(|error| no_entry(error.to_string()))
     }
 

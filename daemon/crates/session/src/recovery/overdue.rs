@@ -11,7 +11,7 @@ use agentd_store::{
     ledger::{MadeCalls, Unfinished},
 };
 
-use super::{broken::ended, plan};
+use super::{broken::ended, plan, words::Cause};
 use crate::{actor::Actor, clock::now_ms};
 
 /// What is due, and of whom.
@@ -147,7 +147,7 @@ impl Actor {
                 }
             }
             Due::OfARun(left) => {
-                let plan = plan::plan(self.journal.tree(), left, now_ms())?;
+                let plan = plan::plan_after(Cause::Disk, self.journal.tree(), left, now_ms())?;
                 self.add_late(plan).await?;
             }
         }

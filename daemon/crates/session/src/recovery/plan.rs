@@ -15,7 +15,7 @@ use agentd_store::{
 };
 use serde::Deserialize;
 
-use super::words::{ANSWER, Fate, MAY_HAVE_RUN};
+use super::words::{ANSWER, Cause, Fate, MAY_HAVE_RUN};
 use crate::requests::KEY_FIELD;
 
 /// The field of entries that recovery adds: what became of what they are about.
@@ -32,8 +32,18 @@ pub(super) struct Plan {
     pub(super) story: Option<String>,
 }
 
-/// What is missing in `tree`, by what the ledger says. The tree's leaf is where the session was.
+/// What is missing in `tree` after a crash, by what the ledger says. The tree's leaf is where the session was.
 pub(super) fn plan(tree: &SessionTree, left: &Unfinished, now_ms: i64) -> Result<Plan, StoreError> {
+    plan_after(Cause::Crash, tree, left, now_ms)
+}
+
+/// As [`plan`], after something else, perhaps.
+pub(super) fn plan_after(
+    cause: Cause,
+    tree: &SessionTree,
+    left: &Unfinished,
+    now_ms: i64,
+) -> Result<Plan, StoreError> {
     let branch = tree.branch();
     let mut plan = Plan::default();
     let mut stories = Vec::new();
@@ -50,7 +60,7 @@ pub(super) fn plan(tree: &SessionTree, left: &Unfinished, now_ms: i64) -> Result
                 for call in open {
                     let fate = fate(call, made);
                     stories.push(fate.story(&call.name));
-                    plan.entries.push(result(call, fate, made, now_ms)?);
+                    plan.entries.push(result(call, fate, cause, made, now_ms)?);
                 }
             }
             Turn::Asks => {
@@ -199,11 +209,12 @@ fn fate(call: &ToolCall, made: Option<&MadeCalls>) -> Fate {
 fn result(
     call: &ToolCall,
     fate: Fate,
+    cause: Cause,
     made: Option<&MadeCalls>,
     now_ms: i64,
 ) -> Result<NewEntry, StoreError> {
     let known = made.and_then(|made| made.done.get(&call.id)?.clone());
-    let message = match (fate.text(), known) {
+    let message = match (fate.text(cause), known) {
         (None, Some(message)) => message,
         (text, _) => Json::new(Message::ToolResult(ToolResultMessage {
             tool_call_id: call.id.clone(),

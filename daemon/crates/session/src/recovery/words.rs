@@ -1,4 +1,4 @@
-//! What is said of a crash: to the model, and to the user.
+//! What is said of a turn that was interrupted: to the model, and to the user.
 
 /// The result of a call that was about to run, or ran.
 pub(super) const MAY_HAVE_RUN: &str = "interrupted by a crash; it may have run";
@@ -10,8 +10,23 @@ pub(super) const DID_NOT_RUN: &str = "interrupted by a crash; it did not run";
 pub(super) const RESULT_IS_LOST: &str =
     "interrupted by a crash; it ran to its end, but its result was too large to be kept";
 
+/// The same three of a turn that a failing disk ended while the daemon lived on.
+const DISK_MAY_HAVE_RUN: &str = "interrupted by a disk that failed; it may have run";
+const DISK_DID_NOT_RUN: &str = "interrupted by a disk that failed; it did not run";
+const DISK_RESULT_IS_LOST: &str =
+    "interrupted by a disk that failed; it ran to its end, but its result was too large to be kept";
+
 /// The error of an answer that was cut off.
 pub(super) const ANSWER: &str = "Interrupted by a crash";
+
+/// What interrupted a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The end of the daemon, or of the session's task.
+    Crash,
+    /// The disk: the daemon lived on.
+    Disk,
+}
 
 /// What became of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +52,15 @@ impl Fate {
     }
 
     /// The text that stands for the result; `None` where there is one.
-    pub(super) fn text(self) -> Option<&'static str> {
-        match self {
-            Self::NotStarted => Some(DID_NOT_RUN),
-            Self::Unknown => Some(MAY_HAVE_RUN),
-            Self::Lost => Some(RESULT_IS_LOST),
-            Self::Done => None,
+    pub(super) fn text(self, cause: Cause) -> Option<&'static str> {
+        match (self, cause) {
+            (Self::NotStarted, Cause::Crash) => Some(DID_NOT_RUN),
+            (Self::NotStarted, Cause::Disk) => Some(DISK_DID_NOT_RUN),
+            (Self::Unknown, Cause::Crash) => Some(MAY_HAVE_RUN),
+            (Self::Unknown, Cause::Disk) => Some(DISK_MAY_HAVE_RUN),
+            (Self::Lost, Cause::Crash) => Some(RESULT_IS_LOST),
+            (Self::Lost, Cause::Disk) => Some(DISK_RESULT_IS_LOST),
+            (Self::Done, _) => None,
         }
     }
 
