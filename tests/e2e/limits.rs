@@ -8,7 +8,9 @@ use std::{
     time::Instant,
 };
 
-use agentd_e2e::{DEADLINE, Gate, Home, MockServer, Reply, Service, SocketClient, binaries, ctl, sse};
+use agentd_e2e::{
+    DEADLINE, Daemon, Gate, Home, MockServer, Reply, Service, SocketClient, binaries, ctl, sse,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -356,6 +358,39 @@ fn under_pressure_the_sessions_that_rest_longest_leave_memory() {
     // They come back as if nothing had been.
     let state = client.done(json!({"type": "get_state", "sessionId": ids[0]}));
     assert_eq!(state["messageCount"], json!(16));
+}
+
+/// `agentd --stdio` opens any number of sessions, too.
+#[test]
+fn a_private_daemon_has_the_same_limits() {
+    let server = MockServer::start([fine()]);
+    let home = Home::with_model(&server);
+    let ids: Vec<String> = (0..4).map(|number| large_session(&home, number, 16)).collect();
+    let before = {
+        let mut daemon = Daemon::start(&home, &[]);
+        daemon.done(json!({"type": "daemon_status"}))["usage"]["memoryBytes"]["used"].as_u64().unwrap()
+    };
+    let limit = before + (44 << 20);
+    home.settings(&json!({"daemon": {"maxMemoryBytes": limit, "maxSessions": 4, "idleUnloadMs": 1}}));
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
+    let own = daemon.done(json!({"type": "get_state"}))["sessionId"].clone();
+    for id in &ids[..3] {
+        daemon.done(json!({"type": "attach_session", "sessionId": id}));
+        let state = daemon.done(json!({"type": "get_state"}));
+        assert_eq!((&state["sessionId"], &state["messageCount"]), (&json!(id), &json!(16)));
+    }
+    let status = daemon.done(json!({"type": "daemon_status"}));
+    assert_eq!(status["usage"]["memoryBytes"]["limit"], json!(limit), "{status}");
+    assert!(status["counters"]["sessionsUnloaded"].as_u64() >= Some(1), "{status}");
+    let refused = daemon.refused(json!({"type": "attach_session", "sessionId": ids[3]}));
+    check(&refused, "daemon.maxSessions");
+    // What left comes back.
+    let state = daemon.done(json!({"type": "get_state", "sessionId": ids[0]}));
+    assert_eq!(state["messageCount"], json!(16));
+    daemon.done(json!({"type": "attach_session", "sessionId": own}));
+    assert_eq!(text(answers(&daemon.prompt("Hi"))[0]), "Fine.");
+    assert!(daemon.close().status.success());
 }
 
 #[test]

@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::OnEof,
-    hub::{Known, Registry, ShutdownSwitch},
+    hub::{ConnectionCount, Known, Registry, ShutdownSwitch},
     transport::Output,
 };
 
@@ -95,17 +95,17 @@ pub enum Origin {
 }
 
 /// Serves a client until its input ends, or `ending` fires, and everything that it is owed is written. To a host that does
-/// not hear the end, no line is begun once `ending` has fired and this has returned.
+/// not hear the end, no line is begun once `ending` has fired and this has returned. `count` counts it until then.
 ///
 /// # Errors
 /// When its output cannot be written any more.
 pub async fn serve(
     connection: Connection,
+    count: ConnectionCount,
     lines: mpsc::Receiver<Line>,
     output: Output,
     ending: CancellationToken,
 ) -> std::io::Result<()> {
-    let count = connection.registry.enter();
     let falls_silent = matches!(connection.origin, Origin::Host { hears_the_end: false, .. });
     let over = ending.clone();
     let (outbox, out) = mpsc::channel(OUTBOX);

@@ -209,9 +209,11 @@ impl Daemon {
     /// Serves a client, or says why not and leaves it: whoever is here goes on.
     fn receive(&self, arrival: Arrival, clients: &mut JoinSet<io::Result<()>>) {
         let (limit, files) = (self.limits.max_clients, || Failure::from(ceilings::Shortage::of_files()));
+        // Not the tasks: one that has ended is still there until somebody looks.
+        let count = self.registry.traffic().clients() as usize;
         match arrival {
             Arrival::OneTooMany(stream) => self.refuse(&stream, files()),
-            Arrival::Client(stream) if clients.len() >= limit => {
+            Arrival::Client(stream) if count >= limit => {
                 let text = format!("{limit} clients are connected to this daemon, as many as may.");
                 self.refuse(&stream, Failure::limit(text, "daemon.maxClients", "Wait until one leaves."));
             }
@@ -250,7 +252,8 @@ impl Daemon {
             max_line_bytes: self.limits.max_line_bytes,
             limits: self.limits.client,
         };
-        clients.spawn(connection::serve(connection, lines, output, self.ending.clone()));
+        let count = self.registry.enter();
+        clients.spawn(connection::serve(connection, count, lines, output, self.ending.clone()));
     }
 
     /// Lets sessions finish or stops them, then gives clients the last lines.

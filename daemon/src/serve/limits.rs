@@ -115,11 +115,11 @@ impl DaemonLimits {
         }
     }
 
-    /// Those of a private daemon, whose one session is there as long as its host.
+    /// Those of a private daemon, which has one client. What that opened stays open, so that nobody else takes its files, as long as
+    /// there is memory.
     pub(super) fn private(self) -> Self {
         Self {
             session: Limits { idle_after: None, ..self.session },
-            ceilings: Ceilings::NONE,
             client: ClientLimits { clients: None, ..self.client },
             ..self
         }
@@ -169,7 +169,7 @@ mod tests {
         let intake = IntakeLimits { message_bytes: u64::MAX, ..IntakeLimits::default() };
         assert_eq!(limits.session.intake, intake);
         assert_eq!(limits.outputs.age, Some(Duration::from_secs(90 * 86_400)));
-        assert_eq!(limits.private().ceilings, Ceilings::NONE);
+        assert_eq!(limits.private().client.clients, None);
     }
 
     #[test]

@@ -81,7 +81,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         limits: limits.client,
     };
     let ending = CancellationToken::new();
-    let serving = connection::serve(connection, lines, output, ending.clone());
+    let serving = connection::serve(connection, registry.enter(), lines, output, ending.clone());
     tokio::pin!(serving);
     tokio::select! {
         served = &mut serving => match served {

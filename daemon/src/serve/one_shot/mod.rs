@@ -87,7 +87,7 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
         limits: daemon_limits.client,
     };
     let ending = CancellationToken::new();
-    let serving = connection::serve(connection, lines, output, ending.clone());
+    let serving = connection::serve(connection, registry.enter(), lines, output, ending.clone());
     let talking = Conversation::new(client, stdout, options.format).hold(header, prompts);
     let both = async { tokio::join!(serving, talking) };
     tokio::pin!(both);
