@@ -71,7 +71,7 @@ fn nobody_waits_for_keys_that_nobody_presses() {
     let result = bash(&json!({"pty": true}), json!({"command": script, "pty": true}));
     assert_says(&text(&result), &["[1;1"]);
     // What waits all the same is stopped by its time limit.
-    let script = "echo before; stty -icanon min 1; while :; do head -c 1 > /dev/null; done";
+    let script = "echo before; stty -icanon -echo min 1; while :; do head -c 1 > /dev/null; done";
     let result = bash(&json!({"pty": true}), json!({"command": script, "pty": true, "timeout": 0.5}));
     assert_eq!(text(&result), "before\n\n\nCommand timed out after 0.5 seconds");
 }

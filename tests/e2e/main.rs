@@ -57,6 +57,7 @@ mod processes;
 mod prompt;
 mod prompt_shared;
 mod queue;
+mod queue_crash;
 mod readme;
 mod recording;
 mod reliability;

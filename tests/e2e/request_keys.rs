@@ -161,8 +161,7 @@ fn keys_outlive_a_kill() {
     assert_eq!(output, json!({"output": "out\n", "exitCode": 3, "cancelled": false, "truncated": false}));
     daemon.done(keyed("prompt", "Third.", "p2"));
     daemon.event("message_update");
-    // Only in memory: it is lost with the daemon.
-    daemon.done(keyed("steer", "Lost.", "q2"));
+    daemon.done(keyed("steer", "Waits.", "q2"));
     daemon.signal(Signal::KILL);
     drop(daemon);
 
@@ -176,8 +175,8 @@ fn keys_outlive_a_kill() {
     let ran = std::fs::read_to_string(home.project().join("ran")).expect("the file that the command wrote");
     assert_eq!(ran, "once\n");
     let state = daemon.done(json!({"type": "get_state"}));
-    assert_eq!((&state["isStreaming"], &state["pendingMessageCount"]), (&json!(false), &json!(0)));
-    assert_eq!(daemon.done(keyed("steer", "Lost.", "q2")), json!({"disposition": "queued"}));
+    assert_eq!((&state["isStreaming"], &state["pendingMessageCount"]), (&json!(false), &json!(1)));
+    assert_eq!(daemon.done(keyed("steer", "Waits.", "q2")), json!({"disposition": "queued"}));
     assert_eq!(daemon.done(json!({"type": "get_state"}))["pendingMessageCount"], 1);
 }
 

@@ -65,15 +65,26 @@ impl Queues {
         queue.iter().take(count).cloned().collect()
     }
 
-    /// Takes the message out as it is delivered; false when it no longer waits.
-    pub fn deliver(&mut self, ticket: Ticket) -> bool {
-        for queue in [&mut self.steering, &mut self.follow_up] {
+    /// The name of the next message to come.
+    #[must_use]
+    pub fn next_ticket(&self) -> Ticket {
+        self.last_ticket + 1
+    }
+
+    /// Takes the message out as it is delivered, with where it waited; `None` when it no longer does.
+    pub fn deliver(&mut self, ticket: Ticket) -> Option<(QueueKind, Queued)> {
+        for kind in [QueueKind::Steering, QueueKind::FollowUp] {
+            let queue = self.queue_mut(kind);
             if let Some(at) = queue.iter().position(|queued| queued.ticket == ticket) {
-                queue.remove(at);
-                return true;
+                return queue.remove(at).map(|queued| (kind, queued));
             }
         }
-        false
+        None
+    }
+
+    /// Lets a message wait again that was taken out, before all others.
+    pub fn put_back(&mut self, kind: QueueKind, queued: Queued) {
+        self.queue_mut(kind).push_front(queued);
     }
 
     /// Empties both queues and gives back the texts: steering, follow-ups.
@@ -125,11 +136,15 @@ mod tests {
         let next = queues.next(QueueKind::Steering);
         assert_eq!(next.iter().map(|queued| queued.text.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(queues.len(), 3);
-        assert!(queues.deliver(next[0].ticket));
-        assert!(!queues.deliver(next[0].ticket), "a message is delivered once");
+        let (kind, first) = queues.deliver(next[0].ticket).unwrap();
+        assert_eq!((kind, &first), (QueueKind::Steering, &next[0]));
+        assert_eq!(queues.deliver(next[0].ticket), None, "a message is delivered once");
+        queues.put_back(kind, first);
+        assert_eq!(queues.next(QueueKind::Steering), next, "what was not delivered comes first again");
+        queues.deliver(next[0].ticket).unwrap();
         assert_eq!(queues.texts(), (vec!["b".to_owned()], vec!["c".to_owned()]));
         assert_eq!(queues.clear(), (vec!["b".to_owned()], vec!["c".to_owned()]));
-        assert!(!queues.deliver(next[1].ticket), "a message taken back is not delivered");
+        assert_eq!(queues.deliver(next[1].ticket), None, "a message taken back is not delivered");
         assert!(queues.is_empty());
     }
 }

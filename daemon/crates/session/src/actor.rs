@@ -33,13 +33,13 @@ use crate::{
     feed::Feed,
     handle::{AbortSwitch, Message},
     journal::Journal,
-    queues::SessionQueues,
+    queues::{Delivered, SessionQueues},
     recovery::{AfterCrash, AskingToGoOn, Overdue},
     reply::{Reply, encode},
     requests::{Asked, Ledger, Record},
     rest::{Rested, Resting},
     run::{Prompt, Told, Way},
-    run_slot::{Finished, RunSlot},
+    run_slot::{Finished, Next, RunSlot},
     shared::Shared,
     step::{Failed, Fullness, STEPS_AT_ONCE, Snapshot, Step},
     summary::SummaryBoard,
@@ -247,9 +247,10 @@ impl Actor {
                 let _ = reply.send(self.queues.next(kind));
             }
             Step::Deliver { ticket, reply } => {
-                let waited = self.queues.deliver(ticket, &self.feed);
-                let waits = waited.is_some();
-                self.run.record_next(waited.flatten());
+                let delivered = self.queues.deliver(ticket, &self.feed);
+                let waits = delivered.is_some();
+                let record = delivered.as_ref().and_then(Delivered::record);
+                self.run.comes_next(Next { record, delivered });
                 let _ = reply.send(waits);
             }
             Step::Context { reply } => {
@@ -306,7 +307,7 @@ impl Actor {
             Step::StoreCompaction { entry, stored } => {
                 let _ = stored.send(self.journal.append_compaction(&entry).await);
             }
-            Step::Compacted(result) => self.on_compacted(*result),
+            Step::Compacted(result) => self.on_compacted(*result).await,
             Step::BranchSummarised(summarised) => {
                 let (landing, result) = *summarised;
                 self.on_branch_summarised(landing, result).await;
@@ -334,13 +335,16 @@ impl Actor {
         intents: Intents,
     ) -> Result<String, HostError> {
         let is_user = matches!(message.get(), Some(TranscriptMessage::User(_)));
-        let record = if is_user { self.run.take_record() } else { None };
-        let stored = match self.journal.append_told(message.clone(), record.as_ref(), intents).await {
+        let Next { record, delivered } = if is_user { self.run.take_next() } else { Next::default() };
+        let number = delivered.as_ref().map(Delivered::number);
+        let stored = match self.journal.append_told(message.clone(), record.as_ref(), number, intents).await {
             Ok(stored) => stored,
             Err(error) => {
                 // Nothing came of the command, here as in the file.
-                if let Some(Record { key, .. }) = record {
-                    self.requests.forget(&key);
+                match (delivered, record) {
+                    (Some(delivered), _) => self.wait_again(delivered).await,
+                    (None, Some(Record { key, .. })) => self.requests.forget(&key),
+                    (None, None) => {}
                 }
                 self.overdue.keep(message);
                 return Err(HostError::NotStored(error.to_string()));
@@ -418,7 +422,7 @@ impl Actor {
     async fn on_accepted(&mut self) {
         self.store_bash_messages().await;
         if let Some(asked) = self.run.accept() {
-            self.run.record_next(asked.record(Disposition::Started));
+            self.run.comes_next(Next { record: asked.record(Disposition::Started), delivered: None });
             fail_point::hit(Point::SessionAccepted);
             self.accept(asked, Disposition::Started);
             self.record_choice().await;
@@ -427,7 +431,7 @@ impl Actor {
 
     /// The prompt failed its checks: there was no run, and no event says otherwise.
     async fn on_refused(&mut self, failure: Failure) {
-        let Some(mut finished) = self.run.finish() else { return };
+        let Some(mut finished) = self.finish_run().await else { return };
         self.told.end();
         self.settle_ledger();
         self.abort.disarm();
@@ -439,13 +443,13 @@ impl Actor {
             tracing::warn!(error = failure.error, "a turn that a crash interrupted cannot go on");
         }
         self.attach_joining(None);
-        self.after_run(finished);
+        self.after_run(finished).await;
     }
 
     pub(crate) async fn on_settled(&mut self) {
         self.store_bash_messages().await;
         // Idle first: whoever asks once the event is out must be told so.
-        let Some(mut finished) = self.run.finish() else { return };
+        let Some(mut finished) = self.finish_run().await else { return };
         self.settle_ledger();
         self.abort.disarm();
         self.end_fallback().await;
@@ -457,17 +461,26 @@ impl Actor {
         self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
         self.told.end();
         self.attach_joining(None);
-        self.after_run(finished);
+        self.after_run(finished).await;
+    }
+
+    /// There is no run any more. What it took out of a queue and did not store waits again.
+    async fn finish_run(&mut self) -> Option<Finished> {
+        let mut finished = self.run.finish()?;
+        if let Some(undelivered) = finished.undelivered.take() {
+            self.wait_again(undelivered).await;
+        }
+        Some(finished)
     }
 
     /// Answers who waited for the end of a run, and starts what waited for it.
-    fn after_run(&mut self, finished: Finished) {
+    async fn after_run(&mut self, finished: Finished) {
         // A run that broke down says nothing of its end.
         self.compacting.in_run = false;
         self.answer_aborts(finished.aborting, finished.stopping, finished.aborted);
         for (params, asked) in finished.waiting {
             match self.overdue.failure() {
-                None => self.take_prompt(params, asked),
+                None => self.take_prompt(params, asked).await,
                 Some(failure) => self.refuse(asked, failure),
             }
         }

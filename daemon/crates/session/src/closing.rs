@@ -38,6 +38,8 @@ impl Actor {
             self.on_step(step).await;
         }
         self.give_up_requests();
+        // Whoever closes a session knows what waits in it.
+        self.forget_waiting().await;
         self.catch_up().await;
         self.journal.ledger().settled().await;
         self.shared.processes.terminate(BACKGROUND_GRACE).await;

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use agentd_agent::queue::QueueKind;
 use agentd_protocol::{
     command::{
-        BashParams, Command, Disposition, GetEntriesParams, Image, InterruptModeParams, Levels, Messages,
-        PromptParams, QueueModeParams, QueueParams, SetSessionNameParams, StreamingBehavior,
+        BashParams, Command, GetEntriesParams, InterruptModeParams, Levels, Messages, PromptParams,
+        QueueModeParams, QueueParams, SetSessionNameParams, StreamingBehavior,
     },
     error::{ErrorCode, Failure},
     event::{Event, SessionInfoChanged},
-    session::{InterruptMode, SessionState},
+    session::SessionState,
 };
 
 use serde::Serialize;
@@ -38,7 +38,7 @@ impl Actor {
             Command::Steer(params) => self.queue(QueueKind::Steering, params, reply).await,
             Command::FollowUp(params) => self.queue(QueueKind::FollowUp, params, reply).await,
             Command::Abort(params) => self.abort(params, reply),
-            Command::ClearQueue(_) => self.clear_queue(reply),
+            Command::ClearQueue(_) => self.clear_queue(reply).await,
             Command::GetCommands(_) => self.get_commands(reply).await,
             Command::GetState(_) => reply.data(&self.feed, self.state()),
             Command::GetMessages(_) => self.get_messages(reply).await,
@@ -94,7 +94,7 @@ impl Actor {
             return self.refuse(asked, failure);
         }
         match self.expand(&mut params.message).await {
-            Ok(()) => self.take_prompt(params, asked),
+            Ok(()) => self.take_prompt(params, asked).await,
             Err(failure) => self.refuse(asked, failure),
         }
     }
@@ -119,12 +119,12 @@ impl Actor {
         if let Some((params, asked)) =
             waits.and_then(|(params, asked)| self.compacting.replace(params, asked))
         {
-            self.take_prompt(params, asked);
+            self.take_prompt(params, asked).await;
         }
     }
 
     /// Starts a run, queues the message, or says why neither.
-    pub(crate) fn take_prompt(&mut self, params: PromptParams, asked: Asked) {
+    pub(crate) async fn take_prompt(&mut self, params: PromptParams, asked: Asked) {
         if self.closing {
             return self.refuse(asked, shutting_down());
         }
@@ -157,7 +157,7 @@ impl Actor {
                 return self.refuse(asked, Failure::new(ErrorCode::Busy, text));
             }
         };
-        self.take_queued(kind, params.message, params.images, asked);
+        self.take_queued(kind, params.message, params.images, asked).await;
     }
 
     async fn queue(&mut self, kind: QueueKind, params: QueueParams, reply: Reply) {
@@ -167,33 +167,9 @@ impl Actor {
             return self.refuse(asked, failure);
         }
         match self.expand(&mut message).await {
-            Ok(()) => self.take_queued(kind, message, images, asked),
+            Ok(()) => self.take_queued(kind, message, images, asked).await,
             Err(failure) => self.refuse(asked, failure),
         }
-    }
-
-    fn take_queued(&mut self, kind: QueueKind, text: String, images: Vec<Image>, asked: Asked) {
-        if self.closing {
-            return self.refuse(asked, shutting_down());
-        }
-        if let Err(failure) = self.check_waiting(&text, &images) {
-            return self.refuse(asked, failure);
-        }
-        let images = images.into_iter().map(Into::into).collect();
-        self.queues.push(kind, text, images, asked.key().cloned(), &self.feed);
-        self.accept(asked, Disposition::Queued);
-        if kind == QueueKind::Steering && self.interrupt_mode == InterruptMode::Immediate {
-            self.interrupt_tools();
-        }
-    }
-
-    /// Nothing comes of the messages, so that their keys are free again.
-    fn clear_queue(&mut self, reply: Reply) {
-        let (cleared, keys) = self.queues.clear(&self.feed);
-        for key in keys {
-            self.requests.forget(&key);
-        }
-        reply.data(&self.feed, cleared);
     }
 
     /// What the session is doing.
@@ -319,6 +295,6 @@ fn prompt(params: PromptParams) -> Prompt {
     Prompt { text: params.message, images: params.images.into_iter().map(Into::into).collect() }
 }
 
-fn shutting_down() -> Failure {
+pub(crate) fn shutting_down() -> Failure {
     Failure::new(ErrorCode::ShuttingDown, "The session is closing and takes no new work.")
 }

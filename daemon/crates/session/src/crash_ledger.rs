@@ -82,13 +82,13 @@ impl CrashLedger {
         spawn_blocking(move || kept.lock().left()).await.unwrap_or(Ok(None))
     }
 
-    /// Nothing of what it says matters any more.
+    /// Nothing of what it says matters any more but these records.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be removed.
-    pub(crate) async fn clear(&self) -> Result<(), StoreError> {
+    /// [`StoreError`] when it cannot be written, or removed: it is as it was.
+    pub(crate) async fn replace(&self, records: Vec<Record>) -> Result<(), StoreError> {
         let Some(kept) = self.0.clone() else { return Ok(()) };
-        spawn_blocking(move || kept.lock().replace(&[])).await.unwrap_or(Ok(()))
+        spawn_blocking(move || kept.lock().replace(&records)).await.unwrap_or(Ok(()))
     }
 
     /// The run is over. Returns at once; whatever is written next comes after it.

@@ -18,7 +18,8 @@ use agentd_protocol::{
 };
 use agentd_store::{
     Context, ContextMeter, Entry, EntryKind, LoadReport, ModelRef, NewEntry, OpenSession, SessionTree,
-    SessionWriter, StatsCounter, StoreError, UnknownEntry, estimate_tokens, ledger::Record as LedgerRecord,
+    SessionWriter, StatsCounter, StoreError, UnknownEntry, estimate_tokens,
+    ledger::{DeliveredRecord, Record as LedgerRecord},
 };
 
 use crate::{
@@ -191,18 +192,21 @@ impl Journal {
 
     /// Adds a message that is told of afterwards. A run's first message, of whatever role, already makes the file, so that
     /// nobody is told of a message that is not on disk. `record` is what the entry says of the command that the message
-    /// came by; `intents` is what the run does next, which goes into the ledger once the message is in the file.
+    /// came by, `delivered` its number where it waited; `intents` is what the run does next, which goes into the ledger once the
+    /// message is in the file.
     pub(crate) async fn append_told(
         &mut self,
         message: Json<Message>,
         record: Option<&Record>,
+        delivered: Option<u64>,
         intents: Intents,
     ) -> Result<Stored, StoreError> {
         let mut entry = NewEntry::message(message);
         if let Some(Record { key, disposition }) = record {
             entry = entry.with(KEY_FIELD, key)?.with(DISPOSITION_FIELD, disposition)?;
         }
-        self.add_with(entry, true, move |entry| intents.records(entry), None).await
+        let intents = move |entry: &str| intents.records(entry);
+        self.add_with(entry, Around { make_file: true, delivered, intents, then: None }).await
     }
 
     /// Adds the entry of a message that stands for what a bug kept from being written; gives the message.
@@ -223,7 +227,9 @@ impl Journal {
         if let Some(key) = key {
             entry = entry.with(KEY_FIELD, key)?;
         }
-        self.add_with(entry, false, |_| Vec::new(), Some(then)).await.map(drop)
+        let around =
+            Around { make_file: false, delivered: None, intents: |_: &str| Vec::new(), then: Some(then) };
+        self.add_with(entry, around).await.map(drop)
     }
 
     /// Adds another kind of entry. It waits in memory as long as there is no file.
@@ -270,22 +276,28 @@ impl Journal {
     }
 
     async fn add(&mut self, new: NewEntry, make_file: bool) -> Result<(), StoreError> {
-        self.add_with(new, make_file, |_| Vec::new(), None).await.map(drop)
+        let around = Around { make_file, delivered: None, intents: |_: &str| Vec::new(), then: None };
+        self.add_with(new, around).await.map(drop)
     }
 
-    /// Adds an entry, and what its id gives for the ledger.
-    async fn add_with(
+    /// Adds an entry, and what belongs to it to the ledger.
+    async fn add_with<F: FnOnce(&str) -> Vec<LedgerRecord>>(
         &mut self,
         new: NewEntry,
-        make_file: bool,
-        intents: impl FnOnce(&str) -> Vec<LedgerRecord>,
-        then: Option<LedgerRecord>,
+        around: Around<F>,
     ) -> Result<Stored, StoreError> {
+        let Around { make_file, delivered, intents, then } = around;
         let entry = self.tree.prepare(new, now_ms());
         let writer = Arc::clone(&self.writer);
         let (ledger, intents, id) = (self.ledger.clone(), intents(entry.id()), entry.id().to_owned());
         let written = tokio::task::spawn_blocking(move || {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            // Before: a crash between the two is told from one after both by the entry.
+            let delivered = delivered.map(|number| {
+                let after = entry.parent_id().map(str::to_owned);
+                LedgerRecord::Delivered(DeliveredRecord { number, after })
+            });
+            ledger.note_here(delivered.as_slice());
             writer.append(&entry)?;
             if make_file && !writer.is_on_disk() && writer.path().is_some() {
                 writer.create_now()?;
@@ -301,6 +313,18 @@ impl Journal {
         self.context.follow(&self.tree);
         Ok(Stored { entry: id, intended })
     }
+}
+
+/// What goes with an entry.
+struct Around<F> {
+    /// Whether the session's file is begun for it.
+    make_file: bool,
+    /// The number of the message, where it waited in a queue.
+    delivered: Option<u64>,
+    /// What its id gives for the ledger once it is stored.
+    intents: F,
+    /// What else the ledger is told then.
+    then: Option<LedgerRecord>,
 }
 
 /// A message that was stored.

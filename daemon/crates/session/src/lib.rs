@@ -29,6 +29,7 @@ mod models;
 mod open;
 mod options;
 mod pool;
+mod queueing;
 mod queues;
 mod recovery;
 mod renewal;

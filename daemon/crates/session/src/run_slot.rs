@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     abort::Aborting,
     intake::{Waiting, message_bytes},
+    queues::Delivered,
     reply::Reply,
     requests::{Asked, Record},
 };
@@ -21,8 +22,8 @@ struct Active {
     questions: mpsc::Sender<()>,
     /// Whoever sent the prompt, until it is accepted.
     asked: Option<Asked>,
-    /// What the entry of the user's message that comes next is to say.
-    record: Option<Record>,
+    /// The user's message that comes next.
+    next: Next,
     /// Between `agent_end` and `agent_settled`.
     ending: bool,
     /// Ends the pause before a retry, while there is one.
@@ -33,8 +34,19 @@ struct Active {
     waiting: Vec<(PromptParams, Asked)>,
 }
 
+/// A message of the user's that is about to be an entry.
+#[derive(Default)]
+pub(crate) struct Next {
+    /// What its entry is to say of the command that it came by.
+    pub(crate) record: Option<Record>,
+    /// The message, where it waited in a queue.
+    pub(crate) delivered: Option<Delivered>,
+}
+
 /// What is left to do when a run is over.
 pub(crate) struct Finished {
+    /// A message that was taken out of its queue, and is no entry.
+    pub(crate) undelivered: Option<Delivered>,
     /// The prompt's sender, if the prompt was never accepted.
     pub(crate) asked: Option<Asked>,
     /// Whether someone stopped the run.
@@ -56,7 +68,7 @@ impl RunSlot {
             cancel: cancel.clone(),
             questions,
             asked,
-            record: None,
+            next: Next::default(),
             ending: false,
             pause: None,
             aborting: Vec::new(),
@@ -89,16 +101,16 @@ impl RunSlot {
         self.0.as_mut()?.asked.take()
     }
 
-    /// A message of the user's is about to come: what its entry is to say of the command that it came by.
-    pub(crate) fn record_next(&mut self, record: Option<Record>) {
+    /// A message of the user's is about to come.
+    pub(crate) fn comes_next(&mut self, next: Next) {
         if let Some(run) = &mut self.0 {
-            run.record = record;
+            run.next = next;
         }
     }
 
-    /// A message of the user's has come: what its entry is to say.
-    pub(crate) fn take_record(&mut self) -> Option<Record> {
-        self.0.as_mut()?.record.take()
+    /// A message of the user's has come: which.
+    pub(crate) fn take_next(&mut self) -> Next {
+        self.0.as_mut().map(|run| std::mem::take(&mut run.next)).unwrap_or_default()
     }
 
     /// `agent_start` goes out.
@@ -214,6 +226,7 @@ impl RunSlot {
     /// Frees the place.
     pub(crate) fn finish(&mut self) -> Option<Finished> {
         self.0.take().map(|run| Finished {
+            undelivered: run.next.delivered,
             asked: run.asked,
             aborted: run.cancel.is_cancelled(),
             aborting: run.aborting,

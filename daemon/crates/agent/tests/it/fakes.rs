@@ -207,7 +207,7 @@ impl Host for Recorder {
     }
 
     async fn deliver(&mut self, ticket: Ticket) -> Result<bool, HostError> {
-        let waited = self.queues.deliver(ticket);
+        let waited = self.queues.deliver(ticket).is_some();
         self.log.push(format!("delivered {waited}"));
         Ok(waited)
     }

@@ -55,7 +55,7 @@ impl Actor {
             }),
             Err(error) => Err(Failure::from(error)),
         };
-        self.end_summary(stopped, |reply, feed| reply.result(feed, outcome));
+        self.end_summary(stopped, |reply, feed| reply.result(feed, outcome)).await;
     }
 
     async fn land_with(&mut self, landing: Landing, summary: &EntryBody) -> Result<Navigated, Failure> {

@@ -49,14 +49,14 @@ impl Actor {
     }
 
     /// The compaction of a command ended: says so, and answers who waited.
-    pub(crate) fn on_compacted(&mut self, result: Result<CompactionResult, CompactionError>) {
+    pub(crate) async fn on_compacted(&mut self, result: Result<CompactionResult, CompactionError>) {
         let stopped = result == Err(CompactionError::Cancelled);
         let event = end(CompactionReason::Manual, &result, false);
         // Idle first: whoever asks once the event is out must be told so.
         self.abort.disarm();
         let Some(ending) = self.compacting.finish(stopped) else { return };
         self.publish(&event);
-        self.answer_ending(ending, |reply, feed| reply.result(feed, result.map_err(Failure::from)));
+        self.answer_ending(ending, |reply, feed| reply.result(feed, result.map_err(Failure::from))).await;
     }
 
     /// Takes the place of the summary that a command asks for, which must be free while no run is active; gives what works
@@ -68,21 +68,21 @@ impl Actor {
     }
 
     /// Frees that place, and answers everyone.
-    pub(super) fn end_summary(&mut self, stopped: bool, answer: impl FnOnce(Reply, &Feed)) {
+    pub(super) async fn end_summary(&mut self, stopped: bool, answer: impl FnOnce(Reply, &Feed)) {
         self.abort.disarm();
         if let Some(ending) = self.compacting.finish(stopped) {
-            self.answer_ending(ending, answer);
+            self.answer_ending(ending, answer).await;
         }
     }
 
-    fn answer_ending(&mut self, ending: Ending, answer: impl FnOnce(Reply, &Feed)) {
+    async fn answer_ending(&mut self, ending: Ending, answer: impl FnOnce(Reply, &Feed)) {
         let Ending { reply, aborting, waiting } = ending;
         answer(reply, &self.feed);
         for aborting in aborting {
             self.answer_abort(aborting, vec![WORK]);
         }
         for (params, asked) in waiting {
-            self.take_prompt(params, asked);
+            self.take_prompt(params, asked).await;
         }
         self.tell_idle();
     }

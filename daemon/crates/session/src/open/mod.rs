@@ -125,6 +125,7 @@ async fn start(
         journal,
         after_crash,
         overdue,
+        waiting,
         requests,
         tools,
         chooser,
@@ -158,7 +159,7 @@ async fn start(
     };
     let tools = SessionTools::new(feed.board().clone(), steps.clone(), tools);
     let (told, of_session) = (Told::default(), feed.clone());
-    let actor = Actor {
+    let mut actor = Actor {
         shared: Arc::new(shared),
         feed,
         journal,
@@ -186,6 +187,7 @@ async fn start(
         overdue,
         closing: false,
     };
+    actor.let_wait(waiting);
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end
     // even if a bug brings it.
     let end = handle.feed.close_at_the_end();

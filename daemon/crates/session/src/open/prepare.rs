@@ -16,7 +16,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
 };
-use agentd_store::{NewEntry, network_warning, read_header};
+use agentd_store::{NewEntry, ledger::QueuedRecord, network_warning, read_header};
 
 use super::{
     Beginning, OpenError,
@@ -48,6 +48,8 @@ pub(super) struct Prepared {
     pub(super) after_crash: AfterCrash,
     /// What of that could not be stored.
     pub(super) overdue: Overdue,
+    /// Messages that waited in queues when the daemon was killed.
+    pub(super) waiting: Vec<QueuedRecord>,
     pub(super) requests: Ledger<Reply>,
     pub(super) tools: ToolChoice,
     pub(super) chooser: Chooser,
@@ -193,6 +195,7 @@ fn prepare_from(
         journal: Journal::new(session, CrashLedger::of(recovered.ledger)),
         after_crash: recovered.next,
         overdue: Overdue::of_recovery(recovered.is_due),
+        waiting: recovered.waiting,
         chooser: Chooser::new(choice, scope),
         modes,
         parent_id,

@@ -16,8 +16,8 @@ use agentd_protocol::{
     settings::CrashRecovery,
 };
 use agentd_store::{
-    NewEntry, OpenSession, StoreError,
-    ledger::{Ledger, Record, RunRecord, Unfinished},
+    NewEntry, OpenSession, SessionTree, StoreError,
+    ledger::{Ledger, QueuedRecord, Record, RunRecord, Unfinished},
 };
 
 use crate::clock::now_ms;
@@ -29,6 +29,11 @@ pub(crate) use overdue::Overdue;
 /// How often a turn goes on by itself after a crash. One that ends the daemon every time must not do so for ever.
 const MAX_RESUMES: u32 = 2;
 
+/// What is said of messages in a queue, and what can be done about them.
+const WAITS: &str = "that waited in a queue when the daemon was killed waits again";
+const WAIT: &str = "that waited in queues when the daemon was killed wait again";
+const TAKE_BACK: &str = "the next run delivers what waits; clear_queue takes it back";
+
 /// What recovery came to.
 pub(crate) struct Recovered {
     /// The session's ledger, for what comes now.
@@ -39,6 +44,8 @@ pub(crate) struct Recovered {
     pub(crate) next: AfterCrash,
     /// Whether something is left to be done: the disk failed.
     pub(crate) is_due: bool,
+    /// Messages that wait in queues.
+    pub(crate) waiting: Vec<QueuedRecord>,
 }
 
 /// Adds to a session what a crash kept from being written. Blocks. To be called while its file is locked, before anybody
@@ -48,7 +55,7 @@ pub(crate) struct Recovered {
 pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery) -> Recovered {
     let mut ledger = session.writer.ledger();
     let mut diagnostics = Vec::new();
-    let (mut next, mut is_due) = (AfterCrash::Nothing, false);
+    let (mut next, mut is_due, mut waiting) = (AfterCrash::Nothing, false, Vec::new());
     let at = session.writer.path().map(std::path::Path::to_owned);
     let mut tell = |text: String, hint: &str| {
         let told = Diagnostic::warning(DiagnosticKind::Session, text).hint(hint);
@@ -57,16 +64,23 @@ pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery) -> Recovere
     match ledger.left() {
         Ok(None) => {}
         Ok(Some(left)) => match finish(session, &mut ledger, &left, way) {
-            Ok(Some(Finished { story, after })) => {
-                next = after;
-                let hint = match after {
+            Ok(finished) => {
+                next = finished.after;
+                let hint = match next {
                     AfterCrash::GoesOn => "the turn goes on by itself (setting crashRecovery)",
                     AfterCrash::Asks => "whether the turn goes on, you are asked (setting crashRecovery)",
                     AfterCrash::Nothing => "look at what may have run; then go on with a prompt",
                 };
-                tell(story, hint);
+                if let Some(story) = finished.story {
+                    tell(story, hint);
+                }
+                waiting = finished.waiting;
+                match waiting.len() {
+                    0 => {}
+                    1 => tell(format!("a message {WAITS}"), TAKE_BACK),
+                    count => tell(format!("{count} messages {WAIT}"), TAKE_BACK),
+                }
             }
-            Ok(None) => {}
             Err(error) => {
                 is_due = true;
                 tell(
@@ -89,21 +103,22 @@ pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery) -> Recovere
     if is_due {
         ledger.hold();
     }
-    Recovered { ledger, diagnostics, next, is_due }
+    Recovered { ledger, diagnostics, next, is_due, waiting }
 }
 
 struct Finished {
-    story: String,
+    /// What was interrupted, if anything was.
+    story: Option<String>,
     after: AfterCrash,
+    waiting: Vec<QueuedRecord>,
 }
 
-/// `None` when nothing was interrupted.
 fn finish(
     session: &mut OpenSession,
     ledger: &mut Ledger,
     left: &Unfinished,
     way: CrashRecovery,
-) -> Result<Option<Finished>, StoreError> {
+) -> Result<Finished, StoreError> {
     let plan = plan::plan(&session.tree, left, now_ms())?;
     if !plan.entries.is_empty() {
         fail_point::hit(Point::RecoveryBegin);
@@ -126,9 +141,17 @@ fn finish(
         let entry = session.tree.leaf_id().map(str::to_owned);
         Record::Run(RunRecord { at: now_ms(), entry, resumes })
     });
-    ledger.replace(run.as_slice())?;
+    let waiting = waiting(left, &session.tree);
+    ledger
+        .replace(&run.into_iter().chain(waiting.iter().cloned().map(Record::Queued)).collect::<Vec<_>>())?;
     fail_point::hit(Point::RecoveryCleared);
-    Ok(plan.story.map(|story| Finished { story, after }))
+    Ok(Finished { story: plan.story, after, waiting })
+}
+
+/// The messages that wait, by the numbers that they have from now on.
+fn waiting(left: &Unfinished, tree: &SessionTree) -> Vec<QueuedRecord> {
+    let renumbered = |(number, queued): (u64, &QueuedRecord)| QueuedRecord { number, ..queued.clone() };
+    (1..).zip(left.waiting(tree)).map(renumbered).collect()
 }
 
 fn append(session: &mut OpenSession, entry: NewEntry) -> Result<(), StoreError> {

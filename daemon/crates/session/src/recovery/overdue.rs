@@ -8,7 +8,7 @@ use agentd_protocol::{
 };
 use agentd_store::{
     StoreError,
-    ledger::{MadeCalls, Unfinished},
+    ledger::{MadeCalls, Record, Unfinished},
 };
 
 use super::{broken::ended, plan, words::Cause};
@@ -143,7 +143,10 @@ impl Actor {
                 if let Some(left) = self.journal.ledger().left().await? {
                     let plan = plan::plan(self.journal.tree(), &left, now_ms())?;
                     self.add_late(plan).await?;
-                    self.journal.ledger().clear().await?;
+                    let waiting = super::waiting(&left, self.journal.tree());
+                    let records = waiting.iter().cloned().map(Record::Queued).collect();
+                    self.journal.ledger().replace(records).await?;
+                    self.let_wait(waiting);
                 }
             }
             Due::OfARun(left) => {

@@ -10,9 +10,9 @@ mod record;
 mod writer;
 
 pub use path::ledger_path;
-pub use read::{MadeCalls, StreamedAnswer, Unfinished, UserCommand};
+pub use read::{MadeCalls, StreamedAnswer, Unfinished, UserCommand, WaitingMessage};
 pub use record::{
-    AskRecord, BashDoneRecord, BashRecord, CallsRecord, DoneRecord, NamedCall, Record, RunRecord, SaidRecord,
-    Streamed,
+    AskRecord, BashDoneRecord, BashRecord, CallsRecord, DeliveredRecord, DoneRecord, NamedCall, QueuedRecord,
+    Record, RunRecord, SaidRecord, Streamed,
 };
 pub use writer::Ledger;

@@ -7,7 +7,8 @@ use agentd_protocol::{
     message::{ContentBlock, Message},
 };
 
-use super::{AskRecord, BashRecord, NamedCall, Record, RunRecord, Streamed};
+use super::{AskRecord, BashRecord, DeliveredRecord, NamedCall, QueuedRecord, Record, RunRecord, Streamed};
+use crate::{Entry, EntryKind, Role, SessionTree, fork::user_text};
 
 /// What was under way when the ledger was last written.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,6 +21,17 @@ pub struct Unfinished {
     pub calls: Option<MadeCalls>,
     /// Commands of the user's that may lack their entries, in the order in which they began.
     pub commands: Vec<UserCommand>,
+    /// Messages that may wait in queues, in the order in which they came. Which of them do, [`Self::waiting`] says.
+    pub messages: Vec<WaitingMessage>,
+}
+
+/// A message that waits in a queue, or is an entry by now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingMessage {
+    /// How it came.
+    pub queued: QueuedRecord,
+    /// How it was about to be an entry, if it was.
+    pub delivered: Option<DeliveredRecord>,
 }
 
 /// A model call.
@@ -66,6 +78,22 @@ impl Unfinished {
         reading.end()
     }
 
+    /// The messages that wait in queues: those of which the session has no entry.
+    #[must_use]
+    pub fn waiting(&self, tree: &SessionTree) -> Vec<&QueuedRecord> {
+        let is_entry = |message: &WaitingMessage| {
+            let Some(delivered) = &message.delivered else { return false };
+            // What was done to images may stand behind the text.
+            let is_it = |entry: &Entry| {
+                entry.kind() == EntryKind::Message(Role::User)
+                    && entry.parent_id() == delivered.after.as_deref()
+                    && user_text(entry).is_some_and(|text| text.starts_with(&message.queued.text))
+            };
+            tree.entries().iter().rev().any(is_it)
+        };
+        self.messages.iter().filter(|message| !is_entry(message)).map(|message| &message.queued).collect()
+    }
+
     /// Whether nothing was under way.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -80,6 +108,7 @@ struct Reading {
     said: BTreeMap<usize, Streamed>,
     calls: Option<MadeCalls>,
     commands: BTreeMap<u64, UserCommand>,
+    messages: BTreeMap<u64, WaitingMessage>,
 }
 
 impl Reading {
@@ -115,6 +144,16 @@ impl Reading {
                 }
             }
             Record::Settled => self.settle(),
+            // Again: it was delivered, and the disk did not take its entry.
+            Record::Queued(queued) => {
+                self.messages.insert(queued.number, WaitingMessage { queued, delivered: None });
+            }
+            Record::Delivered(record) => {
+                if let Some(message) = self.messages.get_mut(&record.number) {
+                    message.delivered = Some(record);
+                }
+            }
+            Record::Unqueued => self.messages.clear(),
         }
     }
 
@@ -150,6 +189,7 @@ impl Reading {
             answer: self.ask.map(|ask| StreamedAnswer { ask, content }),
             calls: self.calls,
             commands: self.commands.into_values().collect(),
+            messages: self.messages.into_values().collect(),
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The lines of a ledger.
 
-use agentd_protocol::{Json, message::Message};
+use agentd_protocol::{
+    Json,
+    command::StreamingBehavior,
+    message::{ImageContent, Message},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -22,8 +26,14 @@ pub enum Record {
     Bash(BashRecord),
     /// A command of the user's came to its end.
     BashDone(BashDoneRecord),
-    /// The run came to its end, while commands of the user's go on.
+    /// The run came to its end, while commands of the user's go on or messages wait.
     Settled,
+    /// A message is about to wait in a queue.
+    Queued(QueuedRecord),
+    /// A message that waited is about to be an entry.
+    Delivered(DeliveredRecord),
+    /// Nothing waits any more: the messages were taken back.
+    Unqueued,
 }
 
 /// A run began.
@@ -160,6 +170,34 @@ pub struct BashDoneRecord {
     pub stored: bool,
 }
 
+/// A message waits in a queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedRecord {
+    /// Tells it from the others of this ledger; those with lower numbers came before it.
+    pub number: u64,
+    /// Which queue.
+    pub to: StreamingBehavior,
+    /// Its text.
+    pub text: String,
+    /// Images that go with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageContent>,
+    /// The key that its client may repeat it by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_key: Option<String>,
+}
+
+/// A message that waited is about to be an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveredRecord {
+    /// Which.
+    pub number: u64,
+    /// The entry that its own follows: when none of a message with its text does, it waits still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
 impl Record {
     /// Adds the record as a line.
     ///
@@ -188,6 +226,9 @@ impl Record {
             "\"bash\"" => Self::Bash(serde_json::from_str(line).ok()?),
             "\"bashDone\"" => Self::BashDone(serde_json::from_str(line).ok()?),
             "\"settled\"" => Self::Settled,
+            "\"queued\"" => Self::Queued(serde_json::from_str(line).ok()?),
+            "\"delivered\"" => Self::Delivered(serde_json::from_str(line).ok()?),
+            "\"unqueued\"" => Self::Unqueued,
             _ => return None,
         })
     }
@@ -228,6 +269,15 @@ mod tests {
             }),
             Record::BashDone(BashDoneRecord { number: 7, message: Some(message), stored: false }),
             Record::Settled,
+            Record::Queued(QueuedRecord {
+                number: 1,
+                to: StreamingBehavior::FollowUp,
+                text: "a\nb".into(),
+                images: vec![ImageContent { data: "aGk=".into(), mime_type: "image/png".into() }],
+                request_key: Some("k".into()),
+            }),
+            Record::Delivered(DeliveredRecord { number: 1, after: None }),
+            Record::Unqueued,
         ];
         for record in records {
             let mut line = Vec::new();

@@ -1,7 +1,7 @@
 //! Bringing records to disk.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
@@ -18,12 +18,12 @@ use crate::{
 /// What a ledger may hold of streamed text and results, in bytes. Beyond it only what is about to happen is written.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// From here on the ledger is begun anew with the next question to the model, in bytes: all that it says of before is in the
-/// session file by then.
+/// With so much more than it began with the ledger is begun anew with the next question to the model, in bytes: all that it says
+/// of before is in the session file by then.
 const RENEWED_BYTES: u64 = 256 << 10;
 
-/// What is read of a ledger, in bytes.
-const MAX_READ: u64 = 2 * MAX_BYTES;
+/// What is read of a ledger, in bytes: room for queues as long as they may be by default, as they were and as they are, too.
+const MAX_READ: u64 = 8 * MAX_BYTES;
 
 /// The ledger of one session; blocks. To be written only by whoever holds the lock of the session file.
 ///
@@ -40,6 +40,10 @@ pub struct Ledger {
     run: Option<Record>,
     /// As well for the commands of the user's.
     commands: BTreeMap<u64, Record>,
+    /// The messages that wait in queues. What they say is in the file alone: they may be megabytes.
+    waiting: BTreeSet<u64>,
+    /// Those that came before the session had a file: they go first into the ledger.
+    early: Vec<Record>,
     /// Whether somebody was told that it cannot be written.
     warned: bool,
     /// Whether what an earlier process left could not be stored yet: it stays as it is.
@@ -49,6 +53,8 @@ pub struct Ledger {
 struct OpenLedger {
     file: Box<dyn FileIo>,
     len: u64,
+    /// How long it may be when the model is asked; then it is begun anew.
+    renewed_at: u64,
     /// Whether the last line may lack its end.
     torn: bool,
 }
@@ -74,6 +80,8 @@ impl Ledger {
             file: None,
             run: None,
             commands: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            early: Vec::new(),
             warned: false,
             held: false,
         }
@@ -118,43 +126,64 @@ impl Ledger {
     /// # Errors
     /// [`StoreError`]; what was to happen must not.
     pub fn intend(&mut self, records: &[Record]) -> Result<(), StoreError> {
-        let Some(path) = self.path.clone().filter(|_| self.armed && !records.is_empty()) else {
+        let Some(path) = self.path.clone().filter(|_| !records.is_empty()) else { return Ok(()) };
+        if !self.armed {
+            self.early.extend(records.iter().filter(|record| matches!(record, Record::Queued(_))).cloned());
             return Ok(());
-        };
+        }
         if self.held {
             let source = io::Error::other("what a crash left has to be stored first, and could not be");
             return Err(StoreError::Io { action: "write", path, source });
         }
         let is_question = records.iter().any(|record| matches!(record, Record::Ask(_)));
-        if is_question && self.file.as_ref().is_some_and(|open| open.len > RENEWED_BYTES) {
+        if is_question && self.file.as_ref().is_some_and(|open| open.len > open.renewed_at) {
             // Else it would grow for as long as the run goes on.
-            let kept: Vec<Record> =
-                self.run.iter().chain(self.commands.values()).chain(records).cloned().collect();
-            return self.replace(&kept);
+            return self.renew(records);
         }
         self.write(&path, records, INTENT, Sync::AsConfigured)?;
         records.iter().for_each(|record| self.remember(record));
         Ok(())
     }
 
+    /// Begins the file anew with what is under way, and these records.
+    fn renew(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        let left = if self.waiting.is_empty() { None } else { self.left()? };
+        let messages = left.into_iter().flat_map(|left| left.messages);
+        let waiting = messages
+            .filter(|message| self.waiting.contains(&message.queued.number))
+            .map(|message| Record::Queued(message.queued));
+        let kept = self.run.iter().chain(self.commands.values()).cloned();
+        let kept: Vec<Record> = kept.chain(waiting).chain(records.iter().cloned()).collect();
+        self.replace(&kept)
+    }
+
     /// Says what came of something. A failure is logged: work goes on without.
     pub fn note(&mut self, record: &Record) {
+        if !self.armed && matches!(record, Record::Unqueued) {
+            self.early.clear();
+        }
         let Some(path) = self.path.clone().filter(|_| self.armed && !self.held) else { return };
         self.remember(record);
-        if matches!(record, Record::BashDone(done) if done.stored) && self.clear_if_idle() {
+        let is_an_end = match record {
+            Record::BashDone(done) => done.stored,
+            Record::Unqueued => true,
+            _ => false,
+        };
+        if is_an_end && self.clear_if_idle() {
             return;
         }
         // Without what was about to happen, nothing is to be said of its end.
         let Some(open) = &self.file else { return };
         let places = if matches!(record, Record::Said(_)) { FLUSH } else { OUTCOME };
-        if open.len < MAX_BYTES
+        let is_bulk = matches!(record, Record::Said(_) | Record::Done(_) | Record::BashDone(_));
+        if (open.len < MAX_BYTES || !is_bulk)
             && let Err(error) = self.write(&path, std::slice::from_ref(record), places, Sync::Never)
         {
             self.warn(&error);
         }
     }
 
-    /// The run is over. Without commands of the user's that go on, the ledger goes.
+    /// The run is over. Without commands of the user's that go on and messages that wait, the ledger goes.
     pub fn settle(&mut self) {
         self.run = None;
         if self.file.is_some() && !self.clear_if_idle() {
@@ -198,7 +227,8 @@ impl Ledger {
         match made {
             Ok(file) => {
                 self.forget();
-                self.file = Some(OpenLedger { file, len: text.len() as u64, torn: false });
+                let len = text.len() as u64;
+                self.file = Some(OpenLedger { file, len, renewed_at: 2 * len + RENEWED_BYTES, torn: false });
                 records.iter().for_each(|record| self.remember(record));
                 Ok(())
             }
@@ -214,6 +244,7 @@ impl Ledger {
     fn forget(&mut self) {
         (self.file, self.run) = (None, None);
         self.commands.clear();
+        self.waiting.clear();
     }
 
     fn remember(&mut self, record: &Record) {
@@ -225,13 +256,20 @@ impl Ledger {
             Record::BashDone(done) if done.stored => {
                 self.commands.remove(&done.number);
             }
+            Record::Queued(queued) => {
+                self.waiting.insert(queued.number);
+            }
+            Record::Delivered(delivered) => {
+                self.waiting.remove(&delivered.number);
+            }
+            Record::Unqueued => self.waiting.clear(),
             _ => {}
         }
     }
 
     /// Removes the file when nothing is under way; false when something is.
     fn clear_if_idle(&mut self) -> bool {
-        if self.run.is_some() || !self.commands.is_empty() {
+        if self.run.is_some() || !self.commands.is_empty() || !self.waiting.is_empty() {
             return false;
         }
         if let Some(open) = &mut self.file
@@ -263,12 +301,15 @@ impl Ledger {
             Some(open) => open,
             none => {
                 let file = create(&*self.io, path).map_err(failed)?;
-                none.insert(OpenLedger { file, len: 0, torn: false })
+                none.insert(OpenLedger { file, len: 0, renewed_at: RENEWED_BYTES, torn: false })
             }
         };
         let mut text = Vec::new();
         if open.torn {
             text.push(b'\n');
+        }
+        for record in &self.early {
+            record.write_line(&mut text)?;
         }
         for record in records {
             record.write_line(&mut text)?;
@@ -281,9 +322,15 @@ impl Ledger {
                 synced = synced.and_then(|()| self.io.sync_dir(dir));
             }
         }
-        synced.map_err(failed)?;
+        if let Err(source) = synced {
+            // What was refused must not be found after a crash. Where it cannot be cut off, it is a line of its own, torn or not.
+            open.torn = open.file.set_len(open.len).is_err();
+            return Err(failed(source));
+        }
         open.torn = false;
         open.len += text.len() as u64;
+        let early = std::mem::take(&mut self.early);
+        early.iter().for_each(|record| self.remember(record));
         Ok(())
     }
 

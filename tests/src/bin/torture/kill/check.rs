@@ -1,6 +1,6 @@
 //! Compares the files of a home with what was acknowledged.
 
-use std::fs;
+use std::{collections::HashSet, fs};
 
 use agentd_e2e::Home;
 use serde_json::Value;
@@ -96,6 +96,12 @@ fn compare(session: &Session, file: &SessionFile) -> Vec<(&'static str, String)>
             };
             found.push((promise, message.clone()));
             break;
+        }
+    }
+    let mut keys = HashSet::new();
+    for key in file.entries.iter().filter_map(|entry| entry.value["requestKey"].as_str()) {
+        if !keys.insert(key) {
+            found.push(("a command is done once", format!("{key} is there twice")));
         }
     }
     for (kind, member, value) in &session.entries {

@@ -38,6 +38,7 @@ const ACTIONS: &[(&str, u64)] = &[
     ("prompt", 30),
     ("steer", 8),
     ("follow_up", 6),
+    ("clear_queue", 1),
     ("bash", 6),
     ("abort", 4),
     ("open", 6),
@@ -177,6 +178,7 @@ fn act(
             prompt
         }
         "steer" | "follow_up" => keyed(action),
+        "clear_queue" => command(action, json!({})),
         "bash" => {
             let line = if random.chance(30) {
                 "seq 1 20000".to_owned()

@@ -26,6 +26,8 @@ pub(crate) struct Session {
     /// Other entries that have to be there: type, member, value.
     pub(crate) entries: Vec<(&'static str, &'static str, Value)>,
     pub(crate) keyed: BTreeMap<String, Keyed>,
+    /// It was asked to forget what waits: messages that were said to wait may be gone.
+    pub(crate) may_forget: bool,
     /// Its deletion was asked for: it may be gone.
     pub(crate) may_be_gone: bool,
     /// Its deletion was acknowledged.
@@ -92,6 +94,13 @@ impl Model {
                     Some("login") => login.asked.push(command["key"].clone()),
                     Some("logout") => login.may_be_gone = true,
                     _ => {}
+                }
+            }
+            for command in &sent {
+                if let (Some("close_session" | "clear_queue"), Some(id)) =
+                    (command["type"].as_str(), command["sessionId"].as_str())
+                {
+                    self.session(id).may_forget = true;
                 }
             }
             let mut refused: Vec<String> = Vec::new();

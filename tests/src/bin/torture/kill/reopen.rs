@@ -10,6 +10,9 @@ use super::{Counts, Violation, client::Client, file::SessionFile, model_server::
 /// How long an answer may take, on a machine that does much else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long messages that waited have.
+const SHORT: Duration = Duration::from_secs(2);
+
 /// Sessions that are opened at each start.
 const SESSIONS: usize = 6;
 
@@ -97,14 +100,32 @@ pub(crate) fn look(
             let session = model.sessions.get(&id);
             for keyed in session.iter().flat_map(|session| session.keyed.values()).take(KEYS) {
                 let key = &keyed.command["requestKey"];
-                if !after.entries.iter().any(|entry| entry.value["requestKey"] == *key) {
+                let is_entry = after.entries.iter().any(|entry| entry.value["requestKey"] == *key);
+                let waits = keyed.data["disposition"] == "queued";
+                if !is_entry && (!waits || session.is_some_and(|session| session.may_forget)) {
                     // Nothing came of it, and nobody was told that anything had: it can be sent again.
                     counts.add(free(&keyed.data), 1);
                     continue;
                 }
                 let mut again = keyed.command.clone();
                 again["sessionId"] = json!(id);
+                let asking = json!({"type": "get_state", "sessionId": id});
+                let waiting = client.call(asking.clone(), PATIENCE)?["data"]["pendingMessageCount"].clone();
                 let answer = client.call(again, PATIENCE)?;
+                if !is_entry {
+                    // The disk may be full in this life, too.
+                    if text(&answer["error"]).contains("has to be stored first") {
+                        continue;
+                    }
+                    let then = client.call(asking, PATIENCE)?["data"]["pendingMessageCount"].clone();
+                    if then != waiting {
+                        report(
+                            "what was said to wait waits",
+                            format!("{}: {waiting} and {then} wait", keyed.command),
+                        );
+                    }
+                    counts.add("waiting messages sent again", 1);
+                }
                 if answer["success"] != true || answer["data"] != keyed.data {
                     report("a repetition gets the same answer", format!("{} then {answer}", keyed.data));
                 }
@@ -138,6 +159,8 @@ fn free(data: &Value) -> &'static str {
 /// The next prompt works.
 fn probe(client: &mut Client, id: &str, report: &mut impl FnMut(&'static str, String)) -> Option<()> {
     let from = client.heard();
+    let state = client.call(json!({"type": "get_state", "sessionId": id}), PATIENCE)?;
+    let waits = state["data"]["pendingMessageCount"] != 0;
     let prompt = json!({"type": "prompt", "message": PROBE, "sessionId": id});
     let answer = client.call(prompt, PATIENCE)?;
     // The disk may be full in this life, too, and what it has not taken yet comes first.
@@ -149,6 +172,10 @@ fn probe(client: &mut Client, id: &str, report: &mut impl FnMut(&'static str, St
         return Some(());
     }
     let of_session = |line: &Value| line["type"] == "agent_settled" && line["sessionId"] == *id;
+    // What waited is delivered behind it, and the model may do anything about that.
+    if waits && client.wait(from, SHORT, of_session).is_none() {
+        client.call(json!({"type": "abort", "scope": "all", "sessionId": id}), PATIENCE)?;
+    }
     if client.wait(from, PATIENCE, of_session).is_none() && !client.is_closed() {
         report("the next prompt works", "it does not settle".to_owned());
     }

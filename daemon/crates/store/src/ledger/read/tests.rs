@@ -57,6 +57,40 @@ fn a_settled_run_leaves_commands_of_the_user() {
     assert!(read(&[bash, RUN, r#"{"type":"settled"}"#, stored]).is_empty());
 }
 
+/// Whether a message that was delivered is an entry, the session says; whatever else was said there.
+#[test]
+fn messages_wait_until_they_are_entries() {
+    let queued = |number: u64, text: &str| {
+        format!(r#"{{"type":"queued","number":{number},"to":"followUp","text":"{text}","requestKey":"k"}}"#)
+    };
+    let delivered =
+        |number: u64, after: &str| format!(r#"{{"type":"delivered","number":{number},"after":"{after}"}}"#);
+    let lines = [
+        queued(2, "yes"),
+        queued(1, "yes"),
+        queued(3, "b"),
+        delivered(1, "a"),
+        delivered(3, "c"),
+        delivered(9, "a"),
+    ];
+    let found = read(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let waiting = |entries: &[&str]| -> Vec<u64> {
+        found.waiting(&crate::testing::tree(entries)).iter().map(|it| it.number).collect()
+    };
+    assert_eq!(waiting(&["a -"]), [1, 2, 3]);
+    let yes = r#"{"type":"message","id":"y","parentId":"a","timestamp":"t","message":{"role":"user","content":[{"type":"text","text":"yes\n\nAn image was made smaller."}]}}"#;
+    assert_eq!(waiting(&["a -", yes]), [2, 3]);
+    assert_eq!(waiting(&["a -", "b c"]), [1, 2]);
+    assert_eq!(waiting(&["a -", "b a", "x c"]), [1, 2, 3], "something else was said there");
+    let again = read(&[&queued(1, "yes"), &delivered(1, "a"), &queued(1, "yes")]);
+    assert_eq!(
+        again.waiting(&crate::testing::tree(&["a -", yes])).len(),
+        1,
+        "the disk did not take that one"
+    );
+    assert!(read(&[&queued(1, "yes"), r#"{"type":"unqueued"}"#]).is_empty());
+}
+
 #[test]
 fn garbage_counts_for_nothing() {
     let clean = read(&[RUN, ASK, CALLS, DONE]);

@@ -1,8 +1,12 @@
 use std::fs;
 
+use agentd_protocol::command::StreamingBehavior;
+
 use super::*;
 use crate::{
-    ledger::{AskRecord, BashDoneRecord, BashRecord, RunRecord, SaidRecord, Streamed},
+    ledger::{
+        AskRecord, BashDoneRecord, BashRecord, DeliveredRecord, QueuedRecord, RunRecord, SaidRecord, Streamed,
+    },
     testing::{Fault, FaultyDisk},
 };
 
@@ -33,6 +37,15 @@ fn bash(number: u64) -> Record {
 
 fn stored(number: u64) -> Record {
     Record::BashDone(BashDoneRecord { number, message: None, stored: true })
+}
+
+fn queued(number: u64, text: &str) -> Record {
+    let to = StreamingBehavior::Steer;
+    Record::Queued(QueuedRecord { number, to, text: text.into(), images: Vec::new(), request_key: None })
+}
+
+fn delivered(number: u64) -> Record {
+    Record::Delivered(DeliveredRecord { number, after: Some("u".into()) })
 }
 
 struct Place {
@@ -90,6 +103,65 @@ fn commands_of_the_user_outlast_the_run() {
     assert_eq!((left.run, left.commands.len()), (None, 1));
     ledger.note(&stored(1));
     assert!(!place.path.exists());
+}
+
+#[test]
+fn messages_that_wait_outlast_the_run() {
+    let place = Place::new();
+    let mut ledger = place.ledger(Durability::Os);
+    let numbers = |place: &Place| place.left().messages.iter().map(|it| it.queued.number).collect::<Vec<_>>();
+    ledger.intend(&[run(), ask()]).unwrap();
+    ledger.intend(&[queued(1, &"long".repeat(RENEWED_BYTES as usize))]).unwrap();
+    ledger.intend(&[queued(2, "two")]).unwrap();
+    ledger.note(&delivered(2));
+    assert_eq!(numbers(&place), [1, 2], "which of them are entries, the session knows");
+    // The file is begun anew, and not with every question for as long as the first one waits.
+    for _ in 0..3 {
+        ledger.intend(&[ask()]).unwrap();
+        assert_eq!(numbers(&place), [1]);
+    }
+    let creations = place.disk.plan().append_calls;
+    ledger.intend(&[ask()]).unwrap();
+    assert_eq!(place.disk.plan().append_calls, creations + 1);
+    ledger.settle();
+    assert_eq!((place.left().run, numbers(&place)), (None, vec![1]));
+    ledger.note(&Record::Unqueued);
+    assert!(!place.path.exists());
+}
+
+#[test]
+fn messages_that_came_before_the_file_go_first_into_it() {
+    let place = Place::new();
+    let new = || Ledger::new(Arc::new(place.disk.clone()), Durability::Os, Some(place.path.clone()), false);
+    let mut ledger = new();
+    ledger.intend(&[queued(1, "one")]).unwrap();
+    ledger.note(&Record::Unqueued);
+    ledger.intend(&[queued(2, "two")]).unwrap();
+    assert!(!place.path.exists());
+    ledger.arm();
+    ledger.intend(&[run()]).unwrap();
+    ledger.settle();
+    let left = place.left();
+    assert_eq!(left.messages.iter().map(|it| &*it.queued.text).collect::<Vec<_>>(), ["two"]);
+}
+
+/// Whoever sent it was told that it is not taken.
+#[test]
+fn a_message_that_could_not_be_noted_is_not_found() {
+    let place = Place::new();
+    let mut ledger = place.ledger(Durability::Os);
+    ledger.intend(&[run()]).unwrap();
+    let (mut line, message) = (Vec::new(), queued(1, "one"));
+    message.write_line(&mut line).unwrap();
+    // All of it but the line feed.
+    place
+        .disk
+        .plan()
+        .appends
+        .extend([Fault::Short(line.len() - 1), Fault::Error(io::ErrorKind::StorageFull)]);
+    ledger.intend(&[message]).unwrap_err();
+    ledger.intend(&[ask()]).unwrap();
+    assert_eq!(place.left().messages, []);
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! Messages that wait: taken in, taken back, and kept over a crash by the ledger.
+
+use agentd_agent::queue::QueueKind;
+use agentd_protocol::{
+    command::{Disposition, Image},
+    message::ImageContent,
+    session::InterruptMode,
+};
+use agentd_store::ledger::{QueuedRecord, Record};
+
+use crate::{
+    actor::Actor,
+    commands::shutting_down,
+    journal::store_failure,
+    queues::Delivered,
+    reply::Reply,
+    requests::{Answer, Asked},
+};
+
+impl Actor {
+    /// Lets a message wait, once the ledger knows of it.
+    pub(crate) async fn take_queued(
+        &mut self,
+        kind: QueueKind,
+        text: String,
+        images: Vec<Image>,
+        asked: Asked,
+    ) {
+        if self.closing {
+            return self.refuse(asked, shutting_down());
+        }
+        if let Err(failure) = self.check_waiting(&text, &images) {
+            return self.refuse(asked, failure);
+        }
+        let images: Vec<ImageContent> = images.into_iter().map(Into::into).collect();
+        let about = self.queues.about(kind, &text, &images, asked.key());
+        if let Err(error) = self.journal.ledger().intend(vec![Record::Queued(about)]).await {
+            return self.refuse(asked, store_failure(&error));
+        }
+        self.queues.push(kind, text, images, asked.key().cloned(), &self.feed);
+        self.accept(asked, Disposition::Queued);
+        if kind == QueueKind::Steering && self.interrupt_mode == InterruptMode::Immediate {
+            self.interrupt_tools();
+        }
+    }
+
+    /// Takes all messages back. Nothing comes of them, so that their keys are free again.
+    pub(crate) async fn clear_queue(&mut self, reply: Reply) {
+        self.forget_waiting().await;
+        let (cleared, keys) = self.queues.clear(&self.feed);
+        for key in keys {
+            self.requests.forget(&key);
+        }
+        reply.data(&self.feed, cleared);
+    }
+
+    /// What waits is to be forgotten, after a crash as well.
+    pub(crate) async fn forget_waiting(&self) {
+        if self.queues.len() > 0 {
+            self.journal.ledger().note(Record::Unqueued).await;
+        }
+    }
+
+    /// A message that was taken out of its queue is no entry.
+    pub(crate) async fn wait_again(&mut self, delivered: Delivered) {
+        let about = self.queues.put_back(delivered, &self.feed);
+        self.journal.ledger().note(Record::Queued(about)).await;
+    }
+
+    /// Messages that waited when the daemon was killed wait again; who sends them once more is answered as before.
+    pub(crate) fn let_wait(&mut self, messages: Vec<QueuedRecord>) {
+        for key in self.queues.restore(messages) {
+            // Nobody waits for an answer yet.
+            let _ = self.requests.answer(key, Answer::Accepted(Disposition::Queued));
+        }
+    }
+}
