@@ -247,11 +247,7 @@ impl Actor {
                 let _ = reply.send(self.queues.next(kind));
             }
             Step::Deliver { ticket, reply } => {
-                let delivered = self.queues.deliver(ticket, &self.feed);
-                let waits = delivered.is_some();
-                let record = delivered.as_ref().and_then(Delivered::record);
-                self.run.comes_next(Next { record, delivered });
-                let _ = reply.send(waits);
+                let _ = reply.send(self.deliver(ticket));
             }
             Step::Context { reply } => {
                 let snapshot = Snapshot {
@@ -462,15 +458,6 @@ impl Actor {
         self.told.end();
         self.attach_joining(None);
         self.after_run(finished).await;
-    }
-
-    /// There is no run any more. What it took out of a queue and did not store waits again.
-    async fn finish_run(&mut self) -> Option<Finished> {
-        let mut finished = self.run.finish()?;
-        if let Some(undelivered) = finished.undelivered.take() {
-            self.wait_again(undelivered).await;
-        }
-        Some(finished)
     }
 
     /// Answers who waited for the end of a run, and starts what waited for it.

@@ -1,6 +1,6 @@
 //! Messages that wait: taken in, taken back, and kept over a crash by the ledger.
 
-use agentd_agent::queue::QueueKind;
+use agentd_agent::queue::{QueueKind, Ticket};
 use agentd_protocol::{
     command::{Disposition, Image},
     message::ImageContent,
@@ -15,6 +15,7 @@ use crate::{
     queues::Delivered,
     reply::Reply,
     requests::{Answer, Asked},
+    run_slot::{Finished, Next},
 };
 
 impl Actor {
@@ -59,6 +60,24 @@ impl Actor {
         if self.queues.len() > 0 {
             self.journal.ledger().note(Record::Unqueued).await;
         }
+    }
+
+    /// A message is about to be an entry; false when it waits no longer.
+    pub(crate) fn deliver(&mut self, ticket: Ticket) -> bool {
+        let delivered = self.queues.deliver(ticket, &self.feed);
+        let waits = delivered.is_some();
+        let record = delivered.as_ref().and_then(Delivered::record);
+        self.run.comes_next(Next { record, delivered });
+        waits
+    }
+
+    /// There is no run any more. What it took out of a queue and did not store waits again.
+    pub(crate) async fn finish_run(&mut self) -> Option<Finished> {
+        let mut finished = self.run.finish()?;
+        if let Some(undelivered) = finished.undelivered.take() {
+            self.wait_again(undelivered).await;
+        }
+        Some(finished)
     }
 
     /// A message that was taken out of its queue is no entry.
