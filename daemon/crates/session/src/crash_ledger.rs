@@ -36,14 +36,13 @@ impl CrashLedger {
         Self(is_kept.then(|| Arc::new(kept)))
     }
 
-    /// Says what is about to happen, on this thread, which must be one that may block.
+    /// The session file was just written to. Says what is about to happen, on this thread, which must be one that may block.
     ///
     /// # Errors
     /// [`StoreError`]: it must not happen then.
     pub(crate) fn intend_here(&self, records: &[Record]) -> Result<(), StoreError> {
-        let Some(kept) = self.0.as_deref().filter(|_| !records.is_empty()) else { return Ok(()) };
+        let Some(kept) = self.0.as_deref() else { return Ok(()) };
         let mut ledger = kept.lock();
-        // Whoever asks this has just written to the session file.
         ledger.arm();
         ledger.intend(records)
     }

@@ -121,12 +121,14 @@ impl Ledger {
         }
     }
 
-    /// Says what is about to happen. Once this returns, that is as safe as the store's [`Durability`] says.
+    /// Says what is about to happen, with the messages that came before there was a file. Once this returns, that is as safe as the store's [`Durability`] says.
     ///
     /// # Errors
     /// [`StoreError`]; what was to happen must not.
     pub fn intend(&mut self, records: &[Record]) -> Result<(), StoreError> {
-        let Some(path) = self.path.clone().filter(|_| !records.is_empty()) else { return Ok(()) };
+        let Some(path) = self.path.clone().filter(|_| !(records.is_empty() && self.early.is_empty())) else {
+            return Ok(());
+        };
         if !self.armed {
             self.early.extend(records.iter().filter(|record| matches!(record, Record::Queued(_))).cloned());
             return Ok(());

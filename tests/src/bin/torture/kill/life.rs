@@ -195,7 +195,9 @@ impl Life<'_> {
         let told = Arc::new(Told::default());
         let Some(mut looking) = Client::connect(daemon, "l", &told) else { return Killed::ByItself };
         let begun = Instant::now();
+        self.model.answer_at_once(true);
         let looked = reopen::look(self.home, &mut looking, &self.record, random, &self.shared.counts, false);
+        self.model.answer_at_once(false);
         self.shared.counts.add("milliseconds of looks", millis(begun));
         violations.extend(looked.violations);
         if !looked.is_complete {
@@ -312,7 +314,9 @@ impl Life<'_> {
         let Some(mut client) = Client::connect(&mut daemon, "e", &told) else {
             return vec![Violation { promise: "the daemon starts", seen: "it takes no client".to_owned() }];
         };
+        self.model.answer_at_once(true);
         let looked = reopen::look(self.home, &mut client, &self.record, random, &self.shared.counts, true);
+        self.model.answer_at_once(false);
         violations.extend(looked.violations);
         if !looked.is_complete {
             let seen = daemon::stderr(self.home);

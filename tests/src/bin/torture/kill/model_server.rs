@@ -35,6 +35,8 @@ struct Script {
     token: String,
     /// See [`Model::stream_slowly`].
     is_slow: AtomicBool,
+    /// See [`Model::answer_at_once`].
+    is_calm: AtomicBool,
 }
 
 impl Model {
@@ -46,6 +48,7 @@ impl Model {
             complaints: Mutex::default(),
             token: token.to_owned(),
             is_slow: AtomicBool::new(false),
+            is_calm: AtomicBool::new(false),
         });
         let answering = Arc::clone(&script);
         Self { server: MockServer::answering(move |request| answering.reply(request)), script }
@@ -59,6 +62,11 @@ impl Model {
     /// Whether text streams so long that some of it has to be kept.
     pub(crate) fn stream_slowly(&self, is_slow: bool) {
         self.script.is_slow.store(is_slow, Ordering::Relaxed);
+    }
+
+    /// Whether whatever is asked is answered at once, with nothing else to do: so messages that waited are.
+    pub(crate) fn answer_at_once(&self, is_calm: bool) {
+        self.script.is_calm.store(is_calm, Ordering::Relaxed);
     }
 
     pub(crate) fn token(&self) -> &str {
@@ -89,7 +97,8 @@ impl Script {
             return Reply::stream(sse::answer(&format!("Summary {number}")));
         }
         let turns = messages.iter().rev().take_while(|message| message["role"] != "user").count();
-        if messages.last().is_some_and(|last| last["content"].to_string().contains(PROBE)) {
+        let is_probe = messages.last().is_some_and(|last| last["content"].to_string().contains(PROBE));
+        if is_probe || self.is_calm.load(Ordering::Relaxed) {
             return Reply::stream(sse::answer(&format!("Here, {number}.")));
         }
         let mut random = self.random.lock().unwrap();

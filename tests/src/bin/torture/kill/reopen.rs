@@ -10,9 +10,6 @@ use super::{Counts, Violation, client::Client, file::SessionFile, model_server::
 /// How long an answer may take, on a machine that does much else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long messages that waited have.
-const SHORT: Duration = Duration::from_secs(2);
-
 /// Sessions that are opened at each start.
 const SESSIONS: usize = 6;
 
@@ -102,7 +99,9 @@ pub(crate) fn look(
                 let key = &keyed.command["requestKey"];
                 let is_entry = after.entries.iter().any(|entry| entry.value["requestKey"] == *key);
                 let waits = keyed.data["disposition"] == "queued";
-                if !is_entry && (!waits || session.is_some_and(|session| session.may_forget)) {
+                // What waits is kept from the first message of the session on.
+                let may_forget = session.is_none_or(|it| it.may_forget || it.messages.is_empty());
+                if !is_entry && (!waits || may_forget) {
                     // Nothing came of it, and nobody was told that anything had: it can be sent again.
                     counts.add(free(&keyed.data), 1);
                     continue;
@@ -159,8 +158,6 @@ fn free(data: &Value) -> &'static str {
 /// The next prompt works.
 fn probe(client: &mut Client, id: &str, report: &mut impl FnMut(&'static str, String)) -> Option<()> {
     let from = client.heard();
-    let state = client.call(json!({"type": "get_state", "sessionId": id}), PATIENCE)?;
-    let waits = state["data"]["pendingMessageCount"] != 0;
     let prompt = json!({"type": "prompt", "message": PROBE, "sessionId": id});
     let answer = client.call(prompt, PATIENCE)?;
     // The disk may be full in this life, too, and what it has not taken yet comes first.
@@ -172,12 +169,18 @@ fn probe(client: &mut Client, id: &str, report: &mut impl FnMut(&'static str, St
         return Some(());
     }
     let of_session = |line: &Value| line["type"] == "agent_settled" && line["sessionId"] == *id;
-    // What waited is delivered behind it, and the model may do anything about that.
-    if waits && client.wait(from, SHORT, of_session).is_none() {
-        client.call(json!({"type": "abort", "scope": "all", "sessionId": id}), PATIENCE)?;
+    if client.wait(from, PATIENCE, of_session).is_none() {
+        if !client.is_closed() {
+            report("the next prompt works", "it does not settle".to_owned());
+        }
+        return Some(());
     }
-    if client.wait(from, PATIENCE, of_session).is_none() && !client.is_closed() {
-        report("the next prompt works", "it does not settle".to_owned());
+    let state = client.call(json!({"type": "get_state", "sessionId": id}), PATIENCE)?;
+    // A disk that is full may have ended the run.
+    let failed = |line: &Value| line["sessionId"] == *id && line["message"]["stopReason"] == "error";
+    let is_whole = client.wait(from, Duration::ZERO, failed).is_none();
+    if is_whole && state["data"]["pendingMessageCount"] != 0 {
+        report("what waits is delivered by the next run", state.to_string());
     }
     Some(())
 }
