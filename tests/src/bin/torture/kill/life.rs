@@ -196,7 +196,8 @@ impl Life<'_> {
         let Some(mut looking) = Client::connect(daemon, "l", &told) else { return Killed::ByItself };
         let begun = Instant::now();
         self.model.answer_at_once(true);
-        let looked = reopen::look(self.home, &mut looking, &self.record, random, &self.shared.counts, false);
+        let looked =
+            reopen::look(self.home, &mut looking, &mut self.record, random, &self.shared.counts, false);
         self.model.answer_at_once(false);
         self.shared.counts.add("milliseconds of looks", millis(begun));
         violations.extend(looked.violations);
@@ -315,7 +316,8 @@ impl Life<'_> {
             return vec![Violation { promise: "the daemon starts", seen: "it takes no client".to_owned() }];
         };
         self.model.answer_at_once(true);
-        let looked = reopen::look(self.home, &mut client, &self.record, random, &self.shared.counts, true);
+        let looked =
+            reopen::look(self.home, &mut client, &mut self.record, random, &self.shared.counts, true);
         self.model.answer_at_once(false);
         violations.extend(looked.violations);
         if !looked.is_complete {

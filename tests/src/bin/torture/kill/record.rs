@@ -28,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) keyed: BTreeMap<String, Keyed>,
     /// It was asked to forget what waits: messages that were said to wait may be gone.
     pub(crate) may_forget: bool,
+    /// Keys of messages that waited when it was killed before its first message was told: only from there on is what waits kept.
+    pub(crate) forgotten: HashSet<String>,
     /// Its deletion was asked for: it may be gone.
     pub(crate) may_be_gone: bool,
     /// Its deletion was acknowledged.

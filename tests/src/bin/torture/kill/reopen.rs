@@ -5,7 +5,13 @@ use std::time::Duration;
 use agentd_e2e::{Home, Random};
 use serde_json::{Value, json};
 
-use super::{Counts, Violation, client::Client, file::SessionFile, model_server::PROBE, record::Model};
+use super::{
+    Counts, Violation,
+    client::Client,
+    file::SessionFile,
+    model_server::PROBE,
+    record::{Model, Session},
+};
 
 /// How long an answer may take, on a machine that does much else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,7 +40,7 @@ pub(crate) struct Looked {
 pub(crate) fn look(
     home: &Home,
     client: &mut Client,
-    model: &Model,
+    model: &mut Model,
     random: &mut Random,
     counts: &Counts,
     is_last: bool,
@@ -94,13 +100,18 @@ pub(crate) fn look(
                     report("every call has a result", open_calls.join(", "));
                 }
             }
-            let session = model.sessions.get(&id);
+            let mut session = model.sessions.get_mut(&id);
+            if let Some(session) = session.as_deref_mut().filter(|session| session.messages.is_empty()) {
+                session.forgotten.extend(session.keyed.keys().cloned());
+            }
             for keyed in session.iter().flat_map(|session| session.keyed.values()).take(KEYS) {
                 let key = &keyed.command["requestKey"];
                 let is_entry = after.entries.iter().any(|entry| entry.value["requestKey"] == *key);
                 let waits = keyed.data["disposition"] == "queued";
-                // What waits is kept from the first message of the session on.
-                let may_forget = session.is_none_or(|it| it.may_forget || it.messages.is_empty());
+                let is_forgotten = |it: &Session| {
+                    it.may_forget || key.as_str().is_some_and(|key| it.forgotten.contains(key))
+                };
+                let may_forget = session.as_deref().is_none_or(is_forgotten);
                 if !is_entry && (!waits || may_forget) {
                     // Nothing came of it, and nobody was told that anything had: it can be sent again.
                     counts.add(free(&keyed.data), 1);
