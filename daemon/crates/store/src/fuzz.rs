@@ -80,6 +80,10 @@ pub fn ledgers(input: &[u8]) {
         assert!(record.write_line(&mut written).is_ok(), "what was read can be written");
     }
     assert_eq!(Unfinished::read(&written), left, "what was written reads as the same");
+    if let Ok(header) = NewSession::new("/w", 0).header() {
+        let waiting = left.waiting(&SessionTree::new(header)).len();
+        assert_eq!(waiting, left.messages.len(), "in a session without entries all of them wait");
+    }
     written.extend(b"{\"type\":\"run\",\"at\":1");
     assert_eq!(Unfinished::read(&written), left, "a torn line counts for nothing");
 }
