@@ -188,3 +188,22 @@ fn a_full_disk_loses_no_message_that_waits() {
     assert!(daemon.close().status.success());
     assert!(!ledger(&home).exists());
 }
+
+/// The disk is full when the session is opened: what waited does so again once there is room.
+#[test]
+fn what_cannot_be_recovered_at_once_waits_later() {
+    let server = server();
+    let home = Home::with_model(&server);
+    killed_with(&home, &[follow_up("Then this.")]);
+    // The end of the answer that was streaming cannot be stored, and once more.
+    let mut daemon = armed(&home, &["--continue"], "store.append@1:enospc,store.append@2:enospc");
+    assert_eq!(waiting(&mut daemon), 0);
+    let refused = daemon.refused(steer("Too early."));
+    assert_says(refused["error"].as_str().expect("an error"), &["has to be stored first"]);
+    daemon.send(&prompt("And now?"));
+    assert_eq!(daemon.event("queue_update")["followUp"], json!(["Then this."]));
+    daemon.event("agent_settled");
+    assert_eq!(said(&home), ["Go.", "And now?", "Then this."]);
+    assert!(daemon.close().status.success());
+    assert!(!ledger(&home).exists());
+}

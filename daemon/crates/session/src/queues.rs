@@ -167,7 +167,8 @@ impl SessionQueues {
         }
     }
 
-    fn publish(&self, feed: &Feed) {
+    /// Says what waits.
+    pub(crate) fn publish(&self, feed: &Feed) {
         let (steering, follow_up) = self.queues.texts();
         // Strings always serialise.
         if let Ok(line) = encode(&Event::from(QueueUpdate { steering, follow_up })) {

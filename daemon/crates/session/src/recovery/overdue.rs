@@ -146,7 +146,10 @@ impl Actor {
                     let waiting = super::waiting(&left, self.journal.tree());
                     let records = waiting.iter().cloned().map(Record::Queued).collect();
                     self.journal.ledger().replace(records).await?;
-                    self.let_wait(waiting);
+                    if !waiting.is_empty() {
+                        self.let_wait(waiting);
+                        self.queues.publish(&self.feed);
+                    }
                 }
             }
             Due::OfARun(left) => {
