@@ -129,7 +129,7 @@ impl Life<'_> {
             // So that it is asked for again. Where there is none, it is as good.
             let _ = fs::remove_file(self.home.agent_dir().join("trust.json"));
         }
-        if armed.is_some_and(|armed| armed.starts_with("store.re")) {
+        if armed.is_some_and(|armed| armed.starts_with("store.re") || armed.starts_with("store.link")) {
             self.old_session(name);
         }
         let mut daemon = Daemon::spawn(self.home, plan.mode, armed);

@@ -58,7 +58,11 @@ fn armed(name: &str, time: u64, torn: bool) -> String {
         _ => {}
     }
     let part = name.split('.').next().unwrap_or_default();
-    let time = if SELDOM.contains(&part) || name.starts_with("store.rename") { 1 } else { time };
+    let time = if SELDOM.contains(&part) || name.starts_with("store.rename") || name == "store.link" {
+        1
+    } else {
+        time
+    };
     let time = if name.starts_with("ledger.flush") { 1 } else { time };
     // A half written line is only possible where something is written.
     let written = name.ends_with(".append") || name.ends_with(".write");
