@@ -6,7 +6,7 @@ use agentd_agent::queue::QueueKind;
 use agentd_protocol::{
     command::{
         BashParams, Command, GetEntriesParams, InterruptModeParams, Levels, Messages, PromptParams,
-        QueueModeParams, QueueParams, SetSessionNameParams, StreamingBehavior,
+        QueueModeParams, QueueParams, SetSessionNameParams,
     },
     error::{ErrorCode, Failure},
     event::{Event, SessionInfoChanged},
@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::{
     actor::Actor,
+    queues::queue_of,
     reply::Reply,
     requests::{Asked, Means},
     run::Prompt,
@@ -148,16 +149,12 @@ impl Actor {
         if !self.run.is_active() {
             return self.start_run(prompt(params), asked);
         }
-        let kind = match params.streaming_behavior {
-            Some(StreamingBehavior::Steer) => QueueKind::Steering,
-            Some(StreamingBehavior::FollowUp) => QueueKind::FollowUp,
-            None => {
-                let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue \
-                            the message.";
-                return self.refuse(asked, Failure::new(ErrorCode::Busy, text));
-            }
+        let Some(to) = params.streaming_behavior else {
+            let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue \
+                        the message.";
+            return self.refuse(asked, Failure::new(ErrorCode::Busy, text));
         };
-        self.take_queued(kind, params.message, params.images, asked).await;
+        self.take_queued(queue_of(to), params.message, params.images, asked).await;
     }
 
     async fn queue(&mut self, kind: QueueKind, params: QueueParams, reply: Reply) {

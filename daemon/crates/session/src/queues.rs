@@ -95,13 +95,9 @@ impl SessionQueues {
     pub(crate) fn restore(&mut self, waiting: Vec<QueuedRecord>) -> Vec<RequestKey> {
         let mut keys = Vec::new();
         for QueuedRecord { to, text, images, request_key, .. } in waiting {
-            let kind = match to {
-                StreamingBehavior::Steer => QueueKind::Steering,
-                StreamingBehavior::FollowUp => QueueKind::FollowUp,
-            };
             let key = request_key.map(RequestKey::from);
             keys.extend(key.clone());
-            self.add(kind, text, images, key);
+            self.add(queue_of(to), text, images, key);
         }
         keys
     }
@@ -180,6 +176,14 @@ impl SessionQueues {
 /// What a message takes, in bytes.
 fn size(text: &str, images: &[ImageContent]) -> u64 {
     (text.len() + images.iter().map(|image| image.data.len()).sum::<usize>()) as u64
+}
+
+/// The queue that a message goes to.
+pub(crate) fn queue_of(to: StreamingBehavior) -> QueueKind {
+    match to {
+        StreamingBehavior::Steer => QueueKind::Steering,
+        StreamingBehavior::FollowUp => QueueKind::FollowUp,
+    }
 }
 
 fn to(kind: QueueKind) -> StreamingBehavior {
