@@ -5,7 +5,10 @@ use std::time::Instant;
 use agentd_e2e::{DEADLINE, Home, MockServer, Reply, Service, socket::SocketClient, sse};
 use serde_json::{Value, json};
 
-use crate::support::{answers, text, wait_until_free};
+use crate::{
+    limits::session_file,
+    support::{answers, text, wait_until_free},
+};
 
 fn hello(client: &mut SocketClient) -> Value {
     client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}))
@@ -94,6 +97,29 @@ fn a_session_without_a_message_yet_comes_back_too() {
     let listed = client.done(json!({"type": "list_sessions", "search": "STILL"}));
     assert_eq!((&listed["sessions"][0]["id"], &listed["sessions"][0]["live"]), (&json!(id), &json!(false)));
     assert_eq!(client.done(json!({"type": "get_state"}))["sessionName"], "still here");
+}
+
+/// Whoever asks in the very moment that a session leaves memory does not hear that there is none.
+#[test]
+fn a_session_on_its_way_out_is_still_there() {
+    let server = MockServer::start([]);
+    let (home, service) = impatient(&server);
+    // With so many entries it takes a while to leave.
+    let id = session_file(&home, 0, 20_000, 1);
+    let mut watcher = watcher(&service);
+    let mut client = service.client();
+    hello(&mut client);
+    client.done(json!({"type": "attach_session", "sessionId": id}));
+    for _ in 0..5 {
+        assert_eq!(client.done(json!({"type": "get_state"}))["messageCount"], json!(20_000));
+        loop {
+            // Does not bring it back.
+            client.done(json!({"type": "list_processes", "sessionId": id}));
+            if watcher.done(json!({"type": "daemon_status"}))["restingSessions"] == json!(1) {
+                break;
+            }
+        }
+    }
 }
 
 #[test]

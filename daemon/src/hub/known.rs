@@ -40,6 +40,8 @@ pub struct Known {
 pub(super) enum State {
     /// In memory.
     Loaded(SessionHandle),
+    /// About to be on disk only; takes nothing any more.
+    Leaving(SessionHandle),
     /// On disk.
     Resting(Box<(Rested, Summary)>),
     /// Over.
@@ -92,11 +94,11 @@ impl Known {
         &self.options
     }
 
-    /// The way in, while it is in memory.
+    /// The way in, while it is in memory. One that is on its way out takes nothing.
     #[must_use]
     pub fn loaded(&self) -> Option<SessionHandle> {
         match &*self.state() {
-            State::Loaded(handle) => Some(handle.clone()),
+            State::Loaded(handle) | State::Leaving(handle) => Some(handle.clone()),
             State::Resting(_) | State::Closed => None,
         }
     }
@@ -104,7 +106,7 @@ impl Known {
     /// Its file, which need not be there yet.
     pub fn file(&self) -> Option<PathBuf> {
         match &*self.state() {
-            State::Loaded(handle) => handle.file().map(PathBuf::from),
+            State::Loaded(handle) | State::Leaving(handle) => handle.file().map(PathBuf::from),
             State::Resting(resting) => Some(resting.0.file().to_owned()),
             State::Closed => None,
         }
@@ -121,7 +123,7 @@ impl Known {
     pub fn is_over(&self) -> bool {
         match &*self.state() {
             State::Loaded(handle) => handle.has_ended(),
-            State::Resting(_) => false,
+            State::Leaving(_) | State::Resting(_) => false,
             State::Closed => true,
         }
     }
@@ -156,7 +158,7 @@ impl Known {
     #[must_use]
     pub fn summary(&self) -> Summary {
         match &*self.state() {
-            State::Loaded(handle) => handle.summary(),
+            State::Loaded(handle) | State::Leaving(handle) => handle.summary(),
             State::Resting(resting) => resting.1.clone(),
             State::Closed => Summary::default(),
         }

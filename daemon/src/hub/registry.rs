@@ -302,7 +302,7 @@ impl Registry {
             self.make_room(Some(&**known.id())).await?;
             let gate = Arc::clone(&known.gate).write_owned().await;
             let resting = match &*known.state() {
-                State::Loaded(_) => None,
+                State::Loaded(_) | State::Leaving(_) => None,
                 State::Resting(resting) => Some(resting.0.clone()),
                 State::Closed => return Err(over()),
             };
@@ -335,18 +335,36 @@ impl Registry {
 
     /// Leaves it in memory if anyone is about to hand it something, or has yet to take so much that it waits for that.
     /// Whether it has left.
-    pub(super) async fn unload(&self, known: &Known) -> bool {
+    ///
+    /// Cancel safety: dropped early, it goes on by itself. A session that has let go of everything and is not known to rest
+    /// could not come back.
+    pub(super) async fn unload(&self, known: &Arc<Known>) -> bool {
+        let Some(me) = self.me.upgrade() else { return false };
+        let known = Arc::clone(known);
+        let unloading = self.services.tasks.spawn(async move { me.take_out(&known).await });
+        unloading.await.unwrap_or(false)
+    }
+
+    async fn take_out(&self, known: &Known) -> bool {
         let Ok(_gate) = known.gate.try_write() else { return false };
         let Some(handle) = known.loaded().filter(|_| known.feed().has_room()) else { return false };
         // A listener that takes nothing must not keep it here.
         let _announced = known.feed().announce();
-        let Some(rested) = handle.rest().await else { return false };
-        *known.state() = State::Resting(Box::new((rested, handle.summary())));
-        known.feed().forget();
-        self.unloaded.fetch_add(1, Ordering::Relaxed);
-        self.give_back.soon();
-        self.board.changed_at(known.id());
-        true
+        // From before it ends until it is known to rest: whoever looks for it meanwhile must not take it for over.
+        *known.state() = State::Leaving(handle.clone());
+        let rested = handle.rest().await;
+        let has_left = rested.is_some();
+        *known.state() = match rested {
+            Some(rested) => State::Resting(Box::new((rested, handle.summary()))),
+            None => State::Loaded(handle),
+        };
+        if has_left {
+            known.feed().forget();
+            self.unloaded.fetch_add(1, Ordering::Relaxed);
+            self.give_back.soon();
+            self.board.changed_at(known.id());
+        }
+        has_left
     }
 
     /// Ends a session; nothing of it is left running.
