@@ -424,6 +424,31 @@ fn a_session_that_rests_is_copied_too() {
     assert_eq!(watcher.event("session_closed")["session"]["id"].as_str().or(id.as_str()), id.as_str());
 }
 
+/// Each goes where the other comes from, and would end what it leaves.
+#[test]
+fn clients_that_change_places_do_not_wait_for_each_other() {
+    let server = MockServer::start(answers(&["One.", "Two."]));
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut clients = [service.client(), service.client()];
+    let mut files = clients.each_mut().map(|client| {
+        client.done(json!({"type": "open_session", "cwd": home.project()}));
+        client.say("Hi");
+        client.state()["sessionFile"].clone()
+    });
+    for round in 0..100 {
+        files.swap(0, 1);
+        for (client, file) in clients.iter_mut().zip(&files) {
+            client.send(&json!({"type": "switch_session", "sessionPath": file, "id": round.to_string()}));
+        }
+        for (client, file) in clients.iter_mut().zip(&files) {
+            let answer = client.until("an answer", |line| line["id"] == round.to_string());
+            assert_eq!(answer["success"], true, "{answer}");
+            assert_eq!(&client.state()["sessionFile"], file);
+        }
+    }
+}
+
 #[test]
 fn an_observer_stays_where_it_is() {
     let server = MockServer::start([]);

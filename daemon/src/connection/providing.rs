@@ -186,25 +186,29 @@ impl Reader {
         for session in sessions {
             let seat = self.sessions.get(session.id()).and_then(|followed| followed.tools.as_ref());
             let taken = seat.map(|seat| seat.unregister(names.as_deref())).unwrap_or_default();
-            // One that is not in memory tells its listeners when it comes back.
             if !taken.is_empty() {
-                left.extend(session.loaded().map(|handle| (session, handle)));
+                left.push(session);
             }
             gone.extend(taken);
         }
         gone.sort();
         gone.dedup();
         let last = left.pop();
-        for (_, handle) in left {
-            handle.tools_left(Vec::new(), None).await;
+        // One at a time: who holds one back and waits for another may wait for ever. One that is not in memory tells its
+        // listeners when it comes back.
+        for session in left {
+            if let Some(awake) = session.awake().await {
+                awake.handle.tools_left(Vec::new(), None).await;
+            }
         }
         // The last of them answers, after the event that tells its listeners.
-        if let Some((session, handle)) = last
+        if let Some(session) = last
+            && let Some(awake) = session.awake().await
             && let Some(pending) = self.owed_by(&session)
             && let Some(reader) = self.sessions.get(session.id()).map(|followed| followed.reader)
         {
             let reply = Reply { reader, id: id.clone(), command: UNREGISTER };
-            if handle.tools_left(gone.clone(), Some(reply)).await {
+            if awake.handle.tools_left(gone.clone(), Some(reply)).await {
                 return;
             }
             pending.take_back();

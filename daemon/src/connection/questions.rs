@@ -29,8 +29,8 @@ impl Reader {
         };
         for session in asking {
             // One that asks is in memory.
-            if let Some(handle) = session.loaded() {
-                handle.answer_ui(response.clone(), self.client.name()).await;
+            if let Some(awake) = session.awake().await {
+                awake.handle.answer_ui(response.clone(), self.client.name()).await;
             }
         }
     }
@@ -47,9 +47,9 @@ impl Reader {
     /// A session is followed: what is open about it can be asked.
     pub(super) async fn ask_trust(&self, session: &Arc<Known>) {
         if self.client.abilities() == Some(Abilities::All)
-            && let Some(handle) = session.loaded()
+            && let Some(awake) = session.awake().await
         {
-            handle.ask_trust().await;
+            awake.handle.ask_trust().await;
         }
     }
 }

@@ -17,11 +17,19 @@ use agentd_store::read_header;
 use serde::Serialize;
 
 use super::{reader::Reader, writer::Out};
-use crate::hub::Known;
+use crate::hub::{Expected, Joined, Known};
+
+/// How often a session is opened that others end in the moment that somebody goes there.
+const MOST_TRIES: usize = 10;
 
 /// Where a connection goes.
 struct Destination {
     session: Arc<Known>,
+    /// While this is there nobody ends it as his own. Two clients that change places would else each end what the other goes
+    /// to, and wait for each other.
+    expected: Expected,
+    /// What opens it again if somebody ends it in this moment; nothing where nobody else knows it.
+    again: Option<SessionOptions>,
     /// For `fork`: the text of the message that it begins before.
     text: Option<String>,
 }
@@ -81,8 +89,8 @@ impl Reader {
         {
             options.session_dir = Some(folder.to_owned());
         }
-        let session = self.registry.open(options).await?.session;
-        Ok(Destination { session, text: None })
+        let Joined { session, expected, .. } = self.registry.open(options).await?;
+        Ok(Destination { session, expected, again: None, text: None })
     }
 
     /// Asks the session for a copy, whatever it does at the moment; one that left memory is loaded for that.
@@ -91,12 +99,12 @@ impl Reader {
         let text = copied.text.clone();
         let target = if from.is_ephemeral() { Target::Ephemeral(None) } else { Target::New };
         let adopted = self.registry.adopt(SessionOptions { target, ..successor(from) }, copied).await;
-        let session = adopted.map_err(|error| {
+        let Joined { session, expected, .. } = adopted.map_err(|error| {
             let failure = Failure::from(error);
             // The reference's words, which clients may look for, and then the reason.
             Failure { error: format!("Failed to create forked session: {}", failure.error), ..failure }
         })?;
-        Ok(Destination { session: session.session, text })
+        Ok(Destination { session, expected, again: None, text })
     }
 
     /// Goes on with the session of a file. The one that the connection is in already is left and opened again where
@@ -113,39 +121,57 @@ impl Reader {
         let base = successor(from);
         let path = resolve_path(&params.session_path, &base.cwd, &base.environment);
         let options = options_of_file(base, path).await?;
-        let mut session = self.registry.open(options.clone()).await?.session;
-        if self.leaves_for_good(&session) {
-            self.end(&session).await;
-            session = self.registry.open(options).await?.session;
+        let Joined { mut session, mut expected, .. } = self.registry.open(options.clone()).await?;
+        if self.sessions.get(session.id()).is_some() {
+            drop(expected);
+            if self.leaves_for_good(&session) {
+                self.end(&session).await;
+            }
+            Joined { session, expected, .. } = self.registry.open(options.clone()).await?;
         }
-        self.go_to(Destination { session, text: None }).await
+        self.go_to(Destination { session, expected, again: Some(options), text: None }).await
     }
 
     /// Leaves the current session for another one, from whose newest event on this connection follows it. The old one
     /// is ended where nobody else is in it, and says its last words first.
     async fn go_to(&mut self, to: Destination) -> Result<Option<String>, Failure> {
-        let Destination { session, text } = to;
-        // From here on it stays in memory; a listener is only added once it is about to be listened to.
-        let awake = self.registry.wake(&session).await?;
-        if let Some(old) = self.sessions.current.clone()
-            && !Arc::ptr_eq(&old, &session)
-            && self.leaves_for_good(&old)
-        {
-            self.end(&old).await;
+        let Destination { mut session, mut expected, again, text } = to;
+        let mut has_left = false;
+        for _ in 0..MOST_TRIES {
+            // From here on it stays in memory, unless somebody else who is about to leave it has not seen yet that we come; a
+            // listener is only added once it is about to be listened to.
+            let awake = self.registry.wake(&session).await;
+            if awake.is_ok()
+                && !has_left
+                && let Some(old) = self.sessions.current.clone()
+                && !Arc::ptr_eq(&old, &session)
+                && self.leaves_for_good(&old)
+            {
+                self.end(&old).await;
+                has_left = true;
+            }
+            let attached = match awake {
+                Ok(awake) => awake.handle.attach(None).await,
+                Err(failure) if failure.code == ErrorCode::NoSession => None,
+                Err(failure) => return Err(failure),
+            };
+            if let Some(attached) = attached {
+                let so_far = attached.in_flight.and_then(|in_flight| in_flight.message);
+                self.move_to(session, attached.reader, so_far).await;
+                return Ok(text);
+            }
+            let Some(options) = &again else { break };
+            Joined { session, expected, .. } = self.registry.open(options.clone()).await?;
         }
-        let attached = awake.handle.attach(None).await.ok_or_else(|| {
-            let text = format!("The session \"{}\" ended meanwhile.", session.id());
-            Failure::new(ErrorCode::NoSession, text).hint("open_session opens one.")
-        })?;
-        let so_far = attached.in_flight.and_then(|in_flight| in_flight.message);
-        self.move_to(session, attached.reader, so_far).await;
-        Ok(text)
+        drop(expected);
+        let text = format!("The session \"{}\" ended meanwhile.", session.id());
+        Err(Failure::new(ErrorCode::NoSession, text).hint("open_session opens one."))
     }
 
-    /// Whether this connection is the only one in the session, and does not come back to it.
+    /// Whether this connection is the only one in the session, nobody else is about to be, and it does not come back itself.
     fn leaves_for_good(&self, session: &Known) -> bool {
         let follows = self.sessions.get(session.id()).is_some();
-        follows && session.clients() <= 1 && !self.client.names_sessions()
+        follows && session.clients() <= 1 && !session.is_expected() && !self.client.names_sessions()
     }
 
     /// Ends a session that the connection follows; what it has to say to that is written before anything else.

@@ -103,6 +103,13 @@ impl Known {
         }
     }
 
+    /// The way in, while it is in memory, which it does not leave before what is handed to it has arrived. Waits while it is
+    /// being loaded or leaves.
+    pub async fn awake(&self) -> Option<Awake> {
+        let gate = Arc::clone(&self.gate).read_owned().await;
+        self.loaded().map(|handle| Awake { _gate: gate, handle })
+    }
+
     /// Its file, which need not be there yet.
     pub fn file(&self) -> Option<PathBuf> {
         match &*self.state() {
@@ -139,13 +146,20 @@ impl Known {
     /// Counts somebody who is about to follow it.
     #[must_use]
     pub fn expect(self: &Arc<Self>) -> Expected {
-        self.expected.fetch_add(1, Ordering::Relaxed);
+        self.expected.fetch_add(1, Ordering::SeqCst);
         Expected(Arc::clone(self))
     }
 
     /// Whether nobody follows it, nor is about to.
     pub(super) fn is_alone(&self) -> bool {
-        self.clients() == 0 && self.expected.load(Ordering::Relaxed) == 0
+        self.clients() == 0 && !self.is_expected()
+    }
+
+    /// Whether somebody is about to follow it. Of two who each first announce themselves in one session and then look at
+    /// the other's, one sees the other at least.
+    #[must_use]
+    pub fn is_expected(&self) -> bool {
+        self.expected.load(Ordering::SeqCst) > 0
     }
 
     /// How many clients follow it.
@@ -217,7 +231,7 @@ pub struct Expected(Arc<Known>);
 
 impl Drop for Expected {
     fn drop(&mut self) {
-        self.0.expected.fetch_sub(1, Ordering::Relaxed);
+        self.0.expected.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

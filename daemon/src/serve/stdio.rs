@@ -80,6 +80,8 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         max_line_bytes: limits.max_line_bytes,
         limits: limits.client,
     };
+    // Nobody else can end it; from now on it is this connection's alone.
+    drop(opened.expected);
     let ending = CancellationToken::new();
     let serving = connection::serve(connection, registry.enter(), lines, output, ending.clone());
     tokio::pin!(serving);

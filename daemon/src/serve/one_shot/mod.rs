@@ -86,6 +86,8 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
         max_line_bytes: daemon_limits.max_line_bytes,
         limits: daemon_limits.client,
     };
+    // Nobody else can end it; from now on it is this connection's alone.
+    drop(opened.expected);
     let ending = CancellationToken::new();
     let serving = connection::serve(connection, registry.enter(), lines, output, ending.clone());
     let talking = Conversation::new(client, stdout, options.format).hold(header, prompts);
