@@ -150,6 +150,39 @@ fn everyone_opens_the_same_session_and_its_end_is_told() {
     assert_eq!(one.refused(json!({"type": "delete_session", "sessionId": id}))["code"], "session_not_found");
 }
 
+/// Who followed a session that another client has closed and opened again is answered by what is there now.
+#[test]
+fn a_session_that_was_opened_again_answers_those_of_before() {
+    let server = MockServer::always(Reply::stream(sse::answer("Hello.")));
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let (mut one, mut other) = (service.client(), service.client());
+    hello(&mut one);
+    hello(&mut other);
+    let tool = json!({"name": "look_up", "description": "Looks up.", "parameters": {"type": "object"}});
+    let id = open(&mut one, &home);
+    one.done(json!({"type": "prompt", "message": "Hi"}));
+    one.settled();
+    one.done(json!({"type": "register_tools", "tools": [tool], "sessionId": id}));
+    other.done(json!({"type": "close_session", "sessionId": id}));
+    one.event("session_closed");
+    other.done(json!({"type": "attach_session", "sessionId": id}));
+    assert_eq!(one.done(json!({"type": "get_state", "sessionId": id}))["messageCount"], 3);
+    one.done(json!({"type": "abort", "sessionId": id}));
+    // It does not follow that one, which has none of its tools.
+    let refused = one.refused(json!({"type": "register_tools", "tools": [tool], "sessionId": id}));
+    assert_eq!(refused["code"], "unsupported", "{refused}");
+    assert_eq!(one.refused(json!({"type": "get_state"}))["code"], "no_session");
+    one.done(json!({"type": "attach_session", "sessionId": id}));
+    let tools = one.done(json!({"type": "get_tools"}))["tools"].to_string();
+    assert!(!tools.contains("look_up"), "{tools}");
+    one.done(json!({"type": "register_tools", "tools": [tool], "sessionId": id}));
+    one.done(json!({"type": "prompt", "message": "And?"}));
+    assert_eq!(text(answers(&one.settled())[0]), "Hello.");
+    assert_eq!(text(answers(&other.settled())[0]), "Hello.");
+    one.done(json!({"type": "unregister_tools", "sessionId": id}));
+}
+
 #[test]
 fn commands_find_their_session_by_name() {
     let server = MockServer::start([Reply::stream(sse::answer("One.")), Reply::stream(sse::answer("Two."))]);

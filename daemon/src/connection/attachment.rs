@@ -24,8 +24,13 @@ pub(super) struct Attachment {
 }
 
 impl Attachment {
+    /// Whether it is this session that is followed, not one that had its id before.
+    pub(super) fn is_to(&self, session: &Known) -> bool {
+        std::ptr::eq(&*self.session, session)
+    }
+
     /// Ends it, while the client is still there.
-    fn leave(self) {
+    pub(super) fn leave(self) {
         self.leaving.cancel();
         if let Some(tools) = self.tools {
             tools.leave();
@@ -59,8 +64,14 @@ impl Attachments {
         self.followed.retain(|_, attachment| !attachment.session.is_over());
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<&Attachment> {
-        self.followed.get(id)
+    /// How a session is followed. Another one of that id, which has ended since, is not it.
+    pub(super) fn get(&self, session: &Known) -> Option<&Attachment> {
+        self.followed.get(&**session.id()).filter(|attachment| attachment.is_to(session))
+    }
+
+    /// Whether a session of that id is followed, be it over.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.followed.contains_key(id)
     }
 
     pub(super) fn insert(&mut self, id: Arc<str>, attachment: Attachment) {
@@ -72,8 +83,8 @@ impl Attachments {
         self.followed.insert(id, attachment);
     }
 
-    pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut Attachment> {
-        self.followed.get_mut(id)
+    pub(super) fn get_mut(&mut self, session: &Known) -> Option<&mut Attachment> {
+        self.followed.get_mut(&**session.id()).filter(|attachment| attachment.is_to(session))
     }
 
     /// Follows a session no longer; answers that are under way still come. False when it was not followed.

@@ -127,7 +127,7 @@ impl Reader {
     /// The session is followed from here on: it gets the tools that go along, if it does not have them.
     pub(super) async fn bring_tools(&mut self, session: &Arc<Known>) {
         let has_some = |tools: &ToolSeat| !tools.names().is_empty();
-        let followed = self.sessions.get(session.id());
+        let followed = self.sessions.get(&session);
         let has_them = followed.is_none_or(|followed| followed.tools.as_ref().is_some_and(has_some));
         let tools = self.providing.everywhere.clone();
         if has_them || tools.is_empty() {
@@ -152,7 +152,7 @@ impl Reader {
     ) -> Result<Registered, Failure> {
         let awake = self.registry.wake(session).await?;
         let (client, calls) = (self.client.name(), &self.providing.calls);
-        let followed = self.sessions.get_mut(session.id()).ok_or_else(|| not_followed(session))?;
+        let followed = self.sessions.get_mut(session).ok_or_else(|| not_followed(session))?;
         let reader = followed.reader;
         let seat = followed
             .tools
@@ -184,7 +184,7 @@ impl Reader {
         }
         let mut left = Vec::new();
         for session in sessions {
-            let seat = self.sessions.get(session.id()).and_then(|followed| followed.tools.as_ref());
+            let seat = self.sessions.get(&session).and_then(|followed| followed.tools.as_ref());
             let taken = seat.map(|seat| seat.unregister(names.as_deref())).unwrap_or_default();
             if !taken.is_empty() {
                 left.push(session);
@@ -205,7 +205,7 @@ impl Reader {
         if let Some(session) = last
             && let Some(awake) = session.awake().await
             && let Some(pending) = self.owed_by(&session)
-            && let Some(reader) = self.sessions.get(session.id()).map(|followed| followed.reader)
+            && let Some(reader) = self.sessions.get(&session).map(|followed| followed.reader)
         {
             let reply = Reply { reader, id: id.clone(), command: UNREGISTER };
             if awake.handle.tools_left(gone.clone(), Some(reply)).await {
@@ -235,7 +235,7 @@ impl Reader {
 
     /// Counts an answer that a session is about to owe us; `None` where we do not follow it.
     fn owed_by(&self, session: &Known) -> Option<Pending> {
-        let followed = self.sessions.get(session.id())?;
+        let followed = self.sessions.get(&session)?;
         followed.pending.add();
         Some(followed.pending.clone())
     }

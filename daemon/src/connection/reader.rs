@@ -139,7 +139,7 @@ impl Reader {
         if let Some(handle) = current.loaded() {
             handle.idle().await;
         }
-        if let Some(followed) = self.sessions.get(current.id()) {
+        if let Some(followed) = self.sessions.get(current) {
             followed.pending.add_events_through(current.feed().last_seq());
         }
     }
@@ -227,7 +227,7 @@ impl Reader {
             Ok(awake) => awake,
             Err(failure) => return self.fail(head.id, Some(name), failure).await,
         };
-        let (reader, pending) = match self.sessions.get(session.id()) {
+        let (reader, pending) = match self.sessions.get(&session) {
             Some(followed) => {
                 followed.pending.add();
                 (followed.reader, followed.pending.clone())
@@ -256,7 +256,10 @@ impl Reader {
     /// The session of that id; without one, the current.
     pub(super) async fn session_of(&self, id: Option<&str>) -> Result<Arc<Known>, Failure> {
         match (id, &self.sessions.current) {
-            (Some(id), Some(current)) if **current.id() == *id => Ok(Arc::clone(current)),
+            // One that has ended may have been opened again.
+            (Some(id), Some(current)) if **current.id() == *id && !current.is_over() => {
+                Ok(Arc::clone(current))
+            }
             (Some(id), _) => self.known(id).await,
             (None, Some(current)) => Ok(Arc::clone(current)),
             (None, None) => Err(Failure::new(ErrorCode::NoSession, "No session is open on this connection.")
@@ -277,8 +280,7 @@ impl Reader {
     /// Whether the client may follow another session beside those that it does.
     pub(super) fn may_follow(&mut self, id: &str) -> Result<(), Failure> {
         let limit = self.connection.limits.followed;
-        if !self.client.names_sessions() || self.sessions.get(id).is_some() || !self.sessions.are_full(limit)
-        {
+        if !self.client.names_sessions() || self.sessions.has(id) || !self.sessions.are_full(limit) {
             return Ok(());
         }
         let text = format!("This client follows {limit} sessions, as many as it may.");
@@ -297,6 +299,11 @@ impl Reader {
         let (pending, leaving) = (Pending::default(), CancellationToken::new());
         let before = self.sessions.take(&id);
         let tools = before.and_then(|before| {
+            if !before.is_to(&session) {
+                // That one has ended, and its tools with it.
+                before.leave();
+                return None;
+            }
             // Before the other end falls silent: what is said to its tools from here on is said to this one.
             before.tools.as_ref().inspect(|tools| tools.listen_as(feed.id()));
             before.leaving.cancel();

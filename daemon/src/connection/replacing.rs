@@ -122,7 +122,7 @@ impl Reader {
         let path = resolve_path(&params.session_path, &base.cwd, &base.environment);
         let options = options_of_file(base, path).await?;
         let Joined { mut session, mut expected, .. } = self.registry.open(options.clone()).await?;
-        if self.sessions.get(session.id()).is_some() {
+        if self.sessions.get(&session).is_some() {
             drop(expected);
             if self.leaves_for_good(&session) {
                 self.end(&session).await;
@@ -170,14 +170,14 @@ impl Reader {
 
     /// Whether this connection is the only one in the session, nobody else is about to be, and it does not come back itself.
     fn leaves_for_good(&self, session: &Known) -> bool {
-        let follows = self.sessions.get(session.id()).is_some();
+        let follows = self.sessions.get(&session).is_some();
         follows && session.clients() <= 1 && !session.is_expected() && !self.client.names_sessions()
     }
 
     /// Ends a session that the connection follows; what it has to say to that is written before anything else.
     async fn end(&self, session: &Arc<Known>) {
         self.registry.close(session, EndMode::Abort).await;
-        if let Some(followed) = self.sessions.get(session.id()) {
+        if let Some(followed) = self.sessions.get(&session) {
             // Owed also when the connection has left before the writer comes to it.
             followed.pending.add_events_through(session.feed().last_seq());
         }

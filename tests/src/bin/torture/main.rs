@@ -1,5 +1,5 @@
 //! Treats the daemon badly, and looks whether it keeps its promises (docs/reliability.md): `cargo run --release -p
-//! agentd-e2e --bin torture -- kill|soak|load [--seed N] [--bin-dir DIR] [--json] [flags of the sub-command]`.
+//! agentd-e2e --bin torture -- kill|soak|crowd|load [--seed N] [--bin-dir DIR] [--json] [flags of the sub-command]`.
 //!
 //! The seed is said first, so that the same decisions can be made again; the last line on stdout is the summary, as JSON.
 //! The exit code is 0 only when all promises held. `--json` says nothing but the summary.
@@ -7,6 +7,7 @@
 // What goes wrong in the harness itself ends it with what was seen, as in a test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod crowd;
 mod kill;
 mod load;
 mod model;
@@ -35,6 +36,7 @@ pub(crate) struct Outcome {
 const COMMANDS: &[(&str, &str, Run)] = &[
     ("kill", "kill -9 at bad moments, and compare with what was acknowledged", kill::run),
     ("soak", "mixed work of good and bad clients for a long time: what is used stays flat", soak::run),
+    ("crowd", "many clients in a few sessions, under each other's feet: everything is answered", crowd::run),
     ("load", "commands in a second, floods beside another client's prompt, memory at each load", load::run),
 ];
 

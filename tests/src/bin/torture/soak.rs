@@ -22,12 +22,12 @@ use std::{
 use agentd_e2e::{Home, Service, home, random::Random};
 use serde_json::{Value, json};
 
+pub(crate) use self::tally::Tally;
 use self::{
     pool::Pool,
     prompt::Task,
     rude::Manner,
     sample::{Looker, Sample},
-    tally::Tally,
     work::Shift,
 };
 use crate::{
@@ -321,7 +321,7 @@ impl Soak<'_> {
 }
 
 /// Ends the daemon, and gives how it ended and what is wrong with that.
-fn end(service: Service) -> (String, Vec<String>) {
+pub(crate) fn end(service: Service) -> (String, Vec<String>) {
     let below = sample::descendants(service.id());
     let told = Peer::connect(service.socket())
         .and_then(|mut peer| peer.done(json!({"type": "shutdown", "mode": "abort"})));

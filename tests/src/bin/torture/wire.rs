@@ -41,23 +41,34 @@ pub(crate) struct Peer {
     input: BufReader<UnixStream>,
     next_id: u64,
     line: Vec<u8>,
+    patience: Duration,
 }
 
 impl Peer {
     /// Connects.
     pub(crate) fn connect(socket: &Path) -> Result<Self, Trouble> {
+        Self::connect_for(socket, PATIENCE)
+    }
+
+    /// Connects, and waits for no answer longer than that.
+    pub(crate) fn connect_for(socket: &Path, patience: Duration) -> Result<Self, Trouble> {
         let stream = UnixStream::connect(socket).map_err(closed)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(closed)?;
+        stream.set_read_timeout(Some(patience)).map_err(closed)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(closed)?;
         let input = BufReader::with_capacity(16 << 10, stream.try_clone().map_err(closed)?);
-        Ok(Self { stream, input, next_id: 1, line: Vec::new() })
+        Ok(Self { stream, input, next_id: 1, line: Vec::new(), patience })
     }
 
     /// Connects, and says `hello` as a client that counts events.
     pub(crate) fn counting(socket: &Path) -> Result<Self, Trouble> {
-        let mut peer = Self::connect(socket)?;
+        Self::connect(socket)?.count()
+    }
+
+    /// Says `hello` as a client that counts events.
+    pub(crate) fn count(mut self) -> Result<Self, Trouble> {
+        let peer = &mut self;
         peer.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}))?;
-        Ok(peer)
+        Ok(self)
     }
 
     /// The connection itself.
@@ -87,7 +98,7 @@ impl Peer {
             Ok(_) => serde_json::from_slice(&self.line)
                 .map_err(|error| Trouble::Wrong(format!("a line that is no JSON: {error}"))),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                Err(Trouble::Wrong(format!("nothing came for {} s", PATIENCE.as_secs())))
+                Err(Trouble::Wrong(format!("nothing came for {} s", self.patience.as_secs())))
             }
             Err(error) => Err(closed(error)),
         }
@@ -99,7 +110,7 @@ impl Peer {
         what: &str,
         mut wanted: impl FnMut(Value) -> Result<Option<T>, Trouble>,
     ) -> Result<T, Trouble> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + self.patience;
         loop {
             let line = match self.next() {
                 Err(Trouble::Wrong(text)) => {
@@ -111,7 +122,7 @@ impl Peer {
                 return Ok(found);
             }
             if Instant::now() > end {
-                return Err(Trouble::Wrong(format!("no {what} within {} s", PATIENCE.as_secs())));
+                return Err(Trouble::Wrong(format!("no {what} within {} s", self.patience.as_secs())));
             }
         }
     }

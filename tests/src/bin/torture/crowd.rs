@@ -1,0 +1,119 @@
+//! Many clients in a few sessions, each doing what the others do not expect: they open, leave, end, delete, copy and change
+//! sessions under each other, while these leave memory as soon as they can and make place for one another. Every command has an
+//! answer, what was said to be stored is, and nothing is left when all have gone.
+//!
+//! `torture crowd [--seconds S] [--clients N] [--sessions N]`
+
+mod guest;
+mod place;
+
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+use agentd_e2e::{Home, Service, home, random::Random};
+use serde_json::{Value, json};
+
+use self::{guest::Guest, place::Place};
+use crate::{
+    Outcome,
+    model::Model,
+    options::Options,
+    say, soak,
+    soak::Tally,
+    wire::{Peer, Trouble},
+};
+
+/// How long the daemon has to come to rest when everybody has left.
+const REST: Duration = Duration::from_secs(30);
+
+/// Runs the sub-command.
+pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
+    let seconds: u64 = options.value("--seconds")?.unwrap_or(60);
+    let clients: usize = options.value("--clients")?.unwrap_or(16);
+    let sessions: usize = options.value("--sessions")?.unwrap_or(6).max(2);
+    options.end()?;
+    let model = Model::start();
+    let home = Home::new();
+    home.configure(&home::models(&model.base_url()));
+    // Sessions leave memory at once, and some of them make place for others.
+    home.settings(&json!({"daemon": {"idleUnloadMs": 1, "maxSessions": clients + sessions}}));
+    let service = Service::start(&home, &[]);
+    let (tally, place) = (Tally::default(), Place::new(sessions, &home.project()));
+    let begun = Instant::now();
+    let guests = (0..clients).map(|number| Guest {
+        socket: service.socket(),
+        place: &place,
+        tally: &tally,
+        random: Random::part(options.seed, number as u64),
+        number,
+    });
+    thread::scope(|scope| {
+        guests.for_each(|guest| drop(scope.spawn(|| guest.stay())));
+        thread::sleep(Duration::from_secs(seconds));
+        tally.end();
+    });
+    say::line(options, &format!("everybody has left after {:?}", begun.elapsed()));
+    if let Err(trouble) = rest(&service, &tally) {
+        tally.find(&trouble.to_string());
+    }
+    let (ended, left) = soak::end(service);
+    left.iter().for_each(|text| tally.find(text));
+    let checked = check(&place, &tally);
+    let summary = json!({
+        "seconds": seconds, "clients": clients, "sessions": sessions, "counts": tally.kinds(), "filesChecked": checked.0,
+        "messagesChecked": checked.1, "findings": tally.findings(), "daemonEnd": ended,
+    });
+    Ok(Outcome { held: tally.findings().is_empty(), summary })
+}
+
+/// Waits until nothing works and everything has left memory.
+fn rest(service: &Service, tally: &Tally) -> Result<(), Trouble> {
+    let mut peer = Peer::counting(service.socket())?;
+    let end = Instant::now() + REST;
+    loop {
+        let status = peer.done(json!({"type": "daemon_status"}))?;
+        if [&status["liveSessions"], &status["runningSessions"]].iter().all(|count| **count == 0)
+            && status["clients"] == 1
+        {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            tally.find(&format!("the daemon does not come to rest: {status}"));
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Looks for every message that was said to be stored: once, in the file of its session. How many files and messages there were.
+fn check(place: &Place, tally: &Tally) -> (usize, usize) {
+    let (mut files, mut messages) = (0, 0);
+    for (file, texts) in place.stored() {
+        let Ok(content) = fs::read_to_string(&file) else {
+            tally.find(&format!("{} is not there, with {} messages", file.display(), texts.len()));
+            continue;
+        };
+        let lines: Vec<Value> =
+            content.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
+        if lines.iter().any(Value::is_null) || !content.ends_with('\n') {
+            tally.find(&format!("{}: a line that is no JSON", file.display()));
+        }
+        let said = |text: &str| {
+            let is_it = |line: &&Value| {
+                line["message"]["role"] == "user" && line["message"]["content"].to_string().contains(text)
+            };
+            lines.iter().filter(is_it).count()
+        };
+        for text in &texts {
+            let count = said(text);
+            if count != 1 {
+                tally.find(&format!("{}: \"{text}\" is there {count} times", file.display()));
+            }
+        }
+        files += 1;
+        messages += texts.len();
+    }
+    (files, messages)
+}

@@ -1,0 +1,231 @@
+//! A client among many.
+
+use std::{path::Path, time::Duration};
+
+use agentd_e2e::random::Random;
+use serde_json::{Value, json};
+
+use super::place::{Place, Room};
+use crate::{
+    soak::Tally,
+    wire::{Peer, Trouble, refusal},
+};
+
+/// How many commands are sent at once, at most.
+const BURST: u64 = 8;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Somebody who comes, does something, and leaves, again and again.
+pub(crate) struct Guest<'a> {
+    pub(crate) socket: &'a Path,
+    pub(crate) place: &'a Place,
+    pub(crate) tally: &'a Tally,
+    pub(crate) random: Random,
+    pub(crate) number: usize,
+}
+
+impl Guest<'_> {
+    /// Comes and goes until the run is over. Every third one is a plain client, as of the reference.
+    pub(crate) fn stay(mut self) {
+        let is_plain = self.number % 3 == 0;
+        while !self.tally.is_over() {
+            let peer = Peer::connect_for(self.socket, PATIENCE);
+            let peer = if is_plain { peer } else { peer.and_then(Peer::count) };
+            let visited =
+                peer.and_then(|peer| Visit { peer, guest: &mut self, is_plain, is_following: false }.go());
+            if let Err(trouble) = visited {
+                self.tell(&trouble);
+            }
+        }
+    }
+
+    /// Counts what others may have caused, and reports what nobody may.
+    fn tell(&self, trouble: &Trouble) {
+        match trouble {
+            Trouble::Refused(code, _)
+                if matches!(
+                    &**code,
+                    "session_not_found"
+                        | "no_session"
+                        | "busy"
+                        | "not_found"
+                        | "limit_reached"
+                        | "aborted"
+                        | "unsupported"
+                ) =>
+            {
+                self.tally.note(&format!("refused: {code}"));
+            }
+            other => self.tally.find(&other.to_string()),
+        }
+    }
+}
+
+/// A connection of a guest.
+struct Visit<'a, 'b> {
+    peer: Peer,
+    guest: &'a mut Guest<'b>,
+    /// Whether it knows one session at a time and no numbers.
+    is_plain: bool,
+    /// Whether there is a session to send commands to without a name.
+    is_following: bool,
+}
+
+impl Visit<'_, '_> {
+    fn go(mut self) -> Result<(), Trouble> {
+        for _ in 0..self.guest.random.below(1..40) {
+            if self.guest.tally.is_over() {
+                return Ok(());
+            }
+            let burst = if self.guest.random.chance(10) { self.guest.random.below(2..BURST) } else { 1 };
+            let mut asked = Vec::new();
+            for _ in 0..burst {
+                let command = self.command();
+                let kind = command["type"].as_str().unwrap_or_default().to_owned();
+                asked.push((self.peer.send(command.clone())?, kind, command));
+            }
+            // Now and then it leaves without waiting.
+            if self.guest.random.chance(2) {
+                self.peer.drop_dead();
+                self.guest.tally.note("left at once");
+                return Ok(());
+            }
+            self.answers(asked)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the answers of all that was asked, whatever the order.
+    fn answers(&mut self, mut asked: Vec<(u64, String, Value)>) -> Result<(), Trouble> {
+        while !asked.is_empty() {
+            let what = asked.iter().map(|(id, _, command)| format!("{id}: {command}")).collect::<Vec<_>>();
+            let place = self.guest.place;
+            let answer = self.peer.until(&what.join(", "), |line| {
+                note_stored(place, &line);
+                let is_it = |(id, ..): &(u64, String, Value)| line["id"] == *id;
+                Ok((line["type"] == "response" && asked.iter().any(is_it)).then_some(line))
+            })?;
+            let Some(index) = asked.iter().position(|(id, ..)| answer["id"] == *id) else { continue };
+            let (_, kind, command) = asked.swap_remove(index);
+            self.guest.tally.note(&kind);
+            if answer["success"] == true {
+                self.done(&kind, &command, &answer["data"])?;
+            } else {
+                self.guest.tell(&refusal(&answer));
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows from a command that was done.
+    fn done(&mut self, kind: &str, command: &Value, data: &Value) -> Result<(), Trouble> {
+        match kind {
+            "open_session" | "attach_session" => {
+                self.is_following = true;
+                self.remember(&data["state"]);
+            }
+            "switch_session" | "new_session" | "fork" | "clone" => {
+                if data["cancelled"] == true {
+                    return Err(Trouble::Wrong(format!("{command} was cancelled")));
+                }
+            }
+            "get_state" => self.remember(data),
+            "delete_session" => {
+                self.guest.place.remove(command["sessionId"].as_str().unwrap_or_default());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A session that others can come to: one with a file that has something in it.
+    fn remember(&mut self, state: &Value) {
+        let (Some(id), Some(file)) = (state["sessionId"].as_str(), state["sessionFile"].as_str()) else {
+            return;
+        };
+        if state["messageCount"].as_u64() > Some(0) {
+            let room = Room { id: id.to_owned(), file: file.into() };
+            self.guest.place.add(room, &mut self.guest.random);
+        }
+    }
+
+    /// Anything that can be asked for.
+    fn command(&mut self) -> Value {
+        let open = json!({"type": "open_session", "cwd": self.guest.place.project()});
+        let random = &mut self.guest.random;
+        if !self.is_following {
+            let Some(room) = self.guest.place.any(random) else { return open };
+            return match random.below(0..10) {
+                0 => open,
+                1..=3 => {
+                    json!({"type": "open_session", "cwd": self.guest.place.project(), "path": room.file})
+                }
+                _ => json!({"type": "attach_session", "sessionId": room.id}),
+            };
+        }
+        let number = self.guest.number;
+        let text =
+            format!("soak {:x} {} {}", random.bits(), random.pick(&["text", "work"]), random.below(1..20));
+        let Some(room) = self.guest.place.any(random) else {
+            return match random.below(0..3) {
+                0 => open,
+                1 => json!({"type": "prompt", "message": text}),
+                _ => json!({"type": "get_state"}),
+            };
+        };
+        let mut command = match random.below(0..100) {
+            0..=13 => {
+                let how = *random.pick(&["steer", "followUp"]);
+                json!({"type": "prompt", "message": text, "streamingBehavior": how})
+            }
+            14..=29 => json!({"type": "get_state"}),
+            30..=33 => json!({"type": "abort"}),
+            34..=37 => json!({"type": "set_session_name", "name": text}),
+            38..=41 => json!({"type": "bash", "command": "echo here"}),
+            42..=45 => json!({"type": "get_messages"}),
+            46..=47 => json!({"type": "follow_up", "message": text}),
+            48..=49 => json!({"type": "clear_queue"}),
+            50..=65 => return json!({"type": "switch_session", "sessionPath": room.file}),
+            66..=69 => return json!({"type": "new_session"}),
+            70..=72 => return json!({"type": "clone"}),
+            73..=80 => return json!({"type": "attach_session", "sessionId": room.id}),
+            81..=83 => return json!({"type": "detach_session", "sessionId": room.id}),
+            84..=85 => {
+                let mode = *random.pick(&["abort", "drain"]);
+                return json!({"type": "close_session", "sessionId": room.id, "mode": mode});
+            }
+            86 => return json!({"type": "delete_session", "sessionId": room.id}),
+            87..=89 => return json!({"type": "list_sessions", "live": random.chance(50)}),
+            90..=91 => {
+                return json!({"type": "open_session", "cwd": self.guest.place.project(), "ephemeral": true});
+            }
+            92..=93 => return json!({"type": "list_processes", "sessionId": room.id}),
+            94..=96 if !self.is_plain => {
+                let name = format!("look_up_{number}");
+                let tool =
+                    json!({"name": name, "description": "Looks up.", "parameters": {"type": "object"}});
+                json!({"type": "register_tools", "tools": [tool]})
+            }
+            97..=98 if !self.is_plain => return json!({"type": "unregister_tools"}),
+            _ => return json!({"type": "open_session", "cwd": self.guest.place.project(), "path": room.file}),
+        };
+        if !self.is_plain && random.chance(40) {
+            command["sessionId"] = json!(room.id);
+        }
+        command
+    }
+}
+
+/// A message of the user is on the disk when its event is there. Only clients that name sessions know which one it is of.
+fn note_stored(place: &Place, line: &Value) {
+    if line["type"] == "message_end"
+        && line["message"]["role"] == "user"
+        && let Some(id) = line["sessionId"].as_str()
+    {
+        let content = &line["message"]["content"];
+        let text = content.as_str().or_else(|| content[0]["text"].as_str()).unwrap_or_default();
+        place.store(id, text);
+    }
+}
