@@ -166,6 +166,54 @@ fn sessions_that_make_place_for_others_come_back_by_any_command() {
     assert_eq!(text(answers(&client.settled())[0]), "Fine.");
 }
 
+/// Whoever opens sessions and says nothing in them does not use them up.
+#[test]
+fn sessions_in_which_nothing_was_said_make_place_for_others() {
+    let server = MockServer::start([fine(), fine()]);
+    let (home, service) = daemon(&server, json!({"daemon": {"idleUnloadMs": 1, "maxSessions": 3}}));
+    let (mut client, mut watcher) = (service.client(), service.client());
+    hello(&mut client);
+    watcher.done(json!({"type": "watch_sessions"}));
+    let leave = |client: &mut SocketClient, watcher: &mut SocketClient, id: &str| {
+        client.done(json!({"type": "detach_session", "sessionId": id}));
+        gone(watcher, id);
+    };
+    // One has a file, and a place in it that no file knows; in one nothing was said but by the user's own command.
+    let placed = open(&mut client, &home);
+    client.done(json!({"type": "prompt", "message": "Hi"}));
+    client.settled();
+    let root = client.done(json!({"type": "get_entries"}))["entries"][0]["id"].clone();
+    client.done(json!({"type": "navigate_tree", "entryId": root}));
+    leave(&mut client, &mut watcher, &placed);
+    let kept = open(&mut client, &home);
+    client.done(json!({"type": "bash", "command": "echo kept"}));
+    leave(&mut client, &mut watcher, &kept);
+    let mut blank = String::new();
+    for _ in 0..5 {
+        let id = open(&mut client, &home);
+        if !blank.is_empty() {
+            assert_eq!(watcher.event("session_closed")["sessionId"], json!(blank));
+        }
+        blank = id;
+        leave(&mut client, &mut watcher, &blank);
+    }
+    let state =
+        |client: &mut SocketClient, id: &str| client.done(json!({"type": "get_state", "sessionId": id}));
+    assert_eq!(state(&mut client, &placed)["messageCount"], json!(0), "it is where it was");
+    // Followed, the blank one stays; the other one comes back from its file.
+    client.done(json!({"type": "attach_session", "sessionId": blank}));
+    let last = open(&mut client, &home);
+    assert_eq!(state(&mut client, &blank)["messageCount"], json!(0));
+    leave(&mut client, &mut watcher, &last);
+    assert_eq!(state(&mut client, &placed)["messageCount"], json!(3));
+    assert_eq!(state(&mut client, &kept)["messageCount"], json!(1));
+    // What is in no file is not given up.
+    let another = json!({"type": "open_session", "cwd": home.project()});
+    client.done(json!({"type": "attach_session", "sessionId": placed}));
+    let said = refused(&mut client, another, "daemon.maxSessions");
+    assert!(said.starts_with("3 sessions"), "{said}");
+}
+
 /// What a connection is told that is not served.
 fn only_line(service: &Service) -> Value {
     let stream = UnixStream::connect(service.socket()).unwrap();

@@ -48,6 +48,17 @@ pub(super) enum State {
     Closed,
 }
 
+/// What of a session is not in its file. What is lost first stands first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Loss {
+    /// All of it is.
+    Nothing,
+    /// Nothing was said in it yet, and it has no file.
+    Blank,
+    /// What was chosen for as long as it is open: a place in the tree, trust, a key.
+    Choices,
+}
+
 /// A session that stays in memory for as long as this is there.
 pub struct Awake {
     pub(super) _gate: OwnedRwLockReadGuard<()>,
@@ -209,9 +220,19 @@ impl Known {
         self.last_use.load(Ordering::Relaxed)
     }
 
-    /// Whether it is on disk, all of it.
-    pub(super) fn can_be_forgotten(&self) -> bool {
-        matches!(&*self.state(), State::Resting(resting) if resting.0.is_all_in_its_file())
+    /// What is lost when the daemon knows it no more; `None` while it is in memory or somebody follows it.
+    pub(super) fn loss(&self) -> Option<Loss> {
+        if !self.is_alone() {
+            return None;
+        }
+        let State::Resting(resting) = &*self.state() else { return None };
+        let (rested, summary) = &**resting;
+        Some(match rested {
+            rested if rested.is_all_in_its_file() => Loss::Nothing,
+            rested if rested.has_its_file() => Loss::Choices,
+            _ if summary.message_count == 0 => Loss::Blank,
+            _ => return None,
+        })
     }
 
     /// Whether it is never written to disk.

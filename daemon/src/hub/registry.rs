@@ -389,7 +389,7 @@ impl Registry {
         self.forget(known);
     }
 
-    fn forget(&self, known: &Arc<Known>) {
+    pub(super) fn forget(&self, known: &Arc<Known>) {
         let mut map = self.map();
         // Another one of that id may have been opened since.
         if map.get(&**known.id()).is_some_and(|other| Arc::ptr_eq(other, known)) {

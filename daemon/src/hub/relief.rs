@@ -11,7 +11,12 @@ use std::{
 
 use agentd_protocol::error::Failure;
 
-use super::{Ceilings, Known, Registry, ceilings::Shortage, give_back::give_back, known::State};
+use super::{
+    Ceilings, Known, Registry,
+    ceilings::Shortage,
+    give_back::give_back,
+    known::{Loss, State},
+};
 
 /// Giving memory back takes milliseconds: not more often than this where it has brought nothing.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -119,8 +124,9 @@ impl Registry {
         unloaded
     }
 
-    /// Sees to it that another session can be known: others are forgotten for that, those first that were used longest ago.
-    /// They are on disk, and nobody follows them.
+    /// Sees to it that another session can be known: others are forgotten for that that nobody follows, first those that lose
+    /// nothing, of these first those that were used longest ago. They are on disk, or nothing was said in them yet: then they
+    /// are closed.
     ///
     /// # Errors
     /// `limit_reached` when all are in use.
@@ -130,25 +136,39 @@ impl Registry {
         if count < limit {
             return Ok(());
         }
-        let mut resting: Vec<Arc<Known>> = self.known();
-        resting.retain(|known| known.clients() == 0 && known.can_be_forgotten());
-        resting.sort_by_key(|known| known.last_use());
-        // Some more than needed, so that not every session to come looks through all.
-        let most = (count + 1 - limit).max(limit / 16);
+        let resting = self.known().into_iter().filter_map(|known| Some((known.loss()?, known)));
+        let mut resting: Vec<(Loss, Arc<Known>)> = resting.collect();
+        resting.sort_by_key(|(loss, known)| (*loss, known.last_use()));
+        let needed = count + 1 - limit;
+        let free = resting.iter().take_while(|(loss, _)| *loss == Loss::Nothing).count();
+        // Some more than needed, so that not every session to come looks through all; not where that costs something.
+        let most = needed.max(free.min(limit / 16));
         let mut forgotten = 0;
-        for known in resting.into_iter().take(most) {
+        for (_, known) in resting {
+            if forgotten == most {
+                break;
+            }
             // Whoever is about to hand it something holds the gate.
             let Ok(_gate) = known.gate.try_write() else { continue };
-            if known.clients() == 0 && known.can_be_forgotten() {
-                self.forget_for_now(&known);
-                forgotten += 1;
+            match known.loss() {
+                None => continue,
+                Some(Loss::Blank) => self.close_at_rest(&known),
+                Some(Loss::Nothing | Loss::Choices) => self.forget_for_now(&known),
             }
+            forgotten += 1;
         }
-        if forgotten > count - limit {
+        if forgotten >= needed {
             return Ok(());
         }
         let text = format!("{count} sessions are open, as many as may; none of them rests unused.");
         Err(Failure::limit(text, "daemon.maxSessions", "Close sessions that are not needed (close_session)."))
+    }
+
+    /// Ends a session that has left memory.
+    fn close_at_rest(&self, known: &Arc<Known>) {
+        *known.state() = State::Closed;
+        known.feed().close();
+        self.forget(known);
     }
 
     fn forget_for_now(&self, known: &Known) {

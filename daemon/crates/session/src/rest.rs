@@ -51,6 +51,12 @@ impl Rested {
         &self.file
     }
 
+    /// Whether it has a file, with all that was said in it.
+    #[must_use]
+    pub fn has_its_file(&self) -> bool {
+        self.unsaved.is_none()
+    }
+
     /// Whether its file says all of it, so that whoever opens that goes on with the same session.
     #[must_use]
     pub fn is_all_in_its_file(&self) -> bool {

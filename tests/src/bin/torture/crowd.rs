@@ -72,6 +72,18 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
 fn rest(service: &Service, tally: &Tally) -> Result<(), Trouble> {
     let mut peer = Peer::counting(service.socket())?;
     let end = Instant::now() + REST;
+    let live = |peer: &mut Peer| -> Result<Vec<String>, Trouble> {
+        let listed = peer.done(json!({"type": "list_sessions", "live": true}))?["sessions"].take();
+        let ids = listed.as_array().into_iter().flatten().filter_map(|session| session["id"].as_str());
+        Ok(ids.map(str::to_owned).collect())
+    };
+    // A session keeps what waits for its next prompt, and does not leave with it.
+    for id in live(&mut peer)? {
+        match peer.done(json!({"type": "clear_queue", "sessionId": id})) {
+            Err(Trouble::Refused(..)) => tally.note("gone meanwhile"),
+            cleared => drop(cleared?),
+        }
+    }
     loop {
         let status = peer.done(json!({"type": "daemon_status"}))?;
         if [&status["liveSessions"], &status["runningSessions"]].iter().all(|count| **count == 0)
@@ -81,6 +93,10 @@ fn rest(service: &Service, tally: &Tally) -> Result<(), Trouble> {
         }
         if Instant::now() > end {
             tally.find(&format!("the daemon does not come to rest: {status}"));
+            for id in live(&mut peer)? {
+                let state = peer.done(json!({"type": "get_state", "sessionId": id}))?;
+                tally.find(&format!("{id} does not leave memory: {state}"));
+            }
             return Ok(());
         }
         thread::sleep(Duration::from_millis(20));
