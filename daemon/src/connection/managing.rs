@@ -6,8 +6,8 @@ use agentd_config::AgentDir;
 use agentd_protocol::{
     command::Command,
     daemon::{
-        Amount, CloseSessionParams, Counters, DaemonStatus, DaemonUsage, EndMode, HelloParams,
-        ListSessionsParams, SessionParams, ShutdownParams,
+        Amount, CloseSessionParams, Counters, DaemonStatus, DaemonUsage, HelloParams, ListSessionsParams,
+        SessionParams, ShutdownParams,
     },
     error::{ErrorCode, Failure},
     frame::Response,
@@ -91,33 +91,10 @@ impl Reader {
 
     async fn delete_session(&mut self, params: SessionParams, id: Option<Value>) {
         const NAME: &str = "delete_session";
-        let known = self.registry.get(&params.session_id);
-        if known.as_ref().is_some_and(|known| known.loaded().is_some()) {
-            return self.fail(id, Some(NAME), in_memory(&params.session_id)).await;
-        }
         let (registry, agent_dir) = (Arc::clone(&self.registry), self.agent_dir());
         self.beside(id, NAME, async move {
-            let agent_dir = agent_dir?;
-            if let Some(known) = known {
-                registry.close(&known, EndMode::Abort).await;
-            }
-            let session_id = params.session_id.clone();
-            let work = move || {
-                let (path, _) = hub::list::file_of(&agent_dir, &session_id)?;
-                hub::list::delete(&path)
-            };
-            let deleted = tokio::task::spawn_blocking(work).await;
-            let deleted = deleted.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
-            match deleted {
-                // Another client has opened it meanwhile.
-                Err(failure)
-                    if failure.code == ErrorCode::SessionLocked
-                        && registry.get(&params.session_id).is_some() =>
-                {
-                    Err(in_memory(&params.session_id))
-                }
-                deleted => deleted.map(|()| None::<()>),
-            }
+            registry.delete(&params.session_id, agent_dir?).await?;
+            Ok(None::<()>)
         })
         .await;
     }
@@ -209,9 +186,4 @@ impl Reader {
         AgentDir::find(&options.environment, options.compat, &options.cwd)
             .map_err(|error| Failure::new(ErrorCode::Io, error.to_string()))
     }
-}
-
-/// The refusal to delete a session that is open here.
-fn in_memory(id: &str) -> Failure {
-    Failure::new(ErrorCode::Busy, format!("The session \"{id}\" is in memory.")).hint("close_session first.")
 }

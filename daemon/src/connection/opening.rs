@@ -5,7 +5,9 @@ use std::sync::Arc;
 use agentd_config::{AgentDir, Environment};
 use agentd_protocol::{
     Json,
-    daemon::{AttachSessionParams, AttachedSession, OpenSessionParams, OpenedSession, SessionParams},
+    daemon::{
+        AttachSessionParams, AttachedSession, EndMode, OpenSessionParams, OpenedSession, SessionParams,
+    },
     error::{ErrorCode, Failure},
     frame::Response,
     message::Message,
@@ -17,7 +19,7 @@ use serde_json::Value;
 use super::{reader::Reader, writer::Out};
 use crate::{
     cli::{self, StdioOptions},
-    hub::{self, Joined, Known},
+    hub::{self, Awake, Joined, Known},
 };
 
 impl Reader {
@@ -46,8 +48,9 @@ impl Reader {
             }
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
-        let Attached { reader, seq, state, in_flight, .. } = match self.join(&session, None).await {
-            Ok(attached) => attached,
+        let joined = self.join(session, None).await;
+        let (session, Attached { reader, seq, state, in_flight, .. }) = match joined {
+            Ok(joined) => joined,
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
         let epoch = self.registry.epoch().to_owned();
@@ -71,7 +74,7 @@ impl Reader {
             Err(failure) => Err(failure),
         };
         let joined = match opened {
-            Ok(session) => self.join(&session, since).await.map(|attached| (session, attached)),
+            Ok(session) => self.join(session, since).await,
             Err(failure) => Err(failure),
         };
         let (session, Attached { reader, seq, replayed, state, in_flight, pending_ui }) = match joined {
@@ -99,17 +102,43 @@ impl Reader {
         if !header.cwd().is_empty() {
             options.cwd = header.cwd().into();
         }
-        Ok(self.registry.open(options).await?.session)
+        let session = self.registry.open(options).await?.session;
+        if **session.id() != *id {
+            // The file was deleted meanwhile: this is a new session in its place, which nobody has asked for.
+            if session.is_alone() {
+                self.registry.close(&session, EndMode::Abort).await;
+            }
+            return Err(hub::list::unknown(id));
+        }
+        Ok(session)
+    }
+
+    /// Sees to it that a session is in memory, and stays there while what this gives is held. One that has just made place for
+    /// others is opened again.
+    pub(super) async fn awaken(&self, session: Arc<Known>) -> Result<(Arc<Known>, Awake), Failure> {
+        match self.registry.wake(&session).await {
+            Ok(awake) => Ok((session, awake)),
+            Err(failure)
+                if failure.code == ErrorCode::NoSession && self.registry.was_forgotten(session.id()) =>
+            {
+                let session = self.open_by_id(session.id()).await?;
+                let awake = self.registry.wake(&session).await?;
+                Ok((session, awake))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
     /// A place in what a session says, which is loaded if it left memory.
-    async fn join(&self, session: &Arc<Known>, since: Option<u64>) -> Result<Attached, Failure> {
-        let awake = self.registry.wake(session).await?;
+    async fn join(&self, session: Arc<Known>, since: Option<u64>) -> Result<(Arc<Known>, Attached), Failure> {
+        let (session, awake) = self.awaken(session).await?;
         let gone = || {
             let text = format!("The session \"{}\" ended meanwhile.", session.id());
             Failure::new(ErrorCode::NoSession, text).hint("Attach or open it again.")
         };
-        awake.handle.attach(since).await.ok_or_else(gone)
+        let attached = awake.handle.attach(since).await.ok_or_else(gone)?;
+        drop(awake);
+        Ok((session, attached))
     }
 
     pub(super) async fn detach_session(&mut self, params: SessionParams, id: Option<Value>) {

@@ -223,7 +223,7 @@ impl Reader {
         {
             return self.fail(head.id, Some(name), failure).await;
         }
-        let awake = match self.registry.wake(&session).await {
+        let (session, awake) = match self.awaken(session).await {
             Ok(awake) => awake,
             Err(failure) => return self.fail(head.id, Some(name), failure).await,
         };

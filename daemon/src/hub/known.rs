@@ -162,7 +162,8 @@ impl Known {
     }
 
     /// Whether nobody follows it, nor is about to.
-    pub(super) fn is_alone(&self) -> bool {
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
         self.clients() == 0 && !self.is_expected()
     }
 

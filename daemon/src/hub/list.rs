@@ -121,10 +121,13 @@ pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<(PathBuf, Header), Fail
         let header = read_header(&path).ok().flatten().filter(|header| header.id() == id)?;
         Some((path, header))
     };
-    named.into_iter().find_map(with_header).ok_or_else(|| {
-        Failure::new(ErrorCode::SessionNotFound, format!("No session has the id \"{id}\"."))
-            .hint("list_sessions lists them.")
-    })
+    named.into_iter().find_map(with_header).ok_or_else(|| unknown(id))
+}
+
+/// There is no session of that id, open or not.
+pub fn unknown(id: &str) -> Failure {
+    Failure::new(ErrorCode::SessionNotFound, format!("No session has the id \"{id}\"."))
+        .hint("list_sessions lists them.")
 }
 
 /// Deletes a session's file and long outputs, unless another process writes to it. Blocks.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use agentd_auth::AuthServices;
-use agentd_config::Environment;
+use agentd_config::{AgentDir, Environment};
 use agentd_process::OutputMeter;
 use agentd_protocol::{
     daemon::EndMode,
@@ -27,6 +27,7 @@ use super::{
     Board, Ceilings, ConnectionCount, Expected, Traffic, Turnstile,
     give_back::GiveBack,
     known::{Awake, Known, State},
+    list,
     relief::Relief,
 };
 
@@ -387,6 +388,35 @@ impl Registry {
         }
         known.feed().close();
         self.forget(known);
+    }
+
+    /// Deletes a session's file and long outputs. Nobody opens it meanwhile; one that rests is closed.
+    ///
+    /// # Errors
+    /// When it is in memory, when another process writes to it, when it has no file or that cannot be deleted.
+    pub async fn delete(&self, id: &str, agent_dir: AgentDir) -> Result<(), Failure> {
+        let _opening = self.opening.lock().await;
+        // By its entry: one that is ending has its file until it is gone.
+        let known = self.map().get(id).cloned();
+        if let Some(known) = known {
+            if known.is_over() {
+                self.close(&known, EndMode::Abort).await;
+            } else {
+                // Whoever hands it something has it in memory then.
+                let _gate = known.gate.write().await;
+                if !known.is_resting() {
+                    let text = format!("The session \"{id}\" is in memory.");
+                    return Err(Failure::new(ErrorCode::Busy, text).hint("close_session first."));
+                }
+                self.close_at_rest(&known);
+            }
+        }
+        let id = id.to_owned();
+        let deleted = tokio::task::spawn_blocking(move || {
+            let (path, _) = list::file_of(&agent_dir, &id)?;
+            list::delete(&path)
+        });
+        deleted.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?
     }
 
     pub(super) fn forget(&self, known: &Arc<Known>) {

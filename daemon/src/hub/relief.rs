@@ -164,8 +164,8 @@ impl Registry {
         Err(Failure::limit(text, "daemon.maxSessions", "Close sessions that are not needed (close_session)."))
     }
 
-    /// Ends a session that has left memory.
-    fn close_at_rest(&self, known: &Arc<Known>) {
+    /// Ends a session that has left memory. Its gate is held.
+    pub(super) fn close_at_rest(&self, known: &Arc<Known>) {
         *known.state() = State::Closed;
         known.feed().close();
         self.forget(known);

@@ -38,7 +38,7 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
     let home = Home::new();
     home.configure(&home::models(&model.base_url()));
     // Sessions leave memory at once, and some of them make place for others.
-    home.settings(&json!({"daemon": {"idleUnloadMs": 1, "maxSessions": clients + sessions}}));
+    home.settings(&json!({"daemon": {"idleUnloadMs": 1, "maxSessions": 2 * clients + sessions}}));
     let service = Service::start(&home, &[]);
     let (tally, place) = (Tally::default(), Place::new(sessions, &home.project()));
     let begun = Instant::now();

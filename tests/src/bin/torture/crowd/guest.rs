@@ -124,6 +124,9 @@ impl Visit<'_, '_> {
         match kind {
             "open_session" | "attach_session" => {
                 self.is_following = true;
+                if kind == "attach_session" && data["state"]["sessionId"] != command["sessionId"] {
+                    return Err(Trouble::Wrong(format!("{command} attached to {}", data["state"])));
+                }
                 self.remember(&data["state"]);
             }
             "switch_session" | "new_session" | "fork" | "clone" => {
