@@ -157,6 +157,20 @@ fn sessions_that_make_place_for_others_come_back_by_any_command() {
     client.done(json!({"type": "close_session", "sessionId": ids[2]}));
     let unknown = client.refused(json!({"type": "get_state", "sessionId": ids[2]}));
     assert_eq!(unknown["code"], "session_not_found", "{unknown}");
+    // One whose file does not have its name comes back, too.
+    let elsewhere = home.root().join("mine.jsonl");
+    let file =
+        home.session_files().into_iter().find(|file| file.to_string_lossy().contains(&ids[1])).unwrap();
+    fs::rename(file, &elsewhere).unwrap();
+    let by_path = json!({"type": "open_session", "cwd": home.project(), "path": elsewhere});
+    assert_eq!(client.done(by_path)["sessionId"], json!(ids[1]));
+    client.done(json!({"type": "detach_session", "sessionId": ids[1]}));
+    gone(&mut watcher, &ids[1]);
+    client.done(json!({"type": "attach_session", "sessionId": ids[0]}));
+    let another = open(&mut client, &home);
+    client.done(json!({"type": "detach_session", "sessionId": another}));
+    gone(&mut watcher, &another);
+    assert_eq!(client.done(json!({"type": "get_state", "sessionId": ids[1]}))["messageCount"], json!(3));
     // Those that are followed stay, and then there is no place.
     client.done(json!({"type": "attach_session", "sessionId": ids[1]}));
     let another = json!({"type": "open_session", "cwd": home.project()});

@@ -94,7 +94,12 @@ impl Reader {
             return Ok(session);
         }
         let (agent_dir, wanted) = (self.agent_dir()?, id.to_owned());
-        let found = tokio::task::spawn_blocking(move || hub::list::file_of(&agent_dir, &wanted)).await;
+        let elsewhere = self.registry.forgotten_file(id);
+        let found = tokio::task::spawn_blocking(move || match elsewhere {
+            Some(file) => hub::list::header_of(file, &wanted),
+            None => hub::list::file_of(&agent_dir, &wanted),
+        })
+        .await;
         let (path, header) =
             found.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))??;
         let mut options = self.connection.options.clone();

@@ -117,11 +117,16 @@ pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<(PathBuf, Header), Fail
             }
         }
     }
-    let with_header = |path: PathBuf| {
-        let header = read_header(&path).ok().flatten().filter(|header| header.id() == id)?;
-        Some((path, header))
-    };
-    named.into_iter().find_map(with_header).ok_or_else(|| unknown(id))
+    named.into_iter().find_map(|path| header_of(path, id).ok()).ok_or_else(|| unknown(id))
+}
+
+/// The file, which is to be that of the session, and its header. Reads it; blocks.
+///
+/// # Errors
+/// When it is not.
+pub fn header_of(path: PathBuf, id: &str) -> Result<(PathBuf, Header), Failure> {
+    let header = read_header(&path).ok().flatten().filter(|header| header.id() == id);
+    header.map(|header| (path, header)).ok_or_else(|| unknown(id))
 }
 
 /// There is no session of that id, open or not.

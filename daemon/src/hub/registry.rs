@@ -22,6 +22,7 @@ use agentd_session::{
     Copied, Limits, OpenError, Opened, Pool, Services, SessionHandle, SessionOptions, Target, Watch, locate,
 };
 use futures::future::join_all;
+use tokio::task::JoinError;
 
 use super::{
     Board, Ceilings, ConnectionCount, Expected, Traffic, Turnstile,
@@ -167,7 +168,26 @@ impl Registry {
     ///
     /// # Errors
     /// What made opening fail: a file that is no session, one that another process writes, an unknown model.
-    pub async fn open(&self, mut options: SessionOptions) -> Result<Joined, OpenError> {
+    ///
+    /// Cancel safety: dropped early, it goes on by itself. Whoever opens the same file next would else find it in the hands of
+    /// somebody whom nobody knows.
+    pub async fn open(&self, options: SessionOptions) -> Result<Joined, OpenError> {
+        self.see_through(|me| async move { me.open_now(options).await }).await?
+    }
+
+    /// Does something to its end, also when the one who wants it leaves before that.
+    async fn see_through<F: Future<Output: Send> + Send + 'static>(
+        &self,
+        work: impl FnOnce(Arc<Self>) -> F,
+    ) -> Result<F::Output, JoinError> {
+        match self.me.upgrade() {
+            Some(me) => self.services.tasks.spawn(work(me)).await,
+            // Nobody asks a registry that nobody has.
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn open_now(&self, mut options: SessionOptions) -> Result<Joined, OpenError> {
         let _opening = match &options.target {
             Target::New | Target::Child(_) | Target::Fork { id: None, .. } | Target::Ephemeral(None) => None,
             Target::Fork { id: Some(_), .. }
@@ -215,7 +235,13 @@ impl Registry {
     ///
     /// # Errors
     /// What made that fail; nothing is left of the copy then.
-    pub async fn adopt(&self, mut options: SessionOptions, copied: Copied) -> Result<Joined, OpenError> {
+    ///
+    /// Cancel safety: as of [`Self::open`].
+    pub async fn adopt(&self, options: SessionOptions, copied: Copied) -> Result<Joined, OpenError> {
+        self.see_through(|me| async move { me.adopt_now(options, copied).await }).await?
+    }
+
+    async fn adopt_now(&self, mut options: SessionOptions, copied: Copied) -> Result<Joined, OpenError> {
         self.admit().await?;
         options.environment = self.environments.share(options.environment);
         let opened = agentd_session::adopt(Arc::clone(&self.services), options.clone(), copied).await?;
@@ -300,23 +326,30 @@ impl Registry {
                 Some(_) => return Err(over()),
                 None => drop(gate),
             }
-            self.make_room(Some(&**known.id())).await?;
-            let gate = Arc::clone(&known.gate).write_owned().await;
-            let resting = match &*known.state() {
-                State::Loaded(_) | State::Leaving(_) => None,
-                State::Resting(resting) => Some(resting.0.clone()),
-                State::Closed => return Err(over()),
-            };
-            if let Some(rested) = resting {
-                let (services, options) = (Arc::clone(&self.services), known.options.clone());
-                let handle = agentd_session::resume(services, options, rested, known.feed().clone()).await?;
-                *known.state() = State::Loaded(handle.clone());
-                self.loaded.fetch_add(1, Ordering::Relaxed);
-                self.has_grown();
-                self.board.changed_at(known.id());
-                return Ok(Awake { _gate: gate.downgrade(), handle });
+            let loading = Arc::clone(known);
+            let loaded = self.see_through(|me| async move { me.load(&loading).await }).await;
+            if let Some(awake) = loaded.map_err(|error| internal(&error))?? {
+                return Ok(awake);
             }
         }
+    }
+
+    /// Reads a session that rests; nothing when it is in memory already.
+    async fn load(&self, known: &Arc<Known>) -> Result<Option<Awake>, Failure> {
+        self.make_room(Some(&**known.id())).await?;
+        let gate = Arc::clone(&known.gate).write_owned().await;
+        let rested = match &*known.state() {
+            State::Loaded(_) | State::Leaving(_) => return Ok(None),
+            State::Resting(resting) => resting.0.clone(),
+            State::Closed => return Err(over()),
+        };
+        let (services, options) = (Arc::clone(&self.services), known.options.clone());
+        let handle = agentd_session::resume(services, options, rested, known.feed().clone()).await?;
+        *known.state() = State::Loaded(handle.clone());
+        self.loaded.fetch_add(1, Ordering::Relaxed);
+        self.has_grown();
+        self.board.changed_at(known.id());
+        Ok(Some(Awake { _gate: gate.downgrade(), handle }))
     }
 
     /// Takes a session out of memory that has had nothing to do; one without a file that nobody follows is closed.
@@ -340,10 +373,8 @@ impl Registry {
     /// Cancel safety: dropped early, it goes on by itself. A session that has let go of everything and is not known to rest
     /// could not come back.
     pub(super) async fn unload(&self, known: &Arc<Known>) -> bool {
-        let Some(me) = self.me.upgrade() else { return false };
         let known = Arc::clone(known);
-        let unloading = self.services.tasks.spawn(async move { me.take_out(&known).await });
-        unloading.await.unwrap_or(false)
+        self.see_through(|me| async move { me.take_out(&known).await }).await.unwrap_or(false)
     }
 
     async fn take_out(&self, known: &Known) -> bool {
@@ -369,7 +400,17 @@ impl Registry {
     }
 
     /// Ends a session; nothing of it is left running.
+    ///
+    /// Cancel safety: dropped early, it goes on by itself.
     pub async fn close(&self, known: &Arc<Known>, mode: EndMode) {
+        let known = Arc::clone(known);
+        let closing = self.see_through(|me| async move { me.close_now(&known, mode).await });
+        if let Err(error) = closing.await {
+            tracing::error!(%error, "a session could not be closed");
+        }
+    }
+
+    async fn close_now(&self, known: &Arc<Known>, mode: EndMode) {
         loop {
             if let Some(handle) = known.loaded() {
                 if mode == EndMode::Drain {
@@ -394,13 +435,21 @@ impl Registry {
     ///
     /// # Errors
     /// When it is in memory, when another process writes to it, when it has no file or that cannot be deleted.
+    ///
+    /// Cancel safety: dropped early, it goes on by itself.
     pub async fn delete(&self, id: &str, agent_dir: AgentDir) -> Result<(), Failure> {
+        let id = id.to_owned();
+        let deleted = self.see_through(|me| async move { me.delete_now(id, agent_dir).await }).await;
+        deleted.map_err(|error| internal(&error))?
+    }
+
+    async fn delete_now(&self, id: String, agent_dir: AgentDir) -> Result<(), Failure> {
         let _opening = self.opening.lock().await;
         // By its entry: one that is ending has its file until it is gone.
-        let known = self.map().get(id).cloned();
+        let known = self.map().get(&*id).cloned();
         if let Some(known) = known {
             if known.is_over() {
-                self.close(&known, EndMode::Abort).await;
+                self.close_now(&known, EndMode::Abort).await;
             } else {
                 // Whoever hands it something has it in memory then.
                 let _gate = known.gate.write().await;
@@ -411,12 +460,11 @@ impl Registry {
                 self.close_at_rest(&known);
             }
         }
-        let id = id.to_owned();
         let deleted = tokio::task::spawn_blocking(move || {
             let (path, _) = list::file_of(&agent_dir, &id)?;
             list::delete(&path)
         });
-        deleted.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?
+        deleted.await.map_err(|error| internal(&error))?
     }
 
     pub(super) fn forget(&self, known: &Arc<Known>) {
@@ -472,6 +520,11 @@ impl Registry {
         // Inserts and removals leave the map whole even if one panicked.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Something has panicked that was to be seen through.
+fn internal(error: &JoinError) -> Failure {
+    Failure::new(ErrorCode::Internal, error.to_string())
 }
 
 fn over() -> Failure {

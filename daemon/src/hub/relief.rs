@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -10,6 +11,7 @@ use std::{
 };
 
 use agentd_protocol::error::Failure;
+use agentd_session::Target;
 
 use super::{
     Ceilings, Known, Registry,
@@ -32,8 +34,17 @@ pub(super) struct Relief {
     making: tokio::sync::Mutex<Option<Instant>>,
     /// Whether somebody will look by himself.
     is_due: AtomicBool,
-    /// Sessions that are known no more since there were too many, with the number of their last event.
-    forgotten: Mutex<HashMap<Box<str>, u64>>,
+    /// Sessions that are known no more since there were too many.
+    forgotten: Mutex<HashMap<Box<str>, Forgotten>>,
+}
+
+/// What is remembered of a session that is known no more.
+#[derive(Debug)]
+struct Forgotten {
+    /// The number of its last event.
+    last_seq: u64,
+    /// Its file, where the name of that does not tell.
+    file: Option<Box<Path>>,
 }
 
 impl Relief {
@@ -48,10 +59,10 @@ impl Relief {
 
     /// The number of the last event of a session that was forgotten, which it is no longer.
     pub(super) fn remember(&self, id: &str) -> Option<u64> {
-        self.forgotten().remove(id)
+        self.forgotten().remove(id).map(|forgotten| forgotten.last_seq)
     }
 
-    fn forgotten(&self) -> MutexGuard<'_, HashMap<Box<str>, u64>> {
+    fn forgotten(&self) -> MutexGuard<'_, HashMap<Box<str>, Forgotten>> {
         // Single inserts and removals.
         self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,6 +73,12 @@ impl Registry {
     #[must_use]
     pub fn was_forgotten(&self, id: &str) -> bool {
         self.relief.forgotten().contains_key(id)
+    }
+
+    /// The file of a session that was forgotten, where that is not found by the session's id.
+    #[must_use]
+    pub fn forgotten_file(&self, id: &str) -> Option<PathBuf> {
+        self.relief.forgotten().get(id)?.file.as_deref().map(Path::to_owned)
     }
 
     /// Sees to it that there is memory and a file for something new; sessions with nothing to do may leave memory for that, but
@@ -178,7 +195,11 @@ impl Registry {
         {
             forgotten.remove(&other);
         }
-        forgotten.insert((&**known.id()).into(), known.feed().last_seq());
+        // Files that were opened by their path may lie anywhere, under any name.
+        let is_elsewhere = matches!(known.options.target, Target::Existing(_));
+        let file = known.file().filter(|_| is_elsewhere).map(Into::into);
+        let last_seq = known.feed().last_seq();
+        forgotten.insert((&**known.id()).into(), Forgotten { last_seq, file });
         drop(forgotten);
         *known.state() = State::Closed;
         self.map().remove(&**known.id());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agentd_protocol::error::{ErrorCode, Failure};
 use tokio::sync::mpsc;
 
-use crate::{actor::Actor, handle::Message, step::Step};
+use crate::{actor::Actor, feed::Feed, handle::Message, step::Step};
 
 /// How long background processes of a closing session have between SIGTERM and SIGKILL.
 pub(crate) const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
@@ -59,15 +59,30 @@ impl Actor {
         inbox: &mut mpsc::Receiver<Message>,
     ) {
         inbox.close();
-        let refuse = |message| {
-            // Whoever waits for one of the others learns of the end when it is dropped.
-            if let Message::Command(asked) = message {
-                asked.1.fail(&self.feed, Failure::new(ErrorCode::NoSession, "The session has ended."));
-            }
+        let refuse = |message: Message| {
+            message.refuse(&self.feed, || Failure::new(ErrorCode::NoSession, "The session has ended."));
         };
         taken.for_each(refuse);
         while let Some(message) = inbox.recv().await {
             refuse(message);
+        }
+    }
+}
+
+impl Message {
+    /// Answers a message that came too late. Whoever waits for it otherwise learns of the end when it is dropped.
+    pub(crate) fn refuse(self, feed: &Feed, why: impl FnOnce() -> Failure) {
+        match self {
+            Self::Command(asked) => asked.1.fail(feed, why()),
+            Self::Tools(message) => message.too_late(feed),
+            Self::Attach { .. }
+            | Self::UiResponse(_)
+            | Self::AskTrust
+            | Self::WhenIdle(_)
+            | Self::Header(_)
+            | Self::Copy { .. }
+            | Self::Rest(_)
+            | Self::Close => {}
         }
     }
 }

@@ -77,18 +77,23 @@ fn rest(service: &Service, tally: &Tally) -> Result<(), Trouble> {
         let ids = listed.as_array().into_iter().flatten().filter_map(|session| session["id"].as_str());
         Ok(ids.map(str::to_owned).collect())
     };
-    // A session keeps what waits for its next prompt, and does not leave with it.
-    for id in live(&mut peer)? {
-        match peer.done(json!({"type": "clear_queue", "sessionId": id})) {
-            Err(Trouble::Refused(..)) => tally.note("gone meanwhile"),
-            cleared => drop(cleared?),
-        }
-    }
     loop {
+        // A session keeps what waits for its next prompt, and does not leave with it. Commands of those who left without waiting
+        // may only now be taken.
+        for id in live(&mut peer)? {
+            match peer.done(json!({"type": "clear_queue", "sessionId": id})) {
+                Err(Trouble::Refused(..)) => tally.note("gone meanwhile"),
+                cleared => drop(cleared?),
+            }
+        }
         let status = peer.done(json!({"type": "daemon_status"}))?;
         if [&status["liveSessions"], &status["runningSessions"]].iter().all(|count| **count == 0)
             && status["clients"] == 1
         {
+            // Nothing is counted that has ended.
+            if status["usage"]["sessions"]["used"] != status["restingSessions"] {
+                tally.find(&format!("more sessions are counted than there are: {status}"));
+            }
             return Ok(());
         }
         if Instant::now() > end {
@@ -99,7 +104,7 @@ fn rest(service: &Service, tally: &Tally) -> Result<(), Trouble> {
             }
             return Ok(());
         }
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(100));
     }
 }
 

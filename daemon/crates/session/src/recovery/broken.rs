@@ -197,9 +197,7 @@ pub(crate) async fn broke_down(feed: &Feed, told: &Told, inbox: &mut mpsc::Recei
     }
     inbox.close();
     while let Some(message) = inbox.recv().await {
-        if let ToSession::Command(asked) = message {
-            asked.1.fail(feed, Failure::new(ErrorCode::Internal, SESSION_BROKE_DOWN));
-        }
+        message.refuse(feed, || Failure::new(ErrorCode::Internal, SESSION_BROKE_DOWN));
     }
 }
 

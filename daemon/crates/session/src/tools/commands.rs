@@ -15,6 +15,7 @@ use crate::{
     actor::Actor,
     client_tools::{CallLimits, MAX_TOOLS, RemoteTool, Seat},
     event_log::Audience,
+    feed::Feed,
     reply::{Reply, encode},
 };
 
@@ -29,6 +30,16 @@ pub(crate) enum ToolsMessage {
     },
     /// Tools were taken away: those of these names, `reply` says.
     Left { tools: Vec<String>, reply: Option<Reply> },
+}
+
+impl ToolsMessage {
+    /// The session has ended before it came to this. Tools that were taken away are gone all the same; whoever brings some learns
+    /// of the end when this is dropped, and answers himself.
+    pub(crate) fn too_late(self, feed: &Feed) {
+        if let Self::Left { tools, reply: Some(reply) } = self {
+            reply.data(feed, UnregisteredTools { tools });
+        }
+    }
 }
 
 /// What became of tools that were to be registered.

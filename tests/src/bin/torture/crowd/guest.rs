@@ -43,6 +43,10 @@ impl Guest<'_> {
 
     /// Counts what others may have caused, and reports what nobody may.
     fn tell(&self, trouble: &Trouble) {
+        self.tell_of(&Value::Null, trouble);
+    }
+
+    fn tell_of(&self, command: &Value, trouble: &Trouble) {
         match trouble {
             Trouble::Refused(code, _)
                 if matches!(
@@ -58,7 +62,7 @@ impl Guest<'_> {
             {
                 self.tally.note(&format!("refused: {code}"));
             }
-            other => self.tally.find(&other.to_string()),
+            other => self.tally.find(&format!("client {}: {command}: {other}", self.number)),
         }
     }
 }
@@ -113,7 +117,7 @@ impl Visit<'_, '_> {
             if answer["success"] == true {
                 self.done(&kind, &command, &answer["data"])?;
             } else {
-                self.guest.tell(&refusal(&answer));
+                self.guest.tell_of(&command, &refusal(&answer));
             }
         }
         Ok(())
