@@ -8,7 +8,6 @@ use std::{
 use agentd_config::resolve_path;
 use agentd_protocol::{
     command::{Cancelled, Command, ForkParams, Forked, NewSessionParams, SwitchSessionParams},
-    daemon::EndMode,
     error::{ErrorCode, Failure},
     frame::{Head, Response},
 };
@@ -124,9 +123,7 @@ impl Reader {
         let Joined { mut session, mut expected, .. } = self.registry.open(options.clone()).await?;
         if self.sessions.get(&session).is_some() {
             drop(expected);
-            if self.leaves_for_good(&session) {
-                self.end(&session).await;
-            }
+            self.end_if_alone(&session).await;
             Joined { session, expected, .. } = self.registry.open(options.clone()).await?;
         }
         self.go_to(Destination { session, expected, again: Some(options), text: None }).await
@@ -138,28 +135,30 @@ impl Reader {
         let Destination { mut session, mut expected, again, text } = to;
         let mut has_left = false;
         for _ in 0..MOST_TRIES {
-            // From here on it stays in memory, unless somebody else who is about to leave it has not seen yet that we come; a
-            // listener is only added once it is about to be listened to.
-            let awake = self.registry.wake(&session).await;
-            if awake.is_ok()
-                && !has_left
-                && let Some(old) = self.sessions.current.clone()
-                && !Arc::ptr_eq(&old, &session)
-                && self.leaves_for_good(&old)
-            {
-                self.end(&old).await;
-                has_left = true;
+            // Nothing is left for what cannot be opened. Not held while the old one ends: the one who comes from there may hold
+            // that, and wait for this.
+            let opens = self.registry.wake(&session).await.map(drop);
+            if opens.is_ok() && !std::mem::replace(&mut has_left, true) {
+                self.leave_current(&session).await;
             }
-            let attached = match awake {
-                Ok(awake) => awake.handle.attach(None).await,
-                Err(failure) if failure.code == ErrorCode::NoSession => None,
-                Err(failure) => return Err(failure),
+            // A listener is only added once it is about to be listened to.
+            let attached = match opens {
+                Ok(()) => match self.registry.wake(&session).await {
+                    Ok(awake) => Ok(awake.handle.attach(None).await),
+                    Err(failure) => Err(failure),
+                },
+                Err(failure) => Err(failure),
             };
-            if let Some(attached) = attached {
-                let so_far = attached.in_flight.and_then(|in_flight| in_flight.message);
-                self.move_to(session, attached.reader, so_far).await;
-                return Ok(text);
+            match attached {
+                Ok(Some(attached)) => {
+                    let so_far = attached.in_flight.and_then(|in_flight| in_flight.message);
+                    self.move_to(session, attached.reader, so_far).await;
+                    return Ok(text);
+                }
+                Err(failure) if failure.code != ErrorCode::NoSession => return Err(failure),
+                Ok(None) | Err(_) => {}
             }
+            // Somebody has ended it before he saw that we come.
             let Some(options) = &again else { break };
             Joined { session, expected, .. } = self.registry.open(options.clone()).await?;
         }
@@ -168,16 +167,25 @@ impl Reader {
         Err(Failure::new(ErrorCode::NoSession, text).hint("open_session opens one."))
     }
 
-    /// Whether this connection is the only one in the session, nobody else is about to be, and it does not come back itself.
-    fn leaves_for_good(&self, session: &Known) -> bool {
-        let follows = self.sessions.get(&session).is_some();
-        follows && session.clients() <= 1 && !session.is_expected() && !self.client.names_sessions()
+    /// Ends the session that the connection leaves for another one, where nobody else is in it.
+    async fn leave_current(&self, next: &Arc<Known>) {
+        if let Some(old) = self.sessions.current.clone()
+            && !Arc::ptr_eq(&old, next)
+        {
+            self.end_if_alone(&old).await;
+        }
     }
 
-    /// Ends a session that the connection follows; what it has to say to that is written before anything else.
-    async fn end(&self, session: &Arc<Known>) {
-        self.registry.close(session, EndMode::Abort).await;
-        if let Some(followed) = self.sessions.get(&session) {
+    /// Ends a session that the connection follows, unless somebody else does or is about to, or it may come back itself. What
+    /// the session has to say to that is written before anything else.
+    async fn end_if_alone(&self, session: &Arc<Known>) {
+        if self.client.names_sessions()
+            || self.sessions.get(session).is_none()
+            || !self.registry.close_if_alone(session).await
+        {
+            return;
+        }
+        if let Some(followed) = self.sessions.get(session) {
             // Owed also when the connection has left before the writer comes to it.
             followed.pending.add_events_through(session.feed().last_seq());
         }

@@ -42,6 +42,8 @@ pub(super) enum State {
     Loaded(SessionHandle),
     /// About to be on disk only; takes nothing any more.
     Leaving(SessionHandle),
+    /// About to be over; takes nothing any more, though it may not have noticed.
+    Ending(SessionHandle),
     /// On disk.
     Resting(Box<(Rested, Summary)>),
     /// Over.
@@ -109,7 +111,7 @@ impl Known {
     #[must_use]
     pub fn loaded(&self) -> Option<SessionHandle> {
         match &*self.state() {
-            State::Loaded(handle) | State::Leaving(handle) => Some(handle.clone()),
+            State::Loaded(handle) | State::Leaving(handle) | State::Ending(handle) => Some(handle.clone()),
             State::Resting(_) | State::Closed => None,
         }
     }
@@ -118,13 +120,15 @@ impl Known {
     /// being loaded or leaves.
     pub async fn awake(&self) -> Option<Awake> {
         let gate = Arc::clone(&self.gate).read_owned().await;
-        self.loaded().map(|handle| Awake { _gate: gate, handle })
+        self.loaded().filter(|_| !self.is_over()).map(|handle| Awake { _gate: gate, handle })
     }
 
     /// Its file, which need not be there yet.
     pub fn file(&self) -> Option<PathBuf> {
         match &*self.state() {
-            State::Loaded(handle) | State::Leaving(handle) => handle.file().map(PathBuf::from),
+            State::Loaded(handle) | State::Leaving(handle) | State::Ending(handle) => {
+                handle.file().map(PathBuf::from)
+            }
             State::Resting(resting) => Some(resting.0.file().to_owned()),
             State::Closed => None,
         }
@@ -142,7 +146,7 @@ impl Known {
         match &*self.state() {
             State::Loaded(handle) => handle.has_ended(),
             State::Leaving(_) | State::Resting(_) => false,
-            State::Closed => true,
+            State::Ending(_) | State::Closed => true,
         }
     }
 
@@ -184,7 +188,7 @@ impl Known {
     #[must_use]
     pub fn summary(&self) -> Summary {
         match &*self.state() {
-            State::Loaded(handle) | State::Leaving(handle) => handle.summary(),
+            State::Loaded(handle) | State::Leaving(handle) | State::Ending(handle) => handle.summary(),
             State::Resting(resting) => resting.1.clone(),
             State::Closed => Summary::default(),
         }

@@ -322,8 +322,8 @@ impl Registry {
         loop {
             let gate = Arc::clone(&known.gate).read_owned().await;
             match known.loaded() {
-                Some(handle) if !handle.has_ended() => return Ok(Awake { _gate: gate, handle }),
-                Some(_) => return Err(over()),
+                _ if known.is_over() => return Err(over()),
+                Some(handle) => return Ok(Awake { _gate: gate, handle }),
                 None => drop(gate),
             }
             let loading = Arc::clone(known);
@@ -341,7 +341,7 @@ impl Registry {
         let rested = match &*known.state() {
             State::Loaded(_) | State::Leaving(_) => return Ok(None),
             State::Resting(resting) => resting.0.clone(),
-            State::Closed => return Err(over()),
+            State::Ending(_) | State::Closed => return Err(over()),
         };
         let (services, options) = (Arc::clone(&self.services), known.options.clone());
         let handle = agentd_session::resume(services, options, rested, known.feed().clone()).await?;
@@ -408,6 +408,35 @@ impl Registry {
         if let Err(error) = closing.await {
             tracing::error!(%error, "a session could not be closed");
         }
+    }
+
+    /// Ends a session that one client at most follows, and nobody else is about to. Whether it has.
+    ///
+    /// Cancel safety: dropped early, it goes on by itself.
+    pub async fn close_if_alone(&self, known: &Arc<Known>) -> bool {
+        let known = Arc::clone(known);
+        let closing = self.see_through(|me| async move {
+            {
+                // Whoever comes has said so and then waits for this, or comes later and finds it over.
+                let _gate = known.gate.write().await;
+                if known.clients() > 1 || known.is_expected() || known.is_over() {
+                    return false;
+                }
+                let mut state = known.state();
+                *state = match &*state {
+                    State::Loaded(handle) | State::Leaving(handle) | State::Ending(handle) => {
+                        State::Ending(handle.clone())
+                    }
+                    State::Resting(_) | State::Closed => State::Closed,
+                };
+            }
+            me.close_now(&known, EndMode::Abort).await;
+            true
+        });
+        closing.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a session could not be closed");
+            false
+        })
     }
 
     async fn close_now(&self, known: &Arc<Known>, mode: EndMode) {
