@@ -436,13 +436,13 @@ fn clients_that_change_places_do_not_wait_for_each_other() {
         client.say("Hi");
         client.state()["sessionFile"].clone()
     });
-    for round in 0..100 {
+    for round in (0..100).map(|round| json!(round)) {
         files.swap(0, 1);
         for (client, file) in clients.iter_mut().zip(&files) {
-            client.send(&json!({"type": "switch_session", "sessionPath": file, "id": round.to_string()}));
+            client.send(&json!({"type": "switch_session", "sessionPath": file, "id": round}));
         }
         for (client, file) in clients.iter_mut().zip(&files) {
-            let answer = client.until("an answer", |line| line["id"] == round.to_string());
+            let answer = client.until("an answer", |line| line["id"] == round);
             assert_eq!(answer["success"], true, "{answer}");
             assert_eq!(&client.state()["sessionFile"], file);
         }

@@ -127,7 +127,7 @@ impl Reader {
     /// The session is followed from here on: it gets the tools that go along, if it does not have them.
     pub(super) async fn bring_tools(&mut self, session: &Arc<Known>) {
         let has_some = |tools: &ToolSeat| !tools.names().is_empty();
-        let followed = self.sessions.get(&session);
+        let followed = self.sessions.get(session);
         let has_them = followed.is_none_or(|followed| followed.tools.as_ref().is_some_and(has_some));
         let tools = self.providing.everywhere.clone();
         if has_them || tools.is_empty() {
@@ -235,7 +235,7 @@ impl Reader {
 
     /// Counts an answer that a session is about to owe us; `None` where we do not follow it.
     fn owed_by(&self, session: &Known) -> Option<Pending> {
-        let followed = self.sessions.get(&session)?;
+        let followed = self.sessions.get(session)?;
         followed.pending.add();
         Some(followed.pending.clone())
     }

@@ -86,3 +86,43 @@ impl Message {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::command::Command;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{event_log::Item, feed::FeedLimits, reply::Reply, tools::ToolsMessage};
+
+    #[tokio::test]
+    async fn what_comes_too_late_is_answered() {
+        let feed = Feed::new(FeedLimits::default());
+        let listener = feed.attach();
+        let reply = |id: &str, command| Reply { reader: listener.id(), id: Some(json!(id)), command };
+        let asked = Command::parse("get_state", r#"{"type":"get_state"}"#).unwrap().unwrap();
+        let too_late = [
+            Message::Command(Box::new((asked, reply("1", "get_state")))),
+            Message::Tools(Box::new(ToolsMessage::Left {
+                tools: vec!["look_up".into()],
+                reply: Some(reply("2", "unregister_tools")),
+            })),
+            Message::Tools(Box::new(ToolsMessage::Left { tools: Vec::new(), reply: None })),
+        ];
+        for message in too_late {
+            message.refuse(&feed, || Failure::new(ErrorCode::NoSession, "Over."));
+        }
+        let mut items = Vec::new();
+        assert!(listener.next_items(&mut items).await);
+        let answers: Vec<Value> = items
+            .iter()
+            .map(|item| match item {
+                Item::Reply { line } => serde_json::from_slice(line).unwrap(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(answers.len(), 2, "{answers:?}");
+        assert_eq!((&answers[0]["id"], &answers[0]["code"]), (&json!("1"), &json!("no_session")));
+        assert_eq!((&answers[1]["id"], &answers[1]["data"]["tools"]), (&json!("2"), &json!(["look_up"])));
+    }
+}

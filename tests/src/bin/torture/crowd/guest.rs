@@ -29,7 +29,7 @@ pub(crate) struct Guest<'a> {
 impl Guest<'_> {
     /// Comes and goes until the run is over. Every third one is a plain client, as of the reference.
     pub(crate) fn stay(mut self) {
-        let is_plain = self.number % 3 == 0;
+        let is_plain = self.number.is_multiple_of(3);
         while !self.tally.is_over() {
             let peer = Peer::connect_for(self.socket, PATIENCE);
             let peer = if is_plain { peer } else { peer.and_then(Peer::count) };
@@ -88,6 +88,9 @@ impl Visit<'_, '_> {
             for _ in 0..burst {
                 let command = self.command();
                 let kind = command["type"].as_str().unwrap_or_default().to_owned();
+                if kind == "delete_session" {
+                    self.guest.place.doubt(command["sessionId"].as_str().unwrap_or_default());
+                }
                 asked.push((self.peer.send(command.clone())?, kind, command));
             }
             // Now and then it leaves without waiting.
@@ -133,10 +136,8 @@ impl Visit<'_, '_> {
                 }
                 self.remember(&data["state"]);
             }
-            "switch_session" | "new_session" | "fork" | "clone" => {
-                if data["cancelled"] == true {
-                    return Err(Trouble::Wrong(format!("{command} was cancelled")));
-                }
+            "switch_session" | "new_session" | "fork" | "clone" if data["cancelled"] == true => {
+                return Err(Trouble::Wrong(format!("{command} was cancelled")));
             }
             "get_state" => self.remember(data),
             "delete_session" => {
@@ -172,7 +173,6 @@ impl Visit<'_, '_> {
                 _ => json!({"type": "attach_session", "sessionId": room.id}),
             };
         }
-        let number = self.guest.number;
         let text =
             format!("soak {:x} {} {}", random.bits(), random.pick(&["text", "work"]), random.below(1..20));
         let Some(room) = self.guest.place.any(random) else {
@@ -210,7 +210,8 @@ impl Visit<'_, '_> {
             }
             92..=93 => return json!({"type": "list_processes", "sessionId": room.id}),
             94..=96 if !self.is_plain => {
-                let name = format!("look_up_{number}");
+                // The daemon may not have noticed yet that the connection before this one is gone, and its tools with it.
+                let name = format!("look_up_{:x}", random.bits());
                 let tool =
                     json!({"name": name, "description": "Looks up.", "parameters": {"type": "object"}});
                 json!({"type": "register_tools", "tools": [tool]})

@@ -25,6 +25,8 @@ pub(crate) struct Place {
     stored: Mutex<HashMap<String, (PathBuf, Vec<String>)>>,
     /// Ids of sessions that were deleted.
     deleted: Mutex<HashSet<String>>,
+    /// Ids of sessions that somebody wanted to delete, who may have left before he knew.
+    doubtful: Mutex<HashSet<String>>,
 }
 
 impl Place {
@@ -35,6 +37,7 @@ impl Place {
             rooms: Mutex::default(),
             stored: Mutex::default(),
             deleted: Mutex::default(),
+            doubtful: Mutex::default(),
         }
     }
 
@@ -66,6 +69,16 @@ impl Place {
         }
     }
 
+    /// Somebody is about to delete a session.
+    pub(crate) fn doubt(&self, id: &str) {
+        self.doubtful.lock().unwrap().insert(id.to_owned());
+    }
+
+    /// Whether a session may have been deleted though nobody heard of it.
+    pub(crate) fn is_doubtful(&self, id: &str) -> bool {
+        self.doubtful.lock().unwrap().contains(id)
+    }
+
     /// A session that nobody is to look for any more.
     pub(crate) fn remove(&self, id: &str) {
         self.deleted.lock().unwrap().insert(id.to_owned());
@@ -83,9 +96,10 @@ impl Place {
         }
     }
 
-    /// The files that have to be there, with the texts that have to be in them.
-    pub(crate) fn stored(&self) -> Vec<(PathBuf, Vec<String>)> {
+    /// The sessions whose files have to be there, with the texts that have to be in them.
+    pub(crate) fn stored(&self) -> Vec<(String, PathBuf, Vec<String>)> {
         let stored = self.stored.lock().unwrap();
-        stored.values().filter(|(_, texts)| !texts.is_empty()).cloned().collect()
+        let with_texts = stored.iter().filter(|(_, (_, texts))| !texts.is_empty());
+        with_texts.map(|(id, (file, texts))| (id.clone(), file.clone(), texts.clone())).collect()
     }
 }
