@@ -54,9 +54,15 @@ impl Actor {
         let (ui, steps, cancel) = (self.ui(), self.steps.clone(), CancellationToken::new());
         self.going_on = AskingToGoOn(Some(cancel.clone()));
         self.tasks.spawn(async move {
-            let answer = ui.ask(Asker::Daemon, Dialog::confirm(TITLE, MESSAGE), &cancel).await;
+            let is_there = tokio::select! {
+                is_there = ui.somebody(Asker::Daemon) => is_there,
+                () = cancel.cancelled() => false,
+            };
+            let yes = is_there
+                && ui.ask(Asker::Daemon, Dialog::confirm(TITLE, MESSAGE), &cancel).await
+                    == Answer::Confirmed(true);
             // Without the session nothing goes on.
-            let _ = steps.send(Step::GoOn(answer == Answer::Confirmed(true))).await;
+            let _ = steps.send(Step::GoOn(yes)).await;
         });
     }
 

@@ -70,6 +70,18 @@ impl Ui {
         }
     }
 
+    /// Waits until somebody is there who can be asked, for as long as an answer of somebody who has left is waited for. Whether
+    /// somebody is.
+    ///
+    /// A question that is asked before reaches nobody who opens the session: its event is then older than what he follows.
+    pub async fn somebody(&self, asker: Asker) -> bool {
+        tokio::select! {
+            biased;
+            () = self.presence.until(asker, true) => true,
+            () = sleep(self.timeout) => false,
+        }
+    }
+
     /// Waits until it is too late for an answer.
     async fn expired(&self, asker: Asker, limit: Option<Duration>) {
         if let Some(limit) = limit {
