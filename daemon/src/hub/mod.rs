@@ -2,9 +2,11 @@
 
 mod board;
 pub mod ceilings;
+mod closing;
 mod give_back;
 mod known;
 pub mod list;
+mod memory;
 mod registry;
 mod relief;
 mod shutdown;

@@ -11,10 +11,9 @@ use std::{
 };
 
 use agentd_auth::AuthServices;
-use agentd_config::{AgentDir, Environment};
+use agentd_config::Environment;
 use agentd_process::OutputMeter;
 use agentd_protocol::{
-    daemon::EndMode,
     error::{ErrorCode, Failure},
     resources::Diagnostic,
 };
@@ -25,10 +24,7 @@ use futures::future::join_all;
 use tokio::task::JoinError;
 
 use super::{
-    Board, Ceilings, ConnectionCount, Expected, Traffic, Turnstile,
-    give_back::GiveBack,
-    known::{Awake, Known, State},
-    list,
+    Board, Ceilings, ConnectionCount, Expected, Traffic, Turnstile, give_back::GiveBack, known::Known,
     relief::Relief,
 };
 
@@ -37,17 +33,17 @@ pub struct Registry {
     pub(super) services: Arc<Services>,
     known: Mutex<HashMap<Arc<str>, Arc<Known>>>,
     /// Held while it is found out whether a session is known, and until it is: two clients that open the same file at the
-    /// same time get the same session.
-    opening: tokio::sync::Mutex<()>,
+    /// same time get the same session. And while one is deleted: nobody opens it meanwhile.
+    pub(super) opening: tokio::sync::Mutex<()>,
     environments: Pool<Environment>,
     board: Arc<Board>,
     pub(super) relief: Relief,
     /// How often sessions were used.
     uses: AtomicU64,
-    give_back: GiveBack,
+    pub(super) give_back: GiveBack,
     me: Weak<Self>,
-    loaded: AtomicU64,
-    unloaded: AtomicU64,
+    pub(super) loaded: AtomicU64,
+    pub(super) unloaded: AtomicU64,
     started: Instant,
     traffic: Arc<Traffic>,
     turnstile: Turnstile,
@@ -176,7 +172,7 @@ impl Registry {
     }
 
     /// Does something to its end, also when the one who wants it leaves before that.
-    async fn see_through<F: Future<Output: Send> + Send + 'static>(
+    pub(super) async fn see_through<F: Future<Output: Send> + Send + 'static>(
         &self,
         work: impl FnOnce(Arc<Self>) -> F,
     ) -> Result<F::Output, JoinError> {
@@ -267,13 +263,13 @@ impl Registry {
     }
 
     /// Makes room beside everything else, if there is too little now.
-    fn has_grown(&self) {
+    pub(super) fn has_grown(&self) {
         if let Some(me) = self.me.upgrade() {
             me.make_room_soon();
         }
     }
 
-    fn note_use(&self, known: &Known) {
+    pub(super) fn note_use(&self, known: &Known) {
         known.used(self.uses.fetch_add(1, Ordering::Relaxed) + 1);
     }
 
@@ -313,212 +309,6 @@ impl Registry {
         self.map().values().filter_map(|known| known.loaded()).collect()
     }
 
-    /// Sees to it that a session is in memory, and stays there while what this gives is held.
-    ///
-    /// # Errors
-    /// When the session is over, and when its file does not open any more.
-    pub async fn wake(&self, known: &Arc<Known>) -> Result<Awake, Failure> {
-        self.note_use(known);
-        loop {
-            let gate = Arc::clone(&known.gate).read_owned().await;
-            match known.loaded() {
-                _ if known.is_over() => return Err(over()),
-                Some(handle) => return Ok(Awake { _gate: gate, handle }),
-                None => drop(gate),
-            }
-            let loading = Arc::clone(known);
-            let loaded = self.see_through(|me| async move { me.load(&loading).await }).await;
-            if let Some(awake) = loaded.map_err(|error| internal(&error))?? {
-                return Ok(awake);
-            }
-        }
-    }
-
-    /// Reads a session that rests; nothing when it is in memory already.
-    async fn load(&self, known: &Arc<Known>) -> Result<Option<Awake>, Failure> {
-        self.make_room(Some(&**known.id())).await?;
-        let gate = Arc::clone(&known.gate).write_owned().await;
-        let rested = match &*known.state() {
-            State::Loaded(_) | State::Leaving(_) => return Ok(None),
-            State::Resting(resting) => resting.0.clone(),
-            State::Ending(_) | State::Closed => return Err(over()),
-        };
-        let (services, options) = (Arc::clone(&self.services), known.options.clone());
-        let handle = agentd_session::resume(services, options, rested, known.feed().clone()).await?;
-        *known.state() = State::Loaded(handle.clone());
-        self.loaded.fetch_add(1, Ordering::Relaxed);
-        self.has_grown();
-        self.board.changed_at(known.id());
-        Ok(Some(Awake { _gate: gate.downgrade(), handle }))
-    }
-
-    /// Takes a session out of memory that has had nothing to do; one without a file that nobody follows is closed.
-    pub(super) fn unload_soon(self: Arc<Self>, id: &str) {
-        let Some(known) = self.get(id) else { return };
-        let tasks = self.services.tasks.clone();
-        tasks.spawn(async move {
-            if known.is_ephemeral() {
-                if known.is_alone() {
-                    self.close(&known, EndMode::Abort).await;
-                }
-            } else {
-                self.unload(&known).await;
-            }
-        });
-    }
-
-    /// Leaves it in memory if anyone is about to hand it something, or has yet to take so much that it waits for that.
-    /// Whether it has left.
-    ///
-    /// Cancel safety: dropped early, it goes on by itself. A session that has let go of everything and is not known to rest
-    /// could not come back.
-    pub(super) async fn unload(&self, known: &Arc<Known>) -> bool {
-        let known = Arc::clone(known);
-        self.see_through(|me| async move { me.take_out(&known).await }).await.unwrap_or(false)
-    }
-
-    async fn take_out(&self, known: &Known) -> bool {
-        let Ok(_gate) = known.gate.try_write() else { return false };
-        let Some(handle) = known.loaded().filter(|_| known.feed().has_room()) else { return false };
-        // A listener that takes nothing must not keep it here.
-        let _announced = known.feed().announce();
-        // From before it ends until it is known to rest: whoever looks for it meanwhile must not take it for over.
-        *known.state() = State::Leaving(handle.clone());
-        let rested = handle.rest().await;
-        let has_left = rested.is_some();
-        *known.state() = match rested {
-            Some(rested) => State::Resting(Box::new((rested, handle.summary()))),
-            None => State::Loaded(handle),
-        };
-        if has_left {
-            known.feed().forget();
-            self.unloaded.fetch_add(1, Ordering::Relaxed);
-            self.give_back.soon();
-            self.board.changed_at(known.id());
-        }
-        has_left
-    }
-
-    /// Ends a session; nothing of it is left running.
-    ///
-    /// Cancel safety: dropped early, it goes on by itself.
-    pub async fn close(&self, known: &Arc<Known>, mode: EndMode) {
-        let known = Arc::clone(known);
-        let closing = self.see_through(|me| async move { me.close_now(&known, mode).await });
-        if let Err(error) = closing.await {
-            tracing::error!(%error, "a session could not be closed");
-        }
-    }
-
-    /// Ends a session that one client at most follows, and nobody else is about to. Whether it has.
-    ///
-    /// Cancel safety: dropped early, it goes on by itself.
-    pub async fn close_if_alone(&self, known: &Arc<Known>) -> bool {
-        let known = Arc::clone(known);
-        let closing = self.see_through(|me| async move {
-            {
-                // Whoever comes has said so and then waits for this, or comes later and finds it over.
-                let _gate = known.gate.write().await;
-                if known.clients() > 1 || known.is_expected() || known.is_over() {
-                    return false;
-                }
-                let mut state = known.state();
-                *state = match &*state {
-                    State::Loaded(handle) | State::Leaving(handle) | State::Ending(handle) => {
-                        State::Ending(handle.clone())
-                    }
-                    State::Resting(_) | State::Closed => State::Closed,
-                };
-            }
-            me.close_now(&known, EndMode::Abort).await;
-            true
-        });
-        closing.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a session could not be closed");
-            false
-        })
-    }
-
-    async fn close_now(&self, known: &Arc<Known>, mode: EndMode) {
-        loop {
-            if let Some(handle) = known.loaded() {
-                if mode == EndMode::Drain {
-                    handle.idle().await;
-                }
-                handle.close().await;
-            }
-            // Whoever was about to hand it something has got an answer by now.
-            let _gate = known.gate.write().await;
-            let mut state = known.state();
-            // It may have come back meanwhile.
-            if !matches!(&*state, State::Loaded(handle) if !handle.has_ended()) {
-                *state = State::Closed;
-                break;
-            }
-        }
-        known.feed().close();
-        self.forget(known);
-    }
-
-    /// Deletes a session's file and long outputs. Nobody opens it meanwhile; one that rests is closed.
-    ///
-    /// # Errors
-    /// When it is in memory, when another process writes to it, when it has no file or that cannot be deleted.
-    ///
-    /// Cancel safety: dropped early, it goes on by itself.
-    pub async fn delete(&self, id: &str, agent_dir: AgentDir) -> Result<(), Failure> {
-        let id = id.to_owned();
-        let deleted = self.see_through(|me| async move { me.delete_now(id, agent_dir).await }).await;
-        deleted.map_err(|error| internal(&error))?
-    }
-
-    async fn delete_now(&self, id: String, agent_dir: AgentDir) -> Result<(), Failure> {
-        let _opening = self.opening.lock().await;
-        // By its entry: one that is ending has its file until it is gone.
-        let known = self.map().get(&*id).cloned();
-        if let Some(known) = known {
-            if known.is_over() {
-                self.close_now(&known, EndMode::Abort).await;
-            } else {
-                // Whoever hands it something has it in memory then.
-                let _gate = known.gate.write().await;
-                if !known.is_resting() {
-                    let text = format!("The session \"{id}\" is in memory.");
-                    return Err(Failure::new(ErrorCode::Busy, text).hint("close_session first."));
-                }
-                self.close_at_rest(&known);
-            }
-        }
-        let deleted = tokio::task::spawn_blocking(move || {
-            let (path, _) = list::file_of(&agent_dir, &id)?;
-            list::delete(&path)
-        });
-        deleted.await.map_err(|error| internal(&error))?
-    }
-
-    pub(super) fn forget(&self, known: &Arc<Known>) {
-        let mut map = self.map();
-        // Another one of that id may have been opened since.
-        if map.get(&**known.id()).is_some_and(|other| Arc::ptr_eq(other, known)) {
-            map.remove(&**known.id());
-            drop(map);
-            self.board.closed(known.id());
-        }
-    }
-
-    /// Ends all sessions, side by side.
-    pub async fn close_sessions(&self) {
-        let sessions = self.known();
-        join_all(sessions.iter().map(|session| self.close(session, EndMode::Abort))).await;
-    }
-
-    /// Ends all sessions, and waits for everything that works for them. None can be opened afterwards.
-    pub async fn close_all(&self) {
-        self.close_sessions().await;
-        self.services.tasks.close();
-        self.services.tasks.wait().await;
-    }
-
     /// Waits until no session has anything to do.
     pub async fn idle(&self) {
         let sessions = self.all();
@@ -552,11 +342,6 @@ impl Registry {
 }
 
 /// Something has panicked that was to be seen through.
-fn internal(error: &JoinError) -> Failure {
+pub(super) fn internal(error: &JoinError) -> Failure {
     Failure::new(ErrorCode::Internal, error.to_string())
-}
-
-fn over() -> Failure {
-    Failure::new(ErrorCode::NoSession, "The session has ended.")
-        .hint("open_session or attach_session opens it again.")
 }
