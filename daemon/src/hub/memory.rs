@@ -80,7 +80,9 @@ impl Registry {
 
     async fn take_out(&self, known: &Known) -> bool {
         let Ok(_gate) = known.gate.try_write() else { return false };
-        let Some(handle) = known.loaded().filter(|_| known.feed().has_room()) else { return false };
+        // One that is about to be over is not to come back by this.
+        let may_leave = !known.is_over() && known.feed().has_room();
+        let Some(handle) = known.loaded().filter(|_| may_leave) else { return false };
         // A listener that takes nothing must not keep it here.
         let _announced = known.feed().announce();
         // From before it ends until it is known to rest: whoever looks for it meanwhile must not take it for over.
