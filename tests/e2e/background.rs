@@ -157,18 +157,19 @@ fn a_kill_takes_everything_with_it() {
 #[test]
 fn a_terminal_in_the_background_takes_keys() {
     let script = "test -t 0 && test -t 1 && echo terminal; read -rp 'name? ' name; echo \"hi $name\"; \
-                  trap 'echo interrupted; exit 7' INT; echo wait; while :; do sleep 0.05; done";
+                  trap 'echo interrupted; exit 7' INT; echo wait; touch ready; while :; do sleep 0.05; done";
     let said = done(&[
         ("bash", json!({"command": script, "background": true, "pty": true})),
         ("process_input", json!({"id": "bg-1", "text": "me\r"})),
+        ("bash", json!({"command": "until [ -e ready ]; do sleep 0.01; done"})),
         output("bg-1"),
         ("process_input", json!({"id": "bg-1", "text": "\u{3}"})),
         output("bg-1"),
         output("bg-1"),
     ]);
     assert!(said[0].starts_with("terminal\nname?\n\n[bg-1 is running"), "{}", said[0]);
-    assert_says(&said[2], &["name? me\nhi me\n"]);
-    let last = format!("{}{}", said[4], said[5]);
+    assert_says(&said[3], &["name? me\nhi me\n"]);
+    let last = format!("{}{}", said[5], said[6]);
     assert_says(&last, &["interrupted", "bg-1 exited with code 7"]);
 }
 

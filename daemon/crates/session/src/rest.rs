@@ -116,5 +116,6 @@ impl Actor {
             && self.dialogs.is_empty()
             && !self.overdue.is_in_memory()
             && self.shared.processes.running() == 0
+            && self.shared.background.is_at_rest()
     }
 }

@@ -43,6 +43,8 @@ struct State {
     last: u64,
     /// Processes that are about to be in the list.
     starting: usize,
+    /// Processes in the list whose end is yet to be among the untold.
+    working: usize,
     /// Oldest first.
     processes: Vec<Arc<BackgroundProcess>>,
     /// Whose end nobody has been told: never more than there are processes.
@@ -177,6 +179,14 @@ impl Background {
         self.state().untold.pop_front()
     }
 
+    /// Whether none runs or is about to, and every end was taken, by [`Self::next_end`] or [`Self::take_end`]. A process
+    /// counts for a moment longer than its group knows of it: its last output is read, and its end put on record.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        let state = self.state();
+        state.starting == 0 && state.working == 0 && state.untold.is_empty()
+    }
+
     /// Waits until none runs, at most for `patience`. To be called when all have been killed: their ends are on record then.
     pub async fn settled(&self, patience: Duration) {
         let wait = async {
@@ -202,6 +212,7 @@ impl Background {
 
     fn note_end(&self, process: Arc<BackgroundProcess>) {
         let mut state = self.state();
+        state.working -= 1;
         state.untold.push_back(process);
         let ended = state.processes.iter().filter(|process| process.end().is_some()).count();
         let mut surplus = ended.saturating_sub(REMEMBERED);
@@ -232,6 +243,7 @@ struct Starting {
 impl Starting {
     fn done(self, process: Arc<BackgroundProcess>) {
         let mut state = self.list.state();
+        state.working += 1;
         let at = state.processes.partition_point(|other| number(&other.id) < number(&process.id));
         state.processes.insert(at, process);
     }

@@ -52,8 +52,10 @@ async fn names_count_on_and_ends_are_told_once() {
     let end = process.ended(PATIENCE).await.unwrap();
     assert_eq!((end.exit.code, end.by), (3, None));
     assert_eq!(process.since(0).text, "a\n");
+    assert!(!bench.list.is_at_rest(), "nobody was told yet");
     assert_eq!(bench.list.next_end().await.id(), "bg-5");
     assert!(bench.list.take_end().is_none());
+    assert!(bench.list.is_at_rest());
     assert_eq!(bench.list.get("bg-5").unwrap().state(), BackgroundState::Ended(end));
 }
 
