@@ -271,7 +271,7 @@ fn bash_completes_verbs_flags_and_sessions_and_is_silent_without_a_daemon() {
     let mut both: Vec<String> = answered("export aa").lines().map(str::to_owned).collect();
     both.sort();
     assert_eq!(both, ["aaaa-1", "aaab-2"]);
-    assert_eq!(complete("login anthr"), "anthropic");
+    assert_eq!(answered("login anthr"), "anthropic");
 }
 
 #[test]

@@ -51,6 +51,7 @@ mod many_clients;
 mod many_edits;
 mod models;
 mod persistence;
+mod places;
 mod print;
 mod process_faults;
 mod processes;

@@ -217,7 +217,7 @@ impl Registry {
                     ending.close().await;
                 }
                 path = Some(file);
-                last_seq = self.relief.remember(&id).unwrap_or_default();
+                last_seq = self.relief.last_seq(&id).unwrap_or_default();
             }
         }
         self.admit().await?;
@@ -246,7 +246,7 @@ impl Registry {
 
     /// Whether there is room for another session.
     async fn admit(&self) -> Result<(), OpenError> {
-        self.make_place().map_err(OpenError::Limit)?;
+        self.make_place().await.map_err(OpenError::Limit)?;
         self.make_room(None).await.map_err(OpenError::Limit)
     }
 
@@ -256,6 +256,7 @@ impl Registry {
         let joined = Joined::new(Arc::new(known), opened.diagnostics);
         let session = &joined.session;
         self.note_use(session);
+        self.relief.found(session.id());
         self.map().insert(Arc::clone(session.id()), Arc::clone(session));
         self.board.opened(session.id());
         self.has_grown();

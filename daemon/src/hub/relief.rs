@@ -57,9 +57,14 @@ impl Relief {
         }
     }
 
-    /// The number of the last event of a session that was forgotten, which it is no longer.
-    pub(super) fn remember(&self, id: &str) -> Option<u64> {
-        self.forgotten().remove(id).map(|forgotten| forgotten.last_seq)
+    /// The number of the last event of a session that was forgotten.
+    pub(super) fn last_seq(&self, id: &str) -> Option<u64> {
+        self.forgotten().get(id).map(|forgotten| forgotten.last_seq)
+    }
+
+    /// A session that was forgotten is known again.
+    pub(super) fn found(&self, id: &str) {
+        self.forgotten().remove(id);
     }
 
     fn forgotten(&self) -> MutexGuard<'_, HashMap<Box<str>, Forgotten>> {
@@ -94,7 +99,7 @@ impl Registry {
         let mut batch = 1;
         loop {
             let Some(shortage) = self.relief.ceilings.shortage() else { return Ok(()) };
-            let unloaded = self.unload_oldest(batch, except).await;
+            let unloaded = self.unload_oldest(batch, |known| except != Some(&**known.id())).await;
             let may_be_free = matches!(shortage, Shortage::Memory { .. })
                 && (unloaded > 0 || given_back.is_none_or(|last| last.elapsed() > AGAIN));
             if may_be_free {
@@ -123,12 +128,13 @@ impl Registry {
         });
     }
 
-    /// Takes up to `count` sessions out of memory, those first that were used longest ago. How many have left.
-    async fn unload_oldest(&self, count: usize, except: Option<&str>) -> usize {
+    /// Takes up to `count` of these sessions out of memory, those first that were used longest ago. How many have left.
+    async fn unload_oldest(&self, count: usize, of: impl Fn(&Known) -> bool) -> usize {
         let mut idle: Vec<Arc<Known>> = self.known();
         idle.retain(|known| {
-            let may_leave = !known.is_ephemeral() && except != Some(&**known.id());
-            may_leave && known.loaded().is_some_and(|handle| !handle.summary().is_streaming)
+            !known.is_ephemeral()
+                && of(known)
+                && known.loaded().is_some_and(|handle| !handle.summary().is_streaming)
         });
         idle.sort_by_key(|known| known.last_use());
         let mut unloaded = 0;
@@ -143,11 +149,23 @@ impl Registry {
 
     /// Sees to it that another session can be known: others are forgotten for that that nobody follows, first those that lose
     /// nothing, of these first those that were used longest ago. They are on disk, or nothing was said in them yet: then they
-    /// are closed.
+    /// are closed. Where none rests, those with nothing to do leave memory before their time.
     ///
     /// # Errors
     /// `limit_reached` when all are in use.
-    pub(super) fn make_place(&self) -> Result<(), Failure> {
+    pub(super) async fn make_place(&self) -> Result<(), Failure> {
+        let mut batch = 1;
+        while let Err(failure) = self.forget_some() {
+            if self.unload_oldest(batch, Known::is_alone).await == 0 {
+                return Err(failure);
+            }
+            batch *= 2;
+        }
+        Ok(())
+    }
+
+    /// As [`Self::make_place`], of those that rest.
+    fn forget_some(&self) -> Result<(), Failure> {
         let limit = self.relief.ceilings.sessions;
         let count = self.map().len();
         if count < limit {
@@ -177,7 +195,7 @@ impl Registry {
         if forgotten >= needed {
             return Ok(());
         }
-        let text = format!("{count} sessions are open, as many as may; none of them rests unused.");
+        let text = format!("{count} sessions are open, as many as may; none of them is unused.");
         Err(Failure::limit(text, "daemon.maxSessions", "Close sessions that are not needed (close_session)."))
     }
 
