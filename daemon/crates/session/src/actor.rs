@@ -180,7 +180,8 @@ impl Actor {
                         self.catch_up().await;
                         // What comes back must not meet the end of its own run.
                         self.journal.ledger().settled().await;
-                        match self.rested() {
+                        // Nor is what was said to be lost.
+                        match self.rested().filter(|_| steps.is_empty()) {
                             Some(rested) => {
                                 self.refuse_late(&mut taken, inbox).await;
                                 return Ended::Resting(rested, resting);
