@@ -252,35 +252,34 @@ fn cut_off(answer: &StreamedAnswer) -> String {
     format!("the answer was cut off, {text} characters of its text are kept")
 }
 
-/// Which of these commands of the user have their entries: one of the same command line that ended since each began.
+/// Which of these commands of the user have their entries: one of the same command line and key that ended since each began.
 fn stored_commands(tree: &SessionTree, commands: &[UserCommand]) -> Vec<bool> {
-    let mut times: HashMap<&str, Vec<i64>> = HashMap::new();
+    let mut times: HashMap<(&str, Option<String>), Vec<i64>> = HashMap::new();
     if !commands.is_empty() {
         for entry in tree.entries() {
             if entry.kind() == EntryKind::Message(Role::BashExecution)
                 && let Some(Message::BashExecution(message)) = entry.message().and_then(Json::get)
             {
-                times.entry(&message.command).or_default().push(message.timestamp);
+                times.entry((&message.command, entry.extra(KEY_FIELD))).or_default().push(message.timestamp);
             }
         }
     }
     let mut stored = vec![false; commands.len()];
-    // Those whose ends are known exactly come first, so that no other takes their entries.
-    for exact in [true, false] {
-        for (command, stored) in commands.iter().zip(&mut stored) {
-            let end = match command.message.as_ref().and_then(Json::get) {
-                Some(Message::BashExecution(message)) => Some(message.timestamp),
-                _ => None,
-            };
-            let Some(times) = times.get_mut(&*command.begun.command).filter(|_| end.is_some() == exact)
-            else {
-                continue;
-            };
-            let is_its = |time: &i64| end.map_or(*time >= command.begun.at, |end| *time == end);
-            if let Some(at) = times.iter().position(is_its) {
-                times.swap_remove(at);
-                *stored = true;
-            }
+    let end_of = |command: &UserCommand| match command.message.as_ref().and_then(Json::get) {
+        Some(Message::BashExecution(message)) => Some(message.timestamp),
+        _ => None,
+    };
+    // Those whose ends are known best come first, so that no other takes their entries.
+    let mut order: Vec<usize> = (0..commands.len()).collect();
+    order.sort_by_key(|at| (end_of(&commands[*at]).is_none(), !commands[*at].is_done));
+    for at in order {
+        let (command, end) = (&commands[at], end_of(&commands[at]));
+        let asked = (&*command.begun.command, command.begun.request_key.clone());
+        let Some(times) = times.get_mut(&asked) else { continue };
+        let is_its = |time: &i64| end.map_or(*time >= command.begun.at, |end| *time == end);
+        if let Some(found) = times.iter().position(is_its) {
+            times.swap_remove(found);
+            stored[at] = true;
         }
     }
     stored

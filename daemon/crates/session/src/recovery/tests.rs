@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::requests::KEY_FIELD;
 
 /// A session file, and a ledger beside it.
 struct Place {
@@ -271,6 +272,37 @@ fn commands_of_the_user_are_there_once() {
     // The same ledger again: a crash before it was removed.
     std::fs::write(ledger_path(&place.file()), text(&ledger)).unwrap();
     assert_eq!(place.recover(CrashRecovery::Close).1, Vec::new());
+}
+
+/// Of two commands of one line, one is in the file and the ledger was not told; the other one, which came before it, is not.
+/// Which is which, their keys say.
+#[test]
+fn commands_of_one_line_are_told_apart_by_their_keys() {
+    let begun = |number: u64, key: Option<&str>| json!({"type": "bash", "number": number, "at": 5, "command": "make", "requestKey": key});
+    let message = json!({"role": "bashExecution", "command": "make", "output": "ok", "cancelled": false, "truncated": false, "timestamp": 9});
+    let ended = |key: Option<&str>| {
+        let mut entry = entry("m", Some("u"), &message);
+        if let Some(key) = key {
+            entry["requestKey"] = json!(key);
+        }
+        entry
+    };
+    let (one, other) = (Some("k1"), Some("k2"));
+    for (open, in_file) in [(one, other), (None, other), (one, None)] {
+        let place = Place::new(&[user("u", None), ended(in_file)], &[begun(1, open), begun(2, in_file)]);
+        let mut session = place.open();
+        recover(&mut session, CrashRecovery::Close);
+        let keys: Vec<_> = session.tree.entries()[1..].iter().map(|entry| entry.extra(KEY_FIELD)).collect();
+        assert_eq!(keys, [in_file.map(str::to_owned), open.map(str::to_owned)]);
+    }
+    // Without keys the one that is known to have ended has the entry.
+    let over = json!({"type": "bashDone", "number": 2});
+    let place = Place::new(&[user("u", None), ended(None)], &[begun(1, None), begun(2, None), over]);
+    let (_, added) = place.recover(CrashRecovery::Close);
+    assert!(
+        matches!(&added[..], [Message::BashExecution(it)] if it.output == words::MAY_HAVE_RUN),
+        "{added:?}"
+    );
 }
 
 /// What a run of two turns with two tools leaves in both files, in the order in which it is written; `true` is the session

@@ -16,3 +16,6 @@ pub use record::{
     Record, RunRecord, SaidRecord, Streamed,
 };
 pub use writer::Ledger;
+
+/// The field of an entry with the key of the command that it came by: the `request_key` of that command's record.
+pub const REQUEST_KEY_FIELD: &str = "requestKey";

@@ -7,7 +7,10 @@ use agentd_protocol::{
     message::{ContentBlock, Message},
 };
 
-use super::{AskRecord, BashRecord, DeliveredRecord, NamedCall, QueuedRecord, Record, RunRecord, Streamed};
+use super::{
+    AskRecord, BashRecord, DeliveredRecord, NamedCall, QueuedRecord, REQUEST_KEY_FIELD, Record, RunRecord,
+    Streamed,
+};
 use crate::{Entry, EntryKind, Role, SessionTree, fork::user_text};
 
 /// What was under way when the ledger was last written.
@@ -87,6 +90,7 @@ impl Unfinished {
             let is_it = |entry: &Entry| {
                 entry.kind() == EntryKind::Message(Role::User)
                     && entry.parent_id() == delivered.after.as_deref()
+                    && entry.extra(REQUEST_KEY_FIELD) == message.queued.request_key
                     && user_text(entry).is_some_and(|text| text.starts_with(&message.queued.text))
             };
             tree.entries().iter().rev().any(is_it)

@@ -78,9 +78,12 @@ fn messages_wait_until_they_are_entries() {
         found.waiting(&crate::testing::tree(entries)).iter().map(|it| it.number).collect()
     };
     assert_eq!(waiting(&["a -"]), [1, 2, 3]);
-    let yes = r#"{"type":"message","id":"y","parentId":"a","timestamp":"t","message":{"role":"user","content":[{"type":"text","text":"yes\n\nAn image was made smaller."}]}}"#;
+    let yes = r#"{"type":"message","id":"y","parentId":"a","timestamp":"t","requestKey":"k","message":{"role":"user","content":[{"type":"text","text":"yes\n\nAn image was made smaller."}]}}"#;
     assert_eq!(waiting(&["a -", yes]), [2, 3]);
-    assert_eq!(waiting(&["a -", "b c"]), [1, 2]);
+    let of_another = yes.replace("\"k\"", "\"l\"");
+    assert_eq!(waiting(&["a -", &of_another]), [1, 2, 3], "another command said the same there");
+    let b = r#"{"type":"message","id":"b","parentId":"c","timestamp":"t","requestKey":"k","message":{"role":"user","content":"b"}}"#;
+    assert_eq!(waiting(&["a -", b]), [1, 2]);
     assert_eq!(waiting(&["a -", "b a", "x c"]), [1, 2, 3], "something else was said there");
     let again = read(&[&queued(1, "yes"), &delivered(1, "a"), &queued(1, "yes")]);
     assert_eq!(
