@@ -43,7 +43,8 @@ impl Actor {
         self.give_up_compactions();
         let aborting = self.run.abort(aborting);
         if let Some(aborting) = aborting.and_then(|aborting| self.compacting.abort(aborting)) {
-            let ended = self.compacting.just_stopped();
+            let mut ended = std::mem::take(&mut self.stopped_run);
+            ended.extend(self.compacting.just_stopped());
             self.answer_abort(aborting, ended);
         }
     }
@@ -118,6 +119,10 @@ impl Actor {
         }
         let turn = Work { kind: WorkKind::Turn, id: None, name: None };
         let ended: Vec<Work> = std::iter::once(turn).chain(stopped).collect();
+        if was_aborted && aborting.is_empty() {
+            // The command whose switch did this is on its way here.
+            self.stopped_run.clone_from(&ended);
+        }
         for aborting in aborting {
             self.answer_abort(aborting, ended.clone());
         }

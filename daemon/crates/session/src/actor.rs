@@ -9,7 +9,7 @@ use agentd_agent::{HostError, StoppedCall};
 use agentd_fail_point::{self as fail_point, Point};
 use agentd_protocol::{
     Json,
-    command::Disposition,
+    command::{Disposition, Work},
     error::{ErrorCode, Failure},
     event::{AgentSettled, EntryAppended, Event},
     message::Message as TranscriptMessage,
@@ -74,6 +74,8 @@ pub(crate) struct Actor {
     pub(crate) summary: SummaryBoard,
     /// Tool calls that were stopped, until the answer to that says so.
     pub(crate) stopped_tools: Vec<StoppedCall>,
+    /// What ended with a run that was stopped before the command to do so was taken.
+    pub(crate) stopped_run: Vec<Work>,
     /// Whether calls were stopped because of a steering message, until they have ended.
     pub(crate) tools_interrupted: bool,
     /// What a steering message does to tool calls.
@@ -396,6 +398,7 @@ impl Actor {
     /// Starts a run; without a prompt it goes on where a crash interrupted one.
     pub(crate) fn start(&mut self, prompt: Option<Prompt>, asked: Option<Asked>) {
         self.stopped_tools.clear();
+        self.stopped_run.clear();
         self.tools_interrupted = false;
         self.compacting.forget_stopped();
         self.overdue.begin();

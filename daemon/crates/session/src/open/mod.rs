@@ -175,6 +175,7 @@ async fn start(
         joining: Joining::default(),
         summary,
         stopped_tools: Vec::new(),
+        stopped_run: Vec::new(),
         tools_interrupted: false,
         interrupt_mode,
         requests,
