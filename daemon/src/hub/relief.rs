@@ -155,13 +155,24 @@ impl Registry {
     /// `limit_reached` when all are in use.
     pub(super) async fn make_place(&self) -> Result<(), Failure> {
         let mut batch = 1;
-        while let Err(failure) = self.forget_some() {
-            if self.unload_oldest(batch, Known::is_alone).await == 0 {
-                return Err(failure);
+        while self.forget_some().is_err() {
+            if self.unload_oldest(batch, Known::is_alone).await == 0 && !self.one_has_left().await {
+                // One may have left between the two looks.
+                return self.forget_some();
             }
             batch *= 2;
         }
         Ok(())
+    }
+
+    /// Waits for a session that nobody follows and that is on its way out of memory; false when there is none.
+    async fn one_has_left(&self) -> bool {
+        let is_leaving =
+            |known: &Arc<Known>| known.is_alone() && matches!(&*known.state(), State::Leaving(_));
+        let Some(leaving) = self.known().into_iter().find(is_leaving) else { return false };
+        // Held until it is out, or stays.
+        drop(leaving.gate.read().await);
+        true
     }
 
     /// As [`Self::make_place`], of those that rest.
