@@ -154,13 +154,13 @@ impl Registry {
     /// # Errors
     /// `limit_reached` when all are in use.
     pub(super) async fn make_place(&self) -> Result<(), Failure> {
-        let mut batch = 1;
+        let mut batch = 1_usize;
         while self.forget_some().is_err() {
             if self.unload_oldest(batch, Known::is_alone).await == 0 && !self.one_has_left().await {
                 // One may have left between the two looks.
                 return self.forget_some();
             }
-            batch *= 2;
+            batch = batch.saturating_mul(2);
         }
         Ok(())
     }
