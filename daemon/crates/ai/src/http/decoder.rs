@@ -22,6 +22,7 @@ const MAX_SHOWN: usize = 200;
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Turns the body of one answer into deltas: pure, fed with bytes as they come.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Decoder<W> {
     /// What the body is; not known before its first byte.
     form: Option<Form>,
@@ -37,6 +38,7 @@ pub(crate) struct Decoder<W> {
 }
 
 /// The part of the decoder that events go to.
+#[cfg_attr(test, derive(Clone))]
 struct Events<W> {
     server: Server,
     wire: W,

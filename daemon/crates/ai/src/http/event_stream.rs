@@ -57,6 +57,7 @@ pub(crate) enum FrameError {
 
 /// The parser.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct EventStreamParser {
     /// The beginning of a frame that is not complete yet.
     partial: Vec<u8>,

@@ -9,46 +9,59 @@ use crate::http::{Decoder, Wire};
 const LARGEST_PIECE: usize = 16;
 
 #[cfg(test)]
-/// The deltas of a body that comes in these pieces, and whether the answer had all of its content before the end.
-fn decode<'a, W: Wire>(
-    mut decoder: Decoder<W>,
-    pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> (Vec<Delta>, bool) {
+/// Ends the answer, unless its body has said its end. Also says whether it had all of its content before.
+fn end<W: Wire>(mut decoder: Decoder<W>, deltas: &mut Vec<Delta>) -> bool {
+    let has_all_content = decoder.is_finished() || decoder.has_all_content();
+    if !decoder.is_finished() {
+        decoder.end(deltas);
+    }
+    assert!(decoder.is_finished());
+    has_all_content
+}
+
+#[cfg(test)]
+/// The deltas of a body that comes in these pieces.
+fn decode<'a, W: Wire>(mut decoder: Decoder<W>, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Delta> {
     let mut deltas = Vec::new();
     for piece in pieces {
         decoder.feed(piece, &mut deltas);
     }
-    let has_all_content = decoder.is_finished() || decoder.has_all_content();
-    if !decoder.is_finished() {
-        decoder.end(&mut deltas);
-    }
-    assert!(decoder.is_finished());
-    (deltas, has_all_content)
+    end(decoder, &mut deltas);
+    deltas
 }
 
 #[cfg(test)]
 /// The deltas are the same however the body is cut into pieces. Wherever it breaks off, the answer ends in order: once,
 /// with all of its blocks sealed, and as a failure unless nothing of its content is missing.
-pub(crate) fn check_body<W: Wire>(name: &str, body: &[u8], decoder: impl Fn() -> Decoder<W>) {
-    let (whole, _) = decode(decoder(), [body]);
+pub(crate) fn check_body<W: Wire + Clone>(name: &str, body: &[u8], new: impl Fn() -> Decoder<W>) {
+    let whole = decode(new(), [body]);
     check_order(name, &whole);
-    for size in 1..=LARGEST_PIECE {
-        assert_eq!(decode(decoder(), body.chunks(size)).0, whole, "{name}, in pieces of {size} bytes");
+    for size in 2..=LARGEST_PIECE {
+        assert_eq!(decode(new(), body.chunks(size)), whole, "{name}, in pieces of {size} bytes");
     }
+    // One decoder takes the body byte by byte. Copies of it, made at each byte, take the rest at once, or nothing more.
+    let (mut decoder, mut deltas) = (new(), Vec::new());
     for cut in 0..body.len() {
-        let (start, rest) = body.split_at(cut);
-        assert_eq!(decode(decoder(), [start, rest]).0, whole, "{name}, cut at {cut}");
-    }
-    for cut in 0..body.len() {
-        let (start, rest) = body.split_at(cut);
-        let (broken, _) = decode(decoder(), [start]);
+        let rest = &body[cut..];
+        let mut complete = deltas.clone();
+        let mut copy = decoder.clone();
+        copy.feed(rest, &mut complete);
+        end(copy, &mut complete);
+        assert_eq!(complete, whole, "{name}, cut at {cut}");
+
+        let mut broken = deltas.clone();
+        end(decoder.clone(), &mut broken);
         check_order(&format!("{name}, the first {cut} bytes"), &broken);
         if matches!(broken.last(), Some(Delta::Done { .. })) && !rest.iter().all(u8::is_ascii_whitespace) {
             // The event that ends the answer may lack its line break.
-            let (_, has_all_content) = decode(decoder(), [start, b"\n\n"]);
-            assert!(has_all_content, "{name}: complete after {cut} bytes");
+            let (mut copy, mut ignored) = (decoder.clone(), Vec::new());
+            copy.feed(b"\n\n", &mut ignored);
+            assert!(end(copy, &mut ignored), "{name}: complete after {cut} bytes");
         }
+        decoder.feed(&body[cut..=cut], &mut deltas);
     }
+    end(decoder, &mut deltas);
+    assert_eq!(deltas, whole, "{name}, byte by byte");
 }
 
 /// The order that [`Delta`] allows, with every block sealed at the end.

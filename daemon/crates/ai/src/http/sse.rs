@@ -17,6 +17,7 @@ pub(crate) struct EventTooLong {
 
 /// The parser.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct SseParser {
     /// The line that is not complete yet.
     line: Vec<u8>,

@@ -22,7 +22,7 @@ const FOLDERS: [(&str, &str); 2] = [("captures", ".body"), ("composed", ".sse")]
 const MARKS: &[&str] = &["google-", "mistral-", "pi-messages-", "messages-", "responses-", "bedrock-"];
 
 /// Checks all bodies with `mark` in their names; without a mark, those that have none.
-fn check<A: Adapter>(adapter: &A, mark: Option<&str>) {
+fn check<A: Adapter<Wire: Clone>>(adapter: &A, mark: Option<&str>) {
     let url = Url::parse("http://host:1/v1").unwrap();
     let server = Server::new(&url, "p".into(), Redactor::default());
     let request = Request::new(Arc::new(Model::placeholder()), Vec::new());

@@ -13,6 +13,7 @@ const REDACTED: &str = "[Reasoning redacted]";
 
 /// The blocks of one answer.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Blocks {
     /// What each of the server's numbers stands for; `None` for a block that is left out or complete.
     numbers: HashMap<u64, Option<usize>>,
@@ -27,12 +28,14 @@ pub(super) struct Blocks {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Block {
     kind: Kind,
     is_sealed: bool,
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 enum Kind {
     Text,
     Thinking {

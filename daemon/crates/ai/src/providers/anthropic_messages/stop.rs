@@ -9,6 +9,7 @@ use crate::{
 
 /// How an answer ended.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Ending {
     /// The reason in the provider's words.
     pub(super) reason: Option<String>,

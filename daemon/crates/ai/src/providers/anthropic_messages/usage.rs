@@ -6,6 +6,7 @@ use super::wire::incoming;
 
 /// The counts of one answer so far.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Counts {
     input: u64,
     output: u64,

@@ -15,6 +15,7 @@ const REDACTED: &str = "[Reasoning redacted]";
 
 /// The blocks of one answer.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Blocks {
     /// The open block of each of the server's numbers.
     numbers: HashMap<u64, usize>,
@@ -29,12 +30,14 @@ pub(super) struct Blocks {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Block {
     kind: Kind,
     is_sealed: bool,
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 enum Kind {
     Text,
     Thinking {

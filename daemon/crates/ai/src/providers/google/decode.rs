@@ -18,6 +18,7 @@ use crate::{
 };
 
 /// Reads one answer.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Reader {
     server: Server,
     /// The model asked for.
@@ -36,6 +37,7 @@ pub(crate) struct Reader {
 }
 
 /// An open block.
+#[cfg_attr(test, derive(Clone))]
 struct Current {
     index: usize,
     kind: BlockKind,

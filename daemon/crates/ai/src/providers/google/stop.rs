@@ -12,6 +12,7 @@ const MAX_SHOWN: usize = 300;
 
 /// How an answer ended.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) enum Ending {
     /// The model stopped.
     Finished(Reason),
@@ -21,6 +22,7 @@ pub(super) enum Ending {
 
 /// A reason in the provider's words.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Reason {
     pub(super) name: String,
     pub(super) message: Option<String>,

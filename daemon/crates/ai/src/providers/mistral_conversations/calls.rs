@@ -4,11 +4,13 @@ use super::{call_id::of_place, wire::incoming::CallDelta};
 
 /// The tool calls of one answer.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Calls {
     calls: Vec<Call>,
 }
 
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 struct Call {
     /// What the server numbers it by.
     number: Option<u64>,

@@ -15,6 +15,7 @@ use crate::{
 };
 
 /// Reads one answer.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Reader {
     server: Server,
     /// The model asked for.

@@ -6,11 +6,13 @@ use super::wire::incoming::CallDelta;
 
 /// The tool calls of one answer.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Calls {
     calls: Vec<Call>,
 }
 
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Call {
     /// What the server numbers it by.
     number: Option<u64>,

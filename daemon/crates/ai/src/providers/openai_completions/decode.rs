@@ -11,6 +11,7 @@ use crate::{
 };
 
 /// Reads one answer.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Reader {
     server: Server,
     state: State,

@@ -12,6 +12,7 @@ use super::{
 use crate::{BlockKind, BlockSeal, Delta};
 
 /// What the chunks so far add up to.
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct State {
     /// The model asked for.
     model: String,

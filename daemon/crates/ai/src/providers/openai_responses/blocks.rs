@@ -40,6 +40,7 @@ pub(super) struct Key<'a> {
 
 /// All blocks of one answer.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Blocks {
     count: usize,
     has_calls: bool,
@@ -50,6 +51,7 @@ pub(super) struct Blocks {
 
 /// A block that is not sealed yet.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Block {
     index: usize,
     kind: Kind,
@@ -62,6 +64,7 @@ struct Block {
 
 /// Which text came so far, without the text.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Seen {
     length: usize,
     hash: u64,

@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// Reads one answer.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Reader {
     server: Server,
     blocks: Vec<Block>,
@@ -19,6 +20,7 @@ pub(crate) struct Reader {
 
 /// A block, and how much of it has come, in bytes.
 #[derive(Default)]
+#[cfg_attr(test, derive(Clone))]
 struct Block {
     length: usize,
     is_sealed: bool,
