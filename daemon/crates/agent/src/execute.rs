@@ -5,6 +5,8 @@ mod stop;
 
 use std::{
     panic::AssertUnwindSafe,
+    path::Path,
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -18,18 +20,25 @@ use agentd_protocol::{
 };
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{
+    sync::oneshot,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use self::{news::News, stop::Stop};
 use crate::{
     Execution, Host, HostError, Invocation, Progress, Setup, Tool, answering,
-    hooks::{Hooks, Verdict},
+    hooks::{Action, By, Gate, Passage},
     images, in_flight,
 };
 
 /// The result of a call that was never started because the run was aborted, or that was stopped alone.
 const ABORTED: &str = "Operation aborted";
+
+/// How long calls that were stopped have to end before they are given up: an abort is answered within a second.
+const GRACE: Duration = Duration::from_millis(750);
 
 /// What became of the calls of one answer.
 pub(crate) struct Batch {
@@ -40,10 +49,10 @@ pub(crate) struct Batch {
 }
 
 /// Runs `calls` and emits everything about them. Every call gets a result, also when `cancel` fires, or the host stops
-/// the calls alone.
+/// the calls alone: one that does not end then within [`GRACE`] gets its result without it, and is left to itself.
 ///
 /// # Errors
-/// As [`Host::emit`]. Calls that still run are then cancelled and waited for.
+/// As [`Host::emit`]. Calls that still run are then cancelled and waited for as long.
 pub(crate) async fn execute<H: Host>(
     host: &mut H,
     setup: &Setup,
@@ -132,7 +141,7 @@ async fn run_all<H: Host>(
         } else {
             // A hook may take its time.
             let begun = || Ok(in_flight::tools(running(&calls[..=outcomes.len()], &outcomes, &[])));
-            answering(host, prepare(setup, call), begun).await?.and_then(|prepared| {
+            answering(host, prepare(setup, call, &stop.calls), begun).await?.and_then(|prepared| {
                 if stop.calls.is_cancelled() {
                     Err(Box::new(Outcome::failure(ABORTED)))
                 } else {
@@ -174,7 +183,11 @@ fn running<'a>(
 }
 
 /// Finds the tool, mends and checks the arguments, asks the hook.
-async fn prepare(setup: &Setup, call: &ToolCall) -> Result<Prepared, Box<Outcome>> {
+async fn prepare(
+    setup: &Setup,
+    call: &ToolCall,
+    stop: &CancellationToken,
+) -> Result<Prepared, Box<Outcome>> {
     let Some(found) = setup.tools.get(&call.name) else {
         return Err(refused(format!("Tool {} not found", call.name)));
     };
@@ -183,15 +196,20 @@ async fn prepare(setup: &Setup, call: &ToolCall) -> Result<Prepared, Box<Outcome
     }
     let arguments = found.tool.prepare(call.arguments.clone());
     let arguments = found.arguments.check(&call.name, arguments).map_err(refused)?;
-    match setup.hooks.before(call, &arguments).await.map_err(refused)? {
-        Verdict::Run => Ok(Prepared { tool: Arc::clone(&found.tool), arguments }),
-        Verdict::Block { reason, terminate } => {
-            let reason = reason.unwrap_or_else(|| "Tool execution was blocked".to_owned());
+    match setup.gate.before(&action(call, &arguments, &setup.cwd), stop).await {
+        Passage::Free => Ok(Prepared { tool: Arc::clone(&found.tool), arguments }),
+        Passage::Blocked { reason, terminate } => {
             let mut outcome = refused(reason);
             outcome.result.terminate = terminate.then_some(true);
             Err(outcome)
         }
+        Passage::Stopped => Err(refused(ABORTED.to_owned())),
     }
+}
+
+/// A call, for hooks.
+fn action<'a>(call: &'a ToolCall, arguments: &'a Value, cwd: &'a Path) -> Action<'a> {
+    Action { by: By::Model { call_id: &call.id }, tool: &call.name, arguments, cwd }
 }
 
 fn refused(message: String) -> Box<Outcome> {
@@ -201,6 +219,8 @@ fn refused(message: String) -> Box<Outcome> {
 /// The calls of a batch that run, side by side.
 struct Running {
     tasks: JoinSet<(usize, Outcome)>,
+    /// For each task, which call it is, and what fires when it is over.
+    over: Vec<(usize, CancellationToken)>,
     cancel: CancellationToken,
     news: Arc<News>,
 }
@@ -215,12 +235,12 @@ impl Running {
     ) -> Self {
         let news = Arc::new(News::default());
         let cancel = cancel.child_token();
-        let mut tasks = JoinSet::new();
+        let (mut tasks, mut over) = (JoinSet::new(), Vec::with_capacity(ready.len()));
         // A tool may take its place in a queue when it is called: calls are made in their order, whatever thread each
         // runs on. Each call waits for the one before it to be made (or to be gone).
         let mut before: Option<oneshot::Receiver<()>> = None;
         for (index, prepared) in ready {
-            let news = Arc::clone(&news);
+            let shown = Arc::clone(&news);
             let invocation = Invocation {
                 call_id: calls[index].id.clone(),
                 arguments: prepared.arguments,
@@ -229,23 +249,33 @@ impl Running {
                 images: images.clone(),
                 session_env: setup.session_env.clone(),
                 cancel: cancel.child_token(),
-                progress: Progress::new(move |partial| news.add(index, partial)),
+                progress: Progress::new(move |partial| shown.add(index, partial)),
             };
-            let call = calls[index].clone();
-            let hooks = Arc::clone(&setup.hooks);
+            let (call, gate, news) = (calls[index].clone(), setup.gate.clone(), Arc::clone(&news));
             let (made, after) = oneshot::channel();
             let previous = before.replace(after);
+            let ended = CancellationToken::new();
+            over.push((index, ended.clone()));
             tasks.spawn(async move {
+                let _ended = ended.drop_guard();
                 if let Some(previous) = previous {
                     let _ = previous.await;
                 }
-                (index, invoke(&*prepared.tool, &*hooks, &call, invocation, made).await)
+                let outcome = invoke(&*prepared.tool, &gate, &call, invocation, made).await;
+                if news.is_given_up() {
+                    tracing::warn!(
+                        tool = call.name,
+                        call = call.id,
+                        "a tool call has ended that was given up when it was aborted"
+                    );
+                }
+                (index, outcome)
             });
         }
-        Self { tasks, cancel, news }
+        Self { tasks, over, cancel, news }
     }
 
-    /// Publishes news and ends as they come, until every call has ended.
+    /// Publishes news and ends as they come, until every call has ended or was given up.
     async fn finish<H: Host>(
         mut self,
         host: &mut H,
@@ -257,7 +287,10 @@ impl Running {
         if published.is_err() {
             // Nobody can be told any more, but nothing that was started may stay behind.
             self.cancel.cancel();
-            while self.tasks.join_next().await.is_some() {}
+            let ends = async { while self.tasks.join_next().await.is_some() {} };
+            if timeout(GRACE, ends).await.is_err() {
+                self.give_up();
+            }
         }
         published
     }
@@ -273,15 +306,30 @@ impl Running {
         let mut shown: Vec<Option<ToolResult>> = vec![None; calls.len()];
         let arguments: Vec<Json<Map<String, Value>>> =
             calls.iter().map(|call| to_json(call.arguments.clone())).collect::<Result<_, _>>()?;
-        loop {
+        let stopped = stop.calls.clone();
+        let mut overdue = pin!(async move {
+            stopped.cancelled().await;
+            sleep(GRACE).await;
+        });
+        let mut is_overdue = false;
+        while !self.tasks.is_empty() {
             let ended = tokio::select! {
+                // What has ended by now is taken first.
+                biased;
                 ended = self.tasks.join_next() => ended,
+                () = &mut overdue, if !is_overdue => {
+                    is_overdue = true;
+                    None
+                }
                 () = self.news.arrived.notified() => None,
                 () = host.asked() => {
                     host.show(in_flight::tools(running(calls, outcomes, &shown))).await?;
                     continue;
                 }
             };
+            if is_overdue && ended.is_none() {
+                return self.leave_behind(host, calls, outcomes, stop).await;
+            }
             // What a call said before it ended goes out before its end.
             for (index, partial_result) in self.news.take() {
                 let call = &calls[index];
@@ -300,23 +348,51 @@ impl Running {
                 outcomes[index] = Some(outcome);
                 shown[index] = None;
             }
-            if self.tasks.is_empty() {
-                return Ok(());
-            }
         }
+        Ok(())
+    }
+
+    /// Gives the calls their results that were stopped and do not end.
+    async fn leave_behind<H: Host>(
+        &mut self,
+        host: &mut H,
+        calls: &[ToolCall],
+        outcomes: &mut [Option<Outcome>],
+        stop: &mut Stop<'_>,
+    ) -> Result<(), HostError> {
+        for (index, over) in self.give_up() {
+            let call = &calls[index];
+            if outcomes[index].is_some() {
+                continue;
+            }
+            tracing::warn!(tool = call.name, call = call.id, "a tool call does not end though it was aborted");
+            host.call_survives(call, over);
+            let outcome = stop.survived(call);
+            tell_ended(host, calls, call, &outcome).await?;
+            outcomes[index] = Some(outcome);
+        }
+        Ok(())
+    }
+
+    /// Lets all tasks go on by themselves; what they still say is not heard.
+    fn give_up(&mut self) -> Vec<(usize, CancellationToken)> {
+        self.news.give_up();
+        self.tasks.detach_all();
+        std::mem::take(&mut self.over)
     }
 }
 
 /// Runs one call to its end; a panic becomes a failure like any other.
 async fn invoke(
     tool: &dyn Tool,
-    hooks: &dyn Hooks,
+    gate: &Gate,
     call: &ToolCall,
     invocation: Invocation,
     made: oneshot::Sender<()>,
 ) -> Outcome {
     let started = Instant::now();
-    let images = invocation.images.clone();
+    let (images, stop) = (invocation.images.clone(), invocation.cancel.clone());
+    let asked = (!gate.is_open()).then(|| (invocation.arguments.clone(), invocation.cwd.clone()));
     let execution = async {
         let work = tool.execute(invocation);
         // Nobody waits behind the last call.
@@ -337,9 +413,11 @@ async fn invoke(
         }
     };
     let result = if tool.prepares_images() { result } else { images::of_result(result, &images).await };
-    match hooks.after(call, result, failed).await {
-        Ok((result, failed)) => Outcome { result, failed, duration_ms },
-        Err(message) => Outcome { duration_ms, ..Outcome::failure(message) },
+    let Some((arguments, cwd)) = asked else { return Outcome { result, failed, duration_ms } };
+    match gate.after(&action(call, &arguments, &cwd), result, failed, &stop).await {
+        Some(Ok((result, failed))) => Outcome { result, failed, duration_ms },
+        Some(Err(message)) => Outcome { duration_ms, ..Outcome::failure(message) },
+        None => Outcome { duration_ms, ..Outcome::failure(ABORTED) },
     }
 }
 

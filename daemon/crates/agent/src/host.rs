@@ -14,7 +14,7 @@ use agentd_protocol::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    hooks::Hooks,
+    hooks::Gate,
     in_flight::StoppedCall,
     queue::{QueueKind, Queued, Ticket},
     toolset::ToolSet,
@@ -141,6 +141,9 @@ pub trait Host: Send {
         std::future::ready(Ok(()))
     }
 
+    /// A call was stopped and does not end. It got its result without that, and goes on by itself until `over` fires.
+    fn call_survives(&mut self, _call: &ToolCall, _over: CancellationToken) {}
+
     /// The provider took too long: hears of it before it is asked again or the answer fails.
     ///
     /// # Errors
@@ -178,8 +181,8 @@ pub struct Setup {
     pub request: Request,
     /// The tools that can be called.
     pub tools: Arc<ToolSet>,
-    /// Watches, and may change, tool calls.
-    pub hooks: Arc<dyn Hooks>,
+    /// Asks whoever watches, and may change, tool calls.
+    pub gate: Gate,
     /// Whether calls run one after the other even where they need not.
     pub sequential_tools: bool,
     /// The session's working directory.

@@ -21,6 +21,8 @@ pub struct StoppedCall {
     pub id: String,
     /// The tool.
     pub name: String,
+    /// Whether it had not ended when it was given up.
+    pub survives: bool,
 }
 
 /// Waits for `work`, and answers meanwhile everyone who asks what is in flight.

@@ -55,7 +55,8 @@ pub trait Tool: Send + Sync {
     /// Does the call.
     ///
     /// The future must end soon after `invocation.cancel` fires, with everything that it started gone; what it returns
-    /// then still becomes the call's result. It is never dropped before it ends.
+    /// then still becomes the call's result. One that does not end within a fraction of a second is left to itself, and what
+    /// it returns is lost. It is never dropped before it ends.
     ///
     /// # Errors
     /// The message becomes the call's result, for the model to act on.

@@ -2,7 +2,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use agentd_protocol::tool::ToolResult;
@@ -18,11 +21,16 @@ pub(super) struct News {
     waiting: Mutex<VecDeque<(usize, ToolResult)>>,
     /// Fires when there is some.
     pub(super) arrived: Notify,
+    /// Nobody listens any more.
+    given_up: AtomicBool,
 }
 
 impl News {
     /// Adds the result so far of the call in that place.
     pub(super) fn add(&self, index: usize, partial: ToolResult) {
+        if self.is_given_up() {
+            return;
+        }
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = waiting.iter().filter(|(of, _)| *of == index).count();
         if newest >= MAX_WAITING_NEWS
@@ -39,5 +47,16 @@ impl News {
     /// Takes all of it, oldest first.
     pub(super) fn take(&self) -> VecDeque<(usize, ToolResult)> {
         std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes no more of it: the calls that still run are left to themselves.
+    pub(super) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+        self.take();
+    }
+
+    /// Whether the calls that still run are left to themselves.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
     }
 }

@@ -23,10 +23,20 @@ impl Stop<'_> {
         if !self.calls.is_cancelled() {
             return outcome;
         }
-        self.stopped.push(StoppedCall { id: call.id.clone(), name: call.name.clone() });
+        self.note(call, false);
         if outcome.failed && !self.run.is_cancelled() {
             return Outcome { duration_ms: outcome.duration_ms, ..Outcome::failure(ABORTED) };
         }
         outcome
+    }
+
+    /// Takes note of a call that was stopped and does not end: its result is that it was stopped.
+    pub(super) fn survived(&mut self, call: &ToolCall) -> Outcome {
+        self.note(call, true);
+        Outcome::failure(ABORTED)
+    }
+
+    fn note(&mut self, call: &ToolCall, survives: bool) {
+        self.stopped.push(StoppedCall { id: call.id.clone(), name: call.name.clone(), survives });
     }
 }

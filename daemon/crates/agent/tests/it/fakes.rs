@@ -7,7 +7,7 @@ use std::{
 
 use agentd_agent::{
     Execution, Host, HostError, Invocation, Setup, SetupError, Start, StoppedCall, Tool, ToolFuture, ToolSet,
-    hooks::{Hooks, NoHooks},
+    hooks::Gate,
     queue::{QueueKind, Queued, Queues, Ticket},
     user_message,
 };
@@ -16,7 +16,7 @@ use agentd_images::Images;
 use agentd_protocol::{
     Json,
     event::Event,
-    message::{AssistantMessage, Message, StopReason},
+    message::{AssistantMessage, Message, StopReason, ToolCall},
     model::Model,
     tool::ToolSpec,
 };
@@ -107,7 +107,7 @@ pub(crate) struct Recorder {
     pub(crate) queues: Queues,
     pub(crate) model: Arc<Model1>,
     pub(crate) tools: Arc<ToolSet>,
-    pub(crate) hooks: Arc<dyn Hooks>,
+    pub(crate) gate: Gate,
     pub(crate) sequential: bool,
     pub(crate) refuse: Option<&'static str>,
     /// Runs at the event whose word is given.
@@ -118,6 +118,8 @@ pub(crate) struct Recorder {
     pub(crate) retries: bool,
     /// Stops the calls of the current answer.
     pub(crate) stop: Arc<Mutex<CancellationToken>>,
+    /// Calls that were given up, and what fires when each is over.
+    pub(crate) survivors: Vec<(String, CancellationToken)>,
     images: Images,
 }
 
@@ -131,7 +133,8 @@ impl Recorder {
             queues: Queues::default(),
             model,
             tools: Arc::new(ToolSet::new(tools)),
-            hooks: Arc::new(NoHooks),
+            gate: Gate::default(),
+            survivors: Vec::new(),
             sequential: false,
             refuse: None,
             at: None,
@@ -226,7 +229,7 @@ impl Host for Recorder {
             provider: Arc::clone(&self.model) as Arc<dyn Provider>,
             request: Request::new(Arc::new(Model::placeholder()), self.messages.clone()),
             tools: Arc::clone(&self.tools),
-            hooks: Arc::clone(&self.hooks),
+            gate: self.gate.clone(),
             sequential_tools: self.sequential,
             cwd: "/".into(),
             session_env: Vec::new(),
@@ -249,6 +252,10 @@ impl Host for Recorder {
             self.log.push(format!("stopped {}", ids.join(",")));
         }
         Ok(())
+    }
+
+    fn call_survives(&mut self, call: &ToolCall, over: CancellationToken) {
+        self.survivors.push((call.id.clone(), over));
     }
 
     fn images(&self) -> Images {

@@ -4,4 +4,5 @@
 
 mod fakes;
 mod loop_order;
+mod stopping;
 mod tools;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use agentd_agent::{
     Execution, Tool, ToolError, ToolSet,
-    hooks::{HookFuture, Hooks, Verdict},
+    hooks::{Action, Gate, HookFuture, Hooks, Verdict},
 };
-use agentd_protocol::{message::ToolCall, tool::ToolResult};
+use agentd_protocol::tool::ToolResult;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -110,9 +110,9 @@ async fn slips_become_results() {
 struct Guard;
 
 impl Hooks for Guard {
-    fn before<'a>(&'a self, _: &'a ToolCall, arguments: &'a Value) -> HookFuture<'a, Verdict> {
+    fn before<'a>(&'a self, action: &'a Action<'a>, _: &'a CancellationToken) -> HookFuture<'a, Verdict> {
         Box::pin(async move {
-            match arguments["n"].as_i64() {
+            match action.arguments["n"].as_i64() {
                 Some(1) => Ok(Verdict::Block { reason: None, terminate: true }),
                 Some(2) => Err("hook broke".to_owned()),
                 _ => Ok(Verdict::Run),
@@ -122,9 +122,10 @@ impl Hooks for Guard {
 
     fn after<'a>(
         &'a self,
-        _: &'a ToolCall,
+        _: &'a Action<'a>,
         mut result: ToolResult,
         _: bool,
+        _: &'a CancellationToken,
     ) -> HookFuture<'a, (ToolResult, bool)> {
         result.terminate = Some(true);
         Box::pin(async move { Ok((result, true)) })
@@ -137,7 +138,7 @@ async fn hooks_block_and_change_calls() {
     let calls = |numbers: &[i64]| numbers.iter().map(|n| ("echo", json!({"n": n}))).collect::<Vec<_>>();
     let mut host =
         Recorder::new(vec![Answer::Calls(calls(&[1, 2, 3])), Answer::Text("x")], vec![Arc::clone(&echo)]);
-    host.hooks = Arc::new(Guard);
+    host.gate = Gate::new(Arc::new(Guard));
     host.prompt("go", &CancellationToken::new()).await.unwrap();
     let words = about_tools(&host);
     assert_eq!(
@@ -147,7 +148,7 @@ async fn hooks_block_and_change_calls() {
 
     // Only when every result says so does the run end without asking the model again.
     let mut host = Recorder::new(vec![Answer::Calls(calls(&[1, 3]))], vec![echo]);
-    host.hooks = Arc::new(Guard);
+    host.gate = Gate::new(Arc::new(Guard));
     host.prompt("go", &CancellationToken::new()).await.unwrap();
     assert_eq!(host.words().last(), Some(&"agent_end 4"));
 }
