@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use agentd_agent::Tool;
+use agentd_agent::{Tool, hooks::Gate};
 use agentd_ai::Traffic;
 use agentd_auth::AuthServices;
 use agentd_config::{AgentDir, Environment, models::SharedModels};
@@ -117,5 +117,5 @@ fn tools(context: ToolContext, changes: &FileQueue) -> Toolbox {
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
     tools.extend(of_processes);
-    Toolbox { tools, shell }
+    Toolbox { tools, shell, gate: Gate::default() }
 }

@@ -167,11 +167,15 @@ pub struct ClientToolResult {
     /// Whether the call failed in a way that `content` tells; default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    /// Whether the run may end with this answer's calls, without asking the model again: it does when every result of the
+    /// answer says so. Means nothing in a `partialResult`. Default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminate: Option<bool>,
 }
 
 impl From<ClientToolResult> for ToolResult {
     fn from(result: ClientToolResult) -> Self {
-        let ClientToolResult { content, details, is_error } = result;
+        let ClientToolResult { content, details, is_error, terminate } = result;
         let content = content.into_iter().map(|block| match block {
             ToolContent::Text { text } => ContentBlock::text(text),
             ToolContent::Image(image) => ContentBlock::Image(image),
@@ -180,6 +184,7 @@ impl From<ClientToolResult> for ToolResult {
             content: content.collect(),
             details,
             is_error: is_error.filter(|failed| *failed),
+            terminate: terminate.filter(|ends| *ends),
             ..Self::default()
         }
     }

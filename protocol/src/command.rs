@@ -154,6 +154,7 @@ impl Command {
         matches!(
             self,
             Self::Prompt(_)
+                | Self::Continue(_)
                 | Self::Steer(_)
                 | Self::FollowUp(_)
                 | Self::AbortAndPrompt(_)
@@ -205,6 +206,15 @@ impl Command {
     }
 }
 
+/// The fields of `get_state`: none on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GetStateParams {
+    /// Whether the client said `hello`, which the connection knows.
+    #[serde(skip)]
+    pub introduced: bool,
+}
+
 /// The fields of a command that has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -213,12 +223,15 @@ pub struct NoParams {}
 commands! {
     /// Starts a run with a message; while a run is active, queues it where `streamingBehavior` says.
     Prompt = "prompt": PromptParams => Accepted,
-    /// Queues a message for the next turn of the active run.
+    /// Starts a run without a new message: from the context as it stands, or, where that ends with an answer, with what waits in
+    /// the queues. Refused where neither is possible.
+    Continue = "continue": NoParams => Accepted,
+    /// Queues a message for the next turn of the active run; without one it waits for the next prompt or `continue`.
     Steer = "steer": QueueParams => Accepted,
-    /// Queues a message for when the active run would end.
+    /// Queues a message for when the active run would end; without one it waits as after `steer`.
     FollowUp = "follow_up": QueueParams => Accepted,
-    /// Stops the active run, or what `scope` says; answered when that has ended. Queued messages stay queued. With a
-    /// `scope` the answer has `data`.
+    /// Stops the active run, or what `scope` says; answered when that has ended, and within a second. Queued messages stay
+    /// queued. With a `scope` the answer has `data`, and without one where a tool call does not end.
     Abort = "abort": AbortParams => AbortReceipt,
     /// Stops the active run, if there is one, and starts another with a message once that has settled; no other prompt
     /// comes in between. Queued messages stay queued.
@@ -246,14 +259,14 @@ commands! {
     /// Labels an entry, or removes its label.
     SetLabel = "set_label": SetLabelParams => NoData,
     /// What the session is doing.
-    GetState = "get_state": NoParams => SessionState,
+    GetState = "get_state": GetStateParams => SessionState,
     /// The messages of the context.
     GetMessages = "get_messages": NoParams => Messages,
     /// The entries of the session file, of every branch, in file order.
     GetEntries = "get_entries": GetEntriesParams => Entries,
     /// What a message can begin with: prompt templates, then skills.
     GetCommands = "get_commands": NoParams => SlashCommands,
-    /// The text of the last answer that has any.
+    /// The text of the last answer, if it has any.
     GetLastAssistantText = "get_last_assistant_text": NoParams => LastText,
     /// Counts, tokens and cost.
     GetSessionStats = "get_session_stats": NoParams => SessionStats,

@@ -77,6 +77,17 @@ pub struct SessionState {
     pub message_count: u64,
     /// Queued steering and follow-up messages.
     pub pending_message_count: u64,
+    /// The ids of the tool calls that have begun and not ended, in the order in which they began. This and the two fields below
+    /// are only in answers to `get_state` of clients that said `hello`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_tool_calls: Option<Vec<String>>,
+    /// Whether an answer streams: `get_messages` ends with what it is so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has_streaming_message: Option<bool>,
+    /// What went wrong with the last answer; absent where it did not fail and was not aborted, and once a message of the user
+    /// follows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
 }
 
 /// The answer to `get_session_stats`: counts over all entries of the session, of every branch.

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::{
     model::ThinkingLevel,
     session::{InterruptMode, QueueMode},
+    tool_list::ToolExecution,
 };
 
 pub use bash::{BashSettings, Intercept, InterceptRule};
@@ -58,6 +59,11 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "wait")))]
     pub interrupt_mode: Option<InterruptMode>,
+    /// How the tool calls of one answer run: side by side (`parallel`, the default), or each when the one before it has ended
+    /// (`sequential`). A tool that says `sequential` of itself makes its batch so in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "parallel")))]
+    pub tool_execution: Option<ToolExecution>,
     /// The tools that are active by default; `+name` and `-name` change the built-in choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = ["read", "bash", "edit", "write"])))]

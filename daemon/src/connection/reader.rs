@@ -212,7 +212,10 @@ impl Reader {
     }
 
     /// Hands a command to the session that it names, or to the current one. One that left memory is loaded first.
-    async fn for_session(&mut self, command: Command, head: Head) {
+    async fn for_session(&mut self, mut command: Command, head: Head) {
+        if let Command::GetState(params) = &mut command {
+            params.introduced = self.client.is_introduced();
+        }
         let name = command.name();
         let session = match self.session_of(head.session_id.as_deref()).await {
             Ok(session) => session,

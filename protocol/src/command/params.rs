@@ -15,7 +15,8 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AbortParams {
-    /// What to stop. Without it the run is stopped, as with `turn`, and the answer has no `data`.
+    /// What to stop. Without it the run is stopped, as with `turn`, and the answer has no `data` unless
+    /// a tool call does not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<AbortScope>,
 }
@@ -34,13 +35,14 @@ pub enum AbortScope {
     All,
 }
 
-/// The answer to `abort` with a `scope`: what it did.
+/// The answer to `abort` with a `scope`, and where a tool call does not end: what it did.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AbortReceipt {
     /// What was at work and was stopped by this.
     pub ended: Vec<Work>,
-    /// What is still at work.
+    /// What is still at work: what the scope leaves alone, and what has not ended within a second. A tool call among this has
+    /// its result already; what it still gives is lost.
     pub survives: Vec<Work>,
 }
 
@@ -250,7 +252,7 @@ pub struct Entries {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LastText {
-    /// The text; absent when no answer has any.
+    /// The text; absent when the last answer has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }

@@ -183,11 +183,7 @@ fn running<'a>(
 }
 
 /// Finds the tool, mends and checks the arguments, asks the hook.
-async fn prepare(
-    setup: &Setup,
-    call: &ToolCall,
-    stop: &CancellationToken,
-) -> Result<Prepared, Box<Outcome>> {
+async fn prepare(setup: &Setup, call: &ToolCall, stop: &CancellationToken) -> Result<Prepared, Box<Outcome>> {
     let Some(found) = setup.tools.get(&call.name) else {
         return Err(refused(format!("Tool {} not found", call.name)));
     };
@@ -365,7 +361,11 @@ impl Running {
             if outcomes[index].is_some() {
                 continue;
             }
-            tracing::warn!(tool = call.name, call = call.id, "a tool call does not end though it was aborted");
+            tracing::warn!(
+                tool = call.name,
+                call = call.id,
+                "a tool call does not end though it was aborted"
+            );
             host.call_survives(call, over);
             let outcome = stop.survived(call);
             tell_ended(host, calls, call, &outcome).await?;

@@ -4,7 +4,12 @@ use agentd_agent::StoppedCall;
 use agentd_protocol::command::{AbortParams, AbortReceipt, AbortScope, CompactParams, Work, WorkKind};
 use futures::future::join_all;
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+
+use std::time::Duration;
 
 use crate::{
     actor::Actor,
@@ -14,9 +19,12 @@ use crate::{
     step::Step,
 };
 
+/// After how long an abort of everything is answered, whatever has not ended by then: within a second for whoever asked.
+const ANSWERED_AFTER: Duration = Duration::from_millis(900);
+
 /// Who waits for the end of a run that is to stop.
 pub(crate) enum Aborting {
-    /// A client that wants to know no more than that.
+    /// A client that wants to know no more than that, and what survives.
     Plain(Reply),
     /// A client that wants to know what was stopped.
     Receipt(Reply),
@@ -29,6 +37,7 @@ pub(crate) enum Aborting {
 impl Actor {
     /// Stops work. Answered when what was to stop has: for a run, when it has settled.
     pub(crate) fn abort(&mut self, params: AbortParams, reply: Reply) {
+        self.abort.arrived();
         match params.scope {
             None => self.abort_run(Aborting::Plain(reply)),
             Some(AbortScope::Turn) => self.abort_run(Aborting::Receipt(reply)),
@@ -77,7 +86,8 @@ impl Actor {
         }
     }
 
-    /// Stops everything: side by side, since a command may ignore the first signal for a while.
+    /// Stops everything: side by side, since a command may ignore the first signal for a while. Whoever asked does not wait for
+    /// what takes longer, nor for a process that nothing ends.
     fn abort_all(&mut self, reply: Reply) {
         let (commands, ends) = self.user_bash.abort_each();
         let mut ended: Vec<Work> = commands;
@@ -85,13 +95,37 @@ impl Actor {
         let (part, run) = oneshot::channel();
         self.abort_run(Aborting::Part(part));
         let (processes, steps) = (self.shared.processes.clone(), self.steps.clone());
+        let (gone, all_gone) = oneshot::channel();
         self.tasks.spawn(async move {
-            let (stopped, _, ()) = tokio::join!(run, join_all(ends), processes.end_all(BACKGROUND_GRACE));
-            let mut all = stopped.unwrap_or_default();
+            processes.end_all(BACKGROUND_GRACE).await;
+            // Whoever asked may have been answered.
+            let _: Result<(), ()> = gone.send(());
+        });
+        self.aborting_all += 1;
+        let deadline = Instant::now() + ANSWERED_AFTER;
+        self.tasks.spawn(async move {
+            let stopped = timeout_at(deadline, run).await;
+            let others = timeout_at(deadline, async { tokio::join!(join_all(ends), all_gone) }).await;
+            let is_late = stopped.is_err() || others.is_err();
+            let mut all = stopped.ok().and_then(Result::ok).unwrap_or_default();
             all.extend(ended);
             // Without the session there is nobody to tell.
-            let _ = steps.send(Step::AllAborted { reply, ended: all }).await;
+            let _ = steps.send(Step::AllAborted { reply, ended: all, is_late }).await;
         });
+    }
+
+    /// An abort of everything is over, or has waited long enough.
+    pub(crate) fn on_all_aborted(&mut self, reply: Reply, mut ended: Vec<Work>, is_late: bool) {
+        self.aborting_all -= 1;
+        let survives = self.at_work();
+        if is_late {
+            for work in &survives {
+                if let Some(at) = ended.iter().position(|ended| ended == work) {
+                    ended.remove(at);
+                }
+            }
+        }
+        reply.data(&self.feed, AbortReceipt { ended, survives });
     }
 
     /// The calls of an answer were stopped, and their results are stored.
@@ -131,7 +165,8 @@ impl Actor {
     pub(crate) fn answer_abort(&mut self, aborting: Aborting, ended: Vec<Work>) {
         match aborting {
             Aborting::Compact(params, reply) => self.start_compaction(params, reply),
-            Aborting::Plain(reply) => reply.done(&self.feed),
+            Aborting::Plain(reply) if self.survivors.works().is_empty() => reply.done(&self.feed),
+            Aborting::Plain(reply) => self.answer_receipt(reply, ended),
             Aborting::Receipt(reply) => self.answer_receipt(reply, ended),
             Aborting::Part(part) => {
                 // The task that waits for it is gone only with the session.
@@ -142,16 +177,20 @@ impl Actor {
 
     /// Answers with what ended and what is at work now.
     pub(crate) fn answer_receipt(&self, reply: Reply, ended: Vec<Work>) {
+        reply.data(&self.feed, AbortReceipt { ended, survives: self.at_work() });
+    }
+
+    /// What works for the session now.
+    fn at_work(&self) -> Vec<Work> {
         let turn = self.run.is_active().then_some(Work { kind: WorkKind::Turn, id: None, name: None });
         let compaction = self.compacting.is_asked_for();
         let compaction = compaction.then_some(WORK);
-        let survives = turn
-            .into_iter()
+        turn.into_iter()
             .chain(compaction)
+            .chain(self.survivors.works())
             .chain(self.user_bash.works())
             .chain(self.background())
-            .collect();
-        reply.data(&self.feed, AbortReceipt { ended, survives });
+            .collect()
     }
 
     /// What runs in the background: the processes that were started there, and what finished commands left running.
@@ -162,11 +201,12 @@ impl Actor {
     }
 }
 
+/// The calls that ended.
 fn tools(calls: Vec<StoppedCall>) -> Vec<Work> {
     let work = |call: StoppedCall| Work {
         kind: WorkKind::Tool,
         id: Some(Value::String(call.id)),
         name: Some(call.name),
     };
-    calls.into_iter().map(work).collect()
+    calls.into_iter().filter(|call| !call.survives).map(work).collect()
 }

@@ -38,11 +38,12 @@ use crate::{
     reply::{Reply, encode},
     requests::{Asked, Ledger, Record},
     rest::{Rested, Resting},
-    run::{Prompt, Told, Way},
+    run::{Beginning, Prompt, Told, Way},
     run_slot::{Finished, Next, RunSlot},
     shared::Shared,
     step::{Failed, Fullness, STEPS_AT_ONCE, Snapshot, Step},
     summary::SummaryBoard,
+    survivors::Survivors,
     tools::SessionTools,
     trust::Trusting,
     ui::PendingDialogs,
@@ -94,6 +95,10 @@ pub(crate) struct Actor {
     pub(crate) going_on: AskingToGoOn,
     /// What the run has told and not ended.
     pub(crate) told: Told,
+    /// Tool calls that were stopped and do not end.
+    pub(crate) survivors: Survivors,
+    /// How many aborts of everything have not been answered.
+    pub(crate) aborting_all: usize,
     /// What could not be stored yet.
     pub(crate) overdue: Overdue,
     /// Set once the session takes no new work.
@@ -210,14 +215,28 @@ impl Actor {
     }
 
     /// Listeners that take nothing hold the session up here, and nowhere else. A session that is being closed does not
-    /// wait for them.
+    /// wait for them, nor does work that is being stopped: its end is little, and somebody waits for the answer.
     async fn wait_for_room(&self, closing: &CancellationToken) {
-        if !closing.is_cancelled() && !self.feed.has_room() {
+        while !closing.is_cancelled() && !self.feed.has_room() {
+            let pressed = self.abort.pressed();
+            if self.is_stopping() && self.feed.has_room_to_stop() {
+                return;
+            }
             tokio::select! {
                 () = self.feed.room() => {}
                 () = closing.cancelled() => {}
+                // An abort is on its way here.
+                () = pressed => {}
             }
         }
+    }
+
+    /// Whether something is being stopped, or a command to do so is on its way.
+    fn is_stopping(&self) -> bool {
+        self.abort.is_stopping()
+            || self.run.is_cancelled()
+            || self.compacting.is_cancelled()
+            || self.aborting_all > 0
     }
 
     /// Takes steps in order; the events among them go out together.
@@ -312,9 +331,9 @@ impl Actor {
                 self.on_branch_summarised(landing, result).await;
             }
             Step::Pause(pause) => self.run.set_pause(pause),
-            Step::InFlight(in_flight) => self.attach_joining(Some(in_flight)),
+            Step::InFlight(in_flight) => self.show_in_flight(Some(in_flight)).await,
             Step::ToolsStopped(calls) => self.on_tools_stopped(calls),
-            Step::AllAborted { reply, ended } => self.answer_receipt(reply, ended),
+            Step::AllAborted { reply, ended, is_late } => self.on_all_aborted(reply, ended, is_late),
             Step::Ui(step) => self.on_ui_step(*step),
             Step::GoOn(yes) => self.on_go_on(yes),
             Step::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
@@ -392,11 +411,11 @@ impl Actor {
     /// Starts the run of a prompt. Its checks are part of the run: they read files and may run commands.
     pub(crate) fn start_run(&mut self, prompt: Prompt, asked: Asked) {
         self.going_on.give_up();
-        self.start(Some(prompt), Some(asked));
+        self.start(Beginning::Prompt(prompt), Some(asked));
     }
 
-    /// Starts a run; without a prompt it goes on where a crash interrupted one.
-    pub(crate) fn start(&mut self, prompt: Option<Prompt>, asked: Option<Asked>) {
+    /// Starts a run.
+    pub(crate) fn start(&mut self, beginning: Beginning, asked: Option<Asked>) {
         self.stopped_tools.clear();
         self.stopped_run.clear();
         self.tools_interrupted = false;
@@ -407,10 +426,17 @@ impl Actor {
         let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
         let ledger = self.journal.ledger().clone();
         self.told.begin();
-        let told = self.told.clone();
-        let way = Way { steps: steps.clone(), asked, abort: self.abort.clone(), cancel, ledger, told };
+        let way = Way {
+            steps: steps.clone(),
+            asked,
+            abort: self.abort.clone(),
+            cancel,
+            ledger,
+            told: self.told.clone(),
+            survivors: self.survivors.clone(),
+        };
         self.tasks.spawn(async move {
-            let run = crate::run::drive(shared, prompt, way);
+            let run = crate::run::drive(shared, beginning, way);
             if AssertUnwindSafe(run).catch_unwind().await.is_err() {
                 tracing::error!("a run panicked");
                 // The actor may be gone too; then nobody waits for the run.
@@ -442,7 +468,7 @@ impl Actor {
         } else {
             tracing::warn!(error = failure.error, "a turn that a crash interrupted cannot go on");
         }
-        self.attach_joining(None);
+        self.show_in_flight(None).await;
         self.after_run(finished).await;
     }
 
@@ -460,7 +486,7 @@ impl Actor {
         self.show_summary();
         self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
         self.told.end();
-        self.attach_joining(None);
+        self.show_in_flight(None).await;
         self.after_run(finished).await;
     }
 
@@ -472,6 +498,12 @@ impl Actor {
         for (params, asked) in finished.waiting {
             match self.overdue.failure() {
                 None => self.take_prompt(params, asked).await,
+                Some(failure) => self.refuse(asked, failure),
+            }
+        }
+        for asked in finished.continuing {
+            match self.overdue.failure() {
+                None => self.take_continue(asked),
                 Some(failure) => self.refuse(asked, failure),
             }
         }

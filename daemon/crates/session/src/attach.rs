@@ -4,10 +4,13 @@
 //! asks the run, and the run answers by a step: when that is taken, exactly what the answer describes has been published,
 //! and whoever asked is attached at that moment.
 
-use agentd_protocol::{daemon::InFlight, session::SessionState, ui::ExtensionUiRequest};
+use agentd_protocol::{
+    Json, command::Messages, daemon::InFlight, message::Message, session::SessionState,
+    ui::ExtensionUiRequest,
+};
 use tokio::sync::oneshot;
 
-use crate::{actor::Actor, feed::Reader};
+use crate::{actor::Actor, feed::Reader, reply::Reply};
 
 /// What a listener that joins gets.
 pub struct Attached {
@@ -26,13 +29,18 @@ pub struct Attached {
     pub pending_ui: Vec<ExtensionUiRequest>,
 }
 
-/// Who waits to be attached: until the run has said what is in flight, or is over.
+/// Who waits until the run has said what is in flight, or is over.
 #[derive(Default)]
-pub(crate) struct Joining(Vec<oneshot::Sender<Attached>>);
+pub(crate) struct Joining {
+    /// To be attached.
+    listeners: Vec<oneshot::Sender<Attached>>,
+    /// To be told the messages, with the answer so far.
+    readers: Vec<Reply>,
+}
 
 impl Joining {
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.listeners.is_empty() && self.readers.is_empty()
     }
 }
 
@@ -47,16 +55,41 @@ impl Actor {
             let _ = joined.send(Attached { reader, seq, replayed: true, state, in_flight: None, pending_ui });
             return;
         }
-        self.joining.0.push(joined);
+        self.joining.listeners.push(joined);
         if !self.run.ask() {
             self.attach_joining(None);
         }
     }
 
+    /// Answers with the messages of the context, the answer that streams included: the run knows that one. While there is no
+    /// room for what the run says it cannot be asked, and the messages are those that are stored.
+    pub(crate) async fn get_messages(&mut self, reply: Reply) {
+        if self.feed.has_room() && self.run.ask() {
+            self.joining.readers.push(reply);
+        } else {
+            self.answer_messages(None, reply).await;
+        }
+    }
+
+    /// Attaches and answers everyone who waits for what is in flight.
+    pub(crate) async fn show_in_flight(&mut self, in_flight: Option<InFlight>) {
+        for reply in std::mem::take(&mut self.joining.readers) {
+            let so_far = in_flight.as_ref().and_then(|shown| shown.message.clone());
+            self.answer_messages(so_far, reply).await;
+        }
+        self.attach_joining(in_flight);
+    }
+
+    async fn answer_messages(&self, so_far: Option<Json<Message>>, reply: Reply) {
+        let messages: Vec<_> = self.journal.messages().iter().cloned().chain(so_far).collect();
+        let bytes = messages.iter().map(|message| message.text().len()).sum();
+        self.answer_list(bytes, reply, move || Ok(Messages { messages })).await;
+    }
+
     /// Attaches everyone who waits, here and now.
-    pub(crate) fn attach_joining(&mut self, in_flight: Option<InFlight>) {
+    fn attach_joining(&mut self, in_flight: Option<InFlight>) {
         let in_flight = in_flight.filter(|shown| shown.message.is_some() || !shown.tools.is_empty());
-        for joined in std::mem::take(&mut self.joining.0) {
+        for joined in std::mem::take(&mut self.joining.listeners) {
             if joined.is_closed() {
                 continue;
             }

@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 use agentd_agent::queue::QueueKind;
 use agentd_protocol::{
     command::{
-        BashParams, Command, GetEntriesParams, InterruptModeParams, Levels, Messages, PromptParams,
-        QueueModeParams, QueueParams, SetSessionNameParams,
+        BashParams, Command, GetEntriesParams, InterruptModeParams, Levels, PromptParams, QueueModeParams,
+        QueueParams, SetSessionNameParams,
     },
     error::{ErrorCode, Failure},
     event::{Event, SessionInfoChanged},
+    message::Message as TranscriptMessage,
     session::SessionState,
 };
 
@@ -36,11 +37,13 @@ impl Actor {
         match command {
             Command::Prompt(params) => self.prompt(params, reply).await,
             Command::AbortAndPrompt(params) => self.abort_and_prompt(params, reply).await,
+            Command::Continue(_) => self.continue_run(reply),
             Command::Steer(params) => self.queue(QueueKind::Steering, params, reply).await,
             Command::FollowUp(params) => self.queue(QueueKind::FollowUp, params, reply).await,
             Command::Abort(params) => self.abort(params, reply),
             Command::ClearQueue(_) => self.clear_queue(reply).await,
             Command::GetCommands(_) => self.get_commands(reply).await,
+            Command::GetState(params) if params.introduced => reply.data(&self.feed, self.detailed_state()),
             Command::GetState(_) => reply.data(&self.feed, self.state()),
             Command::GetMessages(_) => self.get_messages(reply).await,
             Command::GetEntries(params) => self.get_entries(&params, reply).await,
@@ -189,13 +192,29 @@ impl Actor {
             auto_compaction_enabled: self.shared.auto_compaction.load(Ordering::Relaxed),
             message_count: self.journal.messages().len() as u64,
             pending_message_count: self.queues.len() as u64,
+            pending_tool_calls: None,
+            has_streaming_message: None,
+            error_message: None,
         }
     }
 
-    async fn get_messages(&self, reply: Reply) {
-        let messages = self.journal.messages().to_vec();
-        let bytes = messages.iter().map(|message| message.text().len()).sum();
-        self.answer_list(bytes, reply, move || Ok(Messages { messages })).await;
+    /// The same, for those who know more than the reference's clients.
+    fn detailed_state(&self) -> SessionState {
+        let open = self.told.open();
+        let messages = self.journal.messages().iter().rev().filter_map(|message| message.get());
+        let last = messages
+            .into_iter()
+            .find(|message| matches!(message, TranscriptMessage::Assistant(_) | TranscriptMessage::User(_)));
+        let error_message = match last {
+            Some(TranscriptMessage::Assistant(answer)) => answer.error_message.clone(),
+            _ => None,
+        };
+        SessionState {
+            pending_tool_calls: Some(open.calls),
+            has_streaming_message: Some(open.answer),
+            error_message,
+            ..self.state()
+        }
     }
 
     async fn get_entries(&self, params: &GetEntriesParams, reply: Reply) {

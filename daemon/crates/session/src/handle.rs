@@ -12,7 +12,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     ui::UiResponse,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, futures::Notified, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -121,9 +121,14 @@ impl SessionHandle {
             }
             _ => {}
         }
+        let coming = matches!(command, Command::Abort(_)).then(|| self.abort.announce());
         // Answers are never dropped: a client that takes none of them must not ask for more without end.
         self.feed.reply_room(reply.reader).await;
-        self.inbox.send(Message::Command(Box::new((command, reply)))).await.is_ok()
+        let sent = self.inbox.send(Message::Command(Box::new((command, reply)))).await.is_ok();
+        if sent && let Some(coming) = coming {
+            coming.sent();
+        }
+        sent
     }
 
     /// Joins the session: what it is at one point of its events, and a reader of all events from there. With `since_seq`,
@@ -245,24 +250,53 @@ impl SessionHandle {
 
 /// Stops the current run from outside of the inbox.
 #[derive(Clone, Default)]
-pub(crate) struct AbortSwitch(Arc<Mutex<Armed>>);
+pub(crate) struct AbortSwitch(Arc<Switch>);
+
+#[derive(Default)]
+struct Switch {
+    armed: Mutex<Armed>,
+    /// Fires when something is to stop.
+    pressed: Notify,
+}
 
 #[derive(Default)]
 struct Armed {
     run: Option<CancellationToken>,
     /// The calls of the current answer; a child of the run's.
     tools: Option<CancellationToken>,
+    /// Commands to abort that are on their way to the session.
+    coming: usize,
+}
+
+/// A command to abort on its way to the session. One that is dropped unsent does not come.
+struct Coming(Option<AbortSwitch>);
+
+impl Coming {
+    /// It is the session's now, which says [`AbortSwitch::arrived`].
+    fn sent(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        if let Some(switch) = &self.0 {
+            switch.arrived();
+        }
+    }
 }
 
 impl AbortSwitch {
     /// Makes `run` what [`Self::fire`] stops.
     pub(crate) fn arm(&self, run: CancellationToken) {
-        *self.lock() = Armed { run: Some(run), tools: None };
+        let mut armed = self.lock();
+        (armed.run, armed.tools) = (Some(run), None);
     }
 
     /// There is no run to stop any more.
     pub(crate) fn disarm(&self) {
-        *self.lock() = Armed::default();
+        let mut armed = self.lock();
+        (armed.run, armed.tools) = (None, None);
     }
 
     /// Stops the current run, if there is one.
@@ -288,7 +322,33 @@ impl AbortSwitch {
         armed.tools.as_ref().inspect(|tools| tools.cancel()).is_some()
     }
 
+    /// A command to abort is on its way.
+    fn announce(&self) -> Coming {
+        self.lock().coming += 1;
+        self.0.pressed.notify_waiters();
+        Coming(Some(self.clone()))
+    }
+
+    /// A command to abort is there.
+    pub(crate) fn arrived(&self) {
+        let mut armed = self.lock();
+        armed.coming = armed.coming.saturating_sub(1);
+    }
+
+    /// Whether something is being stopped, or a command to do so is on its way.
+    pub(crate) fn is_stopping(&self) -> bool {
+        let armed = self.lock();
+        let fired =
+            |token: &Option<CancellationToken>| token.as_ref().is_some_and(CancellationToken::is_cancelled);
+        armed.coming > 0 || fired(&armed.run) || fired(&armed.tools)
+    }
+
+    /// Waits for the next command to abort, counted from this call on.
+    pub(crate) fn pressed(&self) -> Notified<'_> {
+        self.0.pressed.notified()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Armed> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.armed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

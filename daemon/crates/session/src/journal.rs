@@ -12,7 +12,7 @@ use agentd_protocol::{
     command::{Entries, LastText},
     entry::{EntryBody, SessionEntry},
     error::{ErrorCode, Failure},
-    message::Message,
+    message::{Message, StopReason},
     model::Model,
     session::SessionStats,
 };
@@ -126,15 +126,18 @@ impl Journal {
         Some(EntryList { entries, leaf_id: self.tree.leaf_id().map(str::to_owned) })
     }
 
-    /// The text of the last answer that has any.
+    /// The text of the last answer, if it has any. One that was aborted before it had anything counts for nothing.
     pub(crate) fn last_text(&self) -> LastText {
-        let text = self.messages().iter().rev().find_map(|message| match message.get()? {
-            Message::Assistant(answer) => {
-                Some(answer.text().trim().to_owned()).filter(|text| !text.is_empty())
+        let last = self.messages().iter().rev().find_map(|message| match message.get()? {
+            Message::Assistant(answer)
+                if answer.stop_reason == StopReason::Aborted && answer.content.is_empty() =>
+            {
+                None
             }
+            Message::Assistant(answer) => Some(answer.text().trim().to_owned()),
             _ => None,
         });
-        LastText { text }
+        LastText { text: last.filter(|text| !text.is_empty()) }
     }
 
     /// Counts over all entries, and how full a context window of that size is.

@@ -32,6 +32,7 @@ struct Active {
     /// Who wants to know when the calls that were stopped have ended.
     stopping: Vec<Reply>,
     waiting: Vec<(PromptParams, Asked)>,
+    continuing: Vec<Asked>,
 }
 
 /// A message of the user's that is about to be an entry.
@@ -57,6 +58,8 @@ pub(crate) struct Finished {
     pub(crate) stopping: Vec<Reply>,
     /// Prompts that came while it was ending.
     pub(crate) waiting: Vec<(PromptParams, Asked)>,
+    /// The same of wishes to go on without a prompt.
+    pub(crate) continuing: Vec<Asked>,
 }
 
 impl RunSlot {
@@ -74,6 +77,7 @@ impl RunSlot {
             aborting: Vec::new(),
             stopping: Vec::new(),
             waiting: Vec::new(),
+            continuing: Vec::new(),
         });
         (cancel, questioned)
     }
@@ -157,6 +161,13 @@ impl RunSlot {
         }
     }
 
+    /// Keeps a wish to go on without a prompt until the run has settled.
+    pub(crate) fn wait_to_continue(&mut self, asked: Asked) {
+        if let Some(run) = &mut self.0 {
+            run.continuing.push(asked);
+        }
+    }
+
     /// How many prompts wait for the run to settle.
     pub(crate) fn waiting(&self) -> Waiting {
         let prompts = self.0.iter().flat_map(|run| &run.waiting);
@@ -169,6 +180,11 @@ impl RunSlot {
     /// The prompts that wait for the run to settle; they wait no longer.
     pub(crate) fn take_waiting(&mut self) -> Vec<(PromptParams, Asked)> {
         self.0.as_mut().map(|run| std::mem::take(&mut run.waiting)).unwrap_or_default()
+    }
+
+    /// Whether there is a run that is to stop.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.0.as_ref().is_some_and(|run| run.cancel.is_cancelled())
     }
 
     /// Stops the run.
@@ -232,6 +248,7 @@ impl RunSlot {
             aborting: run.aborting,
             stopping: run.stopping,
             waiting: run.waiting,
+            continuing: run.continuing,
         })
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::Tool;
+use agentd_agent::{Tool, hooks::Gate};
 use agentd_ai::{
     CacheRetention, Credentials, Deadlines, HttpRetries, Network, Provider, Registry, ThinkingBudgets,
 };
@@ -68,6 +68,8 @@ pub struct Toolbox {
     pub tools: Vec<Arc<dyn Tool>>,
     /// What runs the commands of the user.
     pub shell: Arc<dyn Shell>,
+    /// Asked before a tool call of the model or a command of the user starts.
+    pub gate: Gate,
 }
 
 /// What one session may keep, and how long.
@@ -177,6 +179,8 @@ pub(crate) struct Shared {
     pub(crate) tools: OwnTools,
     /// What runs the user's commands.
     pub(crate) shell: Arc<dyn Shell>,
+    /// Asked before a tool call of the model or a command of the user starts.
+    pub(crate) gate: Gate,
     /// Whether tools and commands work on another host.
     pub(crate) is_elsewhere: bool,
     /// The setting `shellCommandPrefix`.

@@ -93,8 +93,8 @@ pub(crate) enum Step {
     InFlight(InFlight),
     /// The calls of an answer were stopped; these of them ran.
     ToolsStopped(Vec<StoppedCall>),
-    /// Everything that worked has ended.
-    AllAborted { reply: Reply, ended: Vec<Work> },
+    /// Everything that worked has ended; or some of it has not, and whoever asked is answered all the same.
+    AllAborted { reply: Reply, ended: Vec<Work>, is_late: bool },
     /// Something is asked of the user, or shown to them.
     Ui(Box<UiStep>),
     /// Whether the turn that a crash interrupted goes on.

@@ -1,5 +1,8 @@
 //! Shell commands of the user (`bash`, `abort_bash`): run beside everything else, recorded in the transcript.
 
+use std::path::PathBuf;
+
+use agentd_agent::hooks::{Action, By, Passage};
 use agentd_process::{CleanedOutput, CleanedRun, ShellError, ShellJob, SpawnError, Stopped, Streams};
 use agentd_protocol::{
     Json,
@@ -9,7 +12,7 @@ use agentd_protocol::{
     message::{BashExecutionMessage, Message},
 };
 use agentd_store::ledger::{BashDoneRecord, BashRecord, Record};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +20,7 @@ use crate::{
     actor::Actor,
     clock::now_ms,
     crash_ledger::MAX_RESULT,
+    feed::Feed,
     journal::store_failure,
     reply::encode,
     requests::{Answer, Asked, RequestKey},
@@ -57,7 +61,17 @@ pub(crate) struct BashEnd {
     number: u64,
     asked: Asked,
     params: BashParams,
-    result: Result<CleanedOutput, Failure>,
+    result: Result<Ran, Failure>,
+}
+
+/// What came of a command.
+#[derive(Default)]
+struct Ran {
+    output: String,
+    exit_code: Option<i32>,
+    cancelled: bool,
+    truncated: bool,
+    full_output: Option<PathBuf>,
 }
 
 impl UserBash {
@@ -102,7 +116,7 @@ impl Actor {
         self.user_bash.running.push(Running { number, work: work.clone(), waiting: Vec::new() });
         let cancel = self.user_bash.cancel.child_token();
         let (shared, steps) = (std::sync::Arc::clone(&self.shared), self.steps.clone());
-        let ledger = self.journal.ledger().clone();
+        let (ledger, feed) = (self.journal.ledger().clone(), self.feed.clone());
         let begun = Record::Bash(BashRecord {
             number,
             at: now_ms(),
@@ -111,11 +125,16 @@ impl Actor {
             request_key: asked.key().map(ToString::to_string),
         });
         self.tasks.spawn(async move {
-            let result = match ledger.intend(vec![begun]).await {
-                Ok(()) => run(&shared, work, &params.command, asked.id(), &steps, cancel)
-                    .await
-                    .map_err(|error| shell_failure(&error)),
-                Err(error) => Err(store_failure(&error)),
+            let result = match may_run(&shared, &params.command, &cancel).await {
+                Passage::Free => match ledger.intend(vec![begun]).await {
+                    Ok(()) => run(&shared, work, &params.command, asked.id(), (&steps, &feed), cancel)
+                        .await
+                        .map(Ran::from)
+                        .map_err(|error| shell_failure(&error)),
+                    Err(error) => Err(store_failure(&error)),
+                },
+                Passage::Blocked { reason, .. } => Err(Failure::new(ErrorCode::Forbidden, reason)),
+                Passage::Stopped => Ok(Ran { cancelled: true, ..Ran::default() }),
             };
             let end = BashEnd { number, asked, params, result };
             // Without the actor there is nobody to tell.
@@ -150,24 +169,16 @@ impl Actor {
         &mut self,
         number: u64,
         params: BashParams,
-        result: CleanedOutput,
+        ran: Ran,
         key: Option<RequestKey>,
     ) -> Result<Json<Message>, Failure> {
-        let cancelled = result.outcome.stopped == Some(Stopped::Aborted);
-        let mut output = result.output.content;
-        if let Some(Stopped::Limit(limit)) = result.outcome.stopped {
-            if !output.is_empty() {
-                output.push_str("\n\n");
-            }
-            output.push_str(&limit.to_string());
-        }
         let message = Message::BashExecution(BashExecutionMessage {
             command: params.command,
-            output,
-            exit_code: result.outcome.exit.map(|exit| exit.code).filter(|_| !cancelled),
-            cancelled,
-            truncated: result.output.truncated,
-            full_output_path: result.full_output.map(|path| path.display().to_string()),
+            output: ran.output,
+            exit_code: ran.exit_code,
+            cancelled: ran.cancelled,
+            truncated: ran.truncated,
+            full_output_path: ran.full_output.map(|path| path.display().to_string()),
             timestamp: now_ms(),
             exclude_from_context: params.exclude_from_context.then_some(true),
         });
@@ -202,6 +213,36 @@ impl Actor {
     }
 }
 
+impl From<CleanedOutput> for Ran {
+    fn from(CleanedOutput { output, full_output, outcome }: CleanedOutput) -> Self {
+        let cancelled = outcome.stopped == Some(Stopped::Aborted);
+        let mut text = output.content;
+        if let Some(Stopped::Limit(limit)) = outcome.stopped {
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.push_str(&limit.to_string());
+        }
+        Self {
+            output: text,
+            exit_code: outcome.exit.map(|exit| exit.code).filter(|_| !cancelled),
+            cancelled,
+            truncated: output.truncated,
+            full_output,
+        }
+    }
+}
+
+/// Asks whether a command may start.
+async fn may_run(shared: &Shared, command: &str, cancel: &CancellationToken) -> Passage {
+    if shared.gate.is_open() {
+        return Passage::Free;
+    }
+    let arguments = json!({"command": command});
+    let action = Action { by: By::User, tool: "bash", arguments: &arguments, cwd: &shared.cwd };
+    shared.gate.before(&action, cancel).await
+}
+
 /// What a client is told about a command that did not start.
 fn shell_failure(error: &ShellError) -> Failure {
     match error {
@@ -225,7 +266,7 @@ async fn run(
     work: Work,
     command: &str,
     id: Option<&Value>,
-    steps: &mpsc::Sender<Step>,
+    (steps, feed): (&mpsc::Sender<Step>, &Feed),
     cancel: CancellationToken,
 ) -> Result<CleanedOutput, ShellError> {
     let there = cancel.run_until_cancelled(shared.shell.directory(&shared.cwd)).await;
@@ -240,12 +281,15 @@ async fn run(
         streams: Streams::Output,
         work,
     };
+    let stopped = job.cancel.clone();
     let mut run = CleanedRun::start(&*shared.shell, job, shared.outputs.clone()).await?;
     while let Some(delta) = run.next().await {
         let event = Event::from(BashExecutionUpdate { id: id.cloned(), delta });
         match encode(&event) {
             Ok(event) => {
-                // The session's pace is the command's pace: the channel is bounded.
+                // The listeners' pace is the command's pace, also while the session itself does not wait for them. What a
+                // killed command has still said is little.
+                let _ = stopped.run_until_cancelled(feed.room()).await;
                 let _ = steps.send(Step::BashOutput { event }).await;
             }
             Err(error) => tracing::error!(%error, "cannot write an event"),

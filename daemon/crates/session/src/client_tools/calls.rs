@@ -172,7 +172,7 @@ impl ClientCalls {
         if bytes > open.max_bytes {
             return Err(too_long("partialResult", bytes, open.max_bytes));
         }
-        open.progress.report(params.partial_result.into());
+        open.progress.report(ToolResult { terminate: None, ..params.partial_result.into() });
         Ok(())
     }
 

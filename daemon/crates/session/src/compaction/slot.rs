@@ -61,6 +61,11 @@ impl Compacting {
         Some(ending)
     }
 
+    /// Whether one that a command asked for is to stop.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.asked_for.as_ref().is_some_and(|asked_for| asked_for.cancel.is_cancelled())
+    }
+
     /// Stops what a command asked for.
     pub(crate) fn cancel(&self) {
         if let Some(asked_for) = &self.asked_for {

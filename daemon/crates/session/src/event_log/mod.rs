@@ -26,6 +26,9 @@ use self::{
     listener::{Listener, Standing},
 };
 
+/// How many times the limit may wait for a listener while work is being stopped.
+const STOPPING: u64 = 8;
+
 /// Names a listener for as long as it listens. No two of a process are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderId(pub(crate) u64);
@@ -238,6 +241,15 @@ impl EventLog {
         let slack = most.map(|most| self.capacity.saturating_sub(most));
         self.surely_room_below = slack.map_or(u64::MAX, |slack| self.events.total() + slack);
         slack != Some(0)
+    }
+
+    /// Whether no listener has yet to take many times what it may: how far the log goes beyond its limit for the end of work that
+    /// is being stopped.
+    #[must_use]
+    pub(crate) fn has_room_to_stop(&self) -> bool {
+        let limit = self.capacity.saturating_mul(STOPPING);
+        let mut counted = self.listeners.values().filter(|listener| !listener.is_cut_off);
+        counted.all(|listener| listener.unread(&self.events) < limit)
     }
 
     /// Looks for room at the time `now`. A listener for whom too much has waited longer than `grace` is cut off, unless

@@ -138,6 +138,12 @@ impl Feed {
         self.lock().has_room()
     }
 
+    /// Whether what is being stopped may be told though there is no room: its end is little, but not nothing.
+    #[must_use]
+    pub(crate) fn has_room_to_stop(&self) -> bool {
+        self.lock().has_room_to_stop()
+    }
+
     /// Waits until there is room. A listener that takes too little is waited for as long as it is alone; beside others it
     /// is cut off a second after it got too slow: see [`Item::Lagged`](crate::Item::Lagged).
     ///

@@ -93,7 +93,7 @@ pub(super) fn configured(
         let (selection, defaults) = (selection.clone(), defaults.clone());
         Arc::new(move |name| selection.is_active(name, &defaults))
     };
-    let Toolbox { tools, shell } = (services.tools)(ToolContext {
+    let Toolbox { tools, shell, gate } = (services.tools)(ToolContext {
         processes: processes.clone(),
         ssh: options.ssh.clone().map(|target| (target, services.launcher.group())),
         shell_path,
@@ -126,6 +126,7 @@ pub(super) fn configured(
         background,
         tools: OwnTools::new(tools, selection, &defaults),
         shell,
+        gate,
         is_elsewhere: options.ssh.is_some(),
         shell_prefix: settings.shell_command_prefix.clone(),
         models,

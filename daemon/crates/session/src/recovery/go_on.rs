@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     actor::Actor,
+    run::Beginning,
     step::Step,
     ui::{Answer, Asker, Dialog, Notice},
 };
@@ -47,7 +48,7 @@ impl Actor {
 
     fn go_on(&mut self) {
         self.tell_user(Notice::notify(GOES_ON, NotifyType::Info));
-        self.start(None, None);
+        self.start(Beginning::AfterCrash, None);
     }
 
     fn ask_to_go_on(&mut self) {

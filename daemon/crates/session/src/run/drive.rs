@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agentd_agent::{Host, HostError, Start, answering, nothing, queue::QueueKind};
+use agentd_agent::{
+    Host, HostError, Start, answering, nothing,
+    queue::{QueueKind, Queued},
+};
 use agentd_protocol::{
     Json,
     error::{ErrorCode, Failure},
@@ -18,6 +21,7 @@ use crate::{
     handle::AbortSwitch,
     shared::Shared,
     step::{Failed, Step},
+    survivors::Survivors,
 };
 
 /// What a run begins with.
@@ -25,6 +29,19 @@ use crate::{
 pub(crate) struct Prompt {
     pub(crate) text: String,
     pub(crate) images: Vec<ImageContent>,
+}
+
+/// How a run begins.
+#[derive(Debug)]
+pub(crate) enum Beginning {
+    /// With a message of the user's.
+    Prompt(Prompt),
+    /// With what a crash interrupted: the ledger knows of the run already.
+    AfterCrash,
+    /// With the context as it stands.
+    Context,
+    /// With what waits in the queues.
+    Queued,
 }
 
 /// How a run and the session reach each other.
@@ -41,13 +58,15 @@ pub(crate) struct Way {
     pub(crate) ledger: CrashLedger,
     /// What was told of it.
     pub(crate) told: Told,
+    /// Calls that were stopped and do not end.
+    pub(crate) survivors: Survivors,
 }
 
-/// Runs a prompt until nothing more comes of it; without one, what a crash interrupted goes on. Ends with [`Step::Refused`] or [`Step::Settled`].
-pub(crate) async fn drive(shared: Arc<Shared>, prompt: Option<Prompt>, way: Way) {
+/// Runs until nothing more comes of it. Ends with [`Step::Refused`] or [`Step::Settled`].
+pub(crate) async fn drive(shared: Arc<Shared>, beginning: Beginning, way: Way) {
     let cancel = way.cancel.clone();
-    let mut host = RunHost::new(shared, way, prompt.is_none());
-    match prepared(&mut host, prompt, &cancel).await {
+    let mut host = RunHost::new(shared, way, matches!(beginning, Beginning::AfterCrash));
+    match prepared(&mut host, beginning, &cancel).await {
         Ok(start) => {
             host.send(Step::Accepted).await;
             run_on(&mut host, start, &cancel).await;
@@ -60,7 +79,7 @@ pub(crate) async fn drive(shared: Arc<Shared>, prompt: Option<Prompt>, way: Way)
 /// What the run begins with, once the prompt has passed its checks. They may wait for a command that prints a key.
 async fn prepared(
     host: &mut RunHost,
-    prompt: Option<Prompt>,
+    beginning: Beginning,
     cancel: &CancellationToken,
 ) -> Result<Start, Failure> {
     let gone = |error: HostError| Failure::new(ErrorCode::Internal, error.to_string());
@@ -69,7 +88,18 @@ async fn prepared(
     host.compact_before_prompt().await.map_err(gone)?;
     let snapshot = host.snapshot().await.map_err(gone)?;
     host.intents.choose(&snapshot.choice);
-    let Some(prompt) = prompt else { return Ok(Start::default()) };
+    let prompt = match beginning {
+        Beginning::Prompt(prompt) => prompt,
+        Beginning::AfterCrash | Beginning::Context => return Ok(Start::default()),
+        Beginning::Queued => {
+            let queued = host.next_in_queues().await.map_err(gone)?;
+            if queued.is_empty() {
+                let text = "Cannot continue: the queued messages were taken back.";
+                return Err(Failure::new(ErrorCode::Aborted, text));
+            }
+            return Ok(Start { messages: Vec::new(), queued });
+        }
+    };
     host.declare(&snapshot.tools);
     let preparation = unless(cancel, prepare::prepare(&shared, snapshot, prompt));
     answering(host, preparation, nothing).await.map_err(gone)?
@@ -142,10 +172,7 @@ async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken
                 Err(error) => return host.report_end(error).await,
             }
         }
-        let mut queued = host.next_queued(QueueKind::Steering).await.unwrap_or_default();
-        if queued.is_empty() {
-            queued = host.next_queued(QueueKind::FollowUp).await.unwrap_or_default();
-        }
+        let queued = host.next_in_queues().await.unwrap_or_default();
         if queued.is_empty() {
             return;
         }
@@ -154,6 +181,12 @@ async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken
 }
 
 impl RunHost {
+    /// What waits for a run that begins with it: steering messages, else follow-ups.
+    async fn next_in_queues(&mut self) -> Result<Vec<Queued>, HostError> {
+        let steering = self.next_queued(QueueKind::Steering).await?;
+        if steering.is_empty() { self.next_queued(QueueKind::FollowUp).await } else { Ok(steering) }
+    }
+
     /// Leaves the failed answer out of the context and waits until it is time to ask again; false when the retry is given
     /// up before.
     async fn pause(&mut self, cancel: &CancellationToken) -> Result<bool, HostError> {

@@ -3,9 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use agentd_agent::{
-    Disturbance, Host, HostError, Setup, SetupError, StoppedCall, ToolSet, answering,
-    hooks::NoHooks,
-    nothing,
+    Disturbance, Host, HostError, Setup, SetupError, StoppedCall, ToolSet, answering, nothing,
     queue::{QueueKind, Queued, Ticket},
 };
 use agentd_ai::{Credentials, Piece, Request, Stall, failure::Failure};
@@ -17,6 +15,7 @@ use agentd_protocol::{
     event::{AutoRetryEnd, Event},
     message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage},
     model::Model,
+    tool_list::ToolExecution,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -198,7 +197,10 @@ impl Host for RunHost {
         }
         self.declare(&tools);
         let (shared, transcript) = (Arc::clone(&self.shared), self.snapshot().await?.messages);
-        let made = answering(self, prepare::change(&shared, transcript, tools), nothing).await?;
+        let cancel = self.way.cancel.clone();
+        let change = cancel.run_until_cancelled(prepare::change(&shared, transcript, tools));
+        // A run that is aborted asks no model: nobody needs to be told.
+        let made = answering(self, change, nothing).await?.unwrap_or(Ok(None));
         made.map_err(|failure| HostError::NotStored(failure.error))
     }
 
@@ -253,8 +255,8 @@ impl Host for RunHost {
                 messages,
             },
             tools,
-            hooks: Arc::new(NoHooks),
-            sequential_tools: false,
+            gate: shared.gate.clone(),
+            sequential_tools: shared.settings.tool_execution == Some(ToolExecution::Sequential),
             cwd,
             session_env: shared.session_env(&model, choice.level),
         })
@@ -333,6 +335,10 @@ impl Host for RunHost {
             self.way.steps.send(Step::ToolsStopped(stopped)).await.map_err(|_| HostError::Gone)?;
         }
         Ok(())
+    }
+
+    fn call_survives(&mut self, call: &ToolCall, over: CancellationToken) {
+        self.way.survivors.add(call, over);
     }
 
     async fn stalled(&mut self, model: &Model, stall: Stall) -> Result<(), HostError> {

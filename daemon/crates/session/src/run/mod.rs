@@ -12,6 +12,6 @@ mod prepare;
 mod retry;
 mod told;
 
-pub(crate) use drive::{Prompt, Way, drive};
+pub(crate) use drive::{Beginning, Prompt, Way, drive};
 pub(crate) use retry::{Retries, RetryPolicy};
 pub(crate) use told::{Open, Told};

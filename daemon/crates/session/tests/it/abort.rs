@@ -1,14 +1,17 @@
 //! What each scope of `abort` stops, and what its receipt says.
 
+use std::time::{Duration, Instant};
+
 use agentd_ai::{BlockKind, BlockSeal, Delta};
 use agentd_protocol::message::StopReason;
+use agentd_session::{FeedLimits, Limits};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, soon};
+use crate::fixture::{Fixture, Listener, soon};
 
 impl Fixture {
     /// Runs a prompt into calls of these ids.
-    async fn run_into_calls(&mut self, calls: &[&str]) {
+    pub(crate) async fn run_into_calls(&mut self, calls: &[&str]) {
         self.prompt("go").await;
         self.answer_with(calls);
         for _ in calls {
@@ -16,7 +19,7 @@ impl Fixture {
         }
     }
 
-    fn answer_with(&self, calls: &[&str]) {
+    pub(crate) fn answer_with(&self, calls: &[&str]) {
         self.say(Delta::Started);
         for (index, id) in calls.iter().enumerate() {
             let kind = BlockKind::ToolCall { id: (*id).into(), name: "bash".into() };
@@ -26,7 +29,7 @@ impl Fixture {
         self.say(Delta::Done { stop_reason: StopReason::ToolUse, raw_stop_reason: None });
     }
 
-    fn answer(&self, text: &str) {
+    pub(crate) fn answer(&self, text: &str) {
         self.say(Delta::Started);
         self.say(Delta::Open { index: 0, kind: BlockKind::Text });
         self.say(Delta::Extend { index: 0, delta: text.into() });
@@ -34,7 +37,7 @@ impl Fixture {
         self.say(Delta::Done { stop_reason: StopReason::Stop, raw_stop_reason: None });
     }
 
-    fn results(&self) -> Vec<(String, String)> {
+    pub(crate) fn results(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let ends = self.first.events.iter().filter(|event| event["type"] == "message_end");
         let results = ends.map(|event| &event["message"]).filter(|message| message["role"] == "toolResult");
@@ -137,4 +140,85 @@ async fn the_users_commands_end_only_with_everything() {
     let again = fixture.call("again", json!({"type": "bash", "command": "echo still here"})).await;
     assert_eq!(again["data"]["output"], "still here\n");
     soon("the end", fixture.session.close()).await;
+}
+
+#[tokio::test]
+async fn a_call_that_does_not_end_survives_and_is_told() {
+    for (scope, ended) in [
+        (None, json!([{"kind": "turn"}, tool("one")])),
+        (Some("turn"), json!([{"kind": "turn"}, tool("one")])),
+        (Some("all"), json!([{"kind": "turn"}, tool("one")])),
+    ] {
+        let mut fixture = Fixture::new().await;
+        fixture.run_into_calls(&["one", "deaf"]).await;
+        let begun = Instant::now();
+        let mut abort = json!({"type": "abort"});
+        if let Some(scope) = scope {
+            abort["scope"] = scope.into();
+        }
+        let answer = fixture.call("stop", abort.clone()).await;
+        assert!(begun.elapsed() < Duration::from_secs(10), "it is not waited for");
+        assert_eq!(answer["data"], json!({"ended": ended, "survives": [tool("deaf")]}), "{scope:?}");
+        let texts: Vec<String> = fixture.results().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["stopped by hand", "Operation aborted"]);
+
+        // Its end is no event, and it is told no more once it is over.
+        fixture.end_call("deaf", "late");
+        loop {
+            let again = fixture.call("again", json!({"type": "abort", "scope": "turn"})).await;
+            if again["data"]["survives"] == json!([]) {
+                break;
+            }
+        }
+        assert_eq!(fixture.first.events.last().unwrap()["type"], "agent_settled");
+        let bare = fixture.call("bare", json!({"type": "abort"})).await;
+        assert_eq!(bare, json!({"id": "bare", "type": "response", "command": "abort", "success": true}));
+        // The session takes the next prompt.
+        fixture.prompt("on").await;
+        fixture.answer("done");
+        fixture.first.until_event("agent_settled").await;
+    }
+}
+
+#[tokio::test]
+async fn stopped_tools_that_do_not_end_are_no_longer_waited_for() {
+    let mut fixture = Fixture::new().await;
+    fixture.run_into_calls(&["deaf"]).await;
+    let answer = fixture.call("stop", json!({"type": "abort", "scope": "tools"})).await;
+    assert_eq!(answer["data"], json!({"ended": [], "survives": [{"kind": "turn"}, tool("deaf")]}));
+    fixture.answer("done");
+    assert_eq!(fixture.first.until_event("agent_settled").await["aborted"], false);
+    // A session that is closed does not wait for it either.
+    soon("the end", fixture.session.close()).await;
+}
+
+#[tokio::test]
+async fn an_abort_needs_no_room() {
+    let feed = FeedLimits { outbox_bytes: 8000, ..FeedLimits::default() };
+    let mut fixture = Fixture::limited(Limits { feed, ..Limits::default() }).await;
+    let mut other = Listener::new(fixture.session.feed().attach());
+    fixture.prompt("go").await;
+    other.until_event("agent_start").await;
+    drop(other);
+    // From here on the only listener takes nothing.
+    fixture.answer_with(&["one"]);
+    for n in 0..100 {
+        fixture.report("one", &format!("{n} {}", "x".repeat(200)));
+    }
+    let full = async {
+        while fixture.session.feed().has_room() {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon("a full log", full).await;
+    fixture.send("stop", json!({"type": "abort"})).await;
+    let settled = async {
+        while fixture.session.summary().is_streaming {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon("the end of the run", settled).await;
+    let answer = fixture.first.until(|line| line["id"] == "stop").await;
+    assert_eq!(answer["success"], true);
+    assert_eq!(fixture.first.events.last().unwrap()["type"], "agent_settled", "nothing was left out");
 }

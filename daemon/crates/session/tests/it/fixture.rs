@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{Execution, Invocation, Tool, ToolError, ToolFuture};
+use agentd_agent::{Execution, Invocation, Tool, ToolError, ToolFuture, hooks::Gate};
 use agentd_ai::{Delta, DeltaStream, Provider, Registry, Request};
 use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_process::{GuardCommand, Launcher, LocalShell};
@@ -83,7 +83,7 @@ fn orders() -> Order {
     (give, Some(take))
 }
 
-/// A tool whose calls do what the test says, and fail when they are stopped.
+/// A tool whose calls do what the test says, and fail when they are stopped. Those whose ids begin with `deaf` do not hear that.
 struct SteppedTool {
     spec: ToolSpec,
     orders: Arc<Orders>,
@@ -101,10 +101,11 @@ impl Tool for SteppedTool {
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
         let mut orders = self.orders.take(&invocation.call_id);
         Box::pin(async move {
+            let is_deaf = invocation.call_id.starts_with("deaf");
             loop {
                 let step = tokio::select! {
                     step = orders.recv() => step,
-                    () = invocation.cancel.cancelled() => return Err(ToolError("stopped by hand".into())),
+                    () = invocation.cancel.cancelled(), if !is_deaf => return Err(ToolError("stopped by hand".into())),
                 };
                 match step.expect("orders") {
                     ToolStep::Report(text) => invocation.progress.report(ToolResult::text(text)),
@@ -157,6 +158,20 @@ impl Fixture {
 
     /// A session whose model has that key, with these settings.
     pub(crate) async fn with(key: &str, settings: Value) -> Self {
+        Self::build(key, settings, Gate::default(), Limits::default()).await
+    }
+
+    /// A session that asks before anything starts.
+    pub(crate) async fn gated(gate: Gate) -> Self {
+        Self::build("test-key", json!({}), gate, Limits::default()).await
+    }
+
+    /// A session with these limits.
+    pub(crate) async fn limited(limits: Limits) -> Self {
+        Self::build("test-key", json!({}), Gate::default(), limits).await
+    }
+
+    async fn build(key: &str, settings: Value, gate: Gate, limits: Limits) -> Self {
         let home = tempfile::Builder::new().prefix("agentd-session-").tempdir().unwrap();
         let root = home.path().canonicalize().unwrap();
         let models = json!({"providers": {"fake": {
@@ -168,7 +183,7 @@ impl Fixture {
         let orders = Arc::new(Orders::default());
         let stepped = Stepped(Arc::new(tokio::sync::Mutex::new(deltas)));
         let news = Arc::new(News::default());
-        let services = services(stepped, Arc::clone(&orders), Arc::clone(&news));
+        let services = services(stepped, Arc::clone(&orders), Arc::clone(&news), gate, limits);
         let opened = open(Arc::clone(&services), options(&root)).await.unwrap();
         let session = opened.handle;
         let first = Listener::new(session.feed().attach());
@@ -219,7 +234,13 @@ impl Fixture {
     }
 }
 
-fn services(model: Stepped, orders: Arc<Orders>, watch: Arc<News>) -> Arc<Services> {
+fn services(
+    model: Stepped,
+    orders: Arc<Orders>,
+    watch: Arc<News>,
+    gate: Gate,
+    limits: Limits,
+) -> Arc<Services> {
     let guard = env!("CARGO_BIN_EXE_agentd-session-test-guard");
     Arc::new(Services {
         providers: Registry::default().with("stepped", Arc::new(model)),
@@ -231,7 +252,7 @@ fn services(model: Stepped, orders: Arc<Orders>, watch: Arc<News>) -> Arc<Servic
         images: agentd_images::Images::default(),
         outputs: agentd_process::OutputMeter::default(),
         epoch: "epoch".into(),
-        limits: Limits::default(),
+        limits,
         watch,
         tools: Box::new(move |context| {
             let spec = ToolSpec {
@@ -244,6 +265,7 @@ fn services(model: Stepped, orders: Arc<Orders>, watch: Arc<News>) -> Arc<Servic
             Toolbox {
                 tools: vec![Arc::new(SteppedTool { spec, orders: Arc::clone(&orders) })],
                 shell: Arc::new(LocalShell { group, path, env }),
+                gate: gate.clone(),
             }
         }),
     })

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod abort;
+mod asking_first;
 mod attach;
 mod client_tools;
 mod closing;
+mod continuing;
 mod dialogs;
 mod fixture;
 mod fold;
