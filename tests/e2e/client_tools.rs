@@ -592,3 +592,24 @@ fn the_host_of_a_private_daemon_provides_tools_too() {
     let ended = daemon.close();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
 }
+
+#[test]
+fn a_client_ends_the_run_when_every_result_says_so() {
+    for (both, requests) in [(true, 1), (false, 2)] {
+        let mut stage = Stage::new([calls(&[("c1", "deploy"), ("c2", "deploy")]), answer()]);
+        register(&mut stage.provider, &[tool("deploy")]);
+        stage.prompt();
+        for last in [false, true] {
+            let request = stage.provider.event("tool_request");
+            let mut result = json!({"content": [{"type": "text", "text": "done"}], "terminate": true});
+            if last && !both {
+                result.as_object_mut().unwrap().remove("terminate");
+            }
+            let id = &request["requestId"];
+            stage.provider.done(json!({"type": "tool_response", "requestId": id, "result": result}));
+        }
+        let events = stage.user.settled();
+        assert_eq!(ended(&events, "toolResult").len(), 2);
+        assert_eq!(stage.server.requests().len(), requests, "terminate by both: {both}");
+    }
+}

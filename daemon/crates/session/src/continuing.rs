@@ -39,6 +39,9 @@ impl Actor {
             let hint = "steer and follow_up queue a message for the active run.";
             return self.refuse(asked, Failure::new(ErrorCode::Busy, text).hint(hint));
         }
+        if let Err(failure) = self.check_message("", &[]) {
+            return self.refuse(asked, failure);
+        }
         match self.where_to_continue() {
             Ok(beginning) => {
                 self.going_on.give_up();

@@ -202,3 +202,18 @@ fn a_burst_leaves_no_memory_behind() {
     take_all(&mut log, reader);
     assert!(log.events.row_capacity() <= 64, "{}", log.events.row_capacity());
 }
+
+#[test]
+fn what_is_being_stopped_may_go_beyond_the_limit_but_not_for_ever() {
+    let mut log = log(100, 0);
+    let reader = attach(&mut log, 1);
+    let mut beyond = 0;
+    while log.has_room_to_stop() {
+        log.publish(line(&"x".repeat(99)));
+        beyond += 1;
+    }
+    assert_eq!(beyond, STOPPING);
+    assert!(!log.has_room());
+    take_all(&mut log, reader);
+    assert!(log.has_room_to_stop() && log.has_room());
+}

@@ -1,0 +1,63 @@
+//! Stopping what does not end by itself.
+
+use std::time::{Duration, Instant};
+
+use agentd_e2e::{Daemon, Home, MockServer, Reply, processes, sse};
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::{answers, ended, prompt, text};
+
+/// The supervisor of the command is stopped, so that nobody kills the command and nobody tells of its end.
+#[test]
+fn an_abort_is_answered_though_a_call_does_not_end() {
+    let server = MockServer::start([
+        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": "echo supervisor $PPID; sleep 1000"}))])),
+        Reply::stream(sse::answer("Here.")),
+    ]);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.send(&prompt("Go."));
+    let supervisor = loop {
+        let output = text(&daemon.event("tool_execution_update")["partialResult"]);
+        if let Some(id) = output.lines().find_map(|line| line.strip_prefix("supervisor ")?.parse().ok()) {
+            break id;
+        }
+    };
+    processes::signal(supervisor, Signal::STOP);
+    let begun = Instant::now();
+    let receipt = daemon.done(json!({"type": "abort"}));
+    let waited = begun.elapsed();
+    let call = json!({"kind": "tool", "id": "c1", "name": "bash"});
+    assert_eq!(receipt, json!({"ended": [{"kind": "turn"}], "survives": [call]}));
+    // A second, and what a busy machine adds.
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
+    let events = daemon.settled();
+    let [result] = ended(&events, "toolResult")[..] else { panic!("{events:?}") };
+    assert_eq!((text(result).as_str(), &result["isError"]), ("Operation aborted", &json!(true)));
+    assert_eq!(answers(&events).last().unwrap()["stopReason"], "aborted");
+
+    // It is told for as long as it goes on, and no longer.
+    let again = json!({"type": "abort", "scope": "turn"});
+    assert_eq!(daemon.done(again.clone())["survives"], json!([call]));
+    processes::signal(supervisor, Signal::CONT);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while daemon.done(again.clone())["survives"] != json!([]) {
+        assert!(Instant::now() < deadline, "it never ends");
+    }
+    assert_eq!(text(answers(&daemon.prompt("Still there?"))[0]), "Here.");
+}
+
+/// SIGTERM is ignored: the processes have two seconds, and whoever asked does not wait for that.
+#[test]
+fn an_abort_of_everything_says_what_takes_longer() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let script = "(trap '' TERM; while :; do sleep 1000; done) >/dev/null 2>&1 & echo pid $!";
+    let output = daemon.done(json!({"type": "bash", "command": script}));
+    let id: i32 = output["output"].as_str().unwrap().trim().strip_prefix("pid ").unwrap().parse().unwrap();
+    let child = processes::watch(&[id]);
+    let receipt = daemon.done(json!({"type": "abort", "scope": "all"}));
+    assert_eq!(receipt, json!({"ended": [], "survives": [{"kind": "background"}]}));
+    child.assert_gone_within(Duration::from_secs(30));
+}
