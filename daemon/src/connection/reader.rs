@@ -235,7 +235,7 @@ impl Reader {
                 followed.pending.add();
                 (followed.reader, followed.pending.clone())
             }
-            None => self.follow_for_an_answer(&session).await,
+            None => self.follow_for_an_answer(&session, command.only_looks()).await,
         };
         let id = head.id.clone();
         if !awake.handle.send(command, Reply { reader, id: head.id, command: name }).await {
@@ -244,9 +244,10 @@ impl Reader {
         }
     }
 
-    /// Takes one answer, and nothing else, of a session that the connection does not follow. It is counted as pending.
-    async fn follow_for_an_answer(&self, session: &Known) -> (ReaderId, Pending) {
-        let feed = session.feed().attach();
+    /// Takes one answer, and nothing else, of a session that the connection does not follow. It is counted as pending. For a
+    /// command that only looks, nobody who follows the session is cut off.
+    async fn follow_for_an_answer(&self, session: &Known, only_looks: bool) -> (ReaderId, Pending) {
+        let feed = session.feed().attach_aside(only_looks);
         let (reader, pending, leaving) = (feed.id(), Pending::default(), CancellationToken::new());
         pending.add();
         leaving.cancel();

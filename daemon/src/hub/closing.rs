@@ -115,11 +115,7 @@ impl Registry {
     }
 
     pub(super) fn forget(&self, known: &Arc<Known>) {
-        let mut map = self.map();
-        // Another one of that id may have been opened since.
-        if map.get(&**known.id()).is_some_and(|other| Arc::ptr_eq(other, known)) {
-            map.remove(&**known.id());
-            drop(map);
+        if self.let_go(known) {
             self.board().closed(known.id());
         }
     }

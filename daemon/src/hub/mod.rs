@@ -7,6 +7,7 @@ mod give_back;
 mod known;
 pub mod list;
 mod memory;
+mod numbers;
 mod registry;
 mod relief;
 mod shutdown;

@@ -24,7 +24,10 @@ use futures::future::join_all;
 use tokio::task::JoinError;
 
 use super::{
-    Board, Ceilings, ConnectionCount, Expected, Traffic, Turnstile, give_back::GiveBack, known::Known,
+    Board, Ceilings, ConnectionCount, Expected, Traffic, Turnstile,
+    give_back::GiveBack,
+    known::Known,
+    numbers::{Numbers, next_life},
     relief::Relief,
 };
 
@@ -38,6 +41,8 @@ pub struct Registry {
     environments: Pool<Environment>,
     board: Arc<Board>,
     pub(super) relief: Relief,
+    /// Where the events of sessions that are known no more stopped. Taken after `known` where both are.
+    numbers: Mutex<Numbers>,
     /// How often sessions were used.
     uses: AtomicU64,
     pub(super) give_back: GiveBack,
@@ -94,6 +99,7 @@ impl Registry {
                 environments: Pool::default(),
                 board,
                 relief: Relief::new(ceilings),
+                numbers: Mutex::default(),
                 uses: AtomicU64::new(0),
                 give_back: GiveBack::default(),
                 me: registry.clone(),
@@ -198,7 +204,7 @@ impl Registry {
             let path = session.file().unwrap_or_default();
             return Err(OpenError::IdTaken { id: id.clone(), path });
         }
-        let (mut path, mut last_seq) = (None, 0);
+        let mut path = None;
         if _opening.is_some() {
             if let Some(session) = self.named(&options.target) {
                 self.note_use(&session);
@@ -211,18 +217,16 @@ impl Registry {
                     self.note_use(&session);
                     return Ok(Joined::new(session, Vec::new()));
                 }
-                // One that is ending has the file until it is gone.
-                let ending = self.map().get(&*id).and_then(|known| known.loaded());
-                if let Some(ending) = ending {
-                    ending.close().await;
-                }
+                self.see_out(&id).await;
                 path = Some(file);
-                last_seq = self.relief.last_seq(&id).unwrap_or_default();
+            } else if let Target::Id(id) | Target::Ephemeral(Some(id)) = &options.target {
+                self.see_out(id).await;
             }
         }
         self.admit().await?;
         options.environment = self.environments.share(options.environment);
         let services = Arc::clone(&self.services);
+        let last_seq = |id: &str| self.last_seq(id);
         let opened = agentd_session::open_after(services, options.clone(), last_seq).await?;
         Ok(self.keep(opened, options, path))
     }
@@ -240,8 +244,42 @@ impl Registry {
     async fn adopt_now(&self, mut options: SessionOptions, copied: Copied) -> Result<Joined, OpenError> {
         self.admit().await?;
         options.environment = self.environments.share(options.environment);
-        let opened = agentd_session::adopt(Arc::clone(&self.services), options.clone(), copied).await?;
+        let (services, last_seq) = (Arc::clone(&self.services), |id: &str| self.last_seq(id));
+        let opened = agentd_session::adopt(services, options.clone(), copied, last_seq).await?;
         Ok(self.keep(opened, options, None))
+    }
+
+    /// Waits until a session of that id that is ending is gone: it has the file until then, and may still tell events.
+    async fn see_out(&self, id: &str) {
+        let ending = self.map().get(id).and_then(|known| known.loaded());
+        if let Some(ending) = ending {
+            ending.close().await;
+        }
+    }
+
+    /// The number after which the events of a session are counted that is about to be opened: past those of every former life.
+    fn last_seq(&self, id: &str) -> u64 {
+        let map = self.map();
+        // One that is over, and that nobody has let go of yet.
+        let former = map.get(id).map(|known| next_life(known.feed().last_seq()));
+        self.numbers().after(id).max(former.unwrap_or_default())
+    }
+
+    /// Lets go of a session, but for the number of its last event. False when another one of its id is known by now, which
+    /// counts on from there.
+    pub(super) fn let_go(&self, known: &Known) -> bool {
+        let mut map = self.map();
+        if !map.get(&**known.id()).is_some_and(|other| std::ptr::eq(&**other, known)) {
+            return false;
+        }
+        self.numbers().note(known.id(), known.feed().last_seq());
+        map.remove(&**known.id());
+        true
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        // Single inserts.
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there is room for another session.

@@ -23,7 +23,7 @@ use super::{
 /// Giving memory back takes milliseconds: not more often than this where it has brought nothing.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How many sessions are remembered by nothing but their id and the number of their last event.
+/// How many sessions are remembered by nothing but their id.
 const MOST_FORGOTTEN: usize = 100_000;
 
 /// What making room needs to know.
@@ -41,8 +41,6 @@ pub(super) struct Relief {
 /// What is remembered of a session that is known no more.
 #[derive(Debug)]
 struct Forgotten {
-    /// The number of its last event.
-    last_seq: u64,
     /// Its file, where the name of that does not tell.
     file: Option<Box<Path>>,
 }
@@ -55,11 +53,6 @@ impl Relief {
             is_due: AtomicBool::new(false),
             forgotten: Mutex::default(),
         }
-    }
-
-    /// The number of the last event of a session that was forgotten.
-    pub(super) fn last_seq(&self, id: &str) -> Option<u64> {
-        self.forgotten().get(id).map(|forgotten| forgotten.last_seq)
     }
 
     /// A session that was forgotten is known again.
@@ -227,10 +220,9 @@ impl Registry {
         // Files that were opened by their path may lie anywhere, under any name.
         let is_elsewhere = matches!(known.options.target, Target::Existing(_));
         let file = known.file().filter(|_| is_elsewhere).map(Into::into);
-        let last_seq = known.feed().last_seq();
-        forgotten.insert((&**known.id()).into(), Forgotten { last_seq, file });
+        forgotten.insert((&**known.id()).into(), Forgotten { file });
         drop(forgotten);
         *known.state() = State::Closed;
-        self.map().remove(&**known.id());
+        self.let_go(known);
     }
 }

@@ -3,7 +3,7 @@
 //! It waits for the disk and for room in the feed, never for a model, a process or a client: those work in tasks of
 //! their own and send steps.
 
-use std::{iter, panic::AssertUnwindSafe, sync::Arc};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use agentd_agent::{HostError, StoppedCall};
 use agentd_fail_point::{self as fail_point, Point};
@@ -32,6 +32,7 @@ use crate::{
     event_log::Audience,
     feed::Feed,
     handle::{AbortSwitch, Message},
+    inbox::Inbox,
     journal::Journal,
     queues::{Delivered, SessionQueues},
     recovery::{AfterCrash, AskingToGoOn, Overdue},
@@ -126,18 +127,18 @@ impl Actor {
         let mut last_work = Instant::now();
         let idle = sleep(idle_after.unwrap_or_default());
         tokio::pin!(idle);
-        let (mut taken_steps, mut taken_commands) = (Vec::new(), Vec::new());
+        let (mut taken_steps, mut inbox) = (Vec::new(), Inbox::new(inbox));
         let background = self.shared.background.clone();
         // A client may have taken its tools away while the session was not in memory.
         self.tell_tools();
         self.after_crash(after_crash);
         loop {
-            self.wait_for_room(&closing).await;
+            self.wait_for_room(&mut inbox, &closing).await;
             // Unbiased: neither a flood of commands nor a fast model keeps the other waiting. An abort needs no
             // precedence here, it goes by the switch.
             tokio::select! {
-                count = inbox.recv_many(&mut taken_commands, COMMANDS_AT_ONCE) => {
-                    if count == 0 {
+                is_there = inbox.ready(COMMANDS_AT_ONCE) => {
+                    if !is_there {
                         break;
                     }
                 }
@@ -160,10 +161,10 @@ impl Actor {
                 }
             }
             last_work = Instant::now();
-            let mut taken = taken_commands.drain(..);
-            while let Some(message) = taken.next() {
+            for _ in 0..COMMANDS_AT_ONCE {
                 // Answers can be long: each waits until the ones before it are taken.
-                self.wait_for_room(&closing).await;
+                self.wait_for_room(&mut inbox, &closing).await;
+                let Some(message) = inbox.take() else { break };
                 match message {
                     Message::Command(asked) => {
                         let (command, reply) = *asked;
@@ -188,9 +189,10 @@ impl Actor {
                         // What comes back must not meet the end of its own run.
                         self.journal.ledger().settled().await;
                         // Nor is what was said to be lost.
-                        match self.rested().filter(|_| steps.is_empty()) {
+                        match self.rested().await.filter(|_| steps.is_empty()) {
                             Some(rested) => {
-                                self.refuse_late(&mut taken, inbox).await;
+                                let (received, inbox) = inbox.into_parts();
+                                self.refuse_late(received, inbox).await;
                                 return Ended::Resting(rested, resting);
                             }
                             None => {
@@ -199,7 +201,8 @@ impl Actor {
                         }
                     }
                     Message::Close => {
-                        self.close(taken, inbox, &mut steps).await;
+                        let (received, inbox) = inbox.into_parts();
+                        self.close(received, inbox, &mut steps).await;
                         return Ended::Closed;
                     }
                 }
@@ -210,14 +213,21 @@ impl Actor {
                 taken_steps = Vec::new();
             }
         }
-        self.close(iter::empty(), inbox, &mut steps).await;
+        let (received, inbox) = inbox.into_parts();
+        self.close(received, inbox, &mut steps).await;
         Ended::Closed
     }
 
     /// Listeners that take nothing hold the session up here, and nowhere else. A session that is being closed does not
-    /// wait for them, nor does work that is being stopped: its end is little, and somebody waits for the answer.
-    async fn wait_for_room(&self, closing: &CancellationToken) {
+    /// wait for them, nor does work that is being stopped: its end is little, and somebody waits for the answer. Commands that
+    /// only look are answered meanwhile, where the answer goes to somebody else: nothing waits behind them, and nobody is cut
+    /// off for them.
+    async fn wait_for_room(&mut self, inbox: &mut Inbox<'_>, closing: &CancellationToken) {
         while !closing.is_cancelled() && !self.feed.has_room() {
+            if let Some((command, reply)) = inbox.take_look(&self.feed) {
+                self.on_command(command, reply).await;
+                continue;
+            }
             let pressed = self.abort.pressed();
             if self.is_stopping() && self.feed.has_room_to_stop() {
                 return;
@@ -227,6 +237,7 @@ impl Actor {
                 () = closing.cancelled() => {}
                 // An abort is on its way here.
                 () = pressed => {}
+                () = inbox.receive(COMMANDS_AT_ONCE), if inbox.may_receive() => {}
             }
         }
     }

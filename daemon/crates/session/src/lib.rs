@@ -24,6 +24,7 @@ mod export;
 mod fallback;
 mod feed;
 mod handle;
+mod inbox;
 mod intake;
 mod journal;
 mod models;

@@ -3,10 +3,7 @@
 //! What stays is the feed, so that listeners stay and events go on being counted where they were, and a [`Rested`]. All
 //! else is read again from the file.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc, time::SystemTime};
 
 use agentd_config::models::RestoredChoice;
 use tokio::sync::oneshot;
@@ -17,6 +14,8 @@ use crate::{actor::Actor, choice::Choice, tools::ToolChoice};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rested {
     pub(crate) file: Box<Path>,
+    /// What tells that nobody has changed the file since; `None` while it is yet to be made, or could not be looked at.
+    pub(crate) stamp: Option<Stamp>,
     /// The lines of a session whose file is yet to be made.
     pub(crate) unsaved: Option<Box<[u8]>>,
     /// What the next entry follows.
@@ -31,6 +30,32 @@ pub struct Rested {
     pub(crate) fallback_models: Option<Arc<[String]>>,
     /// Whether the user said that the project is trusted for as long as the session is open.
     pub(crate) trusted: bool,
+}
+
+/// What changes when somebody writes to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+    /// The device and the number of the file: another one may have taken its place.
+    #[cfg(unix)]
+    file: (u64, u64),
+}
+
+impl Stamp {
+    /// Blocks. `None` for a file that cannot be looked at.
+    fn of(path: &Path) -> Option<Self> {
+        #[cfg(unix)]
+        use std::os::unix::fs::MetadataExt as _;
+        let metadata = path.metadata().ok()?;
+        Some(Self {
+            bytes: metadata.len(),
+            // Some file systems do not keep it.
+            modified: metadata.modified().ok(),
+            #[cfg(unix)]
+            file: (metadata.dev(), metadata.ino()),
+        })
+    }
 }
 
 /// What the next entry of a session follows.
@@ -51,6 +76,12 @@ impl Rested {
         &self.file
     }
 
+    /// Whether its file is not as it was left: another program has written to it, or it could not be looked at. Reads the file's
+    /// metadata; blocks.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.unsaved.is_none() && (self.stamp.is_none() || self.stamp != Stamp::of(&self.file))
+    }
+
     /// Whether it has a file, with all that was said in it.
     #[must_use]
     pub fn has_its_file(&self) -> bool {
@@ -60,7 +91,17 @@ impl Rested {
     /// Whether its file says all of it, so that whoever opens that goes on with the same session.
     #[must_use]
     pub fn is_all_in_its_file(&self) -> bool {
-        let Self { file: _, unsaved, leaf, moved, key_provider, tools: _, fallback_models, trusted } = self;
+        let Self {
+            file: _,
+            stamp: _,
+            unsaved,
+            leaf,
+            moved,
+            key_provider,
+            tools: _,
+            fallback_models,
+            trusted,
+        } = self;
         unsaved.is_none()
             && *leaf == Leaf::Last
             && moved.is_none()
@@ -76,10 +117,20 @@ pub(crate) type Resting = oneshot::Sender<Option<Rested>>;
 impl Actor {
     /// What brings the session back, if it can leave memory without anyone noticing: it has a place on disk, nothing works
     /// for it, and nothing waits.
-    pub(crate) fn rested(&mut self) -> Option<Rested> {
+    pub(crate) async fn rested(&mut self) -> Option<Rested> {
         if !self.is_quiet() {
             return None;
         }
+        let file: Arc<Path> = self.journal.file()?.into();
+        let unsaved = self.journal.unsaved().map(Into::into);
+        // While the file is still locked: nobody who keeps to that has changed it since our last write.
+        let stamp = match &unsaved {
+            Some(_) => None,
+            None => {
+                let file = Arc::clone(&file);
+                tokio::task::spawn_blocking(move || Stamp::of(&file)).await.ok().flatten()
+            }
+        };
         let tree = self.journal.tree();
         let last = tree.entries().last().map(|entry| entry.id());
         let leaf = match tree.leaf_id() {
@@ -93,8 +144,9 @@ impl Actor {
             level: Some(level),
         });
         Some(Rested {
-            file: self.journal.file().map(PathBuf::from)?.into(),
-            unsaved: self.journal.unsaved().map(Into::into),
+            file: (*file).into(),
+            stamp,
+            unsaved,
             leaf,
             moved,
             tools: self.tools.chosen().clone(),

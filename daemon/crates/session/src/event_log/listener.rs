@@ -25,6 +25,8 @@ pub(super) struct Listener {
     pub(super) standing: Standing,
     /// Not waited for any more.
     pub(super) is_cut_off: bool,
+    /// Never waited for, and no reason to cut off another: it only looks.
+    pub(super) is_onlooker: bool,
     /// Since when too much waits for it, as far as anyone has looked.
     pub(super) over_since: Option<Instant>,
     replies: VecDeque<Reply>,
@@ -42,7 +44,17 @@ struct Reply {
 impl Listener {
     pub(super) fn new(next: u64) -> Self {
         let (standing, replies) = (Standing::Before(next), VecDeque::new());
-        Self { standing, is_cut_off: false, over_since: None, replies, reply_bytes: 0 }
+        Self { standing, is_cut_off: false, is_onlooker: false, over_since: None, replies, reply_bytes: 0 }
+    }
+
+    /// One that takes answers alone.
+    pub(super) fn aside(is_onlooker: bool) -> Self {
+        Self { standing: Standing::Aside, is_onlooker, ..Self::new(0) }
+    }
+
+    /// Whether the session waits until it has taken enough.
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.is_cut_off && !self.is_onlooker
     }
 
     pub(super) fn reply_bytes(&self) -> u64 {

@@ -111,6 +111,8 @@ pub(crate) struct Taken {
 #[derive(Debug)]
 pub(crate) struct EventLog {
     events: Events,
+    /// Nobody who stopped before this event can go on from there, though what followed may still be kept.
+    continues_from: u64,
     listeners: BTreeMap<ReaderId, Listener>,
     /// How many bytes may wait for one listener.
     capacity: u64,
@@ -128,6 +130,7 @@ impl EventLog {
     pub(crate) fn starting_after(last_seq: u64, capacity: usize, replay_bytes: usize) -> Self {
         Self {
             events: Events::starting_after(last_seq, replay_bytes as u64),
+            continues_from: last_seq,
             listeners: BTreeMap::new(),
             // None at all would leave no listener that is not full.
             capacity: capacity.max(1) as u64,
@@ -174,18 +177,35 @@ impl EventLog {
 
     /// Adds a listener, who takes everything from here on.
     pub(crate) fn attach(&mut self, reader: ReaderId) {
-        self.attach_since(reader, self.last_seq());
+        self.insert(reader, self.last_seq() + 1);
     }
 
-    /// Adds a listener, who takes everything after the event `seq`; false when that is no longer there, or has never been.
+    /// Adds a listener, who takes everything after the event `seq`; false when that is no longer there, or has never been, and
+    /// when the session is another one since.
     pub(crate) fn attach_since(&mut self, reader: ReaderId, seq: u64) -> bool {
-        let next = seq.saturating_add(1);
+        seq >= self.continues_from && self.insert(reader, seq.saturating_add(1))
+    }
+
+    fn insert(&mut self, reader: ReaderId, next: u64) -> bool {
         if !self.events.park(next) {
             return false;
         }
         self.listeners.insert(reader, Listener::new(next));
         self.note_slack(reader);
         true
+    }
+
+    /// Adds a listener that takes answers alone. An onlooker wants nothing but to look: nobody waits for it, and nobody is cut
+    /// off for it. Its answers wait as long as it is there.
+    pub(crate) fn attach_aside(&mut self, reader: ReaderId, is_onlooker: bool) {
+        self.listeners.insert(reader, Listener::aside(is_onlooker));
+    }
+
+    /// The session is not what its events told: nobody who has seen it up to here can go on from there by events. `line` is the
+    /// event that says so to those who listen; it is for those who count events.
+    pub(crate) fn start_over(&mut self, line: Bytes) {
+        // Whoever notes the number of that event has seen nothing of the session as it is now.
+        self.continues_from = self.publish_for(Audience::Counting, line) + 1;
     }
 
     /// Removes a listener, and with it what only it had yet to take. True when that may make room.
@@ -236,7 +256,7 @@ impl EventLog {
         if self.events.total() < self.surely_room_below {
             return true;
         }
-        let counted = self.listeners.values().filter(|listener| !listener.is_cut_off);
+        let counted = self.listeners.values().filter(|listener| listener.is_waited_for());
         let most = counted.map(|listener| listener.unread(&self.events)).max();
         let slack = most.map(|most| self.capacity.saturating_sub(most));
         self.surely_room_below = slack.map_or(u64::MAX, |slack| self.events.total() + slack);
@@ -260,9 +280,10 @@ impl EventLog {
         if room.is_there {
             return room;
         }
-        let is_shared = self.listeners.len() + self.announced > 1;
+        let counted = self.listeners.values().filter(|listener| !listener.is_onlooker).count();
+        let is_shared = counted + self.announced > 1;
         for listener in self.listeners.values_mut() {
-            if listener.is_cut_off || listener.unread(&self.events) < self.capacity {
+            if !listener.is_waited_for() || listener.unread(&self.events) < self.capacity {
                 continue;
             }
             let since = *listener.over_since.get_or_insert(now);
@@ -279,6 +300,20 @@ impl EventLog {
         }
         room.is_there = self.has_room();
         room
+    }
+
+    /// Whether a listener holds up what the session says: too much waits for it. False for one that is not there.
+    #[must_use]
+    pub(crate) fn is_full(&self, reader: ReaderId) -> bool {
+        let is_full =
+            |listener: &Listener| listener.is_waited_for() && listener.unread(&self.events) >= self.capacity;
+        self.listeners.get(&reader).is_some_and(is_full)
+    }
+
+    /// Whether a listener is there.
+    #[must_use]
+    pub(crate) fn has(&self, reader: ReaderId) -> bool {
+        self.listeners.contains_key(&reader)
     }
 
     /// Whether a listener has taken enough of its answers that it may ask for more. In a closed log nobody waits for that.
@@ -318,7 +353,7 @@ impl EventLog {
     /// makes the sum of what was published grow as much as what waits.
     fn note_slack(&mut self, reader: ReaderId) {
         if let Some(listener) = self.listeners.get(&reader)
-            && !listener.is_cut_off
+            && listener.is_waited_for()
         {
             let slack = self.capacity.saturating_sub(listener.unread(&self.events));
             self.surely_room_below = self.surely_room_below.min(self.events.total() + slack);

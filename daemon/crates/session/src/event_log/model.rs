@@ -15,6 +15,8 @@ enum Call {
     Attach,
     AttachSince { missed: u64 },
     AttachBeyond { by: u64 },
+    AttachAside { is_onlooker: bool },
+    StartOver { len: usize },
     Take { who: usize, max_bytes: usize },
     Detach { who: usize },
     Mute { who: usize },
@@ -30,7 +32,9 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     let who = 0..8_usize;
     let call = prop_oneof![
         12 => len.clone().prop_map(|len| Call::Publish { len }),
-        4 => (who.clone(), len).prop_map(|(who, len)| Call::Reply { who, len }),
+        4 => (who.clone(), len.clone()).prop_map(|(who, len)| Call::Reply { who, len }),
+        1 => len.prop_map(|len| Call::StartOver { len }),
+        1 => any::<bool>().prop_map(|is_onlooker| Call::AttachAside { is_onlooker }),
         2 => Just(Call::Attach),
         3 => (0..12_u64).prop_map(|missed| Call::AttachSince { missed }),
         1 => (1..3_u64).prop_map(|by| Call::AttachBeyond { by }),
@@ -55,6 +59,7 @@ struct Listener {
     next: Option<u64>,
     is_cut_off: bool,
     is_muted: bool,
+    is_onlooker: bool,
     over_since: Option<Instant>,
     // For the laws: what it began after, was given and has taken.
     began_after: u64,
@@ -83,7 +88,7 @@ impl Listener {
     }
 
     fn is_over(&self, capacity: u64) -> bool {
-        !self.is_cut_off && self.unread() >= capacity
+        !self.is_cut_off && !self.is_onlooker && self.unread() >= capacity
     }
 
     fn cut_off(&mut self) {
@@ -137,7 +142,11 @@ struct Pair {
     closed: bool,
     /// All events that there ever were, and the number before the first.
     history: Vec<Bytes>,
+    /// Those that say that the session starts over.
+    starts_over: Vec<u64>,
     before_first: u64,
+    /// The first after which one can go on.
+    continues_from: u64,
     /// The oldest that is still there.
     kept_from: u64,
     largest: u64,
@@ -156,7 +165,9 @@ impl Pair {
             announced: 0,
             closed: false,
             history: Vec::new(),
+            starts_over: Vec::new(),
             before_first,
+            continues_from: before_first,
             kept_from: before_first + 1,
             largest: 0,
             lines: 0,
@@ -169,7 +180,9 @@ impl Pair {
 
     fn event(&self, seq: u64) -> Item {
         let index = usize::try_from(seq - self.before_first - 1).unwrap();
-        Item::Event { seq, audience: Audience::Everyone, line: self.history[index].clone() }
+        let starts_over = self.starts_over.contains(&seq);
+        let audience = if starts_over { Audience::Counting } else { Audience::Everyone };
+        Item::Event { seq, audience, line: self.history[index].clone() }
     }
 
     /// A line like no other, of about that length.
@@ -197,11 +210,27 @@ impl Pair {
             Call::AttachSince { missed } => {
                 self.last_reader += 1;
                 let seq = self.last_seq().saturating_sub(missed);
-                let is_there = seq + 1 >= self.kept_from;
+                let is_there = seq + 1 >= self.kept_from && seq >= self.continues_from;
                 assert_eq!(self.log.attach_since(ReaderId(self.last_reader), seq), is_there);
                 if is_there {
                     self.attached(seq);
                 }
+            }
+            Call::AttachAside { is_onlooker } => {
+                self.last_reader += 1;
+                self.log.attach_aside(ReaderId(self.last_reader), is_onlooker);
+                self.attached(self.last_seq());
+                if let Some(listener) = self.listeners.last_mut() {
+                    listener.mute();
+                    listener.is_onlooker = is_onlooker;
+                }
+            }
+            Call::StartOver { len } => {
+                let line = self.line(len);
+                self.log.start_over(line.clone());
+                self.starts_over.push(self.last_seq() + 1);
+                self.published(line);
+                self.continues_from = self.last_seq() + 1;
             }
             Call::AttachBeyond { by } => {
                 assert!(!self.log.attach_since(ReaderId(u64::MAX), self.last_seq() + by));
@@ -241,10 +270,14 @@ impl Pair {
 
     fn publish(&mut self, len: usize) {
         let line = self.line(len);
-        self.history.push(line.clone());
-        let seq = self.last_seq();
-        assert_eq!(self.log.publish(line), seq);
-        let event = self.event(seq);
+        let seq = self.log.publish(line.clone());
+        self.published(line);
+        assert_eq!(seq, self.last_seq());
+    }
+
+    fn published(&mut self, line: Bytes) {
+        self.history.push(line);
+        let event = self.event(self.last_seq());
         for listener in self.listeners.iter_mut().filter(|listener| listener.next.is_some()) {
             listener.waiting.push_back(event.clone());
         }
@@ -270,6 +303,7 @@ impl Pair {
             next: Some(seq + 1),
             is_cut_off: false,
             is_muted: false,
+            is_onlooker: false,
             over_since: None,
             began_after: seq,
             given: Vec::new(),
@@ -303,7 +337,8 @@ impl Pair {
 
     fn make_room(&mut self) {
         let (now, capacity) = (self.now, self.capacity);
-        let is_shared = self.listeners.len() + self.announced > 1;
+        let counted = self.listeners.iter().filter(|listener| !listener.is_onlooker).count();
+        let is_shared = counted + self.announced > 1;
         let (mut next_cut, mut has_cut) = (None, false);
         for listener in self.listeners.iter_mut().filter(|listener| listener.is_over(capacity)) {
             let since = *listener.over_since.get_or_insert(now);
@@ -343,6 +378,7 @@ impl Pair {
             assert_eq!(self.log.listeners[&listener.id].over_since, listener.over_since);
             let may_ask = self.closed || listener.reply_bytes() < capacity;
             assert_eq!(self.log.has_reply_room(listener.id), may_ask);
+            assert_eq!(self.log.is_full(listener.id), listener.is_over(capacity));
             if is_polite && !listener.is_cut_off {
                 assert!(listener.unread() <= self.replay_bytes.max(capacity + self.largest));
             }
@@ -365,7 +401,7 @@ proptest! {
     ) {
         let mut pair = Pair::new(before_first, capacity, replay_bytes);
         for call in &calls {
-            let adds = matches!(call, Call::Publish { .. } | Call::Reply { .. });
+            let adds = matches!(call, Call::Publish { .. } | Call::StartOver { .. } | Call::Reply { .. });
             if !(is_polite && adds && !pair.log.has_room()) {
                 pair.apply(call);
             }

@@ -196,6 +196,36 @@ impl Feed {
         self.lock().attach_since(id, seq).then(|| self.reader(id))
     }
 
+    /// Adds a listener that takes answers alone. One that only looks (`is_onlooker`) holds up nothing: the session does not wait
+    /// for it, and no other listener is cut off for it.
+    #[must_use]
+    pub fn attach_aside(&self, is_onlooker: bool) -> Reader {
+        let id = next_id();
+        self.lock().attach_aside(id, is_onlooker);
+        self.reader(id)
+    }
+
+    /// Says that the session is not what its events told: what a listener has seen of it up to here counts no more. Those who
+    /// count events are told that they lag, so that they join anew; `since` of before is answered by a snapshot.
+    pub(crate) fn start_over(&self) {
+        let mut log = self.lock();
+        // Its session and its number are added for each client, as to every event.
+        let line = format!(r#"{{"type":"lagged","fromSeq":{}}}"#, log.last_seq() + 1);
+        log.start_over(Bytes::from(line));
+        drop(log);
+        self.0.news.notify_waiters();
+    }
+
+    /// Whether too much waits for a listener, so that the session waits for it.
+    pub(crate) fn is_full(&self, reader: ReaderId) -> bool {
+        self.lock().is_full(reader)
+    }
+
+    /// Whether a listener is there.
+    pub(crate) fn has(&self, reader: ReaderId) -> bool {
+        self.lock().has(reader)
+    }
+
     /// Says, until what it gives is dropped, that someone waits for the session who does not listen yet. A listener that
     /// does not keep up is then cut off even if it is alone: else whoever wants to join a session that waits for a
     /// listener that has stopped would wait for it too.

@@ -55,23 +55,26 @@ pub struct Opened {
 /// # Errors
 /// [`OpenError`]; nothing was written then, but for folders that were missing.
 pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Opened, OpenError> {
-    open_after(services, options, 0).await
+    open_after(services, options, |_| 0).await
 }
 
-/// The same, for a session of which the daemon has told before: its events are counted on from `last_seq`.
+/// The same, for a daemon that may have told of the session before: its events are counted on from what `last_seq` gives for the
+/// session's id.
 ///
 /// # Errors
 /// As [`open`].
 pub async fn open_after(
     services: Arc<Services>,
     options: SessionOptions,
-    last_seq: u64,
+    last_seq: impl FnOnce(&str) -> u64 + Send,
 ) -> Result<Opened, OpenError> {
-    let feed = Feed::starting_after(last_seq, services.limits.feed);
+    let limits = services.limits.feed;
+    let feed = |id: &str| Feed::starting_after(last_seq(id), limits);
     start(services, options, Beginning::Options, feed).await
 }
 
-/// Makes a session of a copied branch and starts its actor. Of the options, the target does not count.
+/// Makes a session of a copied branch and starts its actor. Of the options, the target does not count. Its events are counted as
+/// by [`open_after`].
 ///
 /// # Errors
 /// [`OpenError`]; nothing is left on disk then.
@@ -79,13 +82,16 @@ pub async fn adopt(
     services: Arc<Services>,
     options: SessionOptions,
     copied: Copied,
+    last_seq: impl FnOnce(&str) -> u64 + Send,
 ) -> Result<Opened, OpenError> {
-    let feed = Feed::new(services.limits.feed);
+    let limits = services.limits.feed;
+    let feed = |id: &str| Feed::starting_after(last_seq(id), limits);
     start(services, options, Beginning::Copy(copied), feed).await
 }
 
 /// Brings a session back that has left memory by [`SessionHandle::rest`]. `options` are those that it was opened with, `feed`
-/// is its own: who listens there notices nothing.
+/// is its own: who listens there notices nothing, unless another program has changed the file meanwhile. Then those who count
+/// events are told that they lag, and no `since` of before is answered by events.
 ///
 /// # Errors
 /// [`OpenError`]: its file is gone, or another process has it now. The feed stays open.
@@ -95,7 +101,7 @@ pub async fn resume(
     rested: Rested,
     feed: Feed,
 ) -> Result<SessionHandle, OpenError> {
-    start(services, options, Beginning::Rested(rested), feed).await.map(|opened| opened.handle)
+    start(services, options, Beginning::Rested(rested), |_| feed).await.map(|opened| opened.handle)
 }
 
 /// Where the entries of a session come from.
@@ -112,7 +118,7 @@ async fn start(
     services: Arc<Services>,
     options: SessionOptions,
     beginning: Beginning,
-    feed: Feed,
+    feed: impl FnOnce(&str) -> Feed + Send,
 ) -> Result<Opened, OpenError> {
     let options = Arc::new(options);
     let was_trusted = matches!(&beginning, Beginning::Rested(rested) if rested.trusted);
@@ -124,6 +130,7 @@ async fn start(
         shared,
         trust_is_open,
         journal,
+        was_changed,
         after_crash,
         overdue,
         waiting,
@@ -136,6 +143,10 @@ async fn start(
         of_resources,
     } = prepared;
     let diagnostics = shared.diagnostics.iter().cloned().chain(of_resources).collect();
+    let feed = feed(&shared.session_id);
+    if was_changed {
+        feed.start_over();
+    }
     let interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
     let (inbox, mut commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);

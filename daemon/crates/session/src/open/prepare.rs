@@ -44,6 +44,8 @@ pub(super) struct Prepared {
     /// Whether someone would have to be asked if the project's own settings are to count.
     pub(super) trust_is_open: bool,
     pub(super) journal: Journal,
+    /// Whether another program has changed its file while it was not in memory.
+    pub(super) was_changed: bool,
     /// What becomes of a turn that a crash interrupted.
     pub(super) after_crash: AfterCrash,
     /// What of that could not be stored.
@@ -106,8 +108,13 @@ fn prepare_from(
         epoch: &services.epoch,
         session_bytes: services.limits.intake.session_bytes,
     };
+    let mut was_changed = false;
     let (mut session, has_past) = match (rested, copied) {
-        (Some(rested), _) => (reopen(rested, options, &files)?, true),
+        (Some(rested), _) => {
+            let session = reopen(rested, options, &files)?;
+            was_changed = rested.has_changed();
+            (session, true)
+        }
         (None, Some(copied)) => {
             let session = adopt(copied, &files)?;
             *copy_file = session.writer.path().filter(|_| session.writer.is_on_disk()).map(Path::to_owned);
@@ -192,6 +199,7 @@ fn prepare_from(
         trust_is_open,
         requests: Ledger::of(&session.tree),
         tools,
+        was_changed,
         journal: Journal::new(session, CrashLedger::of(recovered.ledger)),
         after_crash: recovered.next,
         overdue: Overdue::of_recovery(recovered.is_due),

@@ -1,0 +1,198 @@
+//! What waits for the actor, in the order in which it came; and what of that it may take before its turn.
+
+use std::collections::VecDeque;
+
+use agentd_protocol::command::Command;
+use tokio::sync::mpsc;
+
+use crate::{
+    feed::Feed,
+    handle::{INBOX, Message},
+    reply::Reply,
+    tools::ToolsMessage,
+};
+
+/// The receiving end of a session's inbox, and the messages that were received but not taken yet.
+pub(crate) struct Inbox<'a> {
+    receiver: &'a mut mpsc::Receiver<Message>,
+    received: VecDeque<Message>,
+    batch: Vec<Message>,
+    /// Set when no handle of the session is left.
+    is_closed: bool,
+}
+
+impl<'a> Inbox<'a> {
+    pub(crate) fn new(receiver: &'a mut mpsc::Receiver<Message>) -> Self {
+        Self { receiver, received: VecDeque::new(), batch: Vec::new(), is_closed: false }
+    }
+
+    /// Waits until there is a message to take; false when there will be none.
+    ///
+    /// Cancel safe: what was received stays.
+    pub(crate) async fn ready(&mut self, most: usize) -> bool {
+        if self.received.is_empty() {
+            self.receive(most).await;
+        }
+        !self.received.is_empty()
+    }
+
+    /// Waits for more messages and keeps them behind those that are here.
+    ///
+    /// Cancel safe: what was received stays.
+    pub(crate) async fn receive(&mut self, most: usize) {
+        self.is_closed = self.receiver.recv_many(&mut self.batch, most).await == 0;
+        self.received.extend(self.batch.drain(..));
+    }
+
+    /// Whether more messages can come, and may be kept here. As many as the inbox itself has room for.
+    pub(crate) fn may_receive(&self) -> bool {
+        !self.is_closed && self.received.len() < INBOX
+    }
+
+    /// The next message.
+    pub(crate) fn take(&mut self) -> Option<Message> {
+        let next = self.received.pop_front();
+        if self.received.is_empty() {
+            // A burst of commands leaves no memory behind.
+            self.received = VecDeque::new();
+        }
+        next
+    }
+
+    /// The first command that only looks and can be answered while the session waits for listeners. Its answer goes to somebody
+    /// whom the session does not wait for.
+    ///
+    /// It overtakes commands of listeners that are waited for, which hold themselves up, and of those who have left. It
+    /// overtakes no other command: that may be of the same client, whose commands are done in order.
+    pub(crate) fn take_look(&mut self, feed: &Feed) -> Option<(Command, Reply)> {
+        let mut found = None;
+        for (index, message) in self.received.iter().enumerate() {
+            let Some((looks, reply)) = asked(message) else { continue };
+            let is_full = feed.is_full(reply.reader);
+            if looks && !is_full {
+                found = Some(index);
+                break;
+            }
+            if !is_full && feed.has(reply.reader) {
+                break;
+            }
+        }
+        match self.received.remove(found?)? {
+            Message::Command(asked) => Some(*asked),
+            // No other message looks.
+            other => {
+                self.received.push_front(other);
+                None
+            }
+        }
+    }
+
+    /// Everything that was received and not taken, and the inbox itself.
+    pub(crate) fn into_parts(self) -> (impl Iterator<Item = Message>, &'a mut mpsc::Receiver<Message>) {
+        (self.received.into_iter(), self.receiver)
+    }
+}
+
+/// Whether a message is a command that only looks, and where its answer goes; `None` for what is no command.
+fn asked(message: &Message) -> Option<(bool, &Reply)> {
+    match message {
+        Message::Command(asked) => Some((asked.0.only_looks(), &asked.1)),
+        Message::Tools(message) => match &**message {
+            ToolsMessage::Register { reply, .. } | ToolsMessage::Left { reply, .. } => {
+                reply.as_ref().map(|reply| (false, reply))
+            }
+        },
+        // Whoever sends these waits for them before it sends a command, or they take effect later than any command.
+        Message::Attach { .. }
+        | Message::UiResponse(_)
+        | Message::AskTrust
+        | Message::WhenIdle(_)
+        | Message::Header(_)
+        | Message::Copy { .. }
+        | Message::Rest(_)
+        | Message::Close => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{event_log::ReaderId, feed::FeedLimits};
+
+    fn command(name: &str, reader: ReaderId) -> Message {
+        let line = format!(r#"{{"type":"{name}","message":"m"}}"#);
+        let command = Command::parse(name, &line).unwrap().unwrap();
+        let reply = Reply { reader, id: None, command: command.name() };
+        Message::Command(Box::new((command, reply)))
+    }
+
+    /// A feed with one listener that does not read, and takes no more.
+    fn full() -> (Feed, crate::feed::Reader) {
+        let feed = Feed::new(FeedLimits { outbox_bytes: 4, ..FeedLimits::default() });
+        let stuck = feed.attach();
+        feed.publish([Bytes::from_static(b"event")]);
+        assert!(!feed.has_room());
+        (feed, stuck)
+    }
+
+    /// Gives the names of what can be looked at while there is no room, after these messages.
+    fn looks(feed: &Feed, messages: impl IntoIterator<Item = Message>) -> Vec<&'static str> {
+        let (_sender, mut receiver) = mpsc::channel(1);
+        let mut inbox = Inbox::new(&mut receiver);
+        inbox.received.extend(messages);
+        let count = inbox.received.len();
+        let found: Vec<_> = std::iter::from_fn(|| inbox.take_look(feed)).map(|(it, _)| it.name()).collect();
+        assert_eq!(inbox.received.len() + found.len(), count, "nothing is lost");
+        found
+    }
+
+    #[test]
+    fn looks_of_others_overtake_those_who_are_waited_for() {
+        let (feed, stuck) = full();
+        let other = feed.attach_aside(true);
+        let messages = [
+            command("steer", stuck.id()),
+            Message::AskTrust,
+            command("get_state", stuck.id()),
+            command("get_state", other.id()),
+            command("get_messages", other.id()),
+        ];
+        assert_eq!(looks(&feed, messages), ["get_state", "get_messages"]);
+        assert!(!feed.has_room(), "the one that is waited for is not cut off");
+    }
+
+    #[test]
+    fn a_look_does_not_overtake_what_its_client_has_asked_before() {
+        let (feed, _stuck) = full();
+        let (steers, looker) = (feed.attach_aside(false), feed.attach_aside(true));
+        let messages = || [command("steer", steers.id()), command("get_state", looker.id())];
+        assert!(looks(&feed, messages()).is_empty());
+        // One that has left asks nothing more.
+        let messages = messages();
+        drop(steers);
+        assert_eq!(looks(&feed, messages), ["get_state"]);
+    }
+
+    #[tokio::test]
+    async fn messages_keep_their_order() {
+        let feed = Feed::new(FeedLimits::default());
+        let reader = feed.attach();
+        let (sender, mut receiver) = mpsc::channel(8);
+        for name in ["steer", "get_state", "follow_up"] {
+            sender.try_send(command(name, reader.id())).map_err(drop).unwrap();
+        }
+        drop(sender);
+        let mut inbox = Inbox::new(&mut receiver);
+        let mut names = Vec::new();
+        while inbox.ready(2).await {
+            names.extend(std::iter::from_fn(|| inbox.take()).map(|message| match message {
+                Message::Command(asked) => asked.1.command,
+                _ => "",
+            }));
+        }
+        assert_eq!(names, ["steer", "get_state", "follow_up"]);
+        assert!(!inbox.may_receive());
+    }
+}
