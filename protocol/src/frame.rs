@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::Value;
 
 use crate::{
@@ -20,43 +23,95 @@ pub struct Head {
     pub kind: Option<String>,
     /// The session that the command is for, where it says so.
     pub session_id: Option<String>,
+    /// What of these fields cannot be used: the command is to be refused with it, under its `id`.
+    pub fault: Option<FieldError>,
 }
 
 impl Head {
     /// Reads the head of a line.
     ///
-    /// JSON that is no object has no `id` and no `type`, as in the reference.
+    /// JSON that is no object has no `id` and no `type`, as in the reference. Of a field that is given twice, the later one is
+    /// read, as JavaScript does, and [`Self::fault`] says so.
     ///
     /// # Errors
     /// Fails with a `parse` failure when the line is not JSON.
     pub fn parse(line: &str) -> Result<Self, Failure> {
-        #[derive(Deserialize)]
-        struct Fields {
-            // A present `null` is echoed as `null`; an absent id stays absent.
-            #[serde(default, deserialize_with = "present")]
-            id: Option<Value>,
-            #[serde(default, rename = "type")]
-            kind: Option<Value>,
-            #[serde(default, rename = "sessionId")]
-            session_id: Option<Value>,
-        }
-        fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-            Value::deserialize(deserializer).map(Some)
-        }
         if !line.trim_start().starts_with('{') {
-            return match surrogates::parse::<serde::de::IgnoredAny>(line) {
-                Ok(_) => Ok(Self { id: None, kind: None, session_id: None }),
+            return match surrogates::parse::<IgnoredAny>(line) {
+                Ok(_) => Ok(Self { id: None, kind: None, session_id: None, fault: None }),
                 Err(error) => Err(parse_failure(&error)),
             };
         }
-        let fields: Fields = surrogates::parse(line).map_err(|error| parse_failure(&error))?;
+        let mut fields: Fields = surrogates::parse(line).map_err(|error| parse_failure(&error))?;
         let kind = fields.kind.map(|kind| match kind {
             Value::String(name) => name,
             other => other.to_string(),
         });
-        // Anything but a text names no session: the reference knows no such field.
-        let session_id = fields.session_id.and_then(|id| id.as_str().map(str::to_owned));
-        Ok(Self { id: fields.id, kind, session_id })
+        let mut fault =
+            fields.twice.map(|field| FieldError(format!("Invalid field \"{field}\": given twice")));
+        // `null` is none, as of every field that can be left out.
+        let session_id = match fields.session_id.take().map(Option::<String>::deserialize) {
+            Some(Ok(id)) => id,
+            Some(Err(error)) => {
+                fault.get_or_insert_with(|| FieldError::of("sessionId", &error.to_string()));
+                None
+            }
+            None => None,
+        };
+        Ok(Self { id: fields.id, kind, session_id, fault })
+    }
+}
+
+/// The fields of [`Head`], as they stand in the line.
+#[derive(Default)]
+struct Fields {
+    /// A present `null` is echoed as `null`; an absent id stays absent.
+    id: Option<Value>,
+    kind: Option<Value>,
+    session_id: Option<Value>,
+    /// The first of them that is given again.
+    twice: Option<&'static str>,
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(field_identifier, rename_all = "camelCase")]
+        enum Key {
+            Id,
+            Type,
+            SessionId,
+            #[serde(other)]
+            Other,
+        }
+        struct Line;
+        impl<'de> Visitor<'de> for Line {
+            type Value = Fields;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Fields::default();
+                while let Some(key) = map.next_key()? {
+                    let (name, field) = match key {
+                        Key::Id => ("id", &mut fields.id),
+                        Key::Type => ("type", &mut fields.kind),
+                        Key::SessionId => ("sessionId", &mut fields.session_id),
+                        Key::Other => {
+                            map.next_value::<IgnoredAny>()?;
+                            continue;
+                        }
+                    };
+                    if field.replace(map.next_value()?).is_some() {
+                        fields.twice.get_or_insert(name);
+                    }
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Line)
     }
 }
 
@@ -80,6 +135,13 @@ const MOST_SAID: usize = 500;
 #[error("{0}")]
 pub struct FieldError(String);
 
+impl FieldError {
+    /// What serde says of the value at `path`.
+    fn of(path: &str, message: &str) -> Self {
+        Self(bounded(describe(path, message), MOST_SAID))
+    }
+}
+
 impl From<FieldError> for Failure {
     fn from(error: FieldError) -> Self {
         Self::new(ErrorCode::InvalidField, error.0)
@@ -99,7 +161,7 @@ fn read_params<T: DeserializeOwned>(line: &str) -> Result<T, FieldError> {
     let mut deserializer = serde_json::Deserializer::from_str(line);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
-        FieldError(bounded(describe(&path, &error.into_inner().to_string()), MOST_SAID))
+        FieldError::of(&path, &error.into_inner().to_string())
     })
 }
 
@@ -110,6 +172,12 @@ fn describe(path: &str, message: &str) -> String {
     if let Some(field) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         let field = if path == "." { field.to_owned() } else { format!("{path}.{field}") };
         return format!("Missing field \"{field}\"");
+    }
+    if let Some(field) = message.strip_prefix("duplicate field `").and_then(|rest| rest.strip_suffix('`')) {
+        // The path has come to the field by then, or not.
+        let is_there = path == field || path.ends_with(&format!(".{field}"));
+        let field = if path == "." || is_there { field.to_owned() } else { format!("{path}.{field}") };
+        return format!("Invalid field \"{field}\": given twice");
     }
     let got = ["invalid type: ", "invalid value: "].iter().find_map(|prefix| message.strip_prefix(prefix));
     if let Some((got, expected)) = got.and_then(|rest| rest.split_once(", expected ")) {
@@ -239,15 +307,60 @@ mod tests {
 
     #[test]
     fn heads_of_odd_lines() {
-        assert_eq!(Head::parse("[1]").unwrap(), Head { id: None, kind: None, session_id: None });
-        assert_eq!(Head::parse("null").unwrap(), Head { id: None, kind: None, session_id: None });
+        let none = Head { id: None, kind: None, session_id: None, fault: None };
+        assert_eq!(Head::parse("[1]").unwrap(), none);
+        assert_eq!(Head::parse("null").unwrap(), none);
         let head = Head::parse(r#"{"id":null,"type":7}"#).unwrap();
-        assert_eq!(head, Head { id: Some(Value::Null), kind: Some("7".into()), session_id: None });
+        assert_eq!(head, Head { id: Some(Value::Null), kind: Some("7".into()), ..none });
+        let head = Head::parse(r#"{"id":1,"x":[{"id":2}],"type":"a","sessionId":null}"#).unwrap();
+        assert_eq!((head.id, head.session_id, head.fault), (Some(1.into()), None, None));
         for line in ["", " ", "{", "{\"a\":}", "nope"] {
             let failure = Head::parse(line).unwrap_err();
             assert_eq!(failure.code, ErrorCode::Parse, "{line:?}");
             assert!(failure.error.starts_with("Failed to parse command: "), "{line:?}");
         }
+    }
+
+    #[test]
+    fn a_fault_of_the_head_leaves_the_id_readable() {
+        let check = |fields: &str, expected: &str| {
+            for line in [
+                format!(r#"{{"id":"a",{fields}}}"#),
+                format!(r#"{{{fields},"id":"a"}}"#),
+                format!(r#"{{"message":"\ud83d",{fields},"id":"a"}}"#),
+            ] {
+                let head = Head::parse(&line).unwrap();
+                assert_eq!(head.id, Some("a".into()), "{line}");
+                assert_eq!(head.fault.map(|fault| fault.to_string()).as_deref(), Some(expected), "{line}");
+                assert_eq!(head.session_id, None, "{line}");
+            }
+        };
+        for (value, got) in
+            [("12", "12"), ("true", "true"), ("1.5", "1.5"), ("[]", "sequence"), ("{\"a\":1}", "map")]
+        {
+            let expected = format!(r#"Invalid field "sessionId": expected a string, got {got}"#);
+            check(&format!(r#""type":"get_state","sessionId":{value}"#), &expected);
+        }
+        let twice = |field: &str| format!(r#"Invalid field "{field}": given twice"#);
+        check(r#""type":"get_state","type":"get_state""#, &twice("type"));
+        check(r#""type":"get_state","type":"abort","sessionId":1"#, &twice("type"));
+        check(r#""sessionId":null,"type":"get_state","sessionId":null"#, &twice("sessionId"));
+        let head = Head::parse(r#"{"id":"a","type":"get_state","id":"b"}"#).unwrap();
+        assert_eq!(head.id, Some("b".into()), "as JavaScript reads it");
+        assert_eq!(head.fault.map(|fault| fault.to_string()), Some(twice("id")));
+    }
+
+    #[test]
+    fn a_parameter_is_given_once() {
+        check(r#"{"type":"prompt","message":"a","message":"b"}"#, r#"Invalid field "message": given twice"#);
+        check(
+            r#"{"type":"set_model","provider":"a","modelId":"b","provider":"c"}"#,
+            r#"Invalid field "provider": given twice"#,
+        );
+        check(
+            r#"{"type":"prompt","message":"a","images":[{"type":"image","data":"","mimeType":"x","data":""}]}"#,
+            r#"Invalid field "images[0].data": given twice"#,
+        );
     }
 
     #[test]

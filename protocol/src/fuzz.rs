@@ -108,6 +108,9 @@ fn command(line: &str) -> Result<Option<Command>, Response<()>> {
         refused(None, Some("parse"), failure)
     })?;
     let kind = head.kind.as_deref();
+    if let Some(fault) = head.fault.clone() {
+        return Err(refused(Some(&head), kind, fault.into()));
+    }
     match kind.and_then(|name| Command::parse(name, line)) {
         None => Err(refused(Some(&head), kind, unknown_command(kind))),
         Some(Err(field)) => {

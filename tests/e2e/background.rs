@@ -150,7 +150,11 @@ fn a_kill_takes_everything_with_it() {
         &killed,
         &["Sent SIGUSR2 to bg-1. It was ended by SIGUSR2 after S seconds", "(no new output)"],
     );
-    assert_says(&timeless(&said[3]), &["bg-2 was ended by SIGTERM after S seconds, by process_kill\n\n"]);
+    let ended = timeless(&said[3]);
+    assert_says(&ended, &["bg-2 was ended by SIGTERM after S seconds, by process_kill\n\n"]);
+    for told in [killed, ended] {
+        assert_eq!(told.matches("was ended by").count(), 1, "an ending is told once: {told}");
+    }
     assert_eq!(daemon.done(json!({"type": "list_processes"}))["processes"], json!([]));
 }
 

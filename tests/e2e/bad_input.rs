@@ -337,3 +337,49 @@ fn an_error_does_not_repeat_the_key() {
     let ended = daemon.close();
     assert!(!ended.stderr.contains("test-key-1234"), "{}", ended.stderr);
 }
+
+/// What is wrong with the fields that every command has is told under the command's `id`, whatever the command.
+#[test]
+fn fields_of_every_command_are_checked() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let mut number = 0;
+    let mut check = |fields: &str, kind: &str, expected: &str| {
+        number += 1;
+        let id = format!("bad-{number}");
+        daemon.send_bytes(format!("{{\"id\":\"{id}\",{fields}}}\n").as_bytes());
+        let answer =
+            daemon.until("its answer", |line| line["type"] == "response" && line["id"] == id.as_str());
+        let told = (&answer["success"], &answer["command"], &answer["code"], &answer["error"]);
+        assert_eq!(
+            told,
+            (&json!(false), &json!(kind), &json!("invalid_field"), &json!(expected)),
+            "{fields}"
+        );
+    };
+    let kinds = [
+        "get_state",
+        "get_messages",
+        "prompt",
+        "abort",
+        "set_session_name",
+        "fork",
+        "attach_session",
+        "daemon_status",
+    ];
+    for kind in kinds {
+        for (value, got) in [("12", "12"), ("false", "false"), ("{}", "map"), ("[\"a\"]", "sequence")] {
+            let expected = format!("Invalid field \"sessionId\": expected a string, got {got}");
+            check(&format!("\"type\":\"{kind}\",\"sessionId\":{value}"), kind, &expected);
+        }
+        for field in ["type", "sessionId"] {
+            let again = json!({"type": kind, "sessionId": "a"})[field].clone();
+            let fields = format!("\"type\":\"{kind}\",\"sessionId\":\"a\",\"{field}\":{again}");
+            check(&fields, kind, &format!("Invalid field \"{field}\": given twice"));
+        }
+    }
+    let twice = "\"type\":\"prompt\",\"message\":\"a\",\"message\":\"b\"";
+    check(twice, "prompt", "Invalid field \"message\": given twice");
+    // None is as good as no field.
+    assert!(daemon.done(json!({"type": "get_state", "sessionId": null}))["sessionId"].is_string());
+}

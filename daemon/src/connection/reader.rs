@@ -176,11 +176,14 @@ impl Reader {
     }
 
     async fn text(&mut self, line: &str) {
-        let head = match Head::parse(line) {
+        let mut head = match Head::parse(line) {
             Ok(head) => head,
             Err(failure) => return self.fail(None, Some("parse"), failure).await,
         };
         let kind = head.kind.as_deref();
+        if let Some(fault) = head.fault.take() {
+            return self.fail(head.id, kind, fault.into()).await;
+        }
         if kind == Some(UiResponse::TYPE) {
             return self.answer_question(head, line).await;
         }

@@ -14,7 +14,7 @@ use tokio::select;
 
 use super::{
     COMES_WITH, find,
-    show::{SIGNALS, Wanted, output, status},
+    show::{SIGNALS, Wanted, output, output_with, status},
 };
 use crate::arguments::parse;
 
@@ -60,14 +60,21 @@ impl ProcessKill {
         let signal = signal.as_deref().map(named).transpose()?;
         let process = find::running(&self.list, &id)?;
         select! {
-            said = end(&process, signal) => Ok(with_output(&process, &said)),
+            told = end(&process, signal) => Ok(with_output(&process, &told)),
             () = invocation.cancel.cancelled() => Err(ToolError("Operation aborted".into())),
         }
     }
 }
 
+/// What came of it.
+struct Told {
+    text: String,
+    /// The text says how the process has ended.
+    has_ended: bool,
+}
+
 /// Does it, and says what came of it.
-async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) -> String {
+async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) -> Told {
     let ended = match signal {
         None => process.terminate(GRACE, EndedBy::Request).await,
         Some((_, KILL)) => process.kill(EndedBy::Request).await,
@@ -77,21 +84,24 @@ async fn end(process: &BackgroundProcess, signal: Option<(&'static str, u8)>) ->
         }
     };
     let id = process.id();
-    match (ended, signal) {
+    let text = match (ended, signal) {
         (Some(_), None) => format!("{id} {}", status(process)),
         (Some(_), Some((name, _))) => format!("Sent {name} to {id}. It {}", status(process)),
         (None, Some((name, number))) if number != KILL => {
             format!("Sent {name} to {id}, which is still running")
         }
         (None, _) => format!("{id} survives SIGKILL: it waits for the system, or belongs to another user"),
-    }
+    };
+    Told { text, has_ended: ended.is_some() }
 }
 
-/// What was done, and the output that was not shown yet.
-fn with_output(process: &BackgroundProcess, said: &str) -> ToolResult {
-    let shown = output(process, Wanted::New);
+/// What was done, and the output that was not shown yet. An ending is told once.
+fn with_output(process: &BackgroundProcess, told: &Told) -> ToolResult {
+    let shown =
+        if told.has_ended { output_with(process, Wanted::New, None) } else { output(process, Wanted::New) };
     let text = shown.content.iter().find_map(ContentBlock::as_text).unwrap_or_default();
-    ToolResult { content: vec![ContentBlock::text(format!("{said}\n\n{text}"))], ..shown }
+    let text = format!("{}\n\n{text}", told.text);
+    ToolResult { content: vec![ContentBlock::text(text)], ..shown }
 }
 
 const KILL: u8 = 9;

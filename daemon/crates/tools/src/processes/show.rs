@@ -76,7 +76,12 @@ fn signal_name(signal: i32) -> String {
 /// A part of a process's output for the model, with what to know about it, and what the process does. Counts as shown.
 pub(crate) fn output(process: &BackgroundProcess, wanted: Wanted) -> ToolResult {
     // Before the output: nothing is missing from the output of a process that is said to have ended.
-    let status = status(process);
+    let status = format!("{} {}", process.id(), status(process));
+    output_with(process, wanted, Some(status))
+}
+
+/// As [`output`], with `status` as what the process does; `None` where that is said already.
+pub(super) fn output_with(process: &BackgroundProcess, wanted: Wanted, status: Option<String>) -> ToolResult {
     let asked = match wanted {
         Wanted::New => process.shown(),
         Wanted::Since(from) => from.min(process.total_bytes()),
@@ -104,7 +109,7 @@ pub(crate) fn output(process: &BackgroundProcess, wanted: Wanted) -> ToolResult 
     };
     process.set_shown(to);
     let total = process.total_bytes();
-    let mut notes = vec![format!("{} {status}", process.id())];
+    let mut notes = Vec::from_iter(status);
     if wanted == Wanted::New && from > asked {
         notes.push(format!("{} bytes before this are not shown: since={asked} shows them", from - asked));
     } else if from > asked && matches!(wanted, Wanted::Since(_)) {
@@ -137,7 +142,10 @@ pub(crate) fn output(process: &BackgroundProcess, wanted: Wanted) -> ToolResult 
     ToolResult {
         details: Some(Value::Object(facts(process))),
         structured_content: Some(Value::Object(structured)),
-        ..ToolResult::text(format!("{shown}\n\n[{}]", notes.join(". ")))
+        ..ToolResult::text(match notes.as_slice() {
+            [] => shown.to_owned(),
+            notes => format!("{shown}\n\n[{}]", notes.join(". ")),
+        })
     }
 }
 
