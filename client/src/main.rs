@@ -22,7 +22,8 @@ use crate::{cli::Cli, exit::Exit};
 fn main() -> ExitCode {
     keep_own_rights();
     // Where a shell asks what fits at its cursor, this answers and ends the program.
-    CompleteEnv::with_factory(Cli::command).var(commands::complete::VARIABLE).complete();
+    let completing = CompleteEnv::with_factory(Cli::command).shells(commands::complete::SHELLS);
+    completing.var(commands::complete::VARIABLE).complete();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -1,5 +1,7 @@
 //! What docs/security.md promises.
 
+mod clones;
+mod completion;
 mod environment;
 mod files;
 mod names;

@@ -60,6 +60,12 @@ impl Terminal {
         }
     }
 
+    /// What was shown until now.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        self.text()
+    }
+
     /// Types.
     pub fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).expect("a terminal takes keys");

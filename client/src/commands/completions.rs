@@ -1,8 +1,9 @@
 //! `agentctl completions`: the script that makes a shell complete.
 
-use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
-
-use super::{complete::VARIABLE, one_call};
+use super::{
+    complete::{self, SHELLS, VARIABLE},
+    one_call,
+};
 use crate::{
     cli::{CompletionsOptions, Shell},
     exit::{Exit, Fault},
@@ -17,17 +18,16 @@ pub(crate) fn run(options: &CompletionsOptions) -> Exit {
 }
 
 fn script(shell: Shell) -> Result<String, Fault> {
-    let completer: &dyn EnvCompleter = match shell {
-        Shell::Bash => &Bash,
-        Shell::Zsh => &Zsh,
-        Shell::Fish => &Fish,
+    let name = match shell {
+        Shell::Bash => "bash",
+        Shell::Zsh => "zsh",
+        Shell::Fish => "fish",
     };
-    let mut script = Vec::new();
-    let written = completer.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script);
     let failed = |error: &dyn std::fmt::Display| {
         Fault::new(Exit::Failed, format!("agentctl: the script cannot be made: {error}"))
     };
-    written.map_err(|error| failed(&error))?;
+    let completer = SHELLS.completer(name).ok_or_else(|| failed(&format!("{name} is not known")))?;
+    let script = complete::script(completer, VARIABLE, PROGRAM).map_err(|error| failed(&error))?;
     String::from_utf8(script).map_err(|error| failed(&error))
 }
 

@@ -51,6 +51,16 @@ impl Queues {
         self.last_ticket
     }
 
+    /// Gives the names up to this one to nobody.
+    pub fn reserve(&mut self, last: Ticket) {
+        self.last_ticket = self.last_ticket.max(last);
+    }
+
+    /// Appends a message under a name of its own, which was reserved for it.
+    pub fn push_reserved(&mut self, kind: QueueKind, queued: Queued) {
+        self.queue_mut(kind).push_back(queued);
+    }
+
     /// What the next delivery from a queue would hold: one message or all, as its mode says.
     #[must_use]
     pub fn next(&self, kind: QueueKind) -> Vec<Queued> {
@@ -123,6 +133,18 @@ impl Queues {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reserved_names_are_given_to_nobody_else() {
+        let mut queues = Queues::default();
+        queues.reserve(2);
+        queues.reserve(1);
+        assert_eq!(queues.push(QueueKind::FollowUp, "c".into(), Vec::new()), 3);
+        let reserved = Queued { ticket: 2, text: "b".into(), images: Vec::new() };
+        queues.push_reserved(QueueKind::FollowUp, reserved.clone());
+        assert_eq!(queues.deliver(2), Some((QueueKind::FollowUp, reserved)));
+        assert_eq!(queues.next_ticket(), 4);
+    }
 
     #[test]
     fn modes_decide_how_many_are_next_and_looking_takes_nothing() {

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsStr,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use agentd_protocol::socket_path::Surroundings;
@@ -72,6 +72,12 @@ impl AgentDir {
     #[must_use]
     pub fn trust_file(&self) -> PathBuf {
         self.0.join("trust.json")
+    }
+
+    /// The files of trusted projects as they were when they were trusted.
+    #[must_use]
+    pub fn trusted_files_file(&self) -> PathBuf {
+        self.0.join("trusted-files.json")
     }
 
     /// The root of session files, a folder for each working directory.
@@ -175,6 +181,37 @@ impl ProjectFolders {
     }
 }
 
+/// Whether a file is one of the project in `cwd`, so that whoever made that may have written it: it lies below the outermost
+/// repository around `cwd`, or below `cwd` where there is none, as its path has it or behind symbolic links. What is in the
+/// agent directory is the user's, wherever that is, and so is the home directory, though it may be a repository.
+#[must_use]
+pub fn is_of_project(file: &Path, cwd: &Path, agent_dir: &AgentDir, environment: &Environment) -> bool {
+    let home = environment.non_empty("HOME").map(|home| canonical(Path::new(home)));
+    let of_user = |folder: &Path| home.as_deref().is_some_and(|home| home.starts_with(folder));
+    let holds = |cwd: &Path, agent_dir: &Path, file: &Path| {
+        let around = cwd.ancestors().filter(|folder| folder.join(".git").exists());
+        let root = around.filter(|folder| !of_user(&canonical(folder))).last().unwrap_or(cwd);
+        file.starts_with(root) && !file.starts_with(agent_dir)
+    };
+    holds(&without_dots(cwd), &without_dots(agent_dir.path()), &without_dots(file))
+        || holds(&canonical(cwd), &canonical(agent_dir.path()), &canonical(file))
+}
+
+/// The path without `.` and `..`, by its text alone.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
+    let mut result = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                result.pop();
+            }
+            part => result.push(part),
+        }
+    }
+    result
+}
+
 /// The path without symbolic links where it exists, else as it is.
 pub(crate) fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
@@ -234,6 +271,41 @@ mod tests {
         check(None, &unset, Some("~/s"), SessionDir::Exact("/h/s".into()));
         check(None, &unset, None, SessionDir::PerCwd("/agent/sessions".into()));
         check(None, &unset, Some(""), SessionDir::PerCwd("/agent/sessions".into()));
+    }
+
+    #[test]
+    fn files_of_the_project_are_known() {
+        use std::{fs, os::unix::fs::symlink};
+
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().canonicalize().unwrap().join(path);
+        for folder in ["home/code/project/sub", "home/agent/sessions", "home/mine", "home/code/project/.git", "home/.git"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in ["home/code/project/s.jsonl", "home/agent/sessions/s.jsonl", "home/mine/s.jsonl"] {
+            fs::write(at(file), "").unwrap();
+        }
+        symlink(at("home/mine"), at("home/code/project/link")).unwrap();
+        symlink(at("home/code/project"), at("home/way")).unwrap();
+        let environment: Environment = [("HOME", at("home"))].into_iter().collect();
+        let agent_dir = AgentDir::at(at("home/agent"));
+        let check = |file: &str, cwd: &str, expected: bool| {
+            let is = is_of_project(&at(file), &at(cwd), &agent_dir, &environment);
+            assert_eq!(is, expected, "{file} in {cwd}");
+        };
+        for cwd in ["home/code/project", "home/code/project/sub", "home/way/sub"] {
+            check("home/code/project/s.jsonl", cwd, true);
+            check("home/way/s.jsonl", cwd, true);
+            check("home/mine/s.jsonl", cwd, false);
+            check("home/agent/sessions/s.jsonl", cwd, false);
+        }
+        // A link of the project's leads out of it, and dots lead into it.
+        check("home/code/project/link/s.jsonl", "home/code/project", true);
+        check("home/mine/../code/project/s.jsonl", "home/code/project/sub", true);
+        // The home directory is no project of somebody else's, though it is a repository; as a working directory it is one.
+        check("home/mine/s.jsonl", "home/agent", false);
+        check("home/mine/s.jsonl", "home", true);
+        check("home/agent/sessions/s.jsonl", "home", false);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Whether a project's own settings and prompts are used: they come with the code and could have been written by anyone.
 
+mod starting;
+
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -13,8 +15,11 @@ use serde_json::Value;
 
 use crate::{
     AgentDir, Environment, MemberChange, PrivateObject, PrivateObjectError, ProjectFolders,
-    json_file::read_json, paths::canonical,
+    json_file::read_json, paths::canonical, settings::is_told,
 };
+
+use starting::noted;
+pub use starting::{StartingFiles, note_trusted_files};
 
 const KIND: DiagnosticKind = DiagnosticKind::Trust;
 
@@ -46,6 +51,8 @@ pub struct TrustQuestion<'a> {
     pub environment: &'a Environment,
     /// `--approve` (true) or `--no-approve` (false).
     pub approve: Option<bool>,
+    /// The files that `approve` was given for, where that was before.
+    pub given: Option<&'a StartingFiles>,
     /// The user's setting `defaultProjectTrust`.
     pub default: ProjectTrust,
 }
@@ -59,6 +66,11 @@ pub struct Trust {
     pub basis: TrustBasis,
     /// What is wrong with `trust.json`, for the user.
     pub warning: Option<Diagnostic>,
+    /// The files that it is about, as they were looked at.
+    pub files: StartingFiles,
+    /// Whether `trust.json` says yes, and nobody noted the files that this is about: the reference or an older version wrote
+    /// it, or it is about a folder above. These files are the ones that it is about, from now on.
+    pub is_first_sight: bool,
 }
 
 /// What decided.
@@ -70,6 +82,8 @@ pub enum TrustBasis {
     NothingToTrust,
     /// `trust.json` has an entry for this directory.
     Saved(PathBuf),
+    /// It was trusted, and these files have changed since.
+    Changed(Vec<PathBuf>),
     /// The setting `defaultProjectTrust`.
     Setting,
     /// Someone would have to be asked, and nobody was.
@@ -77,50 +91,101 @@ pub enum TrustBasis {
 }
 
 /// Decides in the order flag, `trust.json` (the nearest ancestor with an entry), setting. A `trust.json` that cannot be
-/// read trusts nothing.
+/// read trusts nothing. Trust that was given before is for the files as they were then ([`StartingFiles`]).
 #[must_use]
 pub fn decide_trust(question: TrustQuestion<'_>) -> Trust {
-    let decided = |trusted, basis| Trust { trusted, basis, warning: None };
-    if let Some(approve) = question.approve {
-        return decided(approve, TrustBasis::Flag);
+    let TrustQuestion { cwd, folders, agent_dir, environment, approve, given, default } = question;
+    let files = StartingFiles::of(cwd, folders, environment);
+    let decided = |trusted, basis| Trust {
+        trusted,
+        basis,
+        warning: None,
+        files: files.clone(),
+        is_first_sight: false,
+    };
+    let unless_changed = |then: &StartingFiles, basis| match files.differing(then, cwd) {
+        changed if changed.is_empty() => decided(true, basis),
+        changed => decided(false, TrustBasis::Changed(changed)),
+    };
+    if let Some(approve) = approve {
+        return match given.filter(|_| approve) {
+            Some(given) => unless_changed(given, TrustBasis::Flag),
+            None => decided(approve, TrustBasis::Flag),
+        };
     }
     if !needs_trust(&question) {
         return decided(true, TrustBasis::NothingToTrust);
     }
-    match saved(&question.agent_dir.trust_file(), question.cwd) {
-        Ok(Some((directory, trusted))) => return decided(trusted, TrustBasis::Saved(directory)),
-        Ok(None) => {}
-        Err(problem) => {
-            let hint =
-                format!("until it is repaired, the project in {} is not trusted", question.cwd.display());
-            return Trust { trusted: false, basis: TrustBasis::Unasked, warning: Some(problem.hint(hint)) };
+    let unreadable = |problem: Diagnostic| {
+        let hint = format!("until it is repaired, the project in {} is not trusted", cwd.display());
+        Trust { warning: Some(problem.hint(hint)), ..decided(false, TrustBasis::Unasked) }
+    };
+    match saved(&agent_dir.trust_file(), cwd) {
+        Ok(Some((directory, true))) => {
+            let basis = TrustBasis::Saved(directory);
+            return match noted(agent_dir, cwd) {
+                Ok(Some(then)) => unless_changed(&then, basis),
+                Ok(None) => Trust { is_first_sight: true, ..decided(true, basis) },
+                Err(problem) => unreadable(problem),
+            };
         }
+        Ok(Some((directory, false))) => return decided(false, TrustBasis::Saved(directory)),
+        Ok(None) => {}
+        Err(problem) => return unreadable(problem),
     }
-    match question.default {
+    match default {
         ProjectTrust::Always => decided(true, TrustBasis::Setting),
         ProjectTrust::Never => decided(false, TrustBasis::Setting),
         ProjectTrust::Ask => decided(false, TrustBasis::Unasked),
     }
 }
 
-/// Saves a decision for a directory and everything below it in `trust.json`; decisions for others stay. Blocks on the file
-/// system, and on another program that changes the file.
+/// Saves a decision for a directory and everything below it in `trust.json`; decisions for others stay. A yes is for these
+/// files, and a no is `None`. Blocks on the file system, and on another program that changes the file.
 ///
 /// # Errors
-/// [`PrivateObjectError`]; then the file is unchanged.
-pub fn save_trust(agent_dir: &AgentDir, directory: &Path, trusted: bool) -> Result<(), PrivateObjectError> {
+/// [`PrivateObjectError`]; then `trust.json` is unchanged.
+pub fn save_trust(
+    agent_dir: &AgentDir,
+    directory: &Path,
+    trusted: Option<&StartingFiles>,
+) -> Result<(), PrivateObjectError> {
+    // First: a yes without them would be for whatever is found next.
+    note_trusted_files(agent_dir, directory, trusted)?;
     let (path, lock) = (agent_dir.trust_file(), agent_dir.run_dir().join("trust.lock"));
     let object = PrivateObject { path: &path, lock: &lock, patience: PATIENCE };
     let key = canonical(directory).display().to_string();
-    let change = vec![MemberChange::Set(vec![key], Value::Bool(trusted))];
+    let change = vec![MemberChange::Set(vec![key], Value::Bool(trusted.is_some()))];
     object.edit(|_| Ok::<_, PrivateObjectError>((change, ()))).map(|_| ())
 }
 
-/// What in a project configures us, and so needs trust.
+/// Something in a project that configures us, and so needs trust.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustSubject {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Of a settings file, the settings in it that start something or say where things go.
+    pub settings: Vec<String>,
+}
+
+/// What in a project configures us, and so needs trust. Reads its settings; blocks.
 #[must_use]
-pub fn trust_subjects(cwd: &Path, folders: &ProjectFolders, environment: &Environment) -> Vec<PathBuf> {
+pub fn trust_subjects(cwd: &Path, folders: &ProjectFolders, environment: &Environment) -> Vec<TrustSubject> {
     let found = CONFIGURING.into_iter().filter_map(|name| folders.find(name));
-    found.chain(project_skills(cwd, environment)).collect()
+    let subject = |path: PathBuf| TrustSubject { settings: told_settings(&path), path };
+    found.chain(project_skills(cwd, environment)).map(subject).collect()
+}
+
+/// The settings of a file that start something or say where things go.
+fn told_settings(path: &Path) -> Vec<String> {
+    if path.file_name().is_none_or(|name| name != "settings.json") {
+        return Vec::new();
+    }
+    // What cannot be read is not used either, and is told once it is trusted.
+    let Some(Value::Object(settings)) = read_json(path).ok().flatten().map(|document| document.value) else {
+        return Vec::new();
+    };
+    settings.into_iter().map(|(key, _)| key).filter(|key| is_told(key)).collect()
 }
 
 fn needs_trust(question: &TrustQuestion<'_>) -> bool {
@@ -197,12 +262,19 @@ mod tests {
                 agent_dir: &agent_dir,
                 environment: &environment,
                 approve,
+                given: None,
                 default,
             })
         }
 
+        fn files(&self) -> StartingFiles {
+            let (cwd, agent_dir) = (self.path("home/code/project"), AgentDir::at(self.path("home/agent")));
+            StartingFiles::of(&cwd, &ProjectFolders::of(&cwd, &agent_dir), &Environment::default())
+        }
+
         fn check(&self, default: ProjectTrust, trusted: bool, basis: TrustBasis) {
-            assert_eq!(self.decide(None, default), Trust { trusted, basis, warning: None });
+            let decided = self.decide(None, default);
+            assert_eq!((decided.trusted, decided.basis, decided.warning), (trusted, basis, None));
         }
     }
 
@@ -236,8 +308,8 @@ mod tests {
         place.check(ProjectTrust::Never, true, TrustBasis::Saved(code.clone()));
         save(format!("{{\"{}\": true, \"{}\": false}}", code.display(), project.display()));
         place.check(ProjectTrust::Always, false, TrustBasis::Saved(project));
-        let flag = Trust { trusted: true, basis: TrustBasis::Flag, warning: None };
-        assert_eq!(place.decide(Some(true), ProjectTrust::Never), flag);
+        let flag = place.decide(Some(true), ProjectTrust::Never);
+        assert_eq!((flag.trusted, flag.basis), (true, TrustBasis::Flag));
         assert!(!place.decide(Some(false), ProjectTrust::Always).trusted);
     }
 
@@ -248,23 +320,30 @@ mod tests {
         place.write("home/agent/trust.json", "{\"/elsewhere\": false}");
         let (agent_dir, project) = (AgentDir::at(place.path("home/agent")), place.path("home/code/project"));
         for trusted in [true, false] {
-            save_trust(&agent_dir, &project, trusted).unwrap();
+            save_trust(&agent_dir, &project, trusted.then(|| place.files()).as_ref()).unwrap();
             place.check(ProjectTrust::Ask, trusted, TrustBasis::Saved(project.clone()));
         }
         let saved = read_json(&agent_dir.trust_file()).unwrap().unwrap().value;
         assert_eq!(saved.as_object().unwrap().len(), 2);
         place.write("home/agent/trust.json", "{");
-        assert!(save_trust(&agent_dir, &project, true).unwrap_err().to_string().contains("trust.json"));
+        assert!(save_trust(&agent_dir, &project, None).unwrap_err().to_string().contains("trust.json"));
     }
 
     #[test]
     fn what_needs_trust_is_named() {
         let place = Place::new();
-        place.write("home/code/project/.pi/settings.json", "{}");
+        place.write("home/code/project/.pi/settings.json", r#"{"shellPath":"x","theme":"y","sessionDir":"z"}"#);
         place.write("home/code/.agents/skills/theirs/SKILL.md", "");
         let (cwd, agent_dir) = (place.path("home/code/project"), AgentDir::at(place.path("home/agent")));
         let folders = ProjectFolders::of(&cwd, &agent_dir);
-        let expected = [cwd.join(".pi/settings.json"), place.path("home/code/.agents/skills")];
+        let subject = |path: PathBuf, settings: &[&str]| TrustSubject {
+            path,
+            settings: settings.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        let expected = [
+            subject(cwd.join(".pi/settings.json"), &["shellPath", "sessionDir"]),
+            subject(place.path("home/code/.agents/skills"), &[]),
+        ];
         assert_eq!(trust_subjects(&cwd, &folders, &Environment::default()), expected);
     }
 
@@ -278,5 +357,85 @@ mod tests {
             assert!(!trust.trusted);
             assert!(trust.warning.unwrap().to_string().contains("trust.json"));
         }
+    }
+    #[test]
+    fn trust_is_for_the_files_as_they_were() {
+        let place = Place::new();
+        let agent_dir = AgentDir::at(place.path("home/agent"));
+        let project = place.path("home/code/project");
+        place.write("home/code/project/.pi/settings.json", r#"{"shellPath":"./sh"}"#);
+        place.write("home/code/project/sh", "one");
+        let saved = TrustBasis::Saved(project.clone());
+        let trust = || save_trust(&agent_dir, &project, Some(&place.files())).unwrap();
+        trust();
+        for (name, text) in [
+            (".pi/settings.json", r#"{"shellPath":"./sh", "shellCommandPrefix":"x"}"#),
+            // Beside it, and read before it.
+            (".agentd/settings.json", r#"{"shellPath":"./sh"}"#),
+            (".pi/mcp.json", "{}"),
+            // The program that is started.
+            ("sh", "two"),
+        ] {
+            place.check(ProjectTrust::Always, true, saved.clone());
+            let before = fs::read_to_string(project.join(name)).ok();
+            place.write(&format!("home/code/project/{name}"), text);
+            place.check(ProjectTrust::Always, false, TrustBasis::Changed(vec![project.join(name)]));
+            // A flag is for the files as they are.
+            assert!(place.decide(Some(true), ProjectTrust::Ask).trusted);
+            match before {
+                Some(before) => place.write(&format!("home/code/project/{name}"), &before),
+                None => trust(),
+            }
+        }
+        fs::remove_file(project.join(".pi/mcp.json")).unwrap();
+        place.check(ProjectTrust::Ask, false, TrustBasis::Changed(vec![project.join(".pi/mcp.json")]));
+        // What starts nothing is not asked about.
+        trust();
+        place.write("home/code/project/.pi/SYSTEM.md", "Be good.");
+        place.check(ProjectTrust::Ask, true, saved);
+    }
+
+    #[test]
+    fn trust_without_files_is_for_those_that_are_seen_first() {
+        let place = Place::new();
+        let (agent_dir, project) = (AgentDir::at(place.path("home/agent")), place.path("home/code/project"));
+        place.write("home/code/project/.pi/settings.json", "{}");
+        let code = place.path("home/code");
+        place.write("home/agent/trust.json", &format!("{{\"{}\": true}}", code.display()));
+        let first = place.decide(None, ProjectTrust::Ask);
+        assert!(first.trusted && first.is_first_sight);
+        note_trusted_files(&agent_dir, &project, Some(&first.files)).unwrap();
+        assert!(!place.decide(None, ProjectTrust::Ask).is_first_sight);
+        place.check(ProjectTrust::Ask, true, TrustBasis::Saved(code));
+        place.write("home/code/project/.pi/settings.json", "{ }");
+        assert!(!place.decide(None, ProjectTrust::Ask).trusted);
+        // What cannot be read trusts nothing.
+        for broken in ["{", "[]", &format!("{{\"{}\": 5}}", project.display())] {
+            place.write("home/agent/trusted-files.json", broken);
+            let trust = place.decide(None, ProjectTrust::Always);
+            assert!(!trust.trusted && trust.warning.unwrap().to_string().contains("trusted-files.json"));
+        }
+    }
+
+    #[test]
+    fn trust_that_was_given_for_a_time_is_for_the_files_as_they_were_too() {
+        let place = Place::new();
+        place.write("home/code/project/.pi/settings.json", "{}");
+        let given = place.files();
+        let decide = || {
+            let (cwd, agent_dir) = (place.path("home/code/project"), AgentDir::at(place.path("home/agent")));
+            decide_trust(TrustQuestion {
+                cwd: &cwd,
+                folders: &ProjectFolders::of(&cwd, &agent_dir),
+                agent_dir: &agent_dir,
+                environment: &Environment::default(),
+                approve: Some(true),
+                given: Some(&given),
+                default: ProjectTrust::Ask,
+            })
+        };
+        assert!(decide().trusted);
+        place.write("home/code/project/.pi/settings.json", "{ }");
+        assert!(!decide().trusted);
     }
 }

@@ -35,7 +35,7 @@ use crate::{
     inbox::Inbox,
     journal::Journal,
     queues::{Delivered, SessionQueues},
-    recovery::{AfterCrash, AskingToGoOn, Overdue},
+    recovery::{AfterCrash, AskingToGoOn, HeldBack, Overdue},
     reply::{Reply, encode},
     requests::{Asked, Ledger, Record},
     rest::{Rested, Resting},
@@ -94,6 +94,8 @@ pub(crate) struct Actor {
     pub(crate) trust: Trusting,
     /// Whether the user is asked about a turn that a crash interrupted.
     pub(crate) going_on: AskingToGoOn,
+    /// What waits in a session that is the project's.
+    pub(crate) held_back: HeldBack,
     /// What the run has told and not ended.
     pub(crate) told: Told,
     /// Tool calls that were stopped and do not end.
@@ -178,7 +180,10 @@ impl Actor {
                     }
                     Message::UiResponse(answer) => self.on_ui_response(answer.0, answer.1),
                     Message::Tools(message) => self.on_tools(*message),
-                    Message::AskTrust => self.ask_trust(),
+                    Message::AskTrust => {
+                        self.ask_trust();
+                        self.ask_to_deliver();
+                    }
                     Message::WhenIdle(done) => self.when_idle(done),
                     Message::Header(header) => {
                         // As above.
@@ -347,6 +352,7 @@ impl Actor {
             Step::AllAborted { reply, ended, is_late } => self.on_all_aborted(reply, ended, is_late),
             Step::Ui(step) => self.on_ui_step(*step),
             Step::GoOn(yes) => self.on_go_on(yes),
+            Step::Deliverable(yes) => self.on_deliverable(yes),
             Step::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
             Step::Settled => self.on_settled().await,
             Step::NotStored => self.on_not_stored().await,

@@ -47,7 +47,11 @@ impl Actor {
 
     /// Takes all messages back. Nothing comes of them, so that their keys are free again.
     pub(crate) async fn clear_queue(&mut self, reply: Reply) {
-        self.forget_waiting().await;
+        if self.held_back.forget() {
+            self.journal.ledger().note(Record::Unqueued).await;
+        } else {
+            self.forget_waiting().await;
+        }
         let (cleared, keys) = self.queues.clear(&self.feed);
         for key in keys {
             self.requests.forget(&key);

@@ -102,6 +102,28 @@ impl SessionQueues {
         keys
     }
 
+    /// Messages that do not wait yet, though the ledger has them: their numbers are taken.
+    pub(crate) fn reserve(&mut self, held: &[QueuedRecord]) {
+        held.iter().for_each(|message| self.queues.reserve(message.number));
+    }
+
+    /// Those wait from now on; their keys.
+    pub(crate) fn release(&mut self, held: Vec<QueuedRecord>, feed: &Feed) -> Vec<RequestKey> {
+        let mut keys = Vec::new();
+        for QueuedRecord { number, to, text, images, request_key } in held {
+            let bytes = size(&text, &images);
+            self.queues.push_reserved(queue_of(to), Queued { ticket: number, text, images });
+            self.sizes.insert(number, bytes);
+            self.bytes += bytes;
+            if let Some(key) = request_key.map(RequestKey::from) {
+                self.keys.insert(number, key.clone());
+                keys.push(key);
+            }
+        }
+        self.publish(feed);
+        keys
+    }
+
     pub(crate) fn next(&self, kind: QueueKind) -> Vec<Queued> {
         self.queues.next(kind)
     }

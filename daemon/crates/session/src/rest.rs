@@ -5,7 +5,7 @@
 
 use std::{path::Path, sync::Arc, time::SystemTime};
 
-use agentd_config::models::RestoredChoice;
+use agentd_config::{StartingFiles, models::RestoredChoice};
 use tokio::sync::oneshot;
 
 use crate::{actor::Actor, choice::Choice, tools::ToolChoice};
@@ -30,6 +30,8 @@ pub struct Rested {
     pub(crate) fallback_models: Option<Arc<[String]>>,
     /// Whether the user said that the project is trusted for as long as the session is open.
     pub(crate) trusted: bool,
+    /// The files of the project that trust was given for, where the project is trusted.
+    pub(crate) trusted_files: Option<Box<StartingFiles>>,
 }
 
 /// What changes when somebody writes to a file.
@@ -101,6 +103,7 @@ impl Rested {
             tools: _,
             fallback_models,
             trusted,
+            trusted_files: _,
         } = self;
         unsaved.is_none()
             && *leaf == Leaf::Last
@@ -152,6 +155,7 @@ impl Actor {
             tools: self.tools.chosen().clone(),
             fallback_models: self.shared.fallbacks.chosen(),
             trusted: self.trust.is_given(),
+            trusted_files: self.trust.files().cloned().map(Box::new),
             key_provider: self.shared.key_provider.as_deref().map(Into::into),
         })
     }

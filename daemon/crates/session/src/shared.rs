@@ -224,6 +224,8 @@ pub(crate) struct PromptSources {
     pub(crate) context_files: bool,
     pub(crate) folders: ProjectFolders,
     pub(crate) trusted: bool,
+    /// The files of the project that were changed since it was trusted.
+    pub(crate) changed: Vec<PathBuf>,
     /// The settings `skills` and `prompts`.
     pub(crate) lists: ResourceLists,
     pub(crate) flags: ResourceFlags,

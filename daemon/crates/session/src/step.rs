@@ -99,6 +99,8 @@ pub(crate) enum Step {
     Ui(Box<UiStep>),
     /// Whether the turn that a crash interrupted goes on.
     GoOn(bool),
+    /// Whether the messages that were held back are to be delivered.
+    Deliverable(bool),
     /// The user trusts the project: its settings, read.
     Trusted(Box<Reconfigured>),
     /// Nothing more comes of the run.

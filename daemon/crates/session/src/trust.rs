@@ -5,7 +5,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use agentd_config::{save_trust, trust_subjects};
+use agentd_config::{StartingFiles, TrustSubject, save_trust, trust_subjects};
 use agentd_protocol::ui::NotifyType;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,8 @@ const NOT_NOW: &str = "Not now";
 const NEVER: &str = "Never trust this folder";
 
 const IN_USE: &str = "The project's settings and prompts count from now on.";
+const CHANGED_MEANWHILE: &str = "The project's files were changed while you were asked, so that its settings and prompts are not \
+                                 used. You are asked again when the session is opened the next time.";
 const NOT_USED: &str = "The project's settings and prompts are not used, now and in later sessions.";
 
 /// What is known of the user's trust, and what follows from it.
@@ -35,6 +37,8 @@ pub(crate) struct Trusting {
     /// What the session was opened with: its settings are read by it.
     options: Arc<SessionOptions>,
     state: State,
+    /// The files of the project that trust was given for, where the project is trusted.
+    files: Option<StartingFiles>,
     /// Waits for the end of the run.
     next: Option<Box<Reconfigured>>,
 }
@@ -52,13 +56,24 @@ enum State {
 }
 
 impl Trusting {
-    pub(crate) fn new(options: Arc<SessionOptions>, is_open: bool, was_given: bool) -> Self {
-        let state = match (was_given, is_open) {
-            (true, _) => State::Given,
-            (false, true) => State::Open,
+    /// `is_open`: somebody is to be asked, perhaps again; `was_given`: the user gave it to this session before.
+    pub(crate) fn new(
+        options: Arc<SessionOptions>,
+        is_open: bool,
+        was_given: bool,
+        files: Option<StartingFiles>,
+    ) -> Self {
+        let state = match (is_open, was_given) {
+            (true, _) => State::Open,
+            (false, true) => State::Given,
             (false, false) => State::Decided,
         };
-        Self { options, state, next: None }
+        Self { options, state, files, next: None }
+    }
+
+    /// The files of the project that trust was given for, where the project is trusted.
+    pub(crate) fn files(&self) -> Option<&StartingFiles> {
+        self.files.as_ref()
     }
 
     /// What the session was opened with.
@@ -105,7 +120,8 @@ impl Actor {
     /// Takes new settings over, if there are any. To be called while there is no run.
     pub(crate) async fn use_settings(&mut self) {
         let Some(next) = self.trust.next.take() else { return };
-        let Reconfigured { shared, of_resources, scope, modes, beginning } = *next;
+        let Reconfigured { shared, trusted_files, of_resources, scope, modes, beginning } = *next;
+        self.trust.files = Some(trusted_files);
         for diagnostic in shared.diagnostics.iter().chain(&of_resources) {
             tracing::warn!("{diagnostic}");
         }
@@ -137,7 +153,8 @@ impl Asking {
     /// saved; where that fails, it counts this time, and the user is told.
     async fn ask(self) -> Option<Reconfigured> {
         let (cwd, shared) = (self.options.cwd.clone(), Arc::clone(&self.shared));
-        let title = spawn_blocking(move || title(&cwd, &shared)).await.ok()?;
+        // The answer is about the files as they are now.
+        let (title, files) = spawn_blocking(move || about(&cwd, &shared)).await.ok()?;
         let dialog = Dialog::select(title, [THIS_TIME, ALWAYS, NOT_NOW, NEVER]);
         // The end of the session answers it, too.
         let answer = self.ui.ask(Asker::Daemon, dialog, &CancellationToken::new()).await;
@@ -145,11 +162,11 @@ impl Asking {
         let trusted = match chosen.as_str() {
             THIS_TIME => true,
             ALWAYS => {
-                self.save(true).await;
+                self.save(Some(files.clone())).await;
                 true
             }
             NEVER => {
-                if self.save(false).await {
+                if self.save(None).await {
                     self.ui.tell(Asker::Daemon, Notice::notify(NOT_USED, NotifyType::Info)).await;
                 }
                 false
@@ -160,8 +177,12 @@ impl Asking {
             return None;
         }
         let (shared, options) = (Arc::clone(&self.shared), Arc::clone(&self.options));
-        match spawn_blocking(move || reconfigure(&shared, &options)).await {
-            Ok(Ok(reconfigured)) => Some(reconfigured),
+        match spawn_blocking(move || reconfigure(&shared, &options, files)).await {
+            Ok(Ok(Some(reconfigured))) => Some(reconfigured),
+            Ok(Ok(None)) => {
+                self.complain(CHANGED_MEANWHILE.to_owned()).await;
+                None
+            }
             Ok(Err(error)) => {
                 self.complain(format!("The project's settings cannot be used: {error}")).await;
                 None
@@ -174,9 +195,9 @@ impl Asking {
     }
 
     /// Whether the decision was saved; else the user is told why not.
-    async fn save(&self, trusted: bool) -> bool {
+    async fn save(&self, trusted: Option<StartingFiles>) -> bool {
         let (agent_dir, cwd) = (self.shared.agent_dir.clone(), self.options.cwd.clone());
-        let saved = spawn_blocking(move || save_trust(&agent_dir, &cwd, trusted)).await;
+        let saved = spawn_blocking(move || save_trust(&agent_dir, &cwd, trusted.as_ref())).await;
         let error = match saved {
             Ok(Ok(())) => return true,
             Ok(Err(error)) => error.to_string(),
@@ -192,18 +213,31 @@ impl Asking {
     }
 }
 
-/// The question, with what it is about.
-fn title(cwd: &Path, shared: &Shared) -> String {
+/// The question, with what it is about, and the files that an answer is for.
+fn about(cwd: &Path, shared: &Shared) -> (String, StartingFiles) {
+    let files = StartingFiles::of(cwd, &shared.prompt.folders, &shared.environment);
     let subjects = trust_subjects(cwd, &shared.prompt.folders, &shared.environment);
-    let shown = |path: &Path| path.strip_prefix(cwd).unwrap_or(path).display().to_string();
-    let mut names: Vec<String> = subjects.iter().take(NAMED).map(|path| shown(path)).collect();
+    let path = |path: &Path| path.strip_prefix(cwd).unwrap_or(path).display().to_string();
+    let shown = |TrustSubject { path: subject, settings }: &TrustSubject| match settings.as_slice() {
+        [] => path(subject),
+        settings => format!("{} (sets {})", path(subject), settings.join(", ")),
+    };
+    let mut names: Vec<String> = subjects.iter().take(NAMED).map(shown).collect();
     if subjects.len() > NAMED {
         names.push(format!("{} more", subjects.len() - NAMED));
     }
-    format!(
-        "Trust the project in {}? It has settings and prompts of its own, which can change what the agent does and what \
-         commands run: {}",
-        cwd.display(),
+    let changed: Vec<String> = shared.prompt.changed.iter().map(|file| path(file)).collect();
+    let question = match changed.as_slice() {
+        [] => format!("Trust the project in {}?", cwd.display()),
+        changed => format!(
+            "Trust the project in {} again? It was trusted before, and since then there was a change in {}.",
+            cwd.display(),
+            changed.join(", ")
+        ),
+    };
+    let title = format!(
+        "{question} It has settings and prompts of its own, which can change what the agent does and what commands run: {}",
         names.join(", ")
-    )
+    );
+    (title, files)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agentd_config::{Trust, TrustBasis, read_json, settings, trust_subjects};
+use agentd_config::{Trust, TrustBasis, TrustSubject, read_json, settings, trust_subjects};
 use agentd_protocol::{
     doctor::Check,
     resources::{DiagnosticKind, DiagnosticLevel},
@@ -41,18 +41,26 @@ pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
 
 /// Whether the project's own settings, prompts and skills are used.
 fn trust(context: &Context, found: &Found) -> Check {
-    let Trust { trusted, basis, warning } = &found.settings.trust;
+    let Trust { trusted, basis, warning, .. } = &found.settings.trust;
     if let Some(problem) = warning {
         return TRUST.problem(problem.to_string(), "Repair the file or remove it.");
     }
     let folder = show(&context.cwd);
     let subjects = trust_subjects(&context.cwd, &found.settings.folders, &context.environment);
-    let subjects: Vec<String> = subjects.iter().map(|path| show(path)).collect();
+    let named = |TrustSubject { path, settings }: &TrustSubject| match settings.as_slice() {
+        [] => show(path),
+        settings => format!("{} (sets {})", show(path), settings.join(", ")),
+    };
+    let subjects: Vec<String> = subjects.iter().map(named).collect();
     let why = match basis {
         TrustBasis::NothingToTrust => {
             return TRUST.ok(format!("{folder} has no settings, prompts or skills of its own"));
         }
         TrustBasis::Saved(saved) => format!("trust.json has an entry for {}", show(saved)),
+        TrustBasis::Changed(files) => {
+            let files: Vec<String> = files.iter().map(|path| show(path)).collect();
+            format!("changed since it was trusted: {}", files.join(", "))
+        }
         TrustBasis::Setting => "setting defaultProjectTrust".to_owned(),
         TrustBasis::Flag | TrustBasis::Unasked => "nobody was asked yet".to_owned(),
     };
@@ -62,7 +70,11 @@ fn trust(context: &Context, found: &Found) -> Check {
     }
     TRUST.warning(
         format!("{folder} is not trusted ({why}), so that this is not used: {subjects}"),
-        "Look at these files; if you trust them, say --approve, or set the folder to true in trust.json.",
+        match basis {
+            TrustBasis::Changed(_) => "Look at these files; if you trust them, say so where you are asked (agentctl prompt on a \
+                                       terminal), or --approve for a session.",
+            _ => "Look at these files; if you trust them, say --approve, or set the folder to true in trust.json.",
+        },
     )
 }
 

@@ -1,11 +1,13 @@
 //! Where skills and prompt templates are looked for, in which order, and what is said of where one comes from.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use agentd_protocol::resources::{SourceInfo, SourceOrigin, SourceScope};
 
 use super::{patterns::Patterns, walk::Layout};
-use crate::{AgentDir, Environment, ProjectFolders, project_skill_folders, resolve_path};
+use crate::{
+    AgentDir, Environment, ProjectFolders, paths::without_dots, project_skill_folders, resolve_path,
+};
 
 /// What the resources of a session depend on.
 #[derive(Debug, Clone, Copy)]
@@ -180,21 +182,6 @@ impl ResourceQuery<'_> {
         });
         (places.collect(), Patterns::new(&patterns, &listed.base, kind.name()))
     }
-}
-
-/// The path without `.` and `..`, as it is shown to models and users.
-fn without_dots(path: &Path) -> PathBuf {
-    let mut result = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                result.pop();
-            }
-            part => result.push(part),
-        }
-    }
-    result
 }
 
 /// The folder of resources in a folder of configuration.

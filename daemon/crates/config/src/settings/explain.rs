@@ -12,7 +12,8 @@ use super::{
     known::{Known, Schema},
     layer::Layer,
     load::load,
-    merge::{USER_ONLY, merge},
+    merge::merge,
+    reach::counts_from_project,
 };
 use crate::{
     AgentDir, Environment, TrustBasis,
@@ -75,14 +76,18 @@ pub fn explain(question: ExplainQuestion<'_>) -> Result<SettingExplanation, Unkn
 
     // What of the project's file counts at all.
     let top = keys.first().map(String::as_str).unwrap_or_default();
-    let not_from_project = if USER_ONLY.contains(&top) {
+    let not_from_project = if !counts_from_project(top) {
         Some("only the user's own settings count for this key".to_owned())
-    } else if loaded.trust.trusted || top == "sessionDir" {
+    } else if loaded.trust.trusted {
         None
     } else {
         Some(match loaded.trust.basis {
             TrustBasis::Flag => "the project is not trusted (--no-approve)".to_owned(),
             TrustBasis::Saved(folder) => format!("trust.json says not to trust {}", folder.display()),
+            TrustBasis::Changed(_) => {
+                "the project was trusted, and its files have changed since; --approve trusts it for a session"
+                    .to_owned()
+            }
             TrustBasis::Setting => "the project is not trusted (defaultProjectTrust)".to_owned(),
             TrustBasis::Unasked | TrustBasis::NothingToTrust => {
                 "the project is not trusted; --approve trusts it for a session".to_owned()
@@ -316,12 +321,12 @@ mod tests {
                 "Default - - no",
             ],
         );
-        // Where sessions are must not depend on trust.
+        // Where sessions are read from is no business of a project that is not trusted.
         place.check(
             "sessionDir",
             false,
-            json!("s"),
-            &["Project 3 \"s\" counts", "User - - no", "Default - - no"],
+            Value::Null,
+            &[&format!("Project 3 \"s\" {not}"), "User - - no", "Default - - counts"],
         );
         // A key that only the user may set.
         let own = place.ask("httpProxy", Some(true), &[]).unwrap();

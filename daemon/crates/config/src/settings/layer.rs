@@ -33,19 +33,6 @@ impl Layer {
         Self::of(path, read_json(path))
     }
 
-    /// Reads one key of a file that nobody trusts, and nothing else of it: looking at the rest can cost time, and there is nobody to
-    /// tell of it.
-    pub(super) fn read_key(path: &Path, key: &str) -> Self {
-        let Ok(Some(Document { value: Value::Object(mut values), .. })) = read_json(path) else {
-            return Self::default();
-        };
-        values.retain(|known, _| known == key);
-        let mut layer = Self { values, diagnostics: Vec::new() };
-        layer.check(path, "");
-        layer.diagnostics.clear();
-        layer
-    }
-
     /// The file at `path`, as it was read.
     pub(super) fn of(path: &Path, read: Result<Option<Document>, JsonFileError>) -> Self {
         let mut layer = Self::default();
@@ -238,25 +225,6 @@ mod tests {
         assert_eq!(layer.diagnostics.len(), MOST_TOLD + 1);
         assert_eq!(layer.diagnostics[MOST_TOLD].message, "4960 more values are ignored");
         assert_eq!(Value::Object(layer.values), json!({"bash": {"intercept": []}}));
-    }
-
-    #[test]
-    fn of_a_file_that_nobody_trusts_one_key_is_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("settings.json");
-        let read = |text: &str| {
-            std::fs::write(&path, text).unwrap();
-            let layer = Layer::read_key(&path, "sessionDir");
-            assert!(layer.diagnostics.is_empty());
-            Value::Object(layer.values)
-        };
-        assert_eq!(
-            read(r#"{"sessionDir":"s","defaultModel":"m","bash":{"intercept":[5]}}"#),
-            json!({"sessionDir": "s"})
-        );
-        assert_eq!(read(r#"{"sessionDir":5}"#), json!({}));
-        assert_eq!(read("[]"), json!({}));
-        assert_eq!(read("{"), json!({}));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The settings of a session: the user's, and over them the project's where it is trusted.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
@@ -10,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{layer::Layer, merge::merge};
 use crate::{
-    AgentDir, Environment, ProjectFolders, Trust, TrustQuestion, decide_trust,
+    AgentDir, Environment, ProjectFolders, StartingFiles, Trust, TrustBasis, TrustQuestion, decide_trust,
     resources::{ListedPaths, ResourceLists},
 };
 
@@ -29,9 +32,8 @@ pub struct LoadedSettings {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Loads `settings.json` of the agent directory and, for a trusted project, that of the project folder. Of a project that
-/// is not trusted, only `sessionDir` counts: where sessions are must not depend on the decision. Nothing fails; what
-/// cannot be used is in [`LoadedSettings::diagnostics`].
+/// Loads `settings.json` of the agent directory and, for a trusted project, that of the project folder. That of a project
+/// which is not trusted is not read. Nothing fails; what cannot be used is in [`LoadedSettings::diagnostics`].
 ///
 /// `approve` is `--approve` (true) or `--no-approve` (false).
 #[must_use]
@@ -41,27 +43,30 @@ pub fn load(
     environment: &Environment,
     approve: Option<bool>,
 ) -> LoadedSettings {
+    load_as_given(agent_dir, cwd, environment, approve, None)
+}
+
+/// As [`load`], where `approve` was given before: for the project's files as they were then.
+#[must_use]
+pub fn load_as_given(
+    agent_dir: &AgentDir,
+    cwd: &Path,
+    environment: &Environment,
+    approve: Option<bool>,
+    given: Option<&StartingFiles>,
+) -> LoadedSettings {
     let Layer { values: user, mut diagnostics } = Layer::read(&agent_dir.settings_file());
     let folders = ProjectFolders::of(cwd, agent_dir);
     let default = typed(user.clone(), &mut diagnostics).default_project_trust.unwrap_or_default();
     let trust =
-        decide_trust(TrustQuestion { cwd, folders: &folders, agent_dir, environment, approve, default });
+        decide_trust(TrustQuestion { cwd, folders: &folders, agent_dir, environment, approve, given, default });
     diagnostics.extend(trust.warning.clone());
     let project_file = folders.find("settings.json");
-    let read = |file: &Path| {
-        if trust.trusted { Layer::read(file) } else { Layer::read_key(file, "sessionDir") }
-    };
-    let mut project = project_file.as_deref().map(read).unwrap_or_default();
+    let read = project_file.as_deref().filter(|_| trust.trusted).map(Layer::read);
+    let mut project = read.unwrap_or_default();
     diagnostics.append(&mut project.diagnostics);
-    if !trust.trusted {
-        diagnostics.extend(trust.warning.is_none().then(|| {
-            let message =
-                "the project is not trusted, so that its own settings, prompts and skills are not used";
-            Diagnostic::warning(DiagnosticKind::Trust, message)
-                .level(DiagnosticLevel::Info)
-                .at(cwd)
-                .hint("--approve trusts it for a session")
-        }));
+    if !trust.trusted && trust.warning.is_none() {
+        diagnostics.extend(not_used(cwd, &trust.basis));
     }
     let resources = ResourceLists {
         user: listed(&agent_dir.settings_file(), &user),
@@ -69,6 +74,27 @@ pub fn load(
     };
     let settings = typed(merge(user, project.values), &mut diagnostics);
     LoadedSettings { settings, folders, trust, resources, diagnostics }
+}
+
+/// That the project's own settings, prompts and skills are not used.
+fn not_used(cwd: &Path, basis: &TrustBasis) -> Vec<Diagnostic> {
+    let TrustBasis::Changed(files) = basis else {
+        let message = "the project is not trusted, so that its own settings, prompts and skills are not used";
+        let told = Diagnostic::warning(DiagnosticKind::Trust, message).level(DiagnosticLevel::Info).at(cwd);
+        return vec![told.hint("--approve trusts it for a session")];
+    };
+    let told = |file: &PathBuf| {
+        let message = format!(
+            "was changed since the project in {} was trusted, so that the project's own settings, prompts and skills are not \
+             used",
+            cwd.display()
+        );
+        Diagnostic::warning(DiagnosticKind::Trust, message).at(file).hint(
+            "look at it; then trust the project again: `agentctl prompt` on a terminal and `agentctl attach` ask, --approve \
+             trusts it for a session",
+        )
+    };
+    files.iter().map(told).collect()
 }
 
 /// The resources that one file names. Merged with those of another one they would lose what they are relative to.
@@ -114,7 +140,7 @@ pub fn http_idle_timeout(settings: &Settings) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::PathBuf};
+    use std::fs;
 
     use serde_json::json;
 
@@ -154,7 +180,7 @@ mod tests {
         ]);
         let untrusted = place.load(None);
         assert_eq!(untrusted.settings.default_model.as_deref(), Some("user"));
-        assert_eq!(untrusted.settings.session_dir.as_deref(), Some("s"));
+        assert_eq!(untrusted.settings.session_dir, None);
         let told: Vec<_> = untrusted.diagnostics.iter().map(|it| (it.level, it.kind)).collect();
         assert_eq!(told, [(DiagnosticLevel::Info, DiagnosticKind::Trust)]);
         let trusted = place.load(Some(true));

@@ -2,17 +2,16 @@
 
 use serde_json::{Map, Value};
 
-/// Keys that count only in the user's own settings.
-pub(super) const USER_ONLY: [&str; 5] =
-    ["defaultProjectTrust", "httpProxy", "caFile", "cacheWarming", "childEnvironment"];
+use super::reach::counts_from_project;
 
-/// Lists of resources, to which a project adds.
-const COMBINED: [&str; 5] = ["packages", "extensions", "skills", "prompts", "themes"];
+/// Lists to which a project adds: resources, and the tools that the user wants sessions not to have.
+const COMBINED: [&str; 6] = ["packages", "extensions", "skills", "prompts", "themes", "excludeTools"];
 
-/// Merges `project` into `user`: objects member by member, resource lists by appending, all else replaces.
+/// Merges `project` into `user`: objects member by member, the lists above by appending, all else replaces. Keys that count in
+/// the user's settings alone are passed over.
 pub(super) fn merge(mut user: Map<String, Value>, project: Map<String, Value>) -> Map<String, Value> {
     for (key, value) in project {
-        if USER_ONLY.contains(&key.as_str()) {
+        if !counts_from_project(&key) {
             continue;
         }
         let merged = match (user.remove(&key), value) {

@@ -8,8 +8,11 @@ mod known;
 mod layer;
 mod load;
 mod merge;
+mod reach;
 mod save;
 
 pub use explain::{ExplainQuestion, UnknownSetting, explain};
-pub use load::{LoadedSettings, http_idle_timeout, load, load_user};
+pub use load::{LoadedSettings, http_idle_timeout, load, load_as_given, load_user};
+pub(crate) use reach::is_told;
+pub use reach::{Effect, Reach, reach};
 pub use save::{SaveError, SettingChange, save};

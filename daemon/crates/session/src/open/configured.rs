@@ -47,6 +47,8 @@ pub(super) struct Lasting {
 pub(super) struct Project {
     pub(super) folders: ProjectFolders,
     pub(super) trusted: bool,
+    /// The files that were changed since it was trusted.
+    pub(super) changed: Vec<PathBuf>,
     pub(super) resources: ResourceLists,
 }
 
@@ -138,6 +140,7 @@ pub(super) fn configured(
             context_files: !options.no_context_files,
             folders: project.folders,
             trusted: project.trusted,
+            changed: project.changed,
             lists: project.resources,
             flags: options.resources.clone(),
         },

@@ -28,7 +28,7 @@ use crate::{
     feed::Feed,
     handle::{AbortSwitch, INBOX, SessionHandle},
     queues::SessionQueues,
-    recovery::{AskingToGoOn, broke_down},
+    recovery::{AskingToGoOn, HeldBack, broke_down},
     rest::Rested,
     run::Told,
     run_slot::RunSlot,
@@ -129,11 +129,14 @@ async fn start(
     let Prepared {
         shared,
         trust_is_open,
+        trusted_files,
         journal,
         was_changed,
         after_crash,
         overdue,
         waiting,
+        held_back,
+        origin,
         requests,
         tools,
         chooser,
@@ -197,12 +200,15 @@ async fn start(
         dialogs: PendingDialogs::default(),
         tools,
         going_on: AskingToGoOn::default(),
-        trust: Trusting::new(options, trust_is_open, was_trusted),
+        held_back: HeldBack::default(),
+        trust: Trusting::new(options, trust_is_open, was_trusted, trusted_files),
         told: told.clone(),
         overdue,
         closing: false,
     };
     actor.let_wait(waiting);
+    actor.queues.reserve(&held_back);
+    actor.held_back = HeldBack::new(held_back, origin);
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end
     // even if a bug brings it.
     let end = handle.feed.close_at_the_end();

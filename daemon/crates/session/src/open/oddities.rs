@@ -34,6 +34,14 @@ pub(super) fn of_file(report: &LoadReport, path: Option<&Path>) -> Vec<Diagnosti
     found
 }
 
+/// That `--continue` does not go on with this file.
+pub(super) fn of_project(path: &Path) -> Diagnostic {
+    let text = "the last session of this folder is a file of the project itself, so that whoever made the project may have \
+                written it: it is not continued, and the session is a new one";
+    let hint = format!("look at the file; --session {} goes on with it", path.display());
+    Diagnostic::warning(DiagnosticKind::Session, text).at(path).hint(hint)
+}
+
 fn of_place(oddity: &Oddity) -> Diagnostic {
     let Oddity { kind, place } = oddity;
     let text = format!("{kind} ({} bytes from byte {})", place.bytes, place.byte);

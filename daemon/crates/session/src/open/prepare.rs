@@ -7,9 +7,10 @@ use std::{
 
 use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
-    AgentDir, TrustBasis,
+    AgentDir, StartingFiles, Trust, TrustBasis, is_of_project,
     models::ScopedModel,
-    settings::{LoadedSettings, load},
+    note_trusted_files,
+    settings::{LoadedSettings, load_as_given},
 };
 use agentd_process::{ArtifactFolder, Background};
 use agentd_protocol::{
@@ -31,7 +32,7 @@ use crate::{
     choice::{Choice, Chooser},
     crash_ledger::CrashLedger,
     journal::Journal,
-    recovery::{AfterCrash, Overdue, recover},
+    recovery::{AfterCrash, Origin, Overdue, recover},
     reply::Reply,
     requests::Ledger,
     shared::{Services, Shared},
@@ -43,6 +44,8 @@ pub(super) struct Prepared {
     pub(super) shared: Shared,
     /// Whether someone would have to be asked if the project's own settings are to count.
     pub(super) trust_is_open: bool,
+    /// The project's files that trust is for, while it lasts.
+    pub(super) trusted_files: Option<StartingFiles>,
     pub(super) journal: Journal,
     /// Whether another program has changed its file while it was not in memory.
     pub(super) was_changed: bool,
@@ -52,6 +55,10 @@ pub(super) struct Prepared {
     pub(super) overdue: Overdue,
     /// Messages that waited in queues when the daemon was killed.
     pub(super) waiting: Vec<QueuedRecord>,
+    /// Messages that are to wait only when the user says so.
+    pub(super) held_back: Vec<QueuedRecord>,
+    /// Whose the session is.
+    pub(super) origin: Origin,
     pub(super) requests: Ledger<Reply>,
     pub(super) tools: ToolChoice,
     pub(super) chooser: Chooser,
@@ -98,10 +105,13 @@ fn prepare_from(
     let options = as_it_was.as_ref().unwrap_or(options);
 
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
+    let given = rested.and_then(|rested| rested.trusted_files.as_deref());
     let approve = options.approve.or(rested.and_then(|rested| rested.trusted.then_some(true)));
     let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
-        load(&agent_dir, &options.cwd, &options.environment, approve);
-    let trust_is_open = trust.basis == TrustBasis::Unasked && trust.warning.is_none();
+        load_as_given(&agent_dir, &options.cwd, &options.environment, approve, given);
+    let trust_is_open =
+        matches!(trust.basis, TrustBasis::Unasked | TrustBasis::Changed(_)) && trust.warning.is_none();
+    found.extend(note_first_sight(&agent_dir, &options.cwd, &trust));
     let files = Files {
         agent_dir: &agent_dir,
         settings: &settings,
@@ -109,6 +119,7 @@ fn prepare_from(
         session_bytes: services.limits.intake.session_bytes,
     };
     let mut was_changed = false;
+    let mut passed_over = None;
     let (mut session, has_past) = match (rested, copied) {
         (Some(rested), _) => {
             let session = reopen(rested, options, &files)?;
@@ -121,15 +132,24 @@ fn prepare_from(
             let has_past = !session.tree.entries().is_empty();
             (session, has_past)
         }
-        (None, None) => open_session(options, &files)?,
+        (None, None) => {
+            let opened = open_session(options, &files)?;
+            passed_over = opened.passed_over;
+            (opened.session, opened.has_past)
+        }
     };
+    found.extend(passed_over.as_deref().map(oddities::of_project));
     found.extend(oddities::of_file(&session.report, session.writer.path()));
     found.extend(session.writer.path().and_then(Path::parent).and_then(|folder| {
         let text = network_warning(folder)?;
         Some(Diagnostic::warning(DiagnosticKind::Session, text).at(folder))
     }));
     let cwd = working_directory(&session, options)?;
-    let recovered = recover(&mut session, settings.crash_recovery.unwrap_or_default());
+    let of_project = |file: &Path| {
+        [&options.cwd, &cwd].iter().any(|cwd| is_of_project(file, cwd, &agent_dir, &options.environment))
+    };
+    let origin = if session.writer.path().is_some_and(of_project) { Origin::Project } else { Origin::User };
+    let recovered = recover(&mut session, settings.crash_recovery.unwrap_or_default(), origin);
     found.extend(recovered.diagnostics);
 
     let models = services.models.load(&agent_dir);
@@ -189,7 +209,11 @@ fn prepare_from(
         key_provider,
         cwd,
     };
-    let project = Project { folders, trusted: trust.trusted, resources };
+    // What comes to a project that has nothing yet is looked at when it is opened the next time.
+    let trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
+    let trusted_files = trusted.then_some(trust.files);
+    let changed = if let TrustBasis::Changed(files) = trust.basis { files } else { Vec::new() };
+    let project = Project { folders, trusted, changed, resources };
     let shared = configured(lasting, options, (settings, project), found);
     shared.fallbacks.choose(rested.and_then(|rested| rested.fallback_models.clone()));
     // What comes back has told it before.
@@ -197,6 +221,7 @@ fn prepare_from(
     Ok(Prepared {
         shared,
         trust_is_open,
+        trusted_files,
         requests: Ledger::of(&session.tree),
         tools,
         was_changed,
@@ -204,6 +229,8 @@ fn prepare_from(
         after_crash: recovered.next,
         overdue: Overdue::of_recovery(recovered.is_due),
         waiting: recovered.waiting,
+        held_back: recovered.held_back,
+        origin,
         chooser: Chooser::new(choice, scope),
         modes,
         parent_id,
@@ -212,9 +239,20 @@ fn prepare_from(
     })
 }
 
+/// Notes the files of a project that is trusted without them.
+fn note_first_sight(agent_dir: &AgentDir, cwd: &Path, trust: &Trust) -> Option<Diagnostic> {
+    let noted = trust.is_first_sight.then(|| note_trusted_files(agent_dir, cwd, Some(&trust.files)));
+    let error = noted?.err()?;
+    let text = format!("which files of the project are trusted could not be noted: {error}");
+    let hint = "until they are, changes of them are not noticed";
+    Some(Diagnostic::warning(DiagnosticKind::Trust, text).at(agent_dir.trusted_files_file()).hint(hint))
+}
+
 /// A session's surroundings after a change of what its settings say.
 pub(crate) struct Reconfigured {
     pub(crate) shared: Shared,
+    /// The files of the project that were trusted.
+    pub(crate) trusted_files: StartingFiles,
     /// What is wrong with skills, prompt templates and the like.
     pub(crate) of_resources: Vec<Diagnostic>,
     pub(crate) scope: Vec<ScopedModel>,
@@ -223,10 +261,18 @@ pub(crate) struct Reconfigured {
     pub(crate) beginning: Choice,
 }
 
-/// Reads a session's settings anew, those of its project included. Reads files; blocks.
-pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<Reconfigured, OpenError> {
+/// Reads a session's settings anew, those of its project included: the user trusts these files. `Ok(None)` when they are others
+/// by now. Reads files; blocks.
+pub(crate) fn reconfigure(
+    shared: &Shared,
+    options: &SessionOptions,
+    files: StartingFiles,
+) -> Result<Option<Reconfigured>, OpenError> {
     let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
-        load(&shared.agent_dir, &options.cwd, &options.environment, Some(true));
+        load_as_given(&shared.agent_dir, &options.cwd, &options.environment, Some(true), Some(&files));
+    if !trust.trusted {
+        return Ok(None);
+    }
     let (services, models, auth) = (&shared.services, &shared.models, &shared.auth);
     let sources = ChoiceSources { services, models, auth, settings: &settings };
     let Chosen { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
@@ -243,10 +289,10 @@ pub(crate) fn reconfigure(shared: &Shared, options: &SessionOptions) -> Result<R
         key_provider: shared.key_provider.clone(),
         cwd: shared.cwd.clone(),
     };
-    let project = Project { folders, trusted: trust.trusted, resources };
+    let project = Project { folders, trusted: true, changed: Vec::new(), resources };
     let chosen_fallbacks = shared.fallbacks.chosen();
     let shared = configured(lasting, options, (settings, project), found);
     shared.fallbacks.choose(chosen_fallbacks);
     let of_resources = shared.resource_diagnostics();
-    Ok(Reconfigured { shared, of_resources, scope, modes, beginning })
+    Ok(Some(Reconfigured { shared, trusted_files: files, of_resources, scope, modes, beginning }))
 }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use agentd_config::{AgentDir, SessionDir as SessionDirRule, resolve_path, session_dir, settings::load};
+use agentd_config::{
+    AgentDir, SessionDir as SessionDirRule, is_of_project, resolve_path, session_dir, settings::load,
+};
 use agentd_fail_point::{self as fail_point, Point};
 use agentd_process::ArtifactFolder;
 use agentd_protocol::{
@@ -103,17 +105,24 @@ fn share(original: Option<&ArtifactFolder>, copy: &OpenSession) {
     }
 }
 
-/// The session that the options ask for, and whether it has a past.
-pub(super) fn open_session(
-    options: &SessionOptions,
-    files: &Files<'_>,
-) -> Result<(OpenSession, bool), OpenError> {
+/// The session that the options ask for.
+pub(super) struct OpenedTarget {
+    pub(super) session: OpenSession,
+    /// Whether it has a past.
+    pub(super) has_past: bool,
+    /// The file that `--continue` would go on with, were it not the project's.
+    pub(super) passed_over: Option<PathBuf>,
+}
+
+/// Opens the session that the options ask for.
+pub(super) fn open_session(options: &SessionOptions, files: &Files<'_>) -> Result<OpenedTarget, OpenError> {
+    let opened = |session, has_past| Ok(OpenedTarget { session, has_past, passed_over: None });
     let (agent_dir, settings, store) = (files.agent_dir, files.settings, files.store());
     let cwd = options.cwd.display().to_string();
     let new =
         |id: Option<&str>| NewSession { id: id.map(str::to_owned), ..NewSession::new(cwd.clone(), now_ms()) };
     if let Target::Ephemeral(id) = &options.target {
-        return Ok((store.in_memory(new(id.as_deref()))?, false));
+        return opened(store.in_memory(new(id.as_deref()))?, false);
     }
     let root = agent_dir.sessions_dir();
     let dir = folder(options, agent_dir, settings);
@@ -132,13 +141,18 @@ pub(super) fn open_session(
         let copy = copy_all(&tree, NewSession { parent_session, ..new(id.as_deref()) })?;
         let session = store.adopt(copy, Some(&dir.path), Begin::AtOnce)?;
         share(Some(&ArtifactFolder::beside(&source)), &session);
-        return Ok((session, true));
+        return opened(session, true);
     }
-    if let Some(path) = existing(options, &dir, &root)? {
+    let (found, passed_over) = match existing(options, &dir, agent_dir)? {
+        Meant::File(path) => (Some(path), None),
+        Meant::None => (None, None),
+        Meant::OfProject(path) => (None, Some(path)),
+    };
+    if let Some(path) = found {
         files.check_size(&path)?;
         let session = store.open(&path, new(None))?;
         let has_past = !session.tree.entries().is_empty();
-        return Ok((session, has_past));
+        return opened(session, has_past);
     }
     let made = match &options.target {
         Target::Child(parent) => {
@@ -148,7 +162,7 @@ pub(super) fn open_session(
         Target::Id(id) => store.create(&dir.path, new(Some(id)))?,
         _ => store.create(&dir.path, new(None))?,
     };
-    Ok((made, false))
+    Ok(OpenedTarget { session: made, has_past: false, passed_over })
 }
 
 /// The file that the options mean and that is there already, with the id that it holds; `None` for a new session. Opens
@@ -163,7 +177,7 @@ pub fn locate(options: &SessionOptions) -> Result<Option<(PathBuf, String)>, Ope
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
     let loaded = load(&agent_dir, &options.cwd, &options.environment, options.approve);
     let dir = folder(options, &agent_dir, &loaded.settings);
-    let Some(path) = existing(options, &dir, &agent_dir.sessions_dir())? else { return Ok(None) };
+    let Meant::File(path) = existing(options, &dir, &agent_dir)? else { return Ok(None) };
     let path = path.canonicalize().unwrap_or(path);
     // What is no session is told when it is opened.
     let header = read_header(&path).ok().flatten();
@@ -185,16 +199,40 @@ fn folder(options: &SessionOptions, agent_dir: &AgentDir, settings: &Settings) -
     }
 }
 
+/// A file that is there already.
+enum Meant {
+    /// None.
+    None,
+    /// This one.
+    File(PathBuf),
+    /// This one, which nobody named, and which is the project's: whoever made that may have written it.
+    OfProject(PathBuf),
+}
+
+impl From<Option<PathBuf>> for Meant {
+    fn from(found: Option<PathBuf>) -> Self {
+        found.map_or(Self::None, Self::File)
+    }
+}
+
 /// The file that is meant, where it must or can be there already.
-fn existing(options: &SessionOptions, dir: &SessionDir, root: &Path) -> Result<Option<PathBuf>, OpenError> {
+fn existing(options: &SessionOptions, dir: &SessionDir, agent_dir: &AgentDir) -> Result<Meant, OpenError> {
     let cwd = options.cwd.display().to_string();
     match &options.target {
-        Target::New | Target::Child(_) | Target::Fork { .. } | Target::Ephemeral(_) => Ok(None),
-        Target::Continue => newest(dir, &cwd).map_err(unsearchable(dir)),
-        Target::Existing(text) => existing_file(text, options, dir, root, Elsewhere::Refused).map(Some),
+        Target::New | Target::Child(_) | Target::Fork { .. } | Target::Ephemeral(_) => Ok(Meant::None),
+        Target::Continue => match newest(dir, &cwd).map_err(unsearchable(dir))? {
+            Some(path) if is_of_project(&path, &options.cwd, agent_dir, &options.environment) => {
+                Ok(Meant::OfProject(path))
+            }
+            found => Ok(found.into()),
+        },
+        Target::Existing(text) => {
+            let root = agent_dir.sessions_dir();
+            existing_file(text, options, dir, &root, Elsewhere::Refused).map(Meant::File)
+        }
         Target::Id(id) => {
             check_session_id(id)?;
-            find_by_id(id, dir, &cwd).map_err(unsearchable(dir))
+            Ok(find_by_id(id, dir, &cwd).map_err(unsearchable(dir))?.into())
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod broken;
 mod go_on;
+mod held_back;
 mod overdue;
 mod plan;
 mod words;
@@ -24,6 +25,7 @@ use crate::clock::now_ms;
 
 pub(crate) use broken::broke_down;
 pub(crate) use go_on::{AfterCrash, AskingToGoOn};
+pub(crate) use held_back::HeldBack;
 pub(crate) use overdue::Overdue;
 
 /// How often a turn goes on by itself after a crash. One that ends the daemon every time must not do so for ever.
@@ -33,6 +35,22 @@ const MAX_RESUMES: u32 = 2;
 const WAITS: &str = "that waited in a queue when the daemon was killed waits again";
 const WAIT: &str = "that waited in queues when the daemon was killed wait again";
 const TAKE_BACK: &str = "the next run delivers what waits; clear_queue takes it back";
+
+/// The same of messages in the ledger of a session that is the project's.
+const HELD_BACK: &str = "that waits in this session is not delivered, since the session is a file of the project: whoever made \
+                         that may have written the message";
+const ALL_HELD_BACK: &str = "that wait in this session are not delivered, since the session is a file of the project: whoever \
+                             made that may have written the messages";
+const ASK: &str = "clients that answer questions are asked, such as `agentctl attach`; clear_queue takes it back";
+
+/// Whose a session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The user's.
+    User,
+    /// The project's: anybody may have written what is in its files. Nothing in them goes on by itself.
+    Project,
+}
 
 /// What recovery came to.
 pub(crate) struct Recovered {
@@ -46,13 +64,16 @@ pub(crate) struct Recovered {
     pub(crate) is_due: bool,
     /// Messages that wait in queues.
     pub(crate) waiting: Vec<QueuedRecord>,
+    /// Messages that are to wait only when the user says so.
+    pub(crate) held_back: Vec<QueuedRecord>,
 }
 
 /// Adds to a session what a crash kept from being written. Blocks. To be called while its file is locked, before anybody
 /// works with it.
 ///
 /// A disk that fails keeps no session from being opened: a diagnostic says so.
-pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery) -> Recovered {
+pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery, origin: Origin) -> Recovered {
+    let way = if origin == Origin::Project && way == CrashRecovery::Resume { CrashRecovery::Ask } else { way };
     let mut ledger = session.writer.ledger();
     let mut diagnostics = Vec::new();
     let (mut next, mut is_due, mut waiting) = (AfterCrash::Nothing, false, Vec::new());
@@ -75,10 +96,12 @@ pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery) -> Recovere
                     tell(story, hint);
                 }
                 waiting = finished.waiting;
-                match waiting.len() {
-                    0 => {}
-                    1 => tell(format!("a message {WAITS}"), TAKE_BACK),
-                    count => tell(format!("{count} messages {WAIT}"), TAKE_BACK),
+                match (waiting.len(), origin) {
+                    (0, _) => {}
+                    (1, Origin::User) => tell(format!("a message {WAITS}"), TAKE_BACK),
+                    (count, Origin::User) => tell(format!("{count} messages {WAIT}"), TAKE_BACK),
+                    (1, Origin::Project) => tell(format!("a message {HELD_BACK}"), ASK),
+                    (count, Origin::Project) => tell(format!("{count} messages {ALL_HELD_BACK}"), ASK),
                 }
             }
             Err(error) => {
@@ -103,7 +126,8 @@ pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery) -> Recovere
     if is_due {
         ledger.hold();
     }
-    Recovered { ledger, diagnostics, next, is_due, waiting }
+    let held_back = if origin == Origin::Project { std::mem::take(&mut waiting) } else { Vec::new() };
+    Recovered { ledger, diagnostics, next, is_due, waiting, held_back }
 }
 
 struct Finished {

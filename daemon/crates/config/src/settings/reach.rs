@@ -1,0 +1,101 @@
+//! What each setting can do, and so whether a project may say anything of it.
+//!
+//! Of a project that is not trusted no setting counts at all: its file is not read. What a trusted one may say stands in one
+//! table, which has a row for every setting: a test walks the schema.
+
+/// What a setting decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// How a session works. Nothing is started, read, written or addressed by it.
+    Conduct,
+    /// The tools that a model has, and what they take.
+    Tools,
+    /// Text that reaches the model.
+    Text,
+    /// The model that gets the conversation.
+    Model,
+    /// A folder or file that is read or written.
+    Place,
+    /// A program that is started, or a line that a shell runs.
+    Program,
+}
+
+impl Effect {
+    /// Whether the user is told by name, before he trusts the project.
+    fn is_told(self) -> bool {
+        matches!(self, Self::Model | Self::Place | Self::Program)
+    }
+}
+
+/// Who may say something of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The user, and a project that the user trusts.
+    Project(Effect),
+    /// The user alone: it says where requests go, what is trusted, or what bounds all sessions.
+    UserOnly,
+}
+
+use Effect::{Conduct, Model, Place, Program, Text, Tools};
+use Reach::{Project, UserOnly};
+
+/// Every top-level key; what is below one has its reach.
+const SETTINGS: [(&str, Reach); 37] = [
+    ("defaultProvider", Project(Model)),
+    ("defaultModel", Project(Model)),
+    ("defaultThinkingLevel", Project(Conduct)),
+    ("modelThinkingLevels", Project(Conduct)),
+    ("enabledModels", Project(Model)),
+    ("fallbackModels", Project(Model)),
+    ("steeringMode", Project(Conduct)),
+    ("followUpMode", Project(Conduct)),
+    ("interruptMode", Project(Conduct)),
+    ("defaultTools", Project(Tools)),
+    ("excludeTools", Project(Tools)),
+    ("clientTools", Project(Conduct)),
+    ("defaultProjectTrust", UserOnly),
+    ("skills", Project(Text)),
+    ("prompts", Project(Text)),
+    ("enableSkillCommands", Project(Conduct)),
+    ("shellPath", Project(Program)),
+    ("shellCommandPrefix", Project(Program)),
+    ("processes", Project(Conduct)),
+    ("childEnvironment", UserOnly),
+    ("bash", Project(Tools)),
+    ("sessionDir", Project(Place)),
+    ("images", Project(Conduct)),
+    ("compaction", Project(Conduct)),
+    ("branchSummary", Project(Conduct)),
+    ("retry", Project(Conduct)),
+    ("thinkingBudgets", Project(Conduct)),
+    ("httpIdleTimeoutMs", Project(Conduct)),
+    ("deadlines", Project(Conduct)),
+    ("httpProxy", UserOnly),
+    ("caFile", UserOnly),
+    ("durability", Project(Conduct)),
+    ("crashRecovery", Project(Conduct)),
+    ("daemon", UserOnly),
+    ("limits", UserOnly),
+    ("storage", UserOnly),
+    // Of the reference; read by nobody here.
+    ("cacheWarming", UserOnly),
+];
+
+/// The reach of a top-level key; `None` for one that is no setting of ours, and is read by nobody.
+#[must_use]
+pub fn reach(key: &str) -> Option<Reach> {
+    SETTINGS.iter().find(|(name, _)| *name == key).map(|(_, reach)| *reach)
+}
+
+/// Whether a trusted project may say something of a top-level key.
+pub(super) fn counts_from_project(key: &str) -> bool {
+    reach(key) != Some(UserOnly)
+}
+
+/// Whether the user is told that a project sets this top-level key, before he trusts it.
+pub(crate) fn is_told(key: &str) -> bool {
+    matches!(reach(key), Some(Project(effect)) if effect.is_told())
+}
+
+#[cfg(test)]
+mod tests;
