@@ -1,5 +1,6 @@
 //! What docs/security.md promises.
 
+mod changed_trust;
 mod clones;
 mod completion;
 mod environment;

@@ -88,7 +88,8 @@ fn a_trusted_clone_brings_no_conversation_of_its_own() {
     let (server, home) = home();
     let planted = plant(&home, &home.project().join("s"));
     home.write(".agentd/settings.json", &json!({"sessionDir": "s"}).to_string());
-    let done = ctl::run(&home, &["prompt", "--approve", "-c", "what is here?"]);
+    home.write_agent("trust.json", &json!({home.project().display().to_string(): true}).to_string());
+    let done = ctl::run(&home, &["prompt", "-c", "what is here?"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert_not_delivered(&server);
     assert!(!asked(&server).contains(PAST));
@@ -154,9 +155,8 @@ fn a_client_that_answers_is_asked_about_what_waits() {
         let planted = plant(&home, &home.project().join("s"));
         let service = Service::start(&home, &[]);
         let mut client = hello(&service);
-        let opened = client.done(
-            json!({"type": "open_session", "cwd": home.project(), "args": ["--session", planted]}),
-        );
+        let opened = client
+            .done(json!({"type": "open_session", "cwd": home.project(), "args": ["--session", planted]}));
         let id = opened["sessionId"].clone();
         let question = client.event("extension_ui_request");
         assert_eq!(question["method"], "confirm");

@@ -117,7 +117,7 @@ impl Interactive {
         let programs = binaries::agentctl();
         let programs = programs.parent().unwrap().display().to_string();
         terminal.press(&format!("export PATH={programs}:\"$PATH\"\n"));
-        terminal.press(&format!("{}; echo re''ady\n", shell.ready));
+        terminal.press(&format!("{}; printf '\\nrea''dy\\n'\n", shell.ready));
         terminal.wait_for("\nready\n");
         Self { terminal, typed: 0 }
     }
@@ -126,9 +126,10 @@ impl Interactive {
     fn words(&mut self, typed: &str, after: &str) -> Vec<String> {
         self.typed += 1;
         let (begin, end) = (format!("\nbegin{}\n", self.typed), format!("\nend{}\n", self.typed));
-        // Ctrl-A and Ctrl-E go to the begin and to the end of the line.
+        // Ctrl-A and Ctrl-E go to the begin and to the end of the line. Shells begin what a command prints with escapes: hence
+        // the empty line.
         self.terminal.press(&format!(
-            "{typed}\t{after}\u{1}printf '%s\\n' be''gin{n} \u{5} en''d{n}\n",
+            "{typed}\t{after}\u{1}printf '%s\\n' '' be''gin{n} \u{5} en''d{n}\n",
             n = self.typed
         ));
         self.terminal.wait_for(&end);
@@ -167,9 +168,12 @@ fn completes_only_words(shell: &Shell) {
     }
 }
 
+/// Whether a shell is there. `tests/outside/shells` brings them all.
 fn is_installed(shell: &Shell) -> bool {
-    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-        .any(|folder| folder.join(shell.program).is_file())
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&path).any(|folder| folder.join(shell.program).is_file());
+    assert!(is_there || std::env::var_os("AGENTD_E2E_ALL_SHELLS").is_none(), "there is no {}", shell.program);
+    is_there
 }
 
 #[test]
@@ -196,7 +200,7 @@ fn fish_completes_nothing_that_it_runs() {
 fn a_completed_model_is_asked_for_by_its_name() {
     let trap = Trap::new();
     let mut interactive = Interactive::start(&trap.home, &BASH);
-    interactive.terminal.press("agentctl prompt --model local/m0-\tHello; echo sa''id\n");
+    interactive.terminal.press("agentctl prompt --model local/m0-\tHello; printf '\\nsa''id\\n'\n");
     interactive.terminal.wait_for("\nsaid\n");
     assert!(!trap.ran());
     let asked = &trap.server.requests()[0].body;

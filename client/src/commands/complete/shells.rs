@@ -56,10 +56,14 @@ fn offer(candidate: &CompletionCandidate, typed: &OsStr) -> Option<Offer> {
     let word = candidate.get_value().to_str()?;
     let is_flag = candidate.get_id().is_some_and(|id| id.starts_with("arg::"));
     let begins_as_flag = word.starts_with('-') && !typed.as_encoded_bytes().starts_with(b"-");
-    if word.is_empty() || word.chars().any(|c| c == '\n' || c == '\t' || steers(c)) || begins_as_flag && !is_flag {
+    if word.is_empty()
+        || word.chars().any(|c| c == '\n' || c == '\t' || steers(c))
+        || begins_as_flag && !is_flag
+    {
         return None;
     }
-    let about = candidate.get_help().map(|help| one_line(help.to_string().lines().next().unwrap_or_default()));
+    let about =
+        candidate.get_help().map(|help| one_line(help.to_string().lines().next().unwrap_or_default()));
     Some(Offer { word: word.to_owned(), about })
 }
 
@@ -79,7 +83,9 @@ mod tests {
         let get = |value: OsString, typed: &str| {
             offer(&CompletionCandidate::new(value), OsStr::new(typed)).map(|offer| offer.word)
         };
-        for bad in ["a\nb", "a\tb", "a\u{1b}[2J", "a\rb", "a\u{7f}", "a\u{85}", "\u{202e}a", "", "-rf", "--approve"] {
+        for bad in
+            ["a\nb", "a\tb", "a\u{1b}[2J", "a\rb", "a\u{7f}", "a\u{85}", "\u{202e}a", "", "-rf", "--approve"]
+        {
             assert_eq!(get(bad.into(), ""), None, "{bad:?}");
         }
         assert_eq!(get(OsString::from_vec(vec![b'a', 0xff]), ""), None);

@@ -35,6 +35,6 @@ pub use private_object::{MemberChange, PrivateObject, PrivateObjectError};
 pub use text_file::{MAX_TEXT_BYTES, TextFileError};
 use trust::project_skill_folders;
 pub use trust::{
-    StartingFiles, Trust, TrustBasis, TrustQuestion, TrustSubject, decide_trust, note_trusted_files, save_trust,
-    trust_subjects,
+    StartingFiles, Trust, TrustBasis, TrustQuestion, TrustSubject, decide_trust, note_trusted_files,
+    save_trust, trust_subjects,
 };

@@ -279,7 +279,13 @@ mod tests {
 
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().canonicalize().unwrap().join(path);
-        for folder in ["home/code/project/sub", "home/agent/sessions", "home/mine", "home/code/project/.git", "home/.git"] {
+        for folder in [
+            "home/code/project/sub",
+            "home/agent/sessions",
+            "home/mine",
+            "home/code/project/.git",
+            "home/.git",
+        ] {
             fs::create_dir_all(at(folder)).unwrap();
         }
         for file in ["home/code/project/s.jsonl", "home/agent/sessions/s.jsonl", "home/mine/s.jsonl"] {

@@ -96,13 +96,8 @@ pub enum TrustBasis {
 pub fn decide_trust(question: TrustQuestion<'_>) -> Trust {
     let TrustQuestion { cwd, folders, agent_dir, environment, approve, given, default } = question;
     let files = StartingFiles::of(cwd, folders, environment);
-    let decided = |trusted, basis| Trust {
-        trusted,
-        basis,
-        warning: None,
-        files: files.clone(),
-        is_first_sight: false,
-    };
+    let decided =
+        |trusted, basis| Trust { trusted, basis, warning: None, files: files.clone(), is_first_sight: false };
     let unless_changed = |then: &StartingFiles, basis| match files.differing(then, cwd) {
         changed if changed.is_empty() => decided(true, basis),
         changed => decided(false, TrustBasis::Changed(changed)),
@@ -332,7 +327,10 @@ mod tests {
     #[test]
     fn what_needs_trust_is_named() {
         let place = Place::new();
-        place.write("home/code/project/.pi/settings.json", r#"{"shellPath":"x","theme":"y","sessionDir":"z"}"#);
+        place.write(
+            "home/code/project/.pi/settings.json",
+            r#"{"shellPath":"x","theme":"y","sessionDir":"z"}"#,
+        );
         place.write("home/code/.agents/skills/theirs/SKILL.md", "");
         let (cwd, agent_dir) = (place.path("home/code/project"), AgentDir::at(place.path("home/agent")));
         let folders = ProjectFolders::of(&cwd, &agent_dir);

@@ -134,6 +134,7 @@ impl Actor {
         // A client may have taken its tools away while the session was not in memory.
         self.tell_tools();
         self.after_crash(after_crash);
+        self.ask_trust_again();
         loop {
             self.wait_for_room(&mut inbox, &closing).await;
             // Unbiased: neither a flood of commands nor a fast model keeps the other waiting. An abort needs no

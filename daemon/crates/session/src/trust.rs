@@ -39,6 +39,8 @@ pub(crate) struct Trusting {
     state: State,
     /// The files of the project that trust was given for, where the project is trusted.
     files: Option<StartingFiles>,
+    /// The session comes back, and what it was trusted with has changed meanwhile.
+    pub(crate) is_withdrawn: bool,
     /// Waits for the end of the run.
     next: Option<Box<Reconfigured>>,
 }
@@ -68,7 +70,7 @@ impl Trusting {
             (false, true) => State::Given,
             (false, false) => State::Decided,
         };
-        Self { options, state, files, next: None }
+        Self { options, state, files, is_withdrawn: false, next: None }
     }
 
     /// The files of the project that trust was given for, where the project is trusted.
@@ -106,6 +108,13 @@ impl Actor {
                 let _ = steps.send(Step::Trusted(Box::new(reconfigured))).await;
             }
         });
+    }
+
+    /// Asks those who are there already, where trust that they gave does not hold any more. Others are asked when they come.
+    pub(crate) fn ask_trust_again(&mut self) {
+        if std::mem::take(&mut self.trust.is_withdrawn) && self.ui().presence.is_there(Asker::Daemon) {
+            self.ask_trust();
+        }
     }
 
     /// The user trusts the project: its settings count from the next run on.

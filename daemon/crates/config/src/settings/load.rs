@@ -58,8 +58,15 @@ pub fn load_as_given(
     let Layer { values: user, mut diagnostics } = Layer::read(&agent_dir.settings_file());
     let folders = ProjectFolders::of(cwd, agent_dir);
     let default = typed(user.clone(), &mut diagnostics).default_project_trust.unwrap_or_default();
-    let trust =
-        decide_trust(TrustQuestion { cwd, folders: &folders, agent_dir, environment, approve, given, default });
+    let trust = decide_trust(TrustQuestion {
+        cwd,
+        folders: &folders,
+        agent_dir,
+        environment,
+        approve,
+        given,
+        default,
+    });
     diagnostics.extend(trust.warning.clone());
     let project_file = folders.find("settings.json");
     let read = project_file.as_deref().filter(|_| trust.trusted).map(Layer::read);

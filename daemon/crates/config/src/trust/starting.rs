@@ -49,7 +49,8 @@ impl StartingFiles {
     /// The files that are not as they were then, below `cwd`: changed, added or gone.
     #[must_use]
     pub fn differing(&self, then: &Self, cwd: &Path) -> Vec<PathBuf> {
-        let changed = self.0.iter().filter(|(name, hash)| then.0.get(*name) != Some(hash)).map(|(name, _)| name);
+        let changed =
+            self.0.iter().filter(|(name, hash)| then.0.get(*name) != Some(hash)).map(|(name, _)| name);
         let gone = then.0.keys().filter(|name| !self.0.contains_key(*name));
         changed.chain(gone).map(|name| cwd.join(name)).collect()
     }

@@ -122,6 +122,7 @@ async fn start(
 ) -> Result<Opened, OpenError> {
     let options = Arc::new(options);
     let was_trusted = matches!(&beginning, Beginning::Rested(rested) if rested.trusted);
+    let had_trust = matches!(&beginning, Beginning::Rested(rested) if rested.trusted_files.is_some());
     let prepared = {
         let (services, options) = (Arc::clone(&services), Arc::clone(&options));
         tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
@@ -206,6 +207,7 @@ async fn start(
         overdue,
         closing: false,
     };
+    actor.trust.is_withdrawn = had_trust && trust_is_open;
     actor.let_wait(waiting);
     actor.queues.reserve(&held_back);
     actor.held_back = HeldBack::new(held_back, origin);

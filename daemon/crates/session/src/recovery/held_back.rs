@@ -16,7 +16,8 @@ const SHOWN: usize = 5;
 const SHOWN_CHARS: usize = 300;
 
 const TITLE: &str = "Deliver what waits in this session?";
-const FROM: &str = "The session is a file of the project, so that whoever made that may have written it. What waits:";
+const FROM: &str =
+    "The session is a file of the project, so that whoever made that may have written it. What waits:";
 const RELEASED: &str = "The messages wait; the next run delivers them.";
 const KEPT: &str = "The messages are not delivered. clear_queue takes them back for good.";
 
@@ -42,6 +43,11 @@ impl HeldBack {
         }
         self.messages = messages;
         Vec::new()
+    }
+
+    /// The messages.
+    pub(crate) fn messages(&self) -> &[QueuedRecord] {
+        &self.messages
     }
 
     /// Nothing comes of them any more; true when there were some.

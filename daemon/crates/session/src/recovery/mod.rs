@@ -41,7 +41,8 @@ const HELD_BACK: &str = "that waits in this session is not delivered, since the 
                          that may have written the message";
 const ALL_HELD_BACK: &str = "that wait in this session are not delivered, since the session is a file of the project: whoever \
                              made that may have written the messages";
-const ASK: &str = "clients that answer questions are asked, such as `agentctl attach`; clear_queue takes it back";
+const ASK: &str =
+    "clients that answer questions are asked, such as `agentctl attach`; clear_queue takes it back";
 
 /// Whose a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +74,8 @@ pub(crate) struct Recovered {
 ///
 /// A disk that fails keeps no session from being opened: a diagnostic says so.
 pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery, origin: Origin) -> Recovered {
-    let way = if origin == Origin::Project && way == CrashRecovery::Resume { CrashRecovery::Ask } else { way };
+    let way =
+        if origin == Origin::Project && way == CrashRecovery::Resume { CrashRecovery::Ask } else { way };
     let mut ledger = session.writer.ledger();
     let mut diagnostics = Vec::new();
     let (mut next, mut is_due, mut waiting) = (AfterCrash::Nothing, false, Vec::new());

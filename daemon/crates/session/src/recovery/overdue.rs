@@ -146,8 +146,8 @@ impl Actor {
                     let waiting = super::waiting(&left, self.journal.tree());
                     let records = waiting.iter().cloned().map(Record::Queued).collect();
                     self.journal.ledger().replace(records).await?;
-                    self.queues.reserve(&waiting);
                     let waiting = self.held_back.take_in(waiting);
+                    self.queues.reserve(self.held_back.messages());
                     if !waiting.is_empty() {
                         self.let_wait(waiting);
                         self.queues.publish(&self.feed);

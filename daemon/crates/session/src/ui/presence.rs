@@ -58,6 +58,11 @@ impl Presence {
         Present(self.clone(), abilities)
     }
 
+    /// Whether somebody can answer `asker`.
+    pub(crate) fn is_there(&self, asker: Asker) -> bool {
+        self.0.borrow().can_answer(asker)
+    }
+
     /// Waits until somebody can answer `asker`, or until nobody can. Cancel safe.
     pub(crate) async fn until(&self, asker: Asker, is_there: bool) {
         let mut changes = self.0.subscribe();

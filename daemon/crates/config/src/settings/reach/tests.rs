@@ -27,12 +27,14 @@ fn sample(keys: &[String]) -> Value {
         let settings = serde_json::from_value::<Settings>(nested(value));
         settings.is_ok_and(|settings| serde_json::to_value(settings).unwrap() == nested(value))
     };
-    let words = [
-        "planted", "always", "all", "immediate", "high", "fsync", "resume", "fail",
-    ];
+    let words = ["planted", "always", "all", "immediate", "high", "fsync", "resume", "fail"];
     let mut candidates: Vec<Value> = vec![json!(7), json!(true), json!(["planted"])];
     candidates.extend(words.map(Value::from));
-    candidates.extend([json!({"planted/model": "high"}), json!({"planted/model": {"enabled": false}}), json!({})]);
+    candidates.extend([
+        json!({"planted/model": "high"}),
+        json!({"planted/model": {"enabled": false}}),
+        json!({}),
+    ]);
     let found = candidates.iter().find(|value| comes_back(value));
     nested(found.unwrap_or_else(|| panic!("no value for {keys:?}")))
 }
@@ -45,7 +47,9 @@ fn no_setting_of_a_project_counts_where_it_must_not() {
     for key in schema.keys() {
         let keys = schema.find(&key).unwrap().keys;
         let reach = reach(&keys[0]).unwrap_or_else(|| {
-            panic!("{key} has no row in SETTINGS: may a project say something of it, and what does it decide?")
+            panic!(
+                "{key} has no row in SETTINGS: may a project say something of it, and what does it decide?"
+            )
         });
         let says = sample(&keys);
         for folder in [".agentd", ".pi"] {
@@ -76,5 +80,8 @@ fn a_project_cannot_take_the_users_exclusions_back() {
         object(json!({"excludeTools": ["bash"], "daemon": {"maxClients": 5}})),
         object(json!({"excludeTools": ["write"], "daemon": {"maxClients": 0}})),
     );
-    assert_eq!(Value::Object(merged), json!({"excludeTools": ["bash", "write"], "daemon": {"maxClients": 5}}));
+    assert_eq!(
+        Value::Object(merged),
+        json!({"excludeTools": ["bash", "write"], "daemon": {"maxClients": 5}})
+    );
 }
