@@ -41,7 +41,7 @@ fn each_broken_thing_is_named_with_its_line_and_the_rest_works() {
         &[
             "settings.json:5 \"compaction.enabled\" is ignored: expected a boolean, not a string",
             "project/.pi/settings.json:2 \"shellPath\" is ignored: expected a string, not an integer",
-            "warning models -:null",
+            "settings.json:7 \"enabledModels\": models to go through",
             "warning tools -:null no tool is called \"hammer\"",
         ],
     );

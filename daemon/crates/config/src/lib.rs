@@ -23,6 +23,7 @@ pub mod resources;
 pub mod settings;
 mod text_file;
 mod trust;
+mod unknown_keys;
 
 pub use environment::Environment;
 pub use json_file::{Document, JsonFileError, MAX_FILE_BYTES, read_json, without_value};

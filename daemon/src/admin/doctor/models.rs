@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use agentd_config::models::{ModelRegistry, Offer, StartupRequest, choose_startup, resolve_scope};
+use agentd_config::models::{
+    ModelRegistry, Offer, StartupRequest, choose_startup, default_model as model_of_settings, resolve_scope,
+};
 use agentd_protocol::{doctor::Check, model::Model, resources::Diagnostic};
 
 use super::{
@@ -125,20 +127,23 @@ pub(super) fn default_model(found: &Found) -> Check {
         Err(error) => return MODEL.problem(error.to_string(), NO_MODEL),
     };
     let model = &*startup.model;
-    let wish = match (&settings.default_provider, &settings.default_model) {
-        (Some(provider), Some(id)) => Some((provider.as_str(), id.as_str())),
-        _ => None,
-    };
+    let wished = model_of_settings(&offer, settings);
+    let wish = wished.name.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str()));
     let is_wish = wish == Some((model.provider.as_str(), model.id.as_str()));
     let lost = wish.filter(|_| !is_wish && scope.models.is_empty()).map(|(provider, id)| {
         let why = offer.why_not(provider, id).map(|why| format!(" {why}")).unwrap_or_default();
         format!("the default of the settings, {provider}/{id}, cannot be used.{why}")
     });
+    if let (None, Some(problem)) = (&lost, wished.problem) {
+        let chosen = if model.is_placeholder() { "none".to_owned() } else { name(model) };
+        let advice = problem.hint.unwrap_or_else(|| CHANGE_DEFAULT.to_owned());
+        return MODEL.warning(format!("{chosen}: {}", problem.message), advice);
+    }
     match (lost, model.is_placeholder()) {
         (Some(lost), true) => MODEL.warning(format!("none: {lost}"), CHANGE_DEFAULT),
         (Some(lost), false) => MODEL.warning(format!("{}, since {lost}", name(model)), CHANGE_DEFAULT),
         (None, true) => MODEL.warning(
-            "none can be used: prompts fail, and `agentctl prompt` plays a demo",
+            "none can be used: prompts fail; `agentctl prompt --demo` plays a demo",
             "As soon as a provider has a key, its default model is used.",
         ),
         (None, false) => {

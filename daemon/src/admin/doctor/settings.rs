@@ -34,7 +34,10 @@ pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
     // The values of a project are worth knowing before it is trusted. A broken file has its line already.
     let all = settings::load(&found.agent_dir, &context.cwd, &context.environment, Some(true));
     let values = all.diagnostics.iter().filter(|it| it.level < DiagnosticLevel::Error);
-    checks.extend(values.map(|it| SETTINGS.warning(it.to_string(), "Correct the value or remove it.")));
+    checks.extend(values.map(|it| match it.level {
+        DiagnosticLevel::Info => SETTINGS.ok(it.to_string()),
+        _ => SETTINGS.warning(it.to_string(), "Correct it or remove it."),
+    }));
     checks.push(trust(context, found));
     checks
 }

@@ -14,6 +14,7 @@ use super::{catalogue::Catalogue, file_provider::FileProvider};
 use crate::{
     json_edit::{Step, line_of},
     json_file::{Document, JsonFileError, read_json, without_value},
+    unknown_keys::{MODELS, diagnostics},
 };
 
 const KIND: DiagnosticKind = DiagnosticKind::Models;
@@ -45,8 +46,17 @@ impl FileProblem {
     }
 }
 
+/// What a file says.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    /// Its providers.
+    pub(super) providers: Vec<FileProvider>,
+    /// What of it nobody reads.
+    pub(super) unread: Vec<Diagnostic>,
+}
+
 /// Reads the file.
-pub(super) fn load(path: &Path, catalogue: &Catalogue) -> Result<Vec<FileProvider>, Box<FileProblem>> {
+pub(super) fn load(path: &Path, catalogue: &Catalogue) -> Result<Read, Box<FileProblem>> {
     of(path, read_json(path), catalogue)
 }
 
@@ -55,10 +65,10 @@ pub(super) fn of(
     path: &Path,
     read: Result<Option<Document>, JsonFileError>,
     catalogue: &Catalogue,
-) -> Result<Vec<FileProvider>, Box<FileProblem>> {
+) -> Result<Read, Box<FileProblem>> {
     let document = match read {
         Ok(Some(document)) => document,
-        Ok(None) => return Ok(Vec::new()),
+        Ok(None) => return Ok(Read::default()),
         Err(error @ JsonFileError::Syntax { .. }) => {
             return Err(FileProblem::of_file("Failed to parse models.json", &error));
         }
@@ -68,7 +78,7 @@ pub(super) fn of(
     };
     // A file that is there but says nothing yet.
     if document.value.as_object().is_some_and(Map::is_empty) {
-        return Ok(Vec::new());
+        return Ok(Read::default());
     }
     let text = document.text;
     let invalid =
@@ -76,6 +86,9 @@ pub(super) fn of(
     if !document.value.is_object() {
         return Err(invalid("expected an object with \"providers\"", line_of(&text, &[])));
     }
+    let unknown = document.value.as_object().map(|members| MODELS.unknown(members)).unwrap_or_default();
+    // What resembles no key may be one of another version of the reference.
+    let unread = diagnostics(unknown, KIND, DiagnosticLevel::Info, (path, &text));
     let file: ModelsFile = serde_path_to_error::deserialize(document.value).map_err(|error| {
         let what = without_value(&error.inner().to_string());
         let place = error.path().to_string();
@@ -89,7 +102,8 @@ pub(super) fn of(
             FileProblem::of_line(format!("Failed to load models.json: {what}"), path, line)
         })
     };
-    file.providers.into_iter().map(provider).collect()
+    let providers = file.providers.into_iter().map(provider).collect::<Result<_, _>>()?;
+    Ok(Read { providers, unread })
 }
 
 /// The way to what is wrong. What is wrong inside of a model, the message begins with: `cost.input: expected …`.
@@ -154,6 +168,7 @@ mod tests {
         let path = folder.path().join("models.json");
         std::fs::write(&path, text).unwrap();
         load(&path, &Catalogue::builtin())
+            .map(|read| read.providers)
             .map_err(|error| error.text.replace(&format!("{}/", folder.path().display()), ""))
     }
 
@@ -216,7 +231,9 @@ mod tests {
 
     #[test]
     fn missing_and_empty_files_are_empty() {
-        assert!(load(Path::new("/nonexistent/models.json"), &Catalogue::builtin()).unwrap().is_empty());
+        assert!(
+            load(Path::new("/nonexistent/models.json"), &Catalogue::builtin()).unwrap().providers.is_empty()
+        );
         for text in ["", "{}", "// later"] {
             assert!(load_text(text).unwrap().0.is_empty());
         }

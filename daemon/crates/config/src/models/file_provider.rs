@@ -19,7 +19,7 @@ const DEFAULT_MAX_TOKENS: u64 = 16_384;
 const COMMON_API: &str = "openai-completions";
 
 /// What the file says of a provider.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FileProvider {
     /// How it is reached.
     pub(super) config: ProviderConfig,
@@ -113,19 +113,21 @@ impl FileProvider {
     }
 
     /// Providers of no catalogue with these models.
-    #[cfg(test)]
     pub(super) fn of(models: Vec<Arc<Model>>) -> Vec<Self> {
         let mut providers: Vec<Self> = Vec::new();
         for model in models {
-            let known = providers.iter().position(|provider| provider.config.id == model.provider);
-            let place = known.unwrap_or_else(|| {
-                let provider =
-                    Self::new(model.provider.clone(), ProviderEntry::default(), &Catalogue::builtin())
-                        .unwrap();
-                providers.push(Self { place: None, ..provider });
-                providers.len() - 1
-            });
-            providers[place].own.push(model);
+            match providers.iter_mut().find(|provider| provider.config.id == model.provider) {
+                Some(known) => known.own.push(model),
+                None => providers.push(Self {
+                    config: ProviderConfig {
+                        id: model.provider.clone(),
+                        name: model.provider.clone(),
+                        ..ProviderConfig::default()
+                    },
+                    own: vec![model],
+                    ..Self::default()
+                }),
+            }
         }
         providers
     }

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod cycle;
+mod default_model;
 mod demo;
 mod file;
 mod file_provider;
@@ -23,6 +24,7 @@ pub use catalogue::{
     CatalogueError, Fault as CatalogueFault, MAX_CATALOGUE_BYTES, reset_catalogue, update_catalogue,
 };
 pub use cycle::{Cycled, cycle};
+pub use default_model::{DefaultModel, DefaultProblem, default_model};
 pub use demo::{DEMO_MODEL, DEMO_PROVIDER};
 pub use glob::{GlobError, ModelGlob, is_glob};
 pub use offer::Offer;

@@ -33,8 +33,12 @@ pub struct ModelRegistry {
     /// In the order of the file.
     file: Vec<FileProvider>,
     problem: Option<Box<FileProblem>>,
+    /// What of the file nobody reads.
+    unread: Vec<Diagnostic>,
     /// Why the stored catalogue is not used.
     catalogue_problem: Option<catalogue::Problem>,
+    /// Whether no model is to be preferred for its place in the catalogue.
+    in_order: bool,
 }
 
 /// The models of a provider of the catalogue.
@@ -84,6 +88,12 @@ impl ModelRegistry {
         Self::of_catalogue(Catalogue::builtin())
     }
 
+    /// These models alone, whatever files say; the first is the default.
+    #[must_use]
+    pub fn only(models: Vec<Arc<Model>>) -> Self {
+        Self { file: FileProvider::of(models), builtin: Vec::new(), in_order: true, ..Self::builtin() }
+    }
+
     /// A loaded catalogue, or the built-in one where it could not be, with `models.json` over it.
     pub(super) fn with_catalogue(
         catalogue: Result<Arc<Catalogue>, catalogue::Problem>,
@@ -93,16 +103,24 @@ impl ModelRegistry {
             Ok(catalogue) => (catalogue, None),
             Err(problem) => (Catalogue::builtin(), Some(problem)),
         };
-        let (file, problem) = match file::load(models_file, &catalogue) {
-            Ok(file) => (file, None),
-            Err(problem) => (Vec::new(), Some(problem)),
+        let (file::Read { providers: file, unread }, problem) = match file::load(models_file, &catalogue) {
+            Ok(read) => (read, None),
+            Err(problem) => (file::Read::default(), Some(problem)),
         };
-        Self { file, problem, catalogue_problem, ..Self::of_catalogue(catalogue) }
+        Self { file, unread, problem, catalogue_problem, ..Self::of_catalogue(catalogue) }
     }
 
     fn of_catalogue(catalogue: Arc<Catalogue>) -> Self {
         let builtin = catalogue.providers().iter().map(|_| OnceLock::new()).collect();
-        Self { catalogue, builtin, file: Vec::new(), problem: None, catalogue_problem: None }
+        Self {
+            catalogue,
+            builtin,
+            file: Vec::new(),
+            problem: None,
+            unread: Vec::new(),
+            catalogue_problem: None,
+            in_order: false,
+        }
     }
 
     /// Whether it was made of this.
@@ -132,12 +150,12 @@ impl ModelRegistry {
 
     /// Everything that is wrong with the files.
     pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.catalogue_problem().into_iter().chain(self.diagnostic())
+        self.catalogue_problem().into_iter().chain(self.diagnostic()).chain(&self.unread)
     }
 
     /// The providers of the catalogue and their default models, in the order in which they are preferred.
     pub(super) fn defaults(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.catalogue.defaults()
+        self.catalogue.defaults().filter(|_| !self.in_order)
     }
 
     /// The default model of a provider of the catalogue.

@@ -10,7 +10,11 @@ use crate::{AgentDir, json_file::MAX_FILE_BYTES, text_file::read_bytes};
 
 /// Gives out registries that are in memory already where nothing changed.
 #[derive(Debug, Default)]
-pub struct SharedModels(Mutex<Option<Last>>);
+pub struct SharedModels {
+    last: Mutex<Option<Last>>,
+    /// In the place of what files say.
+    fixed: Option<Arc<ModelRegistry>>,
+}
 
 /// What was loaded last.
 #[derive(Debug)]
@@ -23,13 +27,22 @@ struct Last {
 }
 
 impl SharedModels {
+    /// Gives out this registry, and reads no files.
+    #[must_use]
+    pub fn fixed(registry: ModelRegistry) -> Self {
+        Self { fixed: Some(Arc::new(registry)), ..Self::default() }
+    }
+
     /// [`ModelRegistry::of_agent_dir`], or what that gave before if the files are as they were. Reads the files; blocks.
     #[must_use]
     pub fn load(&self, agent_dir: &AgentDir) -> Arc<ModelRegistry> {
+        if let Some(fixed) = &self.fixed {
+            return Arc::clone(fixed);
+        }
         let path = agent_dir.models_file();
         let catalogue = catalogue::load(agent_dir);
         let text = text_of(&path);
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let same = last.as_ref().filter(|last| last.path == path && last.text == text);
         let registry = same.and_then(|last| last.registry.upgrade());
         if let Some(registry) = registry.filter(|registry| registry.is_of(&catalogue)) {
@@ -54,6 +67,20 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::models::testing::{full_id, model};
+
+    #[test]
+    fn of_a_fixed_registry_the_first_model_is_the_default_and_no_file_counts() {
+        let models = vec![model("p", "first"), model("openai", "gpt-6.1-sol")];
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("models.json"), "{").unwrap();
+        let fixed = SharedModels::fixed(ModelRegistry::only(models));
+        let registry = fixed.load(&AgentDir::at(dir.path()));
+        assert_eq!(registry.load_error(), None);
+        let ids: Vec<String> = registry.select(&|_| true).map(|model| full_id(model)).collect();
+        assert_eq!(ids, ["p/first", "openai/gpt-6.1-sol"]);
+        assert_eq!(registry.defaults().count(), 0);
+    }
 
     #[test]
     fn a_registry_is_shared_until_its_file_changes() {

@@ -7,7 +7,7 @@ use agentd_protocol::{
     settings::Settings,
 };
 
-use super::{Offer, ReferenceError, ScopedModel, resolve_reference};
+use super::{DefaultModel, Offer, ReferenceError, ScopedModel, default_model, resolve_reference};
 
 /// What the choice depends on.
 #[derive(Debug, Clone, Copy)]
@@ -103,10 +103,8 @@ fn unasked(
     request: &StartupRequest<'_>,
     warnings: &mut Vec<String>,
 ) -> (Arc<Model>, Option<ThinkingLevel>) {
-    let default = match (&request.settings.default_provider, &request.settings.default_model) {
-        (Some(provider), Some(id)) => Some((provider.as_str(), id.as_str())),
-        _ => None,
-    };
+    let DefaultModel { name: default, .. } = default_model(offer, request.settings);
+    let default = default.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str()));
     if request.session.is_none()
         && let Some(scoped) = from_scope(request.scope, default)
     {
@@ -207,6 +205,10 @@ mod tests {
         Case { scope: &["a/*", "b/*"], settings, ..Case::default() }.check("b/two", "medium");
         Case { scope: &["a/*"], settings, ..Case::default() }.check("a/one", "medium");
         Case { settings, ..Case::default() }.check("b/two", "medium");
+        for settings in [r#"{"defaultModel":"b/two"}"#, r#"{"defaultProvider":"b","defaultModel":"b/two"}"#] {
+            Case { settings, ..Case::default() }.check("b/two", "medium");
+            Case { scope: &["a/*", "b/*"], settings, ..Case::default() }.check("b/two", "medium");
+        }
         Case { session: Some((Some("a/one"), None)), settings, scope: &["b/*"], ..Case::default() }
             .check("a/one", "medium");
         Case { session: Some((None, None)), settings, ..Case::default() }.check("b/two", "medium");

@@ -9,10 +9,11 @@ use agentd_protocol::{
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
-use super::intercept::take_out_bad_rules;
+use super::{intercept::take_out_bad_rules, of_reference::is_of_reference};
 use crate::{
     json_edit::{Step, line_of},
     json_file::{Document, JsonFileError, read_json, without_value},
+    unknown_keys::{SETTINGS, diagnostics},
 };
 
 const KIND: DiagnosticKind = DiagnosticKind::Settings;
@@ -51,6 +52,7 @@ impl Layer {
         }
         layer.rename_legacy();
         layer.check(path, &text);
+        layer.name_unknown(path, &text);
         layer.name_transport(path, &text);
         layer
     }
@@ -97,6 +99,28 @@ impl Layer {
             );
             let problem = Diagnostic::warning(KIND, message).level(DiagnosticLevel::Info);
             self.diagnostics.push(problem.at(path).line(line_of(text, &[Step::Key("transport")])));
+        }
+    }
+
+    /// A key that nobody reads is most likely a slip of the pen.
+    fn name_unknown(&mut self, path: &Path, text: &str) {
+        let mut unknown = SETTINGS.unknown(&self.values);
+        // Editors look up the schema of a file under that name.
+        unknown.retain(|key| !(key.is_top() && key.name() == "$schema"));
+        let (of_reference, unknown): (Vec<_>, Vec<_>) =
+            unknown.into_iter().partition(|key| key.is_top() && is_of_reference(&key.name()));
+        self.diagnostics.extend(diagnostics(unknown, KIND, DiagnosticLevel::Warning, (path, text)));
+        // The transport is told of by its value.
+        let names: Vec<String> = of_reference
+            .iter()
+            .map(|key| format!("\"{}\"", key.name()))
+            .filter(|name| name != "\"transport\"")
+            .collect();
+        if !names.is_empty() {
+            let message =
+                format!("pi knows these settings, and agentd does not use them: {}", names.join(", "));
+            let note = Diagnostic::warning(KIND, message).level(DiagnosticLevel::Info);
+            self.diagnostics.push(note.at(path));
         }
     }
 
@@ -230,7 +254,8 @@ mod tests {
     #[test]
     fn good_files() {
         check("", json!({}), &[]);
-        check("{\"theme\": 7, \"defaultModel\": \"m\",}", json!({"theme": 7, "defaultModel": "m"}), &[]);
+        check("{\"defaultModel\": \"m\",}", json!({"defaultModel": "m"}), &[]);
+        check("{\"$schema\": \"x\"}", json!({"$schema": "x"}), &[]);
         check(r#"{"queueMode":"all"}"#, json!({"steeringMode": "all"}), &[]);
         check(
             r#"{"skills":{"enableSkillCommands":false,"customDirectories":["a"],"enableCodexUser":true}}"#,
@@ -277,6 +302,20 @@ mod tests {
             json!({}),
             &[
                 "settings.json:1: \"httpIdleTimeoutMs\" is ignored: expected a number of milliseconds, 0 or more, or \"disabled\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_key_that_nobody_reads_is_told_and_one_of_the_reference_is_not_taken_for_a_slip() {
+        check(
+            "{\"defaultModel\": \"m\",\n\"theme\": 7, \"terminal\": {\"showImages\": true},\n\"steeringMod\": \"all\",\n\
+             \"nobody\": 1}",
+            json!({"defaultModel": "m", "theme": 7, "terminal": {"showImages": true}, "steeringMod": "all", "nobody": 1}),
+            &[
+                "settings.json:3: there is no key \"steeringMod\": it has no effect (did you mean \"steeringMode\"?)",
+                "settings.json:4: there is no key \"nobody\": it has no effect",
+                "settings.json: pi knows these settings, and agentd does not use them: \"theme\", \"terminal\"",
             ],
         );
     }

@@ -8,11 +8,14 @@ mod known;
 mod layer;
 mod load;
 mod merge;
+mod of_reference;
+mod place;
 mod reach;
 mod save;
 
 pub use explain::{ExplainQuestion, UnknownSetting, explain};
 pub use load::{LoadedSettings, http_idle_timeout, load, load_as_given, load_user};
+pub use place::place_of;
 pub(crate) use reach::is_told;
 pub use reach::{Effect, Reach, reach};
 pub use save::{SaveError, SettingChange, save};

@@ -1,9 +1,11 @@
 //! What a session begins with: model and level, and the entries that say so.
 
+use std::path::PathBuf;
+
 use agentd_auth::Auth;
 use agentd_config::models::{
-    ModelRegistry, Offer, RestoredChoice, Scope, ScopedModel, Startup, StartupRequest, choose_startup,
-    resolve_fallbacks, resolve_scope,
+    DefaultModel, ModelRegistry, Offer, RestoredChoice, Scope, ScopedModel, Startup, StartupRequest,
+    choose_startup, default_model, resolve_fallbacks, resolve_scope,
 };
 use agentd_protocol::{
     entry::EntryBody,
@@ -22,6 +24,8 @@ pub(super) struct ChoiceSources<'a> {
     pub(super) models: &'a ModelRegistry,
     pub(super) auth: &'a Auth,
     pub(super) settings: &'a Settings,
+    /// The file and line of a setting, and of an item of its list.
+    pub(super) place: &'a dyn Fn((&str, Option<&str>)) -> Option<(PathBuf, u32)>,
 }
 
 /// The first choice.
@@ -40,17 +44,21 @@ impl ChoiceSources<'_> {
         restored: Option<&RestoredChoice>,
         found: &mut Vec<Diagnostic>,
     ) -> Result<Chosen, OpenError> {
-        let Self { services, models, auth, settings } = *self;
+        let Self { services, models, auth, settings, .. } = *self;
         let apis: Vec<&str> = services.providers.apis().collect();
         let has_auth = |provider: &str| services.has_auth(auth, provider);
         let offer = Offer { registry: models, apis: &apis, has_auth: &has_auth };
         let patterns = options.models.as_deref().or(settings.enabled_models.as_deref()).unwrap_or_default();
         let Scope { models: scope, warnings: of_scope } = resolve_scope(&offer, patterns);
         let of_models = |text| Diagnostic::warning(DiagnosticKind::Models, text);
-        found.extend(of_scope.into_iter().map(of_models));
+        let key = options.models.is_none().then_some("enabledModels");
+        found.extend(self.of_list(key, patterns, of_scope));
         let names = options.fallback_models.as_deref().or(settings.fallback_models.as_deref());
-        let Scope { warnings: of_fallbacks, .. } = resolve_fallbacks(&offer, names.unwrap_or_default());
-        found.extend(of_fallbacks.into_iter().map(of_models));
+        let names = names.unwrap_or_default();
+        let Scope { warnings: of_fallbacks, .. } = resolve_fallbacks(&offer, names);
+        let key = options.fallback_models.is_none().then_some("fallbackModels");
+        found.extend(self.of_list(key, names, of_fallbacks));
+        found.extend(self.of_default(&offer));
         let request = StartupRequest {
             provider: options.provider.as_deref(),
             model: options.model.as_deref(),
@@ -66,6 +74,47 @@ impl ChoiceSources<'_> {
             })?;
         found.extend(of_choice.into_iter().map(of_models));
         Ok(Chosen { choice: Choice { model, level }, level_is_asked, scope })
+    }
+}
+
+impl ChoiceSources<'_> {
+    /// What is wrong with names of models in a list: those of a setting (`key`), with its place, or those of a flag.
+    fn of_list<'a>(
+        &'a self,
+        key: Option<&'a str>,
+        names: &'a [String],
+        warnings: Vec<String>,
+    ) -> impl Iterator<Item = Diagnostic> + 'a {
+        // In a replay only what was recorded is there, and the settings do not count for less because of that.
+        let told = key.is_none() || self.services.providers.player().is_none();
+        warnings.into_iter().filter(move |_| told).map(move |text| {
+            let Some(key) = key else { return Diagnostic::warning(DiagnosticKind::Models, text) };
+            let item =
+                names.iter().map(|name| name.trim()).find(|name| text.contains(&format!("\"{name}\"")));
+            self.at((key, item), Diagnostic::warning(DiagnosticKind::Models, format!("\"{key}\": {text}")))
+        })
+    }
+
+    /// What is wrong with the model that the settings name to start with.
+    fn of_default(&self, offer: &Offer<'_>) -> Option<Diagnostic> {
+        if self.services.providers.player().is_some() {
+            return None;
+        }
+        let DefaultModel { problem, .. } = default_model(offer, self.settings);
+        let problem = problem?;
+        let told = Diagnostic::warning(DiagnosticKind::Models, problem.message);
+        let told = match problem.hint {
+            Some(hint) => told.hint(hint),
+            None => told,
+        };
+        Some(self.at((problem.key, None), told))
+    }
+
+    fn at(&self, setting: (&str, Option<&str>), told: Diagnostic) -> Diagnostic {
+        match (self.place)(setting) {
+            Some((path, line)) => told.at(path).line(line),
+            None => told,
+        }
     }
 }
 

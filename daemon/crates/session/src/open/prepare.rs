@@ -10,7 +10,7 @@ use agentd_config::{
     AgentDir, StartingFiles, Trust, TrustBasis, is_of_project,
     models::ScopedModel,
     note_trusted_files,
-    settings::{LoadedSettings, load_as_given},
+    settings::{LoadedSettings, load_as_given, place_of},
 };
 use agentd_process::{ArtifactFolder, Background};
 use agentd_protocol::{
@@ -164,7 +164,9 @@ fn prepare_from(
     let moved = rested.and_then(|rested| rested.moved.clone());
     let has_moved = moved.is_some();
     let restored = has_past.then(|| moved.unwrap_or_else(|| restored_choice(&session)));
-    let sources = ChoiceSources { services, models: &models, auth: &auth, settings: &settings };
+    let place = |setting: (&str, Option<&str>)| place_of(&agent_dir, &folders, trust.trusted, setting);
+    let sources =
+        ChoiceSources { services, models: &models, auth: &auth, settings: &settings, place: &place };
     let Chosen { choice, level_is_asked, scope } = sources.choose(options, restored.as_ref(), &mut found)?;
     let key_provider = options.api_key.as_ref().map(|key| {
         let before = rested.and_then(|rested| rested.key_provider.as_deref());
@@ -274,7 +276,8 @@ pub(crate) fn reconfigure(
         return Ok(None);
     }
     let (services, models, auth) = (&shared.services, &shared.models, &shared.auth);
-    let sources = ChoiceSources { services, models, auth, settings: &settings };
+    let place = |setting: (&str, Option<&str>)| place_of(&shared.agent_dir, &folders, trust.trusted, setting);
+    let sources = ChoiceSources { services, models, auth, settings: &settings, place: &place };
     let Chosen { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
     let lasting = Lasting {

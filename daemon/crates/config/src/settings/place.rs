@@ -1,0 +1,59 @@
+//! Where a setting stands, for what is found wrong with its value later.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::{
+    AgentDir, ProjectFolders,
+    json_edit::{Step, line_of},
+    json_file::read_json,
+};
+
+/// The file and the line of a setting at the top of a file: in the project's file where that counts (`trusted`) and has it,
+/// else in the user's. With `item`, the line of that text in the setting's list, as far as it is there. Reads files; blocks.
+#[must_use]
+pub fn place_of(
+    agent_dir: &AgentDir,
+    folders: &ProjectFolders,
+    trusted: bool,
+    (key, item): (&str, Option<&str>),
+) -> Option<(PathBuf, u32)> {
+    let project = folders.find("settings.json").filter(|_| trusted);
+    project.into_iter().chain([agent_dir.settings_file()]).find_map(|path| {
+        let document = read_json(&path).ok().flatten()?;
+        let value = document.value.get(key)?;
+        let is_item = |text: &str, value: &Value| value.as_str().is_some_and(|value| value.trim() == text);
+        let place = item.and_then(|text| value.as_array()?.iter().position(|value| is_item(text, value)));
+        let steps: Vec<Step<'_>> = [Step::Key(key)].into_iter().chain(place.map(Step::Item)).collect();
+        Some((path, line_of(&document.text, &steps)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_file_that_counts_and_the_line_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let (agent, cwd) = (place.path().join("agent"), place.path().join("cwd"));
+        fs::create_dir_all(&agent).unwrap();
+        fs::create_dir_all(cwd.join(".pi")).unwrap();
+        fs::write(agent.join("settings.json"), "{\n\"a\": 1,\n\"list\": [\n\"x\",\n\" y \"]}").unwrap();
+        fs::write(cwd.join(".pi/settings.json"), "{\"a\": 2}").unwrap();
+        let agent_dir = AgentDir::at(&agent);
+        let folders = ProjectFolders::of(&cwd, &agent_dir);
+        let check = |trusted, key, item, expected: Option<(PathBuf, u32)>| {
+            assert_eq!(place_of(&agent_dir, &folders, trusted, (key, item)), expected, "{key} {item:?}");
+        };
+        let user = agent.join("settings.json");
+        check(false, "a", None, Some((user.clone(), 2)));
+        check(true, "a", None, Some((folders.find("settings.json").unwrap(), 1)));
+        check(true, "list", Some("y"), Some((user.clone(), 5)));
+        check(true, "list", Some("z"), Some((user, 3)));
+        check(true, "none", None, None);
+    }
+}

@@ -1,0 +1,310 @@
+//! Keys of a configuration file that nobody reads: the schema of the file has no such member.
+
+use std::{path::Path, sync::LazyLock};
+
+use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
+use serde_json::{Map, Value};
+
+use crate::{
+    json_edit::{Step, line_of},
+    models::slips,
+};
+
+/// So many are told one by one: each line is looked for in the whole text.
+const MOST_TOLD: usize = 40;
+
+/// Other names that are proposed at most.
+const MOST_MEANT: usize = 3;
+
+/// The members that a file may have, read off its JSON Schema, which the types make.
+pub(crate) struct Keys(LazyLock<Value>);
+
+/// The members of `settings.json`.
+pub(crate) static SETTINGS: Keys =
+    Keys(LazyLock::new(|| parse(include_str!("../../../../schemas/settings.json"))));
+
+/// The members of `models.json`.
+pub(crate) static MODELS: Keys =
+    Keys(LazyLock::new(|| parse(include_str!("../../../../schemas/models.json"))));
+
+/// The text is part of the program; a test parses it.
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// A member that the schema does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unknown {
+    /// The way to it; its own key is the last.
+    steps: Vec<Segment>,
+    /// Members that are there and have almost this name, in full.
+    meant: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Segment {
+    Key(String),
+    Item(usize),
+}
+
+impl Unknown {
+    /// Its keys, with dots between.
+    pub(crate) fn name(&self) -> String {
+        dotted(&self.steps)
+    }
+
+    /// Whether it stands at the top of the file.
+    pub(crate) fn is_top(&self) -> bool {
+        self.steps.len() == 1
+    }
+
+    fn line(&self, text: &str) -> u32 {
+        let steps: Vec<Step<'_>> = self
+            .steps
+            .iter()
+            .map(|step| match step {
+                Segment::Key(key) => Step::Key(key),
+                Segment::Item(item) => Step::Item(*item),
+            })
+            .collect();
+        line_of(text, &steps)
+    }
+}
+
+/// A warning for each member. One that resembles nothing is `level`.
+pub(crate) fn diagnostics(
+    unknown: Vec<Unknown>,
+    kind: DiagnosticKind,
+    level: DiagnosticLevel,
+    (path, text): (&Path, &str),
+) -> Vec<Diagnostic> {
+    let more = unknown.len().saturating_sub(MOST_TOLD);
+    let mut found: Vec<Diagnostic> = unknown
+        .into_iter()
+        .take(MOST_TOLD)
+        .map(|it| {
+            let told =
+                Diagnostic::warning(kind, format!("there is no key \"{}\": it has no effect", it.name()));
+            let told = told.at(path).line(it.line(text));
+            match it.meant.as_slice() {
+                [] => told.level(level),
+                meant => {
+                    let meant: Vec<String> = meant.iter().map(|name| format!("\"{name}\"")).collect();
+                    told.hint(format!("did you mean {}?", meant.join(" or ")))
+                }
+            }
+        })
+        .collect();
+    if more > 0 {
+        found.push(Diagnostic::warning(kind, format!("{more} more keys have no effect")).at(path));
+    }
+    found
+}
+
+impl Keys {
+    /// The members of `value`, however deep, that are none of the file's.
+    pub(crate) fn unknown(&self, value: &Map<String, Value>) -> Vec<Unknown> {
+        let mut found = Vec::new();
+        self.look(&[&self.0], value.into_iter(), &mut Vec::new(), &mut found);
+        found
+    }
+
+    fn look<'a>(
+        &self,
+        schemas: &[&Value],
+        members: impl Iterator<Item = (&'a String, &'a Value)>,
+        at: &mut Vec<Segment>,
+        found: &mut Vec<Unknown>,
+    ) {
+        let objects: Vec<&Value> = schemas
+            .iter()
+            .flat_map(|schema| self.choices(schema))
+            .filter(|schema| schema["properties"].is_object() || !schema["additionalProperties"].is_null())
+            .collect();
+        if objects.is_empty() {
+            // What may be anything has no members to get wrong; what may be no object is told of as a wrong value.
+            return;
+        }
+        for (key, value) in members {
+            at.push(Segment::Key(key.clone()));
+            let named = objects.iter().filter_map(|object| object["properties"].get(key));
+            let others =
+                || objects.iter().map(|object| &object["additionalProperties"]).filter(|it| !it.is_null());
+            let mut below: Vec<&Value> = named.collect();
+            if below.is_empty() {
+                below = others().collect();
+            }
+            if below.is_empty() {
+                found.push(self.slip(&objects, key, at));
+            } else {
+                self.look_in(&below, value, at, found);
+            }
+            at.pop();
+        }
+    }
+
+    fn look_in(&self, schemas: &[&Value], value: &Value, at: &mut Vec<Segment>, found: &mut Vec<Unknown>) {
+        match value {
+            Value::Object(members) => self.look(schemas, members.iter(), at, found),
+            Value::Array(values) => {
+                let items: Vec<&Value> = schemas
+                    .iter()
+                    .flat_map(|schema| self.choices(schema))
+                    .filter_map(|schema| schema.get("items"))
+                    .collect();
+                for (item, value) in values.iter().enumerate().take_while(|_| !items.is_empty()) {
+                    at.push(Segment::Item(item));
+                    self.look_in(&items, value, at, found);
+                    at.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a schema allows: behind references, each alternative by itself.
+    fn choices<'a>(&'a self, schema: &'a Value) -> Vec<&'a Value> {
+        let referred = schema["$ref"].as_str().and_then(|it| self.0.pointer(it.strip_prefix('#')?));
+        let lists = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
+        let mut all: Vec<&Value> =
+            referred.into_iter().chain(lists).flat_map(|it| self.choices(it)).collect();
+        all.push(schema);
+        all
+    }
+
+    fn slip(&self, objects: &[&Value], key: &str, at: &[Segment]) -> Unknown {
+        let (before, wanted) = (at.get(..at.len() - 1).unwrap_or_default(), key.to_lowercase());
+        let siblings =
+            objects.iter().filter_map(|object| object["properties"].as_object()).flat_map(Map::keys);
+        // The marks at both ends keep a name from being found inside of another one.
+        let whole = |name: &str| slips(&format!("<{wanted}>"), &format!("<{}>", name.to_lowercase()));
+        let mut near: Vec<(usize, String)> = siblings
+            .filter_map(|name| {
+                let steps = [before, &[Segment::Key(name.clone())]].concat();
+                Some((whole(name)?, dotted(&steps)))
+            })
+            .collect();
+        if near.is_empty() && before.is_empty() {
+            // It may belong into one of the objects.
+            near =
+                self.members().into_iter().filter_map(|(name, last)| Some((whole(&last)?, name))).collect();
+        }
+        near.sort();
+        near.dedup();
+        let fewest = near.first().map(|(slips, _)| *slips);
+        let closest = near.into_iter().take_while(|(slips, _)| Some(*slips) == fewest);
+        let meant = closest.take(MOST_MEANT).map(|(_, name)| name).collect();
+        Unknown { steps: at.to_vec(), meant }
+    }
+
+    /// The members of the objects at the top, in full and by themselves.
+    fn members(&self) -> Vec<(String, String)> {
+        let below = |(outer, schema): (&String, &Value)| {
+            let names =
+                self.properties(schema).into_iter().map(|(key, _)| (format!("{outer}.{key}"), key.clone()));
+            names.collect::<Vec<_>>()
+        };
+        self.properties(&self.0).into_iter().flat_map(below).collect()
+    }
+
+    fn properties<'a>(&'a self, schema: &'a Value) -> Vec<(&'a String, &'a Value)> {
+        self.choices(schema).into_iter().filter_map(|it| it["properties"].as_object()).flatten().collect()
+    }
+}
+
+fn dotted(steps: &[Segment]) -> String {
+    let mut name = String::new();
+    for step in steps {
+        match step {
+            Segment::Key(key) if name.is_empty() => name.push_str(key),
+            Segment::Key(key) => name.extend([".", key]),
+            Segment::Item(item) => name.push_str(&format!("[{item}]")),
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(keys: &Keys, value: Value, expected: &[(&str, &[&str])]) {
+        let Value::Object(members) = value else { panic!("no object") };
+        let found: Vec<(String, Vec<String>)> =
+            keys.unknown(&members).into_iter().map(|it| (it.name(), it.meant)).collect();
+        let expected: Vec<(String, Vec<String>)> = expected
+            .iter()
+            .map(|(name, meant)| ((*name).to_owned(), meant.iter().map(|it| (*it).to_owned()).collect()))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn members_of_settings_however_deep() {
+        check(
+            &SETTINGS,
+            json!({"defaultModel": "m", "compaction": {"enabled": true, "modelOverrides": {"a/b": {"reserveTokens": 1}}},
+                "modelThinkingLevels": {"a/b": "low"}, "bash": {"intercept": [{"pattern": "x"}]}, "httpIdleTimeoutMs": 5,
+                "retry": {"provider": {"maxRetries": 1}}, "deadlines": {"connectMs": 1}}),
+            &[],
+        );
+        check(
+            &SETTINGS,
+            json!({"defualtModel": "m", "compaction": {"enabeld": true, "modelOverrides": {"a/b": {"enable": true}}},
+                "bash": {"ptty": true, "intercept": [{"pattern": "x"}, {"patern": "x"}]}, "zzzzzzzz": {"a": 1},
+                "reserveTokens": 5}),
+            &[
+                ("defualtModel", &["defaultModel"]),
+                ("compaction.enabeld", &["compaction.enabled"]),
+                ("compaction.modelOverrides.a/b.enable", &["compaction.modelOverrides.a/b.enabled"]),
+                ("bash.ptty", &["bash.pty"]),
+                ("bash.intercept[1].patern", &["bash.intercept[1].pattern"]),
+                ("zzzzzzzz", &[]),
+                ("reserveTokens", &["branchSummary.reserveTokens", "compaction.reserveTokens"]),
+            ],
+        );
+        // Values of a wrong kind are told of elsewhere.
+        check(
+            &SETTINGS,
+            json!({"compaction": true, "enabledModels": {"x": 1}, "bash": {"intercept": {"a": 1}}}),
+            &[],
+        );
+    }
+
+    #[test]
+    fn members_of_models_files() {
+        check(
+            &MODELS,
+            json!({"providers": {"any": {"baseUrl": "u", "api": "a", "apiKey": "k", "headers": {"x": "y"}, "oauth": "radius",
+                "compat": {"any": true}, "models": [{"id": "m", "cost": {"input": 1, "tiers": [{"inputTokensAbove": 1}]},
+                "samplingParams": {"any": 1}}], "modelOverrides": {"any": {"maxTokens": 5}}}}}),
+            &[],
+        );
+        check(
+            &MODELS,
+            json!({"providers": {"any": {"apikey": "k", "models": [{"id": "m", "contextwindow": 1, "cost": {"inptu": 1}}]}}}),
+            &[
+                ("providers.any.apikey", &["providers.any.apiKey"]),
+                ("providers.any.models[0].contextwindow", &["providers.any.models[0].contextWindow"]),
+                ("providers.any.models[0].cost.inptu", &["providers.any.models[0].cost.input"]),
+            ],
+        );
+    }
+
+    #[test]
+    fn of_many_the_first_are_told() {
+        let text: String = (0..5000).map(|nth| format!("\"zz{nth:04}\":1,")).collect();
+        let text = format!("{{{}}}", text.trim_end_matches(','));
+        let Ok(Value::Object(members)) = serde_json::from_str(&text) else { panic!("no object") };
+        let found = diagnostics(
+            SETTINGS.unknown(&members),
+            DiagnosticKind::Settings,
+            DiagnosticLevel::Warning,
+            (Path::new("/s"), &text),
+        );
+        assert_eq!(found.len(), MOST_TOLD + 1);
+        assert_eq!(found[MOST_TOLD].message, "4960 more keys have no effect");
+    }
+}
