@@ -5,7 +5,10 @@ use std::{path::Path, sync::Arc};
 use agentd_agent::{Tool, hooks::Gate};
 use agentd_ai::Traffic;
 use agentd_auth::AuthServices;
-use agentd_config::{AgentDir, Environment, models::SharedModels};
+use agentd_config::{
+    AgentDir, Environment,
+    models::{ModelRegistry, SharedModels},
+};
 use agentd_images::Images;
 use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
 use agentd_session::{Pool, Services, ToolContext, Toolbox};
@@ -46,6 +49,11 @@ pub fn services(
 
 fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher, traffic: Traffic) -> Services {
     let changes = FileQueue::new();
+    // A recording has to be answered by the models that it was made with, whatever has become of their configuration.
+    let models = match &traffic {
+        Traffic::Replayed(player) => SharedModels::fixed(ModelRegistry::only(player.models().to_vec())),
+        Traffic::Live | Traffic::Recorded(_) => SharedModels::default(),
+    };
     Services {
         epoch,
         limits,
@@ -53,7 +61,7 @@ fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher, t
         providers: agentd_ai::Registry::with_traffic(traffic),
         launcher,
         tasks: TaskTracker::new(),
-        models: SharedModels::default(),
+        models,
         child_environments: Pool::default(),
         auth_services: AuthServices::default(),
         images: Images::default(),

@@ -44,10 +44,29 @@ pub fn open(environment: &Environment, cwd: &Path) -> Result<Traffic, String> {
             };
             let player =
                 Player::open(&source, options).map_err(|error| format!("Error: --replay: {error}"))?;
+            check_spoken(&player)?;
             Ok(Traffic::Replayed(Arc::new(player)))
         }
         (None, None) => Ok(Traffic::Live),
     }
+}
+
+/// # Errors
+/// A sentence for stderr, where a recording needs a wire API that is not part of this build.
+fn check_spoken(player: &Player) -> Result<(), String> {
+    let providers = agentd_ai::Registry::builtin();
+    let silent = player.models().iter().find(|model| providers.get(&model.api).is_none());
+    silent.map_or(Ok(()), |model| {
+        Err(format!(
+            "Error: --replay: {} holds answers of {}/{} over the API \"{}\", which is not part of this version of agentd. It \
+             speaks: {}.",
+            player.source().display(),
+            model.provider,
+            model.id,
+            model.api,
+            providers.apis().collect::<Vec<_>>().join(", ")
+        ))
+    })
 }
 
 /// # Errors

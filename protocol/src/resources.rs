@@ -95,6 +95,10 @@ pub enum SourceOrigin {
 pub struct Diagnostics {
     /// In the order in which the files are read.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whether nothing at all says which model to use: no key (not even an empty variable), no login, no provider in
+    /// `models.json`, no setting, and no file that cannot be read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unconfigured: bool,
 }
 
 /// Something about a file, a setting or a flag that a user should know. It never keeps a session from working.

@@ -22,25 +22,12 @@ fn small_project(home: &Home) {
 fn a_new_user_gets_an_answer_from_the_demo_model() {
     let home = Home::new();
     small_project(&home);
-    let done = ctl::run(&home, &["prompt", "What is in this folder?"]);
+    let done = ctl::run(&home, &["prompt", "--demo", "What is in this folder?"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert_says(&done.stdout, &["README.md", "Weather station", "demo model", "What is in this folder?"]);
     assert!(done.stdout.ends_with('\n'));
-    // What gets a real model, and the tools that the demo used.
-    assert_says(
-        &done.stderr,
-        &[
-            "No model is configured",
-            "ANTHROPIC_API_KEY",
-            "OPENAI_API_KEY",
-            "agentctl login ",
-            "agentctl setup local ",
-            "agentctl doctor",
-            "-> bash ",
-            "<- bash ",
-            ": ok, ",
-        ],
-    );
+    // The tools that the demo used.
+    assert_says(&done.stderr, &["-> bash ", "<- bash ", ": ok, "]);
     assert_eq!(home.session_files().len(), 1);
 }
 
@@ -69,7 +56,7 @@ fn text_goes_to_stdout_as_it_comes_and_tools_to_stderr() {
 fn json_prints_the_events_and_nothing_else() {
     let home = Home::new();
     small_project(&home);
-    let done = ctl::run(&home, &["prompt", "--json", "What is in this folder?"]);
+    let done = ctl::run(&home, &["prompt", "--demo", "--json", "What is in this folder?"]);
     assert_eq!(done.code, 0, "{done:?}");
     let events: Vec<Event> = done
         .stdout
@@ -130,7 +117,7 @@ fn stdin_files_and_words_make_one_prompt() {
     assert_eq!(done.code, 0, "{done:?}");
     let path = home.project().join("a.txt");
     let expected =
-        format!("piped<file name=\"{}\">\nfirst\n\n</file>\nExplain this. @not-a-file", path.display());
+        format!("piped\n\n<file name=\"{}\">\nfirst\n\n</file>\nExplain this. @not-a-file", path.display());
     assert_eq!(text(&server.requests()[0].messages()[1]), expected);
 }
 

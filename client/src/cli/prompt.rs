@@ -12,12 +12,17 @@ use super::DaemonChoice;
 
 const PROMPT_HELP: &str = "\
 Examples:
-  agentctl prompt \"What is in this folder?\"
+  agentctl prompt --demo \"What is in this folder?\"
   agentctl prompt \"Explain this code.\" @src/main.rs
   git diff | agentctl prompt \"Review this change.\"
+  git diff | agentctl prompt \"This change:\" - \"Is it safe?\"
   agentctl prompt --continue \"And the tests?\"
 
-What is piped in comes first, then the files, then the words of MESSAGE.
+What is piped in comes first, then, after a blank line, the files, then the words of MESSAGE. A - among the words
+is the place of what is piped in; at a terminal it is read to its end (Ctrl-D).
+
+The built-in demo model answers only with --demo, or at a terminal where nothing is configured. Without a usable
+model the exit code is 1.
 
 Where the daemon runs (agentctl up), the session is one of its sessions: agentctl attach joins it. Else an agentd of its
 own does the work and ends with it.
@@ -25,7 +30,7 @@ own does the work and ends with it.
 Exit codes:
   0    the model answered
   1    the model or the run failed, the answer was cut off at the model's output limit, or agentd
-       refused to start (an unknown model or session, a session at work for another client)
+       refused to start (no usable model, an unknown session, a session at work for another client)
   2    the command line cannot be used (an unknown flag, a missing file, no message)
   3    agentd is missing, broke down, or was killed
   129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a second Ctrl-C does not wait for the run to stop
@@ -35,7 +40,7 @@ Exit codes:
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = PROMPT_HELP)]
 pub(crate) struct PromptOptions {
-    /// The message (its words are joined by spaces), and files to send along as @PATH
+    /// The message (its words are joined by spaces, - is stdin), and files to send along as @PATH
     #[arg(value_name = "MESSAGE|@FILE")]
     pub(crate) words: Vec<String>,
 
@@ -54,6 +59,10 @@ pub(crate) struct PromptOptions {
     /// The provider that --model is looked up in
     #[arg(long, value_name = "NAME", requires = "model")]
     pub(crate) provider: Option<String>,
+
+    /// Let the built-in demo model answer, which needs no key: --model demo/demo
+    #[arg(long, conflicts_with_all = ["model", "provider", "replay"])]
+    pub(crate) demo: bool,
 
     /// How hard the model thinks
     #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(ThinkingLevel::ALL.map(ThinkingLevel::as_str)))]

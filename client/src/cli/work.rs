@@ -34,7 +34,8 @@ Examples:
   agentctl steer 0198c0de --follow-up \"Then run the tests.\"
   agentctl steer 0198c0de < remarks.txt
 
-What is piped in comes first, then the words of MESSAGE. A session that is idle has nothing to steer:
+What is piped in comes first, then, after a blank line, the words of MESSAGE; a - among them is the place of
+what is piped in. A session that is idle has nothing to steer:
 `agentctl prompt --session ID` goes on with it.
 
 Exit codes:
@@ -51,7 +52,7 @@ pub(crate) struct SteerOptions {
     #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::live_sessions))]
     pub(crate) id: String,
 
-    /// The message; its words are joined by spaces
+    /// The message; its words are joined by spaces, and - is stdin
     #[arg(value_name = "MESSAGE")]
     pub(crate) words: Vec<String>,
 

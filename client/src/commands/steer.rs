@@ -1,5 +1,6 @@
 //! `agentctl steer`: a word to a session that is at work.
 
+use agentd_input::{Attachments, Words};
 use agentd_protocol::{command::QueueParams, daemon::Role};
 
 use super::{
@@ -9,7 +10,7 @@ use super::{
 use crate::{
     cli::SteerOptions,
     exit::{Exit, Fault, tell},
-    input::read_stdin,
+    input::{fault, read_piped},
     render::short_id,
     rpc::{FollowUp, Steer},
 };
@@ -25,8 +26,8 @@ pub(crate) fn run(options: &SteerOptions) -> Exit {
 }
 
 fn send(options: &SteerOptions) -> Result<Exit, Fault> {
-    let words: Vec<&str> = options.words.iter().chain(&options.literal).map(String::as_str).collect();
-    let message = [read_stdin()?, words.join(" ")].concat();
+    let words = Words::plain(&options.words, &options.literal).map_err(|error| fault(&error))?;
+    let message = words.compose(&read_piped(words.name_stdin())?, Attachments::default()).message;
     if message.trim().is_empty() {
         return Err(Fault::usage(NO_MESSAGE));
     }

@@ -22,6 +22,9 @@ impl Flags {
             return Err("Error: --api-key requires a model to be specified via --model, --provider/--model, or --models"
                 .into());
         }
+        if self.demo {
+            exclusive("--demo", &[("--model", self.model.is_some())])?;
+        }
         self.check_resume()?;
         let (session, last, none) = (self.session.is_some(), self.continue_last, self.no_session);
         if self.fork.is_some() {

@@ -50,6 +50,7 @@ const EFFECTS: &[Row] = &[
     (&["--model", "a", "--model", "b"], |it| it.session.model.as_deref() == Some("b")),
     (&["--model=b"], |it| it.session.model.as_deref() == Some("b")),
     (&["--provider", "p", "--model", "m"], |it| it.session.provider.as_deref() == Some("p")),
+    (&["--demo"], |it| it.session.model.as_deref() == Some("demo/demo")),
     (&["--models", "a, b:high"], |it| it.session.models == Some(vec!["a".into(), "b:high".into()])),
     (&["--fallback-models", "a, b:high"], |it| {
         it.session.fallback_models == Some(vec!["a".into(), "b:high".into()])
@@ -182,6 +183,7 @@ fn mistakes_have_their_texts() {
         &["--api-key", "k"],
         "--api-key requires a model to be specified via --model, --provider/--model, or --models",
     );
+    check(&["--demo", "--model", "m"], "--demo cannot be combined with --model");
     check(&["--fork", "x", "-c"], "--fork cannot be combined with --continue");
     check(
         &["--fork", "x", "--session", "y", "--no-session"],

@@ -6,7 +6,12 @@ use std::{
 };
 
 use agentd_auth::Secret;
-use agentd_config::{Environment, NoAgentDir, resolve_path, resources::ResourceFlags};
+use agentd_config::{
+    Environment, NoAgentDir,
+    models::{DEMO_MODEL, DEMO_PROVIDER},
+    resolve_path,
+    resources::ResourceFlags,
+};
 use agentd_protocol::{model::ThinkingLevel, socket_path::Surroundings};
 use agentd_session::{SessionOptions, Target, ToolSelection};
 use agentd_tools::operations::SshTarget;
@@ -60,6 +65,7 @@ pub(super) struct Flags {
     name: Option<String>,
     pub(super) provider: Option<String>,
     pub(super) model: Option<String>,
+    pub(super) demo: bool,
     pub(super) models: Option<Vec<String>>,
     fallback_models: Option<Vec<String>>,
     pub(super) api_key: Option<String>,
@@ -211,6 +217,7 @@ impl Flags {
             }
             "--provider" => self.provider = unless_empty(value()?),
             "--model" => self.model = unless_empty(value()?),
+            "--demo" => self.demo = true,
             "--models" => self.models = Some(list(&value()?)),
             "--fallback-models" => self.fallback_models = Some(list(&value()?)),
             "--api-key" => self.api_key = unless_empty(value()?),
@@ -344,7 +351,7 @@ impl Flags {
             session_dir: self.session_dir.map(PathBuf::from),
             name: self.name,
             provider: self.provider,
-            model: self.model,
+            model: if self.demo { Some(format!("{DEMO_PROVIDER}/{DEMO_MODEL}")) } else { self.model },
             models: self.models,
             fallback_models: self.fallback_models,
             api_key: self.api_key.map(Secret::new),

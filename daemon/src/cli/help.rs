@@ -31,6 +31,7 @@ Session
 Model
       --model <pattern>         id, part of an id or name, or provider/id; with an optional :<thinking>
       --provider <name>         the provider that --model is looked up in
+      --demo                    the built-in demo model, which needs no key: --model demo/demo
       --models <a,b>            the models that cycle_model goes through
       --fallback-models <a,b>   the models that are asked when the chosen one fails for good
       --thinking <level>        off, minimal, low, medium, high, xhigh, max

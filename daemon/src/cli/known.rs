@@ -35,6 +35,7 @@ pub(super) const NAMES: &[&str] = &[
     "-n",
     "--provider",
     "--model",
+    "--demo",
     "--models",
     "--fallback-models",
     "--api-key",

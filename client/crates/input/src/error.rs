@@ -36,6 +36,9 @@ pub enum InputError {
     /// It holds bytes that are no text, and is no image of a known kind.
     #[error("{} is neither text nor a PNG, JPEG, GIF, WebP or BMP image, so it cannot be sent along", .0.display())]
     NoText(PathBuf),
+    /// `-` is given twice.
+    #[error("- stands for stdin, which is read once: give it once")]
+    StdinTwice,
     /// What is piped in cannot be read, or is too much.
     #[error("Cannot read stdin: {0}")]
     Stdin(#[source] io::Error),

@@ -5,16 +5,19 @@
 mod error;
 mod files;
 mod stdin;
+mod words;
 
 use agentd_protocol::command::PromptParams;
 
 pub use self::{
     error::InputError,
     files::{Attachments, read_files},
-    stdin::read_stdin,
+    stdin::{Typing, read_piped, read_stdin},
+    words::Words,
 };
 
-/// What was piped in, the files, the words, with nothing between: as the reference does it.
+/// What was piped in, the files, the words, with nothing between: as the reference does it. For people there is
+/// [`Words::compose`].
 #[must_use]
 pub fn assemble(stdin: &str, files: Attachments, words: &str) -> PromptParams {
     let message = [stdin, &files.text, words].concat();

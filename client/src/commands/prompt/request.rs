@@ -6,13 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_input::assemble;
+use agentd_input::Words;
 use agentd_protocol::command::{PromptParams, StreamingBehavior};
 
 use crate::{
     cli::{DaemonChoice, PromptOptions},
     exit::Fault,
-    input::{read_files, read_stdin},
+    input::{fault, read_files, read_piped},
 };
 
 /// A prompt, and the daemon that it needs.
@@ -32,13 +32,18 @@ pub(crate) struct Request {
     pub(crate) ephemeral: bool,
     /// Whether the message may wait for the work of someone else.
     pub(crate) follow_up: bool,
-    /// Whether the user named a model.
+    /// Whether the user named a model, the demo model too.
     pub(crate) model_named: bool,
+    /// Whether somebody sits at a bare terminal: who types there, and reads the answer there.
+    pub(crate) at_terminal: bool,
     /// Whether events are printed as they come.
     pub(crate) json: bool,
     /// Whether somebody is there to answer questions: who types, and sees stderr.
     pub(crate) can_answer: bool,
 }
+
+/// The demo model, as `--model` takes it.
+const DEMO: &str = "demo/demo";
 
 const NO_MESSAGE: &str = "\
 agentctl prompt: there is no message. Give one, name a file, or pipe something in:
@@ -57,15 +62,9 @@ impl Request {
         })?;
         let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let cwd = options.cwd.as_deref().map(|cwd| folder(&here.join(cwd))).transpose()?;
-        let (files, words): (Vec<&str>, Vec<&str>) = options
-            .words
-            .iter()
-            .map(String::as_str)
-            .partition(|word| word.len() > 1 && word.starts_with('@'));
-        let paths: Vec<&str> = files.iter().map(|word| &word[1..]).collect();
-        let attachments = read_files(&paths, &here, home.as_deref())?;
-        let words: Vec<&str> = words.into_iter().chain(options.literal.iter().map(String::as_str)).collect();
-        let mut prompt = assemble(&read_stdin()?, attachments, &words.join(" "));
+        let words = Words::with_files(&options.words, &options.literal).map_err(|error| fault(&error))?;
+        let attachments = read_files(&words.files, &here, home.as_deref())?;
+        let mut prompt = words.compose(&read_piped(words.name_stdin())?, attachments);
         prompt.streaming_behavior = options.follow_up.then_some(StreamingBehavior::FollowUp);
         if prompt.message.trim().is_empty() && prompt.images.is_empty() {
             return Err(Fault::usage(NO_MESSAGE));
@@ -81,7 +80,8 @@ impl Request {
             },
             ephemeral: options.no_session,
             follow_up: options.follow_up,
-            model_named: options.model.is_some(),
+            model_named: options.model.is_some() || options.demo,
+            at_terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
             json: options.json,
             can_answer: io::stdin().is_terminal() && io::stderr().is_terminal(),
         })
@@ -117,7 +117,7 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
         }
     };
     flag("--provider", options.provider.clone());
-    flag("--model", options.model.clone());
+    flag("--model", options.model.clone().or_else(|| options.demo.then(|| DEMO.to_owned())));
     flag("--thinking", options.thinking.clone());
     flag("--fallback-models", options.fallback_models.clone());
     flag("--session", options.session.as_deref().map(session));
@@ -160,6 +160,12 @@ mod tests {
         assert_eq!(daemon_args(&options, None).join(" "), expected);
         // A text is not mistaken for a path, nor an id.
         assert_eq!(daemon_args(&options, Some(Path::new("/here"))).join(" "), expected);
+    }
+
+    #[test]
+    fn the_demo_is_asked_for_by_its_name() {
+        let options = PromptOptions { demo: true, ..PromptOptions::default() };
+        assert_eq!(daemon_args(&options, None), ["--model", "demo/demo"]);
     }
 
     #[test]

@@ -25,7 +25,10 @@ use crate::{
     exit::{Exit, Fault},
     output::{Chunk, Output},
     render::{DEMO_NOTE, Style, TextRenderer, harmless},
-    rpc::{Abort, CallError, Client, EventLine, GetAvailableModels, GetState, Hello, Prompt, SetModel},
+    rpc::{
+        Abort, CallError, Client, EventLine, GetAvailableModels, GetDiagnostics, GetState, Hello, Prompt,
+        SetModel,
+    },
     signals::Signals,
 };
 
@@ -98,7 +101,9 @@ impl Conversation {
         {
             return end;
         }
-        if let Err(end) = self.choose_model(link.parts().0, request.model_named).await {
+        if !request.model_named
+            && let Err(end) = self.choose_model(link.parts().0, request.at_terminal).await
+        {
             return end;
         }
         self.prompt(link, request).await
@@ -119,30 +124,34 @@ impl Conversation {
         }
     }
 
-    /// Without a configured model the demo model answers, and the user is told how to change that.
-    async fn choose_model(&mut self, client: &Client, named: bool) -> Result<(), End> {
+    /// The demo model answers unasked only at a terminal where nothing at all is configured, and the user is told how to
+    /// change that. Everywhere else a script would take its words for an answer.
+    async fn choose_model(&mut self, client: &Client, at_terminal: bool) -> Result<(), End> {
         let state = self.or_stopped(client.call::<GetState>(&NoParams {})).await?;
         let model = match state {
             Err(CallError::Ended { .. }) => return Err(End::NotStarted),
             state => state?.model,
         };
-        if named {
+        if !model.is_placeholder() && !is_demo(&model) {
             return Ok(());
         }
-        let note = if model.is_placeholder() {
-            let demo = SetModelParams { provider: Some(DEMO.into()), model_id: Some(DEMO.into()) };
-            self.or_stopped(client.call::<SetModel>(&demo)).await??;
-            DEMO_NOTE.to_owned()
-        } else if model.provider == DEMO {
+        if at_terminal && self.or_stopped(client.call::<GetDiagnostics>(&NoParams {})).await??.unconfigured {
+            if model.is_placeholder() {
+                let demo = SetModelParams { provider: Some(DEMO.into()), model_id: Some(DEMO.into()) };
+                self.or_stopped(client.call::<SetModel>(&demo)).await??;
+            }
+            let note = Chunk::Err(DEMO_NOTE.as_bytes().to_vec());
+            return self.or_stopped(self.chunks.clone().send(note)).await?.map_err(|_| {
+                // The writer ends early only when stdout is closed, which is noticed while the answer is awaited.
+                End::Abandoned(Exit::OutputClosed)
+            });
+        }
+        if is_demo(&model) {
             let configured = self.or_stopped(client.call::<GetAvailableModels>(&NoParams {})).await??.models;
-            demo_goes_on(&configured)
-        } else {
-            return Ok(());
-        };
-        self.or_stopped(self.chunks.clone().send(Chunk::Err(note.into_bytes()))).await?.map_err(|_| {
-            // The writer ends early only when stdout is closed, which is noticed while the answer is awaited.
-            End::Abandoned(Exit::OutputClosed)
-        })
+            return Err(End::Settled { exit: Exit::Failed, message: Some(of_demo_session(&configured)) });
+        }
+        // The daemon refuses the prompt, and says what is missing.
+        Ok(())
     }
 
     /// Waits for `work`, unless a signal or a closed stdout ends the waiting.
@@ -382,16 +391,23 @@ impl View {
     }
 }
 
+/// Whether it is the built-in demo model, and not one of a provider of the user's by that name, which has an address.
+fn is_demo(model: &Model) -> bool {
+    model.provider == DEMO && model.id == DEMO && model.base_url.is_empty()
+}
+
 /// For a session that was begun with the demo model.
-fn demo_goes_on(configured: &[Model]) -> String {
-    if configured.is_empty() {
-        return DEMO_NOTE.to_owned();
-    }
+fn of_demo_session(configured: &[Model]) -> String {
     let names: Vec<String> =
         configured.iter().take(5).map(|model| format!("{}/{}", model.provider, model.id)).collect();
+    let others = if names.is_empty() {
+        "`agentctl doctor` says what a real one needs.".to_owned()
+    } else {
+        format!("--model chooses another: {}.", names.join(", "))
+    };
     format!(
-        "This session was begun with the built-in demo model, which answers here too. Choose another with --model: {}\n",
-        names.join(", ")
+        "Error: the model of this session is the built-in demo model, which answers only when asked for. --demo goes on with \
+         it. {others}"
     )
 }
 

@@ -10,12 +10,16 @@ use crate::{AwsProblem, FederationError, GoogleError, RenewError, StoreError, Va
 pub enum AuthError {
     /// No model is chosen that could have credentials.
     #[error(
-        "No API key found for the selected model.\n\nNo usable model is configured. Give a key (set ANTHROPIC_API_KEY or \
+        "No API key found for the selected model.\n\nNo usable model is configured{}. Give a key (set ANTHROPIC_API_KEY or \
          OPENAI_API_KEY in the environment, or run `agentctl login PROVIDER`), or use a model server of this machine \
-         (`agentctl setup local`, or a provider in {}), and start again. `agentctl doctor` says what is missing.",
+         (`agentctl setup local`, or a provider in {}), and start again. `agentctl doctor` says what is missing; with --demo \
+         the built-in demo model answers.",
+        empty(empty_variables),
         models_file.display()
     )]
     NoModel {
+        /// Variables that hold keys, and are set without one.
+        empty_variables: Vec<String>,
         /// Where models are configured.
         models_file: PathBuf,
     },
@@ -128,4 +132,13 @@ pub enum AuthError {
     /// The file of stored credentials is broken.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Says which variables are set without a value: to their user it looks as if there was a key.
+fn empty(variables: &[String]) -> String {
+    match variables {
+        [] => String::new(),
+        [one] => format!(": {one} is set and empty"),
+        [first @ .., last] => format!(": {} and {last} are set and empty", first.join(", ")),
+    }
 }

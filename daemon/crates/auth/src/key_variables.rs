@@ -29,6 +29,14 @@ impl Auth {
         });
         names
     }
+
+    /// Those of [`Auth::key_variables`] that are set and empty, which counts as not set. Reads no files.
+    #[must_use]
+    pub fn empty_key_variables(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.key_variables().into_iter().collect();
+        names.retain(|name| self.environment().get(name) == Some(""));
+        names
+    }
 }
 
 /// The variables in the value of something that need not be a secret.

@@ -158,7 +158,10 @@ impl Auth {
 
     async fn find(&self, model: &Model, refused: Refused<'_>) -> Result<ProviderCredentials, AuthError> {
         if model.is_placeholder() {
-            return Err(AuthError::NoModel { models_file: self.0.sources.agent_dir.models_file() });
+            return Err(AuthError::NoModel {
+                empty_variables: self.empty_key_variables(),
+                models_file: self.0.sources.agent_dir.models_file(),
+            });
         }
         let mut account = Account::default();
         let (api_key, bearer) = match self.key(model, refused).await? {
@@ -395,6 +398,20 @@ impl Auth {
     /// Whether this is the built-in demo, and not a provider of the user's by that name.
     fn needs_no_key(&self, provider: &str) -> bool {
         provider == DEMO_PROVIDER && self.0.sources.registry.provider(provider).is_none()
+    }
+
+    /// Whether nothing at all says that a provider is to be used: no stored credential, no variable of any provider (not even an
+    /// empty one), no key of a flag. Reads no files.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        let environment = &self.0.sources.environment;
+        let stored = self.stored();
+        stored.error.is_none()
+            && stored.credentials.values().next().is_none()
+            && self.0.overrides.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+            && self.empty_key_variables().is_empty()
+            && environment::key_variables().all(|name| environment.get(name).is_none())
+            && environment::providers().all(|provider| !has_key(provider, environment))
     }
 
     pub(crate) fn override_of(&self, provider: &str) -> Option<Secret> {

@@ -25,7 +25,8 @@ impl Actor {
         self.tasks.spawn(async move {
             let read = spawn_blocking(move || {
                 let of_files = shared.resource_diagnostics();
-                Diagnostics { diagnostics: shared.diagnostics.iter().cloned().chain(of_files).collect() }
+                let diagnostics = shared.diagnostics.iter().cloned().chain(of_files).collect();
+                Diagnostics { diagnostics, unconfigured: shared.is_unconfigured() }
             });
             let failed = |error: JoinError| Failure::new(ErrorCode::Internal, error.to_string());
             reply.result(&feed, read.await.map_err(failed));

@@ -22,7 +22,7 @@ use agentd_process::{ArtifactFolder, Background, Launcher, OutputMeter, OutputPl
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     model::{Model, ThinkingLevel},
-    resources::Diagnostic,
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
     settings::{BashSettings, Settings},
 };
 use agentd_tools::operations::SshTarget;
@@ -274,15 +274,38 @@ impl Shared {
 
     /// Whether a prompt to a model has a chance: the model is there, its API is spoken, a key resolves.
     pub(crate) async fn check_model(&self, model: &Arc<Model>) -> Result<(), Failure> {
-        if model.is_placeholder()
-            && let Some(error) = self.models.load_error()
-        {
+        let unreadable = if model.is_placeholder() { self.unreadable_files() } else { Vec::new() };
+        if !unreadable.is_empty() {
             // The reason why there is no model is worth more than the fact.
-            let text = format!("No API key found for the selected model.\n\n{error}");
+            let text = format!("No API key found for the selected model.\n\n{}", unreadable.join("\n\n"));
             return Err(Failure::new(ErrorCode::NoModel, text));
         }
         self.credentials(model).await?;
         self.provider(&model.api).map(drop)
+    }
+
+    /// What is wrong with each file that could say which model to use and cannot be read.
+    fn unreadable_files(&self) -> Vec<String> {
+        let is_unread =
+            |it: &&Diagnostic| it.kind == DiagnosticKind::Settings && it.level == DiagnosticLevel::Error;
+        let of_settings = self.diagnostics.iter().filter(is_unread).map(ToString::to_string);
+        let of_models = self.models.load_error().map(str::to_owned);
+        of_settings.chain(of_models).chain(self.auth.load_error()).collect()
+    }
+
+    /// Whether nothing at all says which model to use: no key, no login, no provider, no setting, and no file that could say so
+    /// and cannot be read.
+    pub(crate) fn is_unconfigured(&self) -> bool {
+        let Settings { default_provider, default_model, enabled_models, fallback_models, .. } =
+            &self.settings;
+        self.services.providers.player().is_none()
+            && default_provider.is_none()
+            && default_model.is_none()
+            && enabled_models.as_ref().is_none_or(Vec::is_empty)
+            && fallback_models.as_ref().is_none_or(Vec::is_empty)
+            && self.models.configured().next().is_none()
+            && self.unreadable_files().is_empty()
+            && self.auth.is_blank()
     }
 
     /// Looks at the models that can be used, on a blocking thread: keys may be looked up in files.

@@ -285,6 +285,7 @@ fn prepare<A: Adapter>(
         base_url: request.model.base_url.clone(),
         account: request.credentials.account.clone(),
         session: request.session_id.clone(),
+        definition: Some(Arc::clone(&request.model)),
     };
     let wire = adapter.wire(request, server.clone());
     let post = Post {

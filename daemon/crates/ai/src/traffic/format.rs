@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agentd_http::Account;
+use agentd_protocol::model::Model;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -77,6 +78,9 @@ pub(crate) struct Sent {
     pub(super) base_url: String,
     #[serde(default, skip_serializing_if = "Place::is_empty")]
     pub(super) account: Place,
+    /// How the model was configured, without address and headers. Recordings of older versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) definition: Option<Box<Model>>,
     pub(super) method: String,
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
@@ -86,6 +90,24 @@ pub(crate) struct Sent {
     /// Otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) body_text: Option<String>,
+}
+
+impl Sent {
+    /// The model as far as the recording has it.
+    pub(super) fn model(&self) -> Model {
+        let definition = self.definition.as_deref().cloned().unwrap_or_else(|| Model {
+            name: self.model.clone(),
+            input: vec!["text".into(), "image".into()],
+            ..Model::placeholder()
+        });
+        Model {
+            id: self.model.clone(),
+            api: self.api.clone(),
+            provider: self.provider.clone(),
+            base_url: self.base_url.clone(),
+            ..definition
+        }
+    }
 }
 
 /// An [`Account`] in JSON.

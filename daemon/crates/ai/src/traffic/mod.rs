@@ -15,6 +15,7 @@ mod tape;
 use std::sync::Arc;
 
 use agentd_http::{Account, HttpClients};
+use agentd_protocol::model::Model;
 
 pub use player::{Matching, Player, PlayerOptions, ReplayError};
 pub use recorder::{Recorder, RecorderError};
@@ -50,6 +51,8 @@ pub(crate) struct About {
     pub(crate) base_url: String,
     pub(crate) account: Account,
     pub(crate) session: String,
+    /// The model as it is configured.
+    pub(crate) definition: Option<Arc<Model>>,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, VecDeque},
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -51,6 +51,8 @@ pub struct Player {
     source: PathBuf,
     /// Providers, and the exchanges that say most of them: the first of each.
     providers: HashMap<String, (Place, String, agentd_http::Account)>,
+    /// The models that were asked, in order.
+    models: Vec<Arc<Model>>,
     state: Mutex<State>,
 }
 
@@ -157,8 +159,12 @@ impl Player {
         }
         let mut sessions: Vec<(String, VecDeque<Place>)> = Vec::new();
         let mut providers = HashMap::new();
+        let mut models: Vec<Arc<Model>> = Vec::new();
         for path in files {
             for (place, sent) in exchanges(&path)? {
+                if !models.iter().any(|model| model.provider == sent.provider && model.id == sent.model) {
+                    models.push(Arc::new(sent.model()));
+                }
                 let account = sent.account.into();
                 providers.entry(sent.provider).or_insert_with(|| (place.clone(), sent.base_url, account));
                 match sessions.iter_mut().find(|(session, _)| *session == sent.session) {
@@ -172,13 +178,25 @@ impl Player {
         }
         let recorded = sessions.into_iter().map(|(_, places)| places).collect();
         let state = Mutex::new(State { recorded, playing: HashMap::new() });
-        Ok(Self { options, source: source.to_owned(), providers, state })
+        Ok(Self { options, source: source.to_owned(), providers, models, state })
     }
 
     /// Whether requests to a provider were recorded.
     #[must_use]
     pub fn has(&self, provider: &str) -> bool {
         self.providers.contains_key(provider)
+    }
+
+    /// The models that were asked when it was recorded, as they were configured then, each once; the first one first.
+    #[must_use]
+    pub fn models(&self) -> &[Arc<Model>] {
+        &self.models
+    }
+
+    /// What is played.
+    #[must_use]
+    pub fn source(&self) -> &Path {
+        &self.source
     }
 
     /// What authorises a request that goes nowhere: nothing of the user's is looked up for it. Region and the like are those of
@@ -270,7 +288,16 @@ impl Player {
         if recorded == asked.shape {
             return Ok(());
         }
-        other(format!("its body differs (- recorded, + now):\n{}", diff(&recorded, &asked.shape)))
+        let differs = format!("its body differs (- recorded, + now):\n{}", diff(&recorded, &asked.shape));
+        if sent.definition.is_some() {
+            return other(differs);
+        }
+        let (provider, model) = (&sent.provider, &sent.model);
+        other(format!(
+            "{differs}\nThe recording does not say how the model {provider}/{model} was configured (it is of agentd {}), so \
+             that the request may differ for that alone: --replay-match order compares no bodies.",
+            sent.agentd
+        ))
     }
 
     fn load(&self, place: &Place) -> Result<Played, Failure> {

@@ -14,6 +14,7 @@ use std::{
 };
 
 use agentd_http::Redactor;
+use agentd_protocol::model::Model;
 use reqwest::{Url, header::HeaderMap};
 use tokio::sync::mpsc;
 
@@ -105,6 +106,7 @@ impl Recorder {
             session: about.session.clone(),
             base_url,
             account: about.account.clone().into(),
+            definition: about.definition.as_deref().and_then(|model| definition(model, redactor)),
             method: "POST".to_owned(),
             url: shown_url(url, redactor),
             headers: shown_headers(headers, redactor),
@@ -164,6 +166,15 @@ impl Recorder {
             }
         }
     }
+}
+
+/// What a replay needs to know of a model. The address is recorded beside it, and headers go nowhere then.
+fn definition(model: &Model, redactor: &Redactor) -> Option<Box<Model>> {
+    let shown =
+        Model { base_url: String::new(), headers: None, other: serde_json::Map::new(), ..model.clone() };
+    let text = redactor.redact(serde_json::to_string(&shown).ok()?);
+    // A secret that is part of the text's own syntax leaves nothing that can be read: then it is left out.
+    serde_json::from_str(&text).ok()
 }
 
 fn private(path: &Path) -> io::Result<File> {
