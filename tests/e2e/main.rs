@@ -83,6 +83,7 @@ mod shutdown;
 mod socket_file;
 mod state;
 mod stopping;
+mod stdin;
 mod support;
 mod terminal;
 mod tools;

@@ -124,4 +124,16 @@ fn slips_in_a_models_file_are_told() {
     assert_eq!(checked.code, 1, "{checked:?}");
     let slip = "models.json:4: there is no key \"providers.p.apikey\": it has no effect (did you mean \"providers.p.apiKey\"?)";
     assert_says(&checked.stdout, &[slip]);
+    assert_says(
+        &ctl::run(&home, &["doctor"]).stdout,
+        &["warn models.json: there is no key \"providers.p.apikey\""],
+    );
+    // What can be read and changes nothing.
+    home.write_agent(
+        "models.json",
+        "{\"providers\": {\n\"p\": {\"baseUrl\": \"http://127.0.0.1:9/v1\", \"api\": \"openai-completion\", \"models\": [{\"id\": \"m\"}]}}}",
+    );
+    let checked = ctl::run(&home, &["config", "check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    assert_says(&checked.stdout, &["models.json:2: provider p: 1 model not offered.", "openai-completion"]);
 }

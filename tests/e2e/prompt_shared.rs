@@ -77,10 +77,11 @@ fn a_refusal_reads_as_without_the_daemon() {
     let done = ctl::run(&home, &["prompt", "--model", "nope", "Hi"]);
     assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{done:?}");
     assert_says(&done.stderr, &["Error: Model \"nope\" not found"]);
-    // Nobody's first prompt fails for want of a model.
     let done = ctl::run(&home, &["prompt", "What is here?"]);
+    assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{done:?}");
+    assert_says(&done.stderr, &["Error: No API key found for the selected model.", "--demo"]);
+    let done = ctl::run(&home, &["prompt", "--demo", "What is here?"]);
     assert_eq!(done.code, 0, "{done:?}");
-    assert_says(&done.stderr, &["No model is configured"]);
 }
 
 #[test]

@@ -50,6 +50,21 @@ fn the_example_of_a_program_runs() {
     assert_eq!(lines.last().unwrap()["type"], "agent_settled");
 }
 
+/// Who follows the page from the top has nothing configured, and need not sit at a terminal.
+#[test]
+fn its_first_command_answers() {
+    let home = Home::new();
+    home.write("a.txt", "x\n");
+    let blocks = blocks("sh");
+    let (build, command) = blocks[0].split_once(" && ").expect("a build and a command");
+    assert_eq!(build, "cargo build --release");
+    let script = command.replace("./target/release/agentctl", &binaries::agentctl().display().to_string());
+    assert_ne!(script, command);
+    let output = home.command("/bin/sh").args(["-e", "-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("What is in this folder?"), "{output:?}");
+}
+
 #[test]
 fn every_flag_it_shows_exists() {
     let help = ctl::run(&Home::new(), &["prompt", "--help"]).stdout;

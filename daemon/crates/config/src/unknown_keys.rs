@@ -177,7 +177,10 @@ impl Keys {
         let siblings =
             objects.iter().filter_map(|object| object["properties"].as_object()).flat_map(Map::keys);
         // The marks at both ends keep a name from being found inside of another one.
-        let whole = |name: &str| slips(&format!("<{wanted}>"), &format!("<{}>", name.to_lowercase()));
+        let whole = |name: &str| {
+            let slips = slips(&format!("<{wanted}>"), &format!("<{}>", name.to_lowercase()))?;
+            (name.chars().count().abs_diff(wanted.chars().count()) <= slips).then_some(slips)
+        };
         let mut near: Vec<(usize, String)> = siblings
             .filter_map(|name| {
                 let steps = [before, &[Segment::Key(name.clone())]].concat();

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use agentd_auth::scrub;
-use agentd_config::settings::{ExplainQuestion, UnknownSetting, explain};
+use agentd_config::{
+    models::{Offer, without_effect},
+    settings::{ExplainQuestion, UnknownSetting, explain},
+};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     explain::{ExplainSettingParams, SettingExplanation, SettingLayer, SettingSource},
-    resources::Diagnostics,
+    resources::{Diagnostic, Diagnostics},
     shown_url::shown,
 };
 use serde_json::Value;
@@ -25,7 +28,9 @@ impl Actor {
         self.tasks.spawn(async move {
             let read = spawn_blocking(move || {
                 let of_files = shared.resource_diagnostics();
-                let diagnostics = shared.diagnostics.iter().cloned().chain(of_files).collect();
+                let of_models = shared.models_without_effect();
+                let diagnostics =
+                    shared.diagnostics.iter().cloned().chain(of_files).chain(of_models).collect();
                 Diagnostics { diagnostics, unconfigured: shared.is_unconfigured() }
             });
             let failed = |error: JoinError| Failure::new(ErrorCode::Internal, error.to_string());
@@ -42,6 +47,15 @@ impl Actor {
             let failed = |error: &dyn std::fmt::Display| Failure::new(ErrorCode::Internal, error.to_string());
             reply.result(&feed, explained.unwrap_or_else(|error| Err(failed(&error))));
         });
+    }
+}
+
+impl Shared {
+    /// What of `models.json` changes nothing. Told to who asks, and not at every start.
+    fn models_without_effect(&self) -> Vec<Diagnostic> {
+        let apis: Vec<&str> = self.services.providers.apis().collect();
+        let offer = Offer { registry: &self.models, apis: &apis, has_auth: &|_| false };
+        without_effect(&offer, &self.agent_dir.models_file())
     }
 }
 

@@ -4,8 +4,13 @@ use std::path::Path;
 
 use agentd_config::models::{
     ModelRegistry, Offer, StartupRequest, choose_startup, default_model as model_of_settings, resolve_scope,
+    without_effect,
 };
-use agentd_protocol::{doctor::Check, model::Model, resources::Diagnostic};
+use agentd_protocol::{
+    doctor::Check,
+    model::Model,
+    resources::{Diagnostic, DiagnosticLevel},
+};
 
 use super::{
     diagnose::{Found, show},
@@ -53,57 +58,15 @@ pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
     let models = counted(models.map(Vec::len).sum(), "model");
     let count = counted(providers.map_or(0, serde_json::Map::len), "provider");
     let mut checks = vec![FILE.ok(format!("{}: {models}, {count}", show(path)))];
-    checks.extend(without_models(registry, providers.into_iter().flatten().map(|(id, _)| id.as_str())));
-    checks.extend(unknown_apis(registry));
-    checks.extend(idle_overrides(registry));
-    checks
-}
-
-/// Providers that have no model, neither in the file nor built in.
-fn without_models<'a>(registry: &ModelRegistry, ids: impl Iterator<Item = &'a str>) -> Vec<Check> {
-    let offer = Offer { registry, apis: &[], has_auth: &|_| false };
-    let empty = ids.filter(|id| registry.count_by_api(id).is_empty());
-    let checks = empty.map(|id| {
-        let detail = format!("provider {id}: it has no models, and no built-in provider has this name");
-        let meant = offer.similar_providers(id).into_iter().find(|meant| meant != id);
-        let advice = match meant {
-            Some(meant) => format!("Did you mean \"{meant}\"? Else add \"models\"."),
-            None => "Add \"models\", or take the provider out.".into(),
-        };
-        FILE.warning(detail, advice)
-    });
-    checks.collect()
-}
-
-/// Models of the file whose API nobody here speaks, which may be a slip of the pen: one check for each provider and API.
-fn unknown_apis(registry: &ModelRegistry) -> Vec<Check> {
     let adapters = agentd_ai::Registry::builtin();
     let apis: Vec<&str> = adapters.apis().collect();
     let offer = Offer { registry, apis: &apis, has_auth: &|_| false };
-    let mut silent: Vec<(&Model, usize)> = Vec::new();
-    for model in registry.of_file().filter(|model| !offer.speaks(model)) {
-        let same = |other: &Model| other.provider == model.provider && other.api == model.api;
-        match silent.iter_mut().find(|(first, _)| same(first)) {
-            Some((_, count)) => *count += 1,
-            None => silent.push((model, 1)),
-        }
-    }
-    let checks = silent.into_iter().filter_map(|(model, count)| {
-        let why = offer.not_spoken(model)?;
-        let detail = format!("provider {}: {} not offered. {why}", model.provider, counted(count, "model"));
-        Some(FILE.warning(detail, "Correct \"api\" of the model or of its provider."))
-    });
-    checks.collect()
-}
-
-fn idle_overrides(registry: &ModelRegistry) -> impl Iterator<Item = Check> {
-    registry.idle_overrides().into_iter().map(|(provider, id)| {
-        let detail = format!("provider {provider}: modelOverrides changes {id}, which is no built-in model");
-        let advice = format!(
-            "Correct the id (`agentctl models {provider}/` lists them), or add the model to \"models\"."
-        );
-        FILE.warning(detail, advice)
-    })
+    let slips = registry.unread().iter().filter(|it| it.level > DiagnosticLevel::Info).cloned();
+    checks.extend(slips.chain(without_effect(&offer, path)).map(|it| {
+        let advice = it.hint.unwrap_or_else(|| "Correct it or remove it.".to_owned());
+        FILE.warning(it.message, advice)
+    }));
+    checks
 }
 
 /// The model of a session that started now, and why it is that one.
@@ -210,7 +173,12 @@ mod tests {
             Ok,
             "p/n (the default of the settings)",
         );
-        check(r#"{"defaultModel":"n"}"#, Ok, "p/m (the first that a key is there for)");
+        check(r#"{"defaultModel":"p/n"}"#, Ok, "p/n (the default of the settings)");
+        check(
+            r#"{"defaultModel":"n"}"#,
+            Warning,
+            "p/m: \"defaultModel\": \"n\" names no provider and is not used",
+        );
     }
 
     #[test]

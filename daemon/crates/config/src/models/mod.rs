@@ -19,6 +19,7 @@ mod scope;
 mod shared;
 mod similar;
 mod startup;
+mod without_effect;
 
 pub use catalogue::{
     CatalogueError, Fault as CatalogueFault, MAX_CATALOGUE_BYTES, reset_catalogue, update_catalogue,
@@ -35,6 +36,7 @@ pub use scope::{Scope, ScopedModel, resolve_fallbacks, resolve_scope};
 pub use shared::SharedModels;
 pub(crate) use similar::slips;
 pub use startup::{RestoredChoice, Startup, StartupRequest, choose_startup, level_after_switch};
+pub use without_effect::without_effect;
 
 #[cfg(test)]
 mod testing;

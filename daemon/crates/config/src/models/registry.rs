@@ -311,6 +311,12 @@ impl ModelRegistry {
         self.problem.as_ref().map(|problem| &problem.diagnostic)
     }
 
+    /// What of the file nobody reads.
+    #[must_use]
+    pub fn unread(&self) -> &[Diagnostic] {
+        &self.unread
+    }
+
     fn own_providers(&self) -> impl Iterator<Item = &FileProvider> {
         self.file.iter().filter(|provider| self.place_of(&provider.config.id).is_none())
     }

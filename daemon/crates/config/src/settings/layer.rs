@@ -21,6 +21,10 @@ const KIND: DiagnosticKind = DiagnosticKind::Settings;
 /// Problems of one file that are told one by one. Each line is looked for in the whole text.
 const MOST_TOLD: usize = 40;
 
+/// Keys that are no settings and no slips: what editors look up the schema of a file under, an older name, and one whose value
+/// says whether there is something to tell.
+const READ_HERE: [&str; 3] = ["$schema", "queueMode", "transport"];
+
 /// The usable keys of a file, and what to tell the user about the others.
 #[derive(Debug, Default)]
 pub(super) struct Layer {
@@ -105,17 +109,11 @@ impl Layer {
     /// A key that nobody reads is most likely a slip of the pen.
     fn name_unknown(&mut self, path: &Path, text: &str) {
         let mut unknown = SETTINGS.unknown(&self.values);
-        // Editors look up the schema of a file under that name.
-        unknown.retain(|key| !(key.is_top() && key.name() == "$schema"));
+        unknown.retain(|key| !(key.is_top() && READ_HERE.contains(&key.name().as_str())));
         let (of_reference, unknown): (Vec<_>, Vec<_>) =
             unknown.into_iter().partition(|key| key.is_top() && is_of_reference(&key.name()));
         self.diagnostics.extend(diagnostics(unknown, KIND, DiagnosticLevel::Warning, (path, text)));
-        // The transport is told of by its value.
-        let names: Vec<String> = of_reference
-            .iter()
-            .map(|key| format!("\"{}\"", key.name()))
-            .filter(|name| name != "\"transport\"")
-            .collect();
+        let names: Vec<String> = of_reference.iter().map(|key| format!("\"{}\"", key.name())).collect();
         if !names.is_empty() {
             let message =
                 format!("pi knows these settings, and agentd does not use them: {}", names.join(", "));

@@ -1,7 +1,7 @@
 //! Settings of the reference that agentd has no use for. Users of both share one file, so that they are no mistakes.
 
 /// Their names at the top of the file; of these also what is below. Some are of older versions.
-pub(super) const OF_REFERENCE: [&str; 38] = [
+pub(super) const OF_REFERENCE: [&str; 36] = [
     "autocompleteMaxVisible",
     "cacheWarming",
     "codemode",
@@ -24,7 +24,6 @@ pub(super) const OF_REFERENCE: [&str; 38] = [
     "npmCommand",
     "outputPad",
     "packages",
-    "queueMode",
     "quietStartup",
     "selfUpdateCommand",
     "sessionShareDestination",
@@ -34,7 +33,6 @@ pub(super) const OF_REFERENCE: [&str; 38] = [
     "theme",
     "themes",
     "trackingId",
-    "transport",
     "treeFilterMode",
     "tuiMode",
     "warnings",
