@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Usage,
     /// 3: `agentd` is missing, broke down, or was killed.
     NoDaemon,
+    /// 4: the model refused to answer.
+    Refused,
     /// 129: the terminal went away.
     HungUp,
     /// 130: Ctrl-C.
@@ -33,6 +35,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::NoDaemon => 3,
+            Self::Refused => 4,
             Self::HungUp => 129,
             Self::Interrupted => 130,
             Self::OutputClosed => 141,

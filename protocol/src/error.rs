@@ -27,6 +27,8 @@ pub enum ErrorCode {
     NoCredentials,
     /// The model or its provider failed, or did not do what it was asked for.
     ModelFailed,
+    /// The model, or a filter before or behind it, refused to answer.
+    ModelRefused,
     /// The command is known but cannot be done in this situation.
     Unsupported,
     /// The file system refused.

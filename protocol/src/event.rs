@@ -597,8 +597,10 @@ pub enum FallbackReason {
     Auth,
     /// A limit of the account: no quota, no credit. The model is left alone for some minutes.
     AccountLimit,
-    /// The provider refused the request: an unknown model, content that it does not take.
+    /// The provider refused the request: an unknown model, a field that it does not take.
     Refused,
+    /// The model refused to answer.
+    ModelRefused,
     /// The provider did not answer, or could not, and the retries are used up.
     Unavailable,
     /// The conversation is too long for the model, and the other one has a larger context window.
@@ -657,6 +659,7 @@ impl AssistantMessage {
             response_id: None,
             raw_stop_reason: None,
             error_message: None,
+            code: None,
             duration_ms: None,
             thinking_level: None,
         }

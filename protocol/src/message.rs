@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use crate::usage::{Cost, Usage};
-use crate::{number, tool::ToolSpec};
+use crate::{error::ErrorCode, number, tool::ToolSpec};
 
 /// One message of a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -112,6 +112,9 @@ pub struct AssistantMessage {
     /// What went wrong, with the stop reasons `error` and `aborted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    /// The kind of failure, with the stop reason `error`, where the model refused: `model_refused`. Not the reference's.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_code")]
+    pub code: Option<ErrorCode>,
     /// From request to end in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
@@ -427,6 +430,11 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a code that is not known here as none: the message is still one.
+fn known_code<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<ErrorCode>, D::Error> {
+    Ok(ErrorCode::deserialize(Value::deserialize(deserializer)?).ok())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::support::{answers, assert_says, kinds, text};
 
 #[path = "../../daemon/crates/ai/examples/stream_speed/bodies.rs"]
 mod bodies;
+mod refusals;
 
 /// A wire API, and how a vendor that speaks it says that something is wrong.
 struct Api {

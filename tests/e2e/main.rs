@@ -67,6 +67,7 @@ mod queue;
 mod queue_crash;
 mod readme;
 mod recording;
+mod refusals;
 mod reliability;
 mod replace;
 mod replay_alone;

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, future::Future, io, time::Duration};
 use agentd_protocol::{
     command::{NoParams, SetModelParams},
     daemon::{ClientCapabilities, HelloParams, PROTOCOL, Role},
+    error::ErrorCode,
     event::Event,
     message::{AssistantMessage, Message, StopReason},
     model::Model,
@@ -379,7 +380,9 @@ impl View {
         match answer.stop_reason {
             StopReason::Error | StopReason::Aborted => {
                 let reason = answer.error_message.as_deref().unwrap_or("Request error");
-                failed(format!("Error: {}", harmless(reason)))
+                let refused = answer.code == Some(ErrorCode::ModelRefused);
+                let exit = if refused { Exit::Refused } else { Exit::Failed };
+                End::Settled { exit, message: Some(format!("Error: {}", harmless(reason))) }
             }
             StopReason::Length => {
                 failed("Response was truncated: the model reached its output token limit.".into())
@@ -439,6 +442,10 @@ mod tests {
         assert_eq!(end(&[&failed, &good], None), (Exit::Answered, String::new()));
         assert_eq!(end(&[&good, &failed], None), (Exit::Failed, "Error: 503: busy".into()));
         assert_eq!(end(&[&answer("aborted", "")], None).0, Exit::Failed);
+        let refused = answer("error", r#","errorMessage":"No.","code":"model_refused""#);
+        assert_eq!(end(&[&refused], None), (Exit::Refused, "Error: No.".into()));
+        assert_eq!(end(&[&refused, &good], None).0, Exit::Answered);
+        assert_eq!(end(&[&answer("error", r#","code":"of_tomorrow""#)], None).0, Exit::Failed);
         assert!(end(&[&answer("length", "")], None).1.contains("truncated"));
         assert_eq!(end(&[r#"{"type":"agent_settled","aborted":false}"#], None).0, Exit::Failed);
         assert_eq!(end(&[&answer("aborted", "")], Some(Exit::Interrupted)).0, Exit::Interrupted);

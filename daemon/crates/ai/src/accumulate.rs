@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use agentd_protocol::{
     Json,
+    error::ErrorCode,
     event::{AssistantMessageEvent, ToolCallBlock},
     message::{AssistantMessage, ContentBlock, Cost, StopReason, ToolCall, Usage},
     model::Model,
@@ -276,6 +277,7 @@ impl Accumulator {
         // Whatever an adapter says of an abort, clients know this one text.
         let failure = if aborted { Failure::aborted() } else { failure };
         self.message.error_message = Some(failure.message.clone());
+        self.message.code = (failure.kind == FailureKind::ModelRefusal).then_some(ErrorCode::ModelRefused);
         self.message.raw_stop_reason = raw_stop_reason;
         self.failure = Some(failure);
     }

@@ -78,7 +78,8 @@ fn tokens(chars: usize) -> u64 {
     u64::try_from((chars.saturating_mul(2)).div_ceil(7)).unwrap_or(u64::MAX)
 }
 
-fn chars(message: &Message) -> usize {
+/// The characters of a message that a model reads; an image counts like a text.
+pub(crate) fn chars(message: &Message) -> usize {
     match message {
         Message::System(system) => {
             let sections = system.sections.iter().flatten();

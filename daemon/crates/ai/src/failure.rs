@@ -6,9 +6,11 @@ use crate::Stall;
 
 mod classify;
 mod patterns;
+mod refusal;
 mod text;
 
 pub use classify::{Evidence, classify, classify_message, is_account_limit, of_answer};
+pub(crate) use refusal::{Refusal, is_refusal};
 
 /// Why an answer failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,8 +58,10 @@ pub enum FailureKind {
     ContextOverflow,
     /// The key is missing or refused.
     Auth,
-    /// The provider refused the request or its content.
-    Refused,
+    /// The provider cannot do anything with the request: an unknown model, a wrong field.
+    InvalidRequest,
+    /// The model, or a filter before or behind it, refused to answer. The same request is not asked again.
+    ModelRefusal,
     /// Anything else; trying again will not help.
     Fatal,
 }

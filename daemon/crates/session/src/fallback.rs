@@ -91,10 +91,12 @@ pub(crate) fn reason(
     match said.map(|failure| failure.kind).or(stored)? {
         FailureKind::Aborted => None,
         FailureKind::ContextOverflow => Some(FallbackReason::ContextOverflow),
+        // Before the words are looked at: they may be the model's own.
+        FailureKind::ModelRefusal => Some(FallbackReason::ModelRefused),
         _ if is_account_limit(message) => Some(FallbackReason::AccountLimit),
         FailureKind::Retryable => Some(FallbackReason::Unavailable),
         FailureKind::Auth => Some(FallbackReason::Auth),
-        FailureKind::Refused => Some(FallbackReason::Refused),
+        FailureKind::InvalidRequest => Some(FallbackReason::Refused),
         FailureKind::Fatal => Some(FallbackReason::Failed),
     }
 }

@@ -12,7 +12,7 @@ use agentd_protocol::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    outcome::{Outcome, failure, of_text},
+    outcome::{Outcome, failure, of_events, of_text},
     prompts::Prompts,
     shown_at,
 };
@@ -90,7 +90,7 @@ impl Conversation {
             }
         }
         match self.format {
-            OneShotFormat::Json => Ok(Outcome::done()),
+            OneShotFormat::Json => Ok(of_events(self.last.as_ref())),
             OneShotFormat::Text => {
                 let (text, outcome) = of_text(self.last.as_ref());
                 if !text.is_empty() {

@@ -18,7 +18,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::{conversation::Conversation, outcome::Outcome};
-use super::{FAILED, fail, limits::DaemonLimits, once_free::once_free, run, signals::Signals, tell_of};
+use super::{
+    FAILED, REFUSED, fail, limits::DaemonLimits, once_free::once_free, run, signals::Signals, tell_of,
+};
 use crate::{
     cli::{OnEof, OneShotFormat, OneShotOptions},
     complain, compose,

@@ -1,11 +1,11 @@
 //! How a one-shot conversation ends: the exit code, and what is said on stderr.
 
 use agentd_protocol::{
-    error::Failure,
+    error::{ErrorCode, Failure},
     message::{AssistantMessage, ContentBlock, StopReason},
 };
 
-use super::FAILED;
+use super::{FAILED, REFUSED};
 
 /// What stderr says of an answer that was cut off.
 const TRUNCATED: &str = "Response was truncated: the model reached its output token limit.";
@@ -26,6 +26,11 @@ impl Outcome {
 
     pub(super) fn failed(message: impl Into<String>) -> Self {
         Self { code: FAILED, message: Some(message.into()) }
+    }
+
+    /// The last answer failed, which stderr is told.
+    fn unanswered(answer: &AssistantMessage, message: String) -> Self {
+        Self { code: code_of(answer), message: Some(message) }
     }
 
     /// A prompt was not accepted.
@@ -50,12 +55,26 @@ pub(super) fn failure(answer: &AssistantMessage) -> Option<String> {
     Some(answer.error_message.clone().filter(|text| !text.is_empty()).unwrap_or_else(|| default.to_owned()))
 }
 
+/// The exit code of a failed answer.
+fn code_of(answer: &AssistantMessage) -> u8 {
+    if answer.code == Some(ErrorCode::ModelRefused) { REFUSED } else { FAILED }
+}
+
+/// What the last answer means where events are shown. They tell what went wrong, and a failure is an event like others; that the
+/// model refused is told by the exit code too.
+pub(super) fn of_events(last: Option<&AssistantMessage>) -> Outcome {
+    match last.map(code_of) {
+        Some(REFUSED) => Outcome { code: REFUSED, message: None },
+        _ => Outcome::done(),
+    }
+}
+
 /// What the last answer means in text mode: what stdout gets, and how it ends. Without an answer nothing is wrong: a
 /// command took the prompt.
 pub(super) fn of_text(last: Option<&AssistantMessage>) -> (String, Outcome) {
     let Some(answer) = last else { return (String::new(), Outcome::done()) };
     if let Some(message) = failure(answer) {
-        return (String::new(), Outcome::failed(message));
+        return (String::new(), Outcome::unanswered(answer, message));
     }
     let texts = answer.content.iter().filter_map(ContentBlock::as_text);
     let text = texts.map(|text| format!("{text}\n")).collect();
@@ -88,5 +107,22 @@ mod tests {
         check(&[], StopReason::Error, None, ("", 1, Some("Request error")));
         check(&["a"], StopReason::Aborted, Some(""), ("", 1, Some("Request aborted")));
         assert_eq!(of_text(None), (String::new(), Outcome::done()));
+    }
+
+    #[test]
+    fn a_refusal_has_a_code_of_its_own() {
+        let refused = AssistantMessage {
+            content: vec![ContentBlock::text("No.")],
+            stop_reason: StopReason::Error,
+            error_message: Some("The model refused: No.".into()),
+            code: Some(ErrorCode::ModelRefused),
+            ..AssistantMessage::pending("a", "p", "m", 0)
+        };
+        let (text, outcome) = of_text(Some(&refused));
+        assert_eq!((text.as_str(), outcome.code), ("", 4));
+        assert_eq!(outcome.message.as_deref(), Some("The model refused: No."));
+        assert_eq!(of_events(Some(&refused)), Outcome { code: 4, message: None });
+        let failed = AssistantMessage { code: None, ..refused };
+        assert_eq!(of_events(Some(&failed)), Outcome::done());
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn body(api: &str, content: Content, pieces: &mut dyn Iterator<Item =
     Some(out)
 }
 
-fn event(data: &Value, out: &mut Vec<u8>) {
+pub(super) fn event(data: &Value, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("data: {data}\n\n").as_bytes());
 }
 
@@ -165,7 +165,7 @@ fn pi(content: Content, pieces: &mut dyn Iterator<Item = String>, out: &mut Vec<
 }
 
 /// A frame of AWS's binary event streams: lengths, their checksum, headers, payload, checksum.
-fn frame(kind: &str, payload: &Value, out: &mut Vec<u8>) {
+pub(super) fn frame(kind: &str, payload: &Value, out: &mut Vec<u8>) {
     let payload = payload.to_string();
     let mut headers = Vec::new();
     for (name, value) in

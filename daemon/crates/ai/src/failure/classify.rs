@@ -1,12 +1,15 @@
 //! Decides what a failure means from what the provider said: status first, then error type, then text.
 
-use agentd_protocol::message::{AssistantMessage, StopReason};
+use agentd_protocol::{
+    error::ErrorCode,
+    message::{AssistantMessage, StopReason},
+};
 
 use super::{
     FailureKind,
     patterns::{
-        ACCOUNT_LIMIT, AUTH, NOT_OVERFLOW, OVERFLOW, REFUSED, RETRYABLE, RETRYABLE_STATUS, RETRYABLE_WORDS,
-        THROTTLED,
+        ACCOUNT_LIMIT, AUTH, INVALID_REQUEST, MODEL_REFUSAL, NOT_OVERFLOW, OVERFLOW, RETRYABLE,
+        RETRYABLE_STATUS, RETRYABLE_WORDS, THROTTLED,
     },
     text::Words,
 };
@@ -43,6 +46,9 @@ pub fn classify(evidence: &Evidence<'_>) -> FailureKind {
         Some(status) if RETRYABLE_STATUS.contains(&status) => return FailureKind::Retryable,
         _ => {}
     }
+    if kind.hold_any(MODEL_REFUSAL) {
+        return FailureKind::ModelRefusal;
+    }
     let asks_not_to =
         text.hold_any(&["do not retry", "don't retry", "not retryable", "retry your request with the id"]);
     let retryable =
@@ -50,11 +56,15 @@ pub fn classify(evidence: &Evidence<'_>) -> FailureKind {
     if retryable(&kind) || (retryable(&text) && !asks_not_to) {
         return FailureKind::Retryable;
     }
+    // Before the status: filters answer with 400 or 403.
+    if text.hold_any(MODEL_REFUSAL) {
+        return FailureKind::ModelRefusal;
+    }
     if evidence.status == Some(403) || says(AUTH) {
         return FailureKind::Auth;
     }
-    if matches!(evidence.status, Some(400 | 404 | 422)) || says(REFUSED) {
-        return FailureKind::Refused;
+    if matches!(evidence.status, Some(400 | 404 | 422)) || says(INVALID_REQUEST) {
+        return FailureKind::InvalidRequest;
     }
     if evidence.status.is_none() && RETRYABLE_STATUS.iter().any(|status| text.has_number(*status)) {
         return FailureKind::Retryable;
@@ -78,6 +88,8 @@ pub fn of_answer(answer: &AssistantMessage, context_window: u64) -> Option<Failu
     let input = answer.usage.input + answer.usage.cache_read;
     let known = context_window > 0;
     match answer.stop_reason {
+        // The text of a refusal may be the model's own words, which mean nothing to a classifier.
+        StopReason::Error if answer.code == Some(ErrorCode::ModelRefused) => Some(FailureKind::ModelRefusal),
         StopReason::Error => {
             let message = answer.error_message.as_deref().unwrap_or_default();
             Some(classify_message(&answer.provider, message))

@@ -197,17 +197,30 @@ pub(super) const AUTH: &[&str] = &[
     "unrecognizedclientexception",
 ];
 
-/// The provider refused the request or its content.
-pub(super) const REFUSED: &[&str] = &[
-    "invalid request error",
+/// The model, or a filter before or behind it, refused to answer.
+pub(super) const MODEL_REFUSAL: &[&str] = &[
     "content filter",
     "content policy",
     "content management policy",
+    "responsibleaipolicyviolation",
+    "datainspectionfailed",
+    "data inspection failed",
     "refused to complete",
-    "safety",
+    "guardrail intervened",
+    "input was flagged",
+    "prompt was flagged",
+    "safety filter",
+    "safety system",
+    "safety reasons",
+    "finish reason: safety",
+    "stopped with: safety",
+];
+
+/// The provider cannot do anything with the request.
+pub(super) const INVALID_REQUEST: &[&str] = &[
+    "invalid request error",
     "model not found",
     "does not exist",
     "validation error",
     "resourcenotfoundexception",
-    "guardrail intervened",
 ];

@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_words_and_its_meaning() {
-        use FailureKind::{Auth, ContextOverflow, Fatal, Refused, Retryable};
+        use FailureKind::{Auth, ContextOverflow, Fatal, InvalidRequest, Retryable};
         let json = |message: &str| format!("{{\"message\":\"{message}\"}}");
         for (kind, status, message, expected, text) in [
             (
@@ -137,7 +137,7 @@ mod tests {
             ("ModelStreamErrorException", 424, "Oops", Retryable, "Model stream error: Oops"),
             ("ModelTimeoutException", 408, "Too slow", Retryable, "ModelTimeoutException: Too slow"),
             ("ModelNotReadyException", 429, "Cold", Retryable, "ModelNotReadyException: Cold"),
-            ("ValidationException", 400, "No such field", Refused, "Validation error: No such field"),
+            ("ValidationException", 400, "No such field", InvalidRequest, "Validation error: No such field"),
             (
                 "ValidationException",
                 400,
@@ -150,7 +150,7 @@ mod tests {
                 400,
                 "Invocation of model ID m with on-demand throughput isn't supported. Retry your request with the ID or ARN \
                  of an inference profile that contains this model.",
-                Refused,
+                InvalidRequest,
                 "Validation error: Invocation of model ID m with on-demand throughput isn't supported. Retry your request \
                  with the ID or ARN of an inference profile that contains this model.",
             ),
@@ -163,7 +163,7 @@ mod tests {
                 "UnrecognizedClientException: The security token included in the request is invalid.",
             ),
             ("ExpiredTokenException", 403, "Late", Auth, "ExpiredTokenException: Late"),
-            ("ResourceNotFoundException", 404, "Gone", Refused, "ResourceNotFoundException: Gone"),
+            ("ResourceNotFoundException", 404, "Gone", InvalidRequest, "ResourceNotFoundException: Gone"),
             (
                 "ServiceQuotaExceededException",
                 400,
@@ -175,7 +175,7 @@ mod tests {
             check(kind, &json(message), Some(status), expected, text);
         }
         check("throttlingException", &json("Slow"), None, Retryable, "Throttling error: Slow");
-        check("a.b#ValidationException", "plain", None, Refused, "Validation error: plain");
+        check("a.b#ValidationException", "plain", None, InvalidRequest, "Validation error: plain");
         check("", r#"{"Message":"x"}"#, None, Fatal, "Error: x");
         check("InternalServerException", "", None, Retryable, "Internal server error: (no message)");
     }

@@ -168,12 +168,13 @@ pub(crate) struct Failed {
 }
 
 /// The names of failures in recordings.
-const KINDS: [(FailureKind, &str); 6] = [
+const KINDS: [(FailureKind, &str); 7] = [
     (FailureKind::Aborted, "aborted"),
     (FailureKind::Retryable, "retryable"),
     (FailureKind::ContextOverflow, "overflow"),
     (FailureKind::Auth, "auth"),
-    (FailureKind::Refused, "refused"),
+    (FailureKind::InvalidRequest, "refused"),
+    (FailureKind::ModelRefusal, "modelRefusal"),
     (FailureKind::Fatal, "fatal"),
 ];
 

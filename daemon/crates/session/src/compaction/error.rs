@@ -23,6 +23,9 @@ pub(crate) enum CompactionError {
     /// The model gave no usable summary. The text says for which summary, and why.
     #[error("{0}")]
     NoSummary(String),
+    /// The model refused to write the summary. The text says for which summary, and why.
+    #[error("{0}")]
+    Refused(String),
     /// The session file cannot be written.
     #[error("{0}")]
     NotStored(String),
@@ -44,6 +47,8 @@ impl From<CompactionError> for Failure {
                 .hint("What is newer than the setting compaction.keepRecentTokens stays as it is."),
             CompactionError::NoSummary(_) => Self::new(ErrorCode::ModelFailed, text)
                 .hint("Nothing has changed. Try again, or choose another model for it with set_model."),
+            CompactionError::Refused(_) => Self::new(ErrorCode::ModelRefused, text)
+                .hint("Nothing has changed. Choose another model for it with set_model."),
             CompactionError::Moved => {
                 Self::new(ErrorCode::Unsupported, text).hint("Nothing has changed. Compact again.")
             }

@@ -8,6 +8,7 @@ use agentd_ai::{
 };
 use agentd_protocol::{
     Json,
+    error::ErrorCode,
     event::{
         Event, FallbackPurpose, FallbackReason, ModelFallback, SummarizationRetryAttemptStart,
         SummarizationRetryFinished, SummarizationRetryScheduled,
@@ -41,7 +42,11 @@ impl Subject {
     }
 
     fn failed(self, why: &str) -> CompactionError {
-        CompactionError::NoSummary(format!("{} failed: {why}", self.name()))
+        CompactionError::NoSummary(self.told(why))
+    }
+
+    fn told(self, why: &str) -> String {
+        format!("{} failed: {why}", self.name())
     }
 }
 
@@ -57,7 +62,8 @@ impl Worker {
     /// `source` is what the events of retries say of it.
     ///
     /// # Errors
-    /// [`CompactionError::NoSummary`], [`CompactionError::NoModel`], [`CompactionError::Cancelled`].
+    /// [`CompactionError::NoSummary`], [`CompactionError::Refused`], [`CompactionError::NoModel`],
+    /// [`CompactionError::Cancelled`].
     pub(super) async fn summarise(
         &self,
         choice: &Choice,
@@ -219,7 +225,13 @@ fn summary(answer: &AssistantMessage, subject: Subject) -> Result<Summary, Compa
         StopReason::Length => {
             return Err(subject.failed("generation hit the token cap and the summary is incomplete"));
         }
-        _ => return Err(subject.failed(answer.error_message.as_deref().unwrap_or("no answer came"))),
+        _ => {
+            let why = answer.error_message.as_deref().unwrap_or("no answer came");
+            return Err(match answer.code {
+                Some(ErrorCode::ModelRefused) => CompactionError::Refused(subject.told(why)),
+                _ => subject.failed(why),
+            });
+        }
     }
     let text = answer.text().trim().to_owned();
     if text.is_empty() {

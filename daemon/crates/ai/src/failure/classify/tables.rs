@@ -1,7 +1,7 @@
 //! Whole messages as servers send them: each with one that reads much like it and means something else.
 
 use super::*;
-use FailureKind::{Auth, ContextOverflow, Fatal, Refused, Retryable};
+use FailureKind::{Auth, ContextOverflow, Fatal, InvalidRequest, ModelRefusal, Retryable};
 
 /// Checks a table of (message, look-alike, what the look-alike is).
 fn check(rows: &[(&str, &str, FailureKind)], meant: FailureKind) {
@@ -19,17 +19,17 @@ fn context_overflow() {
             (
                 r#"400: {"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 213462 tokens > 200000 maximum"},"request_id":"req_1"}"#,
                 r#"400: {"type":"error","error":{"type":"invalid_request_error","message":"stop_sequences.0: the sequence is too long"}}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 "ValidationException: Input is too long for requested model.",
                 "400: The name of the tool is too long for the requested model.",
-                Refused,
+                InvalidRequest,
             ),
             (
                 r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#,
                 r#"400: {"error":{"message":"max_tokens is too large: 99999. This model supports at most 16384 completion tokens","type":"invalid_request_error"}}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 "Validation error: Too many tokens in the prompt",
@@ -49,12 +49,12 @@ fn context_overflow() {
             (
                 r#"400: {"error":{"message":"Input tokens exceed the configured limit of 272000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
                 r#"400: {"error":{"message":"Invalid 'messages[0].name': string too long. Expected a string with maximum length 64, but got a string with length 100 instead.","type":"invalid_request_error","code":"string_above_max_length"}}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 r#"400: {"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 135211 tokens.","type":"invalid_request_error"}}"#,
                 r#"400: {"error":{"message":"The maximum context length is set by the model, not by the request","type":"invalid_request_error"}}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 "Your input exceeds the context window of this model. Please adjust your input and try again.",
@@ -64,7 +64,7 @@ fn context_overflow() {
             (
                 "400: Please reduce the length of the messages or completion.",
                 "400: Please reduce the length of the tool's name.",
-                Refused,
+                InvalidRequest,
             ),
             (
                 r#"400: {"message":"Token limit exceeded"}"#,
@@ -75,42 +75,42 @@ fn context_overflow() {
             (
                 r#"400: {"error":{"code":400,"message":"The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).","status":"INVALID_ARGUMENT"}}"#,
                 r#"400: {"error":{"code":400,"message":"The number of images exceeds the maximum (16).","status":"INVALID_ARGUMENT"}}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 r#"400: {"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}"#,
                 r#"400: {"error":"This model's maximum image size is 20 MB but the request contains 30 MB."}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 "400: Input length 265330 exceeds the model's maximum context length of 262,144 tokens.",
                 "400: The reply exceeds the model's maximum number of tool calls.",
-                Refused,
+                InvalidRequest,
             ),
             (
                 "400: The input (300000 tokens) exceeds the model's maximum context length (262144).",
                 "400: The temperature exceeds the model's maximum (2).",
-                Refused,
+                InvalidRequest,
             ),
             (
                 r#"400: {"object":"error","message":"Prompt contains 36250 tokens and 0 draft tokens, too large for model with 32768 maximum context length","type":"invalid_request_prompt","code":"3051"}"#,
                 r#"400: {"object":"error","message":"The image is too large for model with vision","type":"invalid_request_error"}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 "400: prompt has 5,000 tokens, but the configured context size is 4,096 tokens",
                 "400: the prompt has no tokens",
-                Refused,
+                InvalidRequest,
             ),
             (
                 "400: Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
                 "400: The title exceeds the maximum allowed length of 80 characters.",
-                Refused,
+                InvalidRequest,
             ),
             (
                 "400: The input exceeds maximum allowed input length of 131040 tokens.",
                 "400: The file exceeds maximum allowed size of 20 MB.",
-                Refused,
+                InvalidRequest,
             ),
             (
                 r#"400: {"error":{"code":400,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"invalid_request_error"}}"#,
@@ -120,22 +120,22 @@ fn context_overflow() {
             (
                 "400: The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model with a larger context length.",
                 "400: top_k is greater than the number of tokens.",
-                Refused,
+                InvalidRequest,
             ),
             (
                 r#"400: {"type":"error","error":{"type":"bad_request_error","message":"invalid params, context window exceeds limit (2013)"}}"#,
                 r#"400: {"type":"error","error":{"type":"bad_request_error","message":"invalid params, window of the search exceeds the page"}}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 "400: input (5000 tokens) is longer than the model's context length (4096 tokens).",
                 "400: the stop word is longer than the model's vocabulary allows.",
-                Refused,
+                InvalidRequest,
             ),
             (
                 r#"{"code":400,"message":"request (3030 tokens)","type":"exceed_context_size_error","n_prompt_tokens":3030,"n_ctx":2048}"#,
                 r#"400: {"code":400,"message":"n_ctx must be positive","type":"invalid_request_error"}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 r#"400: {"error":{"message":"Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)","type":"invalid_request_error"}}"#,
@@ -145,32 +145,32 @@ fn context_overflow() {
             (
                 r#"400: {"error":{"code":"1261","message":"Prompt exceeds max length"}}"#,
                 r#"400: {"error":{"code":"1210","message":"top_p exceeds max value"}}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 "400: prompt too long; exceeded max context length by 45 tokens",
                 "400: path too long; exceeded max length",
-                Refused,
+                InvalidRequest,
             ),
             (
                 "400: prompt too long; exceeded context length",
                 "400: header too long; exceeded length",
-                Refused,
+                InvalidRequest,
             ),
             (
                 r#"400: {"error":{"code":"invalid_parameter_error","message":"<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]","type":"invalid_request_error"}}"#,
                 r#"400: {"error":{"code":"invalid_parameter_error","message":"Range of max_tokens should be [1, 8192]","type":"invalid_request_error"}}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 "Provider finish_reason: model_context_window_exceeded",
                 "Provider finish_reason: content_filter",
-                Refused,
+                ModelRefusal,
             ),
             (
                 r#"400: {"error":{"message":"prompt token count of 135000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}"#,
                 r#"400: {"error":{"message":"the number of tools exceeds the limit of 128 items","code":"invalid_tools"}}"#,
-                Refused,
+                InvalidRequest,
             ),
             (
                 "413: <html><h1>Request Entity Too Large</h1></html>",
@@ -191,7 +191,7 @@ fn an_error_without_a_body_is_an_overflow_at_cerebras_alone() {
             let is = |provider, text| {
                 classify(&Evidence { provider, status: Some(status), error_type: None, text })
             };
-            let elsewhere = if status == 413 { ContextOverflow } else { Refused };
+            let elsewhere = if status == 413 { ContextOverflow } else { InvalidRequest };
             assert_eq!(is("cerebras", body), ContextOverflow, "{status} {body:?}");
             assert_eq!(is("groq", body), elsewhere, "{status} {body:?}");
             let stored = format!("{status}: {body}");
@@ -199,7 +199,7 @@ fn an_error_without_a_body_is_an_overflow_at_cerebras_alone() {
             assert_eq!(classify_message("groq", &stored), elsewhere, "{stored}");
         }
     }
-    assert_eq!(classify_message("cerebras", "400: property 'store' is unsupported"), Refused);
+    assert_eq!(classify_message("cerebras", "400: property 'store' is unsupported"), InvalidRequest);
     assert_eq!(classify_message("cerebras", "401: (no body)"), Auth);
     assert_eq!(classify_message("cerebras", "(no body)"), Fatal, "no status");
 }
@@ -268,6 +268,45 @@ fn limits_of_the_account() {
 }
 
 #[test]
+fn refusals_of_models_and_their_filters() {
+    check(
+        &[
+            ("The model refused to complete the request", "the server refused the file", Fatal),
+            ("Provider finish_reason: content_filter", "Provider finish_reason: odd", Fatal),
+            ("Response incomplete: content_filter", "503: the content filter is overloaded", Retryable),
+            (
+                r#"400: {"error":{"code":"content_filter","message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify your prompt and retry."}}"#,
+                r#"400: {"error":{"code":"invalid_value","message":"safety_identifier has to be a string.","type":"invalid_request_error"}}"#,
+                InvalidRequest,
+            ),
+            (
+                r#"400: {"error":{"message":"Your request was rejected as a result of our safety system.","type":"invalid_request_error"}}"#,
+                r#"400: {"error":{"message":"safetySettings.threshold is unknown","type":"invalid_request_error"}}"#,
+                InvalidRequest,
+            ),
+            (
+                r#"403: {"error":{"message":"The model requires moderation, and your input was flagged","code":403}}"#,
+                r#"403: {"error":{"message":"The input's owner is another","code":403}}"#,
+                Auth,
+            ),
+            (
+                r#"400: {"error":{"code":"data_inspection_failed","message":"Input data may contain inappropriate content."}}"#,
+                "400: the inspection of the request failed",
+                InvalidRequest,
+            ),
+            ("Provider stopped with: guardrail_intervened", "ValidationException: no such guardrail", Fatal),
+        ],
+        ModelRefusal,
+    );
+    let filtered = Evidence {
+        error_type: Some("content_filter"),
+        text: "Please try again with another prompt.",
+        ..Evidence::default()
+    };
+    assert_eq!(classify(&filtered), ModelRefusal);
+}
+
+#[test]
 fn limits_of_the_account_by_the_type_of_the_error() {
     for kind in ["insufficient_quota", "billing_error", "billing_not_active", "1308", "GoUsageLimitError"] {
         let evidence = Evidence { status: Some(429), error_type: Some(kind), ..Evidence::default() };
@@ -320,7 +359,7 @@ fn passing_trouble() {
             (
                 r#"400: {"error":{"message":"Provider returned error","code":400}}"#,
                 "400: the provider returned",
-                Refused,
+                InvalidRequest,
             ),
             ("RESOURCE_EXHAUSTED", "the resource is exhausting to read", Fatal),
             ("Connection refused (os error 111)", "a refused handshake", Fatal),

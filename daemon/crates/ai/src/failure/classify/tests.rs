@@ -45,9 +45,9 @@ fn overflow_and_its_look_alikes() {
     check("Service unavailable: too many tokens", Retryable);
     check("429: too many tokens per minute: rate limit reached", Retryable);
     check("Too many requests: token limit exceeded for this minute", Retryable);
-    check("400: image exceeds the limit of 20 images", Refused);
-    check("400: the name exceeds the limit of 64 characters", Refused);
-    check("400: max_tokens is too large: 99999", Refused);
+    check("400: image exceeds the limit of 20 images", InvalidRequest);
+    check("400: the name exceeds the limit of 64 characters", InvalidRequest);
+    check("400: max_tokens is too large: 99999", InvalidRequest);
 }
 
 #[test]
@@ -111,9 +111,19 @@ fn keys_and_refusals() {
     check("401: the auth server is busy", Auth);
     check("403: Forbidden", Auth);
     check("Incorrect API key provided", Auth);
-    check("400: {\"message\":\"'messages' is required\",\"type\":\"invalid_request_error\"}", Refused);
-    check("404: {\"message\":\"The model `x` does not exist\"}", Refused);
-    check("Provider finish_reason: content_filter", Refused);
+    check("400: {\"message\":\"'messages' is required\",\"type\":\"invalid_request_error\"}", InvalidRequest);
+    check("404: {\"message\":\"The model `x` does not exist\"}", InvalidRequest);
+    check("Provider finish_reason: content_filter", ModelRefusal);
+    check(
+        "400: {\"code\":\"content_filter\",\"message\":\"filtered: see the content management policy\"}",
+        ModelRefusal,
+    );
+    check("403: {\"message\":\"This model requires moderation, and your input was flagged\"}", ModelRefusal);
+    check(
+        "400: {\"message\":\"safety_identifier is not a string\",\"type\":\"invalid_request_error\"}",
+        InvalidRequest,
+    );
+    check("503: the content filter is overloaded", Retryable);
     check("something odd", Fatal);
     check("", Fatal);
 }
@@ -142,6 +152,12 @@ fn silent_overflow_shows_in_the_usage() {
     assert_eq!(of_answer(&answer(StopReason::Length, 990, 0, 1), 1000), None);
     assert_eq!(of_answer(&answer(StopReason::Length, 989, 0, 0), 1000), None);
     assert_eq!(of_answer(&answer(StopReason::Aborted, 0, 0, 0), 1000), Some(Aborted));
+    let refused = AssistantMessage {
+        error_message: Some("429: your quota is exceeded, I say".into()),
+        code: Some(ErrorCode::ModelRefused),
+        ..answer(StopReason::Error, 0, 0, 0)
+    };
+    assert_eq!(of_answer(&refused, 1000), Some(ModelRefusal), "whatever the model's words are");
     let failed =
         AssistantMessage { error_message: Some("503: busy".into()), ..answer(StopReason::Error, 0, 0, 0) };
     assert_eq!(of_answer(&failed, 1000), Some(Retryable));

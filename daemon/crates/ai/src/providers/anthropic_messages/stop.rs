@@ -3,7 +3,7 @@
 use agentd_protocol::message::StopReason;
 
 use crate::{
-    failure::{Failure, FailureKind, classify_message},
+    failure::{Failure, FailureKind, Refusal, classify_message, is_refusal},
     http::{Server, Step},
 };
 
@@ -45,17 +45,21 @@ impl Ending {
     fn failure(&self, reason: &str, server: &Server) -> Failure {
         match reason {
             "refusal" => {
-                let text = "The model refused to complete the request";
-                let text = self.explanation.as_deref().unwrap_or(text);
-                server.failure(FailureKind::Refused, text.to_owned())
+                let text = self.explanation.as_deref().unwrap_or(Refusal::wordless());
+                server.failure(FailureKind::ModelRefusal, text.to_owned())
             }
             "sensitive" => {
                 let text = "The provider's content policy stopped the answer (stop reason: sensitive).";
-                Failure::new(FailureKind::Refused, text)
+                Failure::new(FailureKind::ModelRefusal, text)
             }
             other => {
                 let text = format!("Unhandled stop reason: {other}");
-                server.failure(classify_message(&server.provider, &text), text)
+                let kind = if is_refusal(other) {
+                    FailureKind::ModelRefusal
+                } else {
+                    classify_message(&server.provider, &text)
+                };
+                server.failure(kind, text)
             }
         }
     }
@@ -97,20 +101,22 @@ mod tests {
 
     #[test]
     fn reasons_that_are_failures() {
+        use FailureKind::{ContextOverflow, Fatal, ModelRefusal};
         let check = |reason: &str, explanation: Option<&str>, kind: FailureKind, text: &str| {
             let failure = Failure::new(kind, text);
-            // A session file keeps only the message: it has to say the same.
-            assert_eq!(classify_message("p", text), kind, "{text}");
+            // A session file keeps only the message, and of a refusal that it is one.
+            if kind != ModelRefusal {
+                assert_eq!(classify_message("p", text), kind, "{text}");
+            }
             let expected = Step::Failed { failure, raw_stop_reason: Some(reason.to_owned()) };
             assert_eq!(step(Some(reason), explanation, false), expected);
         };
-        use FailureKind::{ContextOverflow, Fatal, Refused};
-        check("refusal", None, Refused, "The model refused to complete the request");
-        check("refusal", Some("Declined for safety."), Refused, "Declined for safety.");
+        check("refusal", None, ModelRefusal, "The model refused to complete the request");
+        check("refusal", Some("Please try again: 503."), ModelRefusal, "Please try again: 503.");
         check(
             "sensitive",
             None,
-            Refused,
+            ModelRefusal,
             "The provider's content policy stopped the answer (stop reason: sensitive).",
         );
         check("odd", None, Fatal, "Unhandled stop reason: odd");

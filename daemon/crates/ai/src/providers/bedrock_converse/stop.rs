@@ -3,7 +3,7 @@
 use agentd_protocol::message::StopReason;
 
 use crate::{
-    failure::{Failure, FailureKind, classify_message},
+    failure::{Failure, FailureKind, classify_message, is_refusal},
     http::{Server, Step},
 };
 
@@ -17,7 +17,12 @@ pub(super) fn last_step(reason: Option<&str>, called: bool, server: &Server) -> 
         Some("tool_use") => StopReason::ToolUse,
         Some(other) => {
             let text = format!("Provider stopped with: {other}");
-            let failure = server.failure(classify_message(&server.provider, &text), text);
+            let kind = if is_refusal(other) {
+                FailureKind::ModelRefusal
+            } else {
+                classify_message(&server.provider, &text)
+            };
+            let failure = server.failure(kind, text);
             return Step::Failed { failure, raw_stop_reason: Some(other.to_owned()) };
         }
         None => {
@@ -56,10 +61,11 @@ mod tests {
 
     #[test]
     fn reasons_that_are_failures() {
-        use FailureKind::{Fatal, Refused};
+        use FailureKind::{Fatal, ModelRefusal};
         for (reason, kind) in [
-            ("guardrail_intervened", Refused),
-            ("content_filtered", Refused),
+            ("guardrail_intervened", ModelRefusal),
+            ("content_filtered", ModelRefusal),
+            ("refusal", ModelRefusal),
             ("malformed_model_output", Fatal),
             ("odd", Fatal),
         ] {

@@ -3,7 +3,7 @@
 use agentd_protocol::message::StopReason;
 
 use crate::{
-    failure::{Failure, FailureKind, classify_message},
+    failure::{Failure, FailureKind, classify_message, is_refusal},
     http::{Server, Step},
 };
 
@@ -31,9 +31,9 @@ pub(super) struct Reason {
 impl Ending {
     /// The last step of an answer of `server`. `called` says whether the model made calls.
     pub(super) fn step(&self, server: &Server, called: bool) -> Step {
-        let (reason, what) = match self {
-            Self::Finished(reason) => (reason, "Provider stopped with"),
-            Self::Blocked(reason) => (reason, "The provider blocked the prompt"),
+        let (reason, is_blocked) = match self {
+            Self::Finished(reason) => (reason, false),
+            Self::Blocked(reason) => (reason, true),
         };
         let raw_stop_reason = Some(reason.name.clone());
         let stop_reason = match (self, reason.name.as_str()) {
@@ -43,7 +43,7 @@ impl Ending {
             // Servers that imitate this API have a word of their own for it.
             (Self::Finished(_), "FUNCTION_CALL") if called => StopReason::ToolUse,
             _ => {
-                let failure = reason.failure(what, server);
+                let failure = reason.failure(is_blocked, server);
                 return Step::Failed { failure, raw_stop_reason };
             }
         };
@@ -52,7 +52,9 @@ impl Ending {
 }
 
 impl Reason {
-    fn failure(&self, what: &str, server: &Server) -> Failure {
+    /// `is_blocked` says that the model never saw the prompt, which is a refusal whatever the reason is called.
+    fn failure(&self, is_blocked: bool, server: &Server) -> Failure {
+        let what = if is_blocked { "The provider blocked the prompt" } else { "Provider stopped with" };
         let mut text = format!("{what}: {}", self.name);
         if let Some(words) = words(&self.name) {
             text.push_str(&format!(" ({words})"));
@@ -61,17 +63,17 @@ impl Reason {
             let shown: String = message.chars().take(MAX_SHOWN).collect();
             text.push_str(&format!(": {shown}"));
         }
-        server.failure(kind(&server.provider, &text), text)
+        let kind = if is_blocked || is_refusal(&self.name) {
+            FailureKind::ModelRefusal
+        } else {
+            // A session file keeps only the text: the kind has to follow from it.
+            classify_message(&server.provider, &text)
+        };
+        server.failure(kind, text)
     }
 }
 
-/// A session file keeps only the text: the kind has to follow from it.
-fn kind(provider: &str, text: &str) -> FailureKind {
-    classify_message(provider, text)
-}
-
-/// What a reason means. The words make the classifier's kind: `safety` and `content policy` are refusals, `try again` is
-/// worth another attempt.
+/// What a reason means. Of those that are no refusals, the words make the classifier's kind: `try again` is worth another attempt.
 fn words(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "SAFETY" | "IMAGE_SAFETY" => "the provider's safety filter",
@@ -124,21 +126,21 @@ mod tests {
 
     #[test]
     fn other_ends_are_failures_with_words() {
-        use FailureKind::{Fatal, Refused, Retryable};
+        use FailureKind::{Fatal, ModelRefusal, Retryable};
         let check = |ending: Ending, name: &str, kind: FailureKind, text: &str| {
             let expected =
                 Step::Failed { failure: Failure::new(kind, text), raw_stop_reason: Some(name.to_owned()) };
             assert_eq!(ending.step(&server(), false), expected);
         };
         for (name, kind) in [
-            ("SAFETY", Refused),
-            ("IMAGE_SAFETY", Refused),
-            ("PROHIBITED_CONTENT", Refused),
-            ("IMAGE_PROHIBITED_CONTENT", Refused),
-            ("BLOCKLIST", Refused),
-            ("SPII", Refused),
-            ("RECITATION", Refused),
-            ("JAILBREAK", Refused),
+            ("SAFETY", ModelRefusal),
+            ("IMAGE_SAFETY", ModelRefusal),
+            ("PROHIBITED_CONTENT", ModelRefusal),
+            ("IMAGE_PROHIBITED_CONTENT", ModelRefusal),
+            ("BLOCKLIST", ModelRefusal),
+            ("SPII", ModelRefusal),
+            ("RECITATION", ModelRefusal),
+            ("JAILBREAK", ModelRefusal),
             ("LANGUAGE", Fatal),
             ("MALFORMED_FUNCTION_CALL", Retryable),
             ("MALFORMED_RESPONSE", Retryable),
@@ -160,10 +162,15 @@ mod tests {
         check(
             Ending::Blocked(reason("SAFETY", Some(" Too bad. "))),
             "SAFETY",
-            Refused,
+            ModelRefusal,
             "The provider blocked the prompt: SAFETY (the provider's safety filter): Too bad.",
         );
         // A prompt that is blocked was not answered, whatever the reason is called.
-        check(Ending::Blocked(reason("STOP", None)), "STOP", Fatal, "The provider blocked the prompt: STOP");
+        check(
+            Ending::Blocked(reason("STOP", None)),
+            "STOP",
+            ModelRefusal,
+            "The provider blocked the prompt: STOP",
+        );
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     BlockKind, BlockSeal, Delta,
-    failure::{Failure, FailureKind, classify_message},
+    failure::{Failure, FailureKind, classify_message, is_refusal},
     http::{Server, Step, Wire},
 };
 
@@ -156,7 +156,12 @@ impl Wire for Reader {
             Some(other) => {
                 let words = if other == "error" { " (server error)" } else { "" };
                 let text = format!("Provider stopped with: {other}{words}");
-                let failure = self.server.failure(classify_message(&self.server.provider, &text), text);
+                let kind = if is_refusal(other) {
+                    FailureKind::ModelRefusal
+                } else {
+                    classify_message(&self.server.provider, &text)
+                };
+                let failure = self.server.failure(kind, text);
                 return Step::Failed { failure, raw_stop_reason };
             }
         };

@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use super::{compat::Compat, state::State, wire::incoming::Chunk};
 use crate::{
     Delta,
-    failure::{Failure, FailureKind, classify_message},
+    failure::{Failure, FailureKind, classify_message, is_refusal},
     http::{Server, Step, Wire},
 };
 
@@ -57,6 +57,11 @@ impl Wire for Reader {
     fn end(&mut self, _: &mut Vec<Delta>) -> Step {
         let reason = self.state.finish_reason().map(str::to_owned);
         let called = self.state.has_calls();
+        let refusal = self.state.refusal().failure(&self.server);
+        let has_ended = reason.is_some() || !self.requires_finish_reason;
+        if let Some(failure) = refusal.filter(|_| has_ended) {
+            return Step::Failed { failure, raw_stop_reason: reason };
+        }
         let stop_reason = match reason.as_deref() {
             None if self.requires_finish_reason => {
                 return Step::failed(Failure::new(
@@ -71,7 +76,11 @@ impl Wire for Reader {
             Some("function_call" | "tool_calls") => StopReason::ToolUse,
             Some(other) => {
                 let message = format!("Provider finish_reason: {other}");
-                let kind = classify_message(&self.server.provider, &message);
+                let kind = if is_refusal(other) {
+                    FailureKind::ModelRefusal
+                } else {
+                    classify_message(&self.server.provider, &message)
+                };
                 let failure = Failure::new(kind, message);
                 return Step::Failed { failure, raw_stop_reason: reason };
             }

@@ -9,7 +9,7 @@ use super::{
     usage::usage,
     wire::incoming::{Choice, Chunk, Delta as ChunkDelta},
 };
-use crate::{BlockKind, BlockSeal, Delta};
+use crate::{BlockKind, BlockSeal, Delta, failure::Refusal};
 
 /// What the chunks so far add up to.
 #[cfg_attr(test, derive(Clone))]
@@ -28,6 +28,7 @@ pub(super) struct State {
     details: Vec<Value>,
     calls: Calls,
     finish_reason: Option<String>,
+    refusal: Refusal,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,11 +52,17 @@ impl State {
             details: Vec::new(),
             calls: Calls::default(),
             finish_reason: None,
+            refusal: Refusal::default(),
         }
     }
 
     pub(super) fn finish_reason(&self) -> Option<&str> {
         self.finish_reason.as_deref()
+    }
+
+    /// The model's refusal, which may be none.
+    pub(super) fn refusal(&self) -> &Refusal {
+        &self.refusal
     }
 
     pub(super) fn has_calls(&self) -> bool {
@@ -101,6 +108,7 @@ impl State {
         } else if let Some(text) = shown.filter(|_| !self.details.is_empty()) {
             self.think(text, out);
         }
+        self.refusal.add(refusal.as_deref().unwrap_or_default());
         for delta in [content, refusal].into_iter().flatten().filter(given) {
             let index = match self.text {
                 Some(index) => index,

@@ -4,7 +4,7 @@ use agentd_protocol::message::StopReason;
 
 use super::{trouble, wire::incoming::Response};
 use crate::{
-    failure::classify_message,
+    failure::{FailureKind, classify_message, is_refusal},
     http::{Server, Step},
 };
 
@@ -37,6 +37,10 @@ fn incomplete(server: &Server, response: &Response<'_>) -> Step {
         return Step::Done { stop_reason: StopReason::Length, raw_stop_reason: Some(reason) };
     }
     let message = format!("Response incomplete: {reason}");
-    let kind = classify_message(&server.provider, &message);
+    let kind = if is_refusal(&reason) {
+        FailureKind::ModelRefusal
+    } else {
+        classify_message(&server.provider, &message)
+    };
     Step::Failed { failure: server.failure(kind, message), raw_stop_reason: Some(reason) }
 }

@@ -11,11 +11,11 @@ use super::{
     blocks::{Blocks, Key, Kind},
     trouble,
     usage::usage,
-    wire::incoming::{Event, Item, Response, json_text, text},
+    wire::incoming::{Event, Item, Response, json_text, refusal, text},
 };
 use crate::{
     Delta,
-    failure::{Failure, FailureKind},
+    failure::{Failure, FailureKind, Refusal},
     http::{Server, Step, Wire},
 };
 
@@ -28,13 +28,14 @@ pub(crate) struct Reader {
     has_id: bool,
     has_model: bool,
     blocks: Blocks,
+    refusal: Refusal,
 }
 
 impl Reader {
     /// A reader for an answer of `server`, asked for `model`.
     pub(in crate::providers) fn new(server: Server, model: &Arc<Model>) -> Self {
-        let blocks = Blocks::default();
-        Self { server, model: Arc::clone(model), has_id: false, has_model: false, blocks }
+        let (blocks, refusal) = (Blocks::default(), Refusal::default());
+        Self { server, model: Arc::clone(model), has_id: false, has_model: false, blocks, refusal }
     }
 
     /// Takes who answers.
@@ -60,13 +61,19 @@ impl Reader {
     ) -> Result<Step, serde_json::Error> {
         self.meet(response, out);
         if let Some(items) = &response.output {
+            let said: String = items.iter().filter_map(|item| refusal(item)).collect();
+            self.refusal.set(&said);
             self.blocks.listed(items, out)?;
         }
         if let Some(report) = response.usage {
             let report: Value = serde_json::from_str(report.get())?;
             out.extend(usage(&report, response.service_tier.as_deref(), &self.model).map(Delta::Usage));
         }
-        Ok(outcome(&self.server, event, response, self.blocks.has_calls()))
+        let step = outcome(&self.server, event, response, self.blocks.has_calls());
+        Ok(match (step, self.refusal.failure(&self.server)) {
+            (Step::Done { raw_stop_reason, .. }, Some(failure)) => Step::Failed { failure, raw_stop_reason },
+            (step, _) => step,
+        })
     }
 }
 
@@ -86,8 +93,19 @@ impl Wire for Reader {
             });
         };
         match kind {
-            "output_text.delta" | "refusal.delta" => {
+            "output_text.delta" => {
                 self.blocks.extend(Kind::Text, key, text(event.delta).unwrap_or_default(), out);
+            }
+            "refusal.delta" => {
+                let piece = text(event.delta).unwrap_or_default();
+                self.refusal.add(&piece);
+                self.blocks.extend(Kind::Text, key, piece, out);
+            }
+            "refusal.done" => {
+                if let Some(whole) = text(event.refusal) {
+                    self.refusal.set(&whole);
+                    self.blocks.complete(Kind::Text, key, &whole, out);
+                }
             }
             "function_call_arguments.delta" => {
                 self.blocks.extend(Kind::Call, key, text(event.delta).unwrap_or_default(), out);
@@ -114,6 +132,7 @@ impl Wire for Reader {
             }
             "output_item.done" => {
                 if let Some(item) = event.item {
+                    self.refusal.set(&refusal(item).unwrap_or_default());
                     self.blocks.done(event.output_index, item, out)?;
                 }
             }

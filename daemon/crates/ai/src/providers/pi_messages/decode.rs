@@ -97,6 +97,9 @@ impl Reader {
             Some(text) if raw_stop_reason.as_deref() == Some("aborted") => self
                 .server
                 .failure(FailureKind::Retryable, format!("The gateway cancelled the request: {text}")),
+            Some(text) if event.code.as_deref() == Some("model_refused") => {
+                self.server.failure(FailureKind::ModelRefusal, text)
+            }
             Some(text) => self.server.failure(classify_message(provider, &text), text),
             None => self.server.refusal(None, &ErrorBody::read(data)),
         };
@@ -234,6 +237,8 @@ mod tests {
             assert_eq!((found, message.error_message.as_deref()), (Some(kind), Some(text)), "{name}");
         };
         check("error", FailureKind::Retryable, "529 overloaded");
+        check("refusal", FailureKind::ModelRefusal, "That is not something to try again.");
+        check("filter", FailureKind::ModelRefusal, "Provider finish_reason: content_filter");
         check("aborted", FailureKind::Retryable, "The gateway cancelled the request: upstream closed");
         check("redacted", FailureKind::Retryable, "radius's stream ended without a terminal event");
         let (redacted, _) = composed("redacted");

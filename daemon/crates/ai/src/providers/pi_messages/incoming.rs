@@ -34,6 +34,9 @@ pub(super) struct Event<'a> {
     pub(super) response_model: Option<String>,
     #[serde(deserialize_with = "text")]
     pub(super) error_message: Option<String>,
+    /// Ours: `model_refused` where the model refused.
+    #[serde(deserialize_with = "text")]
+    pub(super) code: Option<String>,
     pub(super) error: Option<Value>,
 }
 

@@ -2,9 +2,11 @@
 //!
 //! The format of scripts is described in `docs/scripted-model.md`.
 
+mod cache;
 mod checks;
 mod demo;
 mod facts;
+mod pace;
 mod play;
 mod provider;
 mod script;

@@ -7,10 +7,14 @@ use async_stream::stream;
 use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
-use super::script::{Action, Call, Chunks, Fail, Kind, Step, Stop, Tokens};
+use super::{
+    cache::with_output,
+    pace::{Cutter, Pace},
+    script::{Action, Call, Chunks, Fail, Kind, Step, Stop, Tokens},
+};
 use crate::{
     BlockKind, BlockSeal, Delta,
-    failure::{Failure, FailureKind, classify_message},
+    failure::{Failure, FailureKind, Refusal, classify_message},
 };
 
 /// Where an answer stands.
@@ -21,36 +25,67 @@ pub(super) struct Setting {
     pub(super) provider: String,
     /// How many tool calls the transcript holds: ids are made up from here on.
     pub(super) calls: usize,
+    /// Cuts texts that are given whole.
+    pub(super) cutter: Option<Cutter>,
+    /// How fast deltas come; at once without.
+    pub(super) tokens_per_second: Option<f64>,
+    /// The input, where tokens are counted and not written in the step.
+    pub(super) usage: Option<Usage>,
 }
 
 /// The deltas of a step, from `Started` to the end.
 pub(super) fn deltas(
     step: &Step,
-    setting: Setting,
+    mut setting: Setting,
     cancel: CancellationToken,
 ) -> impl Stream<Item = Delta> + use<> {
     // The step is turned into owned parts first: the stream outlives the script.
-    let parts: Vec<Part> = parts(step, &setting);
+    let parts: Vec<Part> = parts(step, &mut setting);
+    let is_told = step.emit.iter().any(|action| matches!(action, Action::Usage(_)));
+    let counted = setting.usage.filter(|_| !is_told);
     stream! {
         yield Delta::Started;
+        if let Some(usage) = counted.clone() {
+            yield Delta::Usage(usage);
+        }
+        let mut pace = setting.tokens_per_second.map(Pace::new);
+        let mut chars = 0;
         for part in parts {
             let waited = match &part {
                 _ if cancel.is_cancelled() => Err(Failure::aborted()),
-                Part::WaitForFile(path) => wait_for_file(path, &cancel).await,
+                Part::WaitForFile(path) => {
+                    let waited = wait_for_file(path, &cancel).await;
+                    if let Some(pace) = &mut pace {
+                        pace.reset();
+                    }
+                    waited
+                }
                 Part::Hang => {
                     cancel.cancelled().await;
                     Err(Failure::aborted())
                 }
+                Part::Delta(Delta::Extend { delta, .. }) => {
+                    let waited = match &mut pace {
+                        Some(pace) => pace.wait(delta, &cancel).await,
+                        None => Ok(()),
+                    };
+                    chars += if waited.is_ok() { delta.chars().count() } else { 0 };
+                    waited
+                }
                 Part::Delta(_) => Ok(()),
             };
+            let is_last = waited.is_err()
+                || matches!(&part, Part::Delta(Delta::Done { .. } | Delta::Failed { .. }));
+            if let Some(usage) = counted.as_ref().filter(|_| is_last) {
+                yield Delta::Usage(with_output(usage, chars));
+            }
             if let Err(failure) = waited {
                 yield Delta::Failed { failure, raw_stop_reason: None };
                 return;
             }
             if let Part::Delta(delta) = part {
-                let last = matches!(delta, Delta::Done { .. } | Delta::Failed { .. });
                 yield delta;
-                if last {
+                if is_last {
                     return;
                 }
             }
@@ -65,21 +100,31 @@ enum Part {
     Hang,
 }
 
-fn parts(step: &Step, setting: &Setting) -> Vec<Part> {
+fn parts(step: &Step, setting: &mut Setting) -> Vec<Part> {
+    let mut cutter = setting.cutter.take();
     let mut parts = Vec::new();
     let mut blocks = 0;
     let mut calls = 0;
+    let mut refusal = String::new();
     let mut block = |kind: BlockKind, chunks: &Chunks| {
         let index = blocks;
         blocks += 1;
         let open = Delta::Open { index, kind };
-        let extend = chunks.pieces().iter().map(|piece| Delta::Extend { index, delta: piece.clone() });
+        let pieces = match (chunks, &mut cutter) {
+            (Chunks::Whole(text), Some(cutter)) => cutter.cut(text),
+            _ => chunks.pieces().to_vec(),
+        };
+        let extend = pieces.into_iter().map(|delta| Delta::Extend { index, delta });
         let seal = Delta::Seal { index, seal: BlockSeal::default() };
         std::iter::once(open).chain(extend).chain([seal]).map(Part::Delta).collect::<Vec<_>>()
     };
     for action in &step.emit {
         match action {
             Action::Text(chunks) => parts.extend(block(BlockKind::Text, chunks)),
+            Action::Refusal(chunks) => {
+                chunks.pieces().iter().for_each(|piece| refusal.push_str(piece));
+                parts.extend(block(BlockKind::Text, chunks));
+            }
             Action::Thinking(chunks) => parts.extend(block(BlockKind::Thinking, chunks)),
             Action::ToolCall(call) => {
                 calls += 1;
@@ -95,11 +140,12 @@ fn parts(step: &Step, setting: &Setting) -> Vec<Part> {
             Action::WaitForFile(path) => parts.push(Part::WaitForFile(setting.folder.join(path))),
             Action::Hang(true) => parts.push(Part::Hang),
             Action::Hang(false) => {}
-            Action::Stop(stop) => parts.push(Part::Delta(done(*stop))),
+            Action::Stop(stop) => parts.push(Part::Delta(end(*stop, &refusal))),
             Action::Fail(fail) => parts.push(Part::Delta(failed(fail, &setting.provider))),
         }
     }
-    parts.push(Part::Delta(done(if calls > 0 { Stop::ToolUse } else { Stop::Done })));
+    let stop = if calls > 0 { Stop::ToolUse } else { Stop::Done };
+    parts.push(Part::Delta(end(stop, &refusal)));
     parts
 }
 
@@ -123,13 +169,18 @@ fn usage(tokens: Tokens) -> Usage {
     }
 }
 
-fn done(stop: Stop) -> Delta {
+/// The end of an answer that may be a refusal, in these words.
+fn end(stop: Stop, refusal: &str) -> Delta {
     let (stop_reason, raw) = match stop {
         Stop::Done => (StopReason::Stop, "stop"),
         Stop::Length => (StopReason::Length, "length"),
         Stop::ToolUse => (StopReason::ToolUse, "tool_calls"),
     };
-    Delta::Done { stop_reason, raw_stop_reason: Some(raw.into()) }
+    let raw_stop_reason = Some(raw.to_owned());
+    match Refusal::failure_saying(refusal) {
+        Some(failure) => Delta::Failed { failure, raw_stop_reason },
+        None => Delta::Done { stop_reason, raw_stop_reason },
+    }
 }
 
 fn failed(fail: &Fail, provider: &str) -> Delta {
@@ -137,7 +188,8 @@ fn failed(fail: &Fail, provider: &str) -> Delta {
         Some(Kind::Retryable) => FailureKind::Retryable,
         Some(Kind::Overflow) => FailureKind::ContextOverflow,
         Some(Kind::Auth) => FailureKind::Auth,
-        Some(Kind::Refused) => FailureKind::Refused,
+        Some(Kind::InvalidRequest) => FailureKind::InvalidRequest,
+        Some(Kind::ModelRefusal) => FailureKind::ModelRefusal,
         Some(Kind::Fatal) => FailureKind::Fatal,
         None => classify_message(provider, &fail.message),
     };

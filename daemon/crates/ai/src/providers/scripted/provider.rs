@@ -9,7 +9,7 @@ use std::{
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{checks, demo, facts::Facts, play, script::Script, select};
+use super::{cache::PromptCache, checks, demo, facts::Facts, pace, play, script::Script, select};
 use crate::{
     Delta, DeltaStream, Provider, Request,
     failure::{Failure, FailureKind},
@@ -20,11 +20,12 @@ use crate::{
 pub(crate) struct Scripted {
     /// How many steps in order each script has given out.
     positions: Arc<Mutex<HashMap<PathBuf, usize>>>,
+    cache: Arc<Mutex<PromptCache>>,
 }
 
 impl Provider for Scripted {
     fn stream(&self, request: Request, cancel: CancellationToken) -> DeltaStream {
-        let positions = Arc::clone(&self.positions);
+        let (positions, cache) = (Arc::clone(&self.positions), Arc::clone(&self.cache));
         Box::pin(async_stream::stream! {
             if cancel.is_cancelled() {
                 yield Delta::Failed { failure: Failure::aborted(), raw_stop_reason: None };
@@ -36,7 +37,7 @@ impl Provider for Scripted {
                 }
                 return;
             }
-            match begin(&request, &positions, cancel).await {
+            match begin(&request, &positions, &cache, cancel).await {
                 Ok(mut deltas) => {
                     drop(request);
                     while let Some(delta) = deltas.next().await {
@@ -56,6 +57,7 @@ impl Provider for Scripted {
 async fn begin(
     request: &Request,
     positions: &Mutex<HashMap<PathBuf, usize>>,
+    cache: &Mutex<PromptCache>,
     cancel: CancellationToken,
 ) -> Result<DeltaStream, String> {
     let path = PathBuf::from(request.model.base_url.trim());
@@ -77,10 +79,16 @@ async fn begin(
     };
     checks::conditions(&step.expect, request, &facts)
         .map_err(|error| format!("The request is not what the script {shown} expects: {error}."))?;
+    let usage = script
+        .prompt_cache
+        .then(|| cache.lock().unwrap_or_else(PoisonError::into_inner).count(request, &facts.messages));
     let setting = play::Setting {
         folder: path.parent().map(Path::to_owned).unwrap_or_default(),
         provider: request.model.provider.clone(),
         calls: facts.calls().count(),
+        cutter: script.chunks.map(|sizes| pace::Cutter::new(sizes, facts.messages.len())),
+        tokens_per_second: script.tokens_per_second,
+        usage,
     };
     Ok(Box::pin(play::deltas(step, setting, cancel)))
 }

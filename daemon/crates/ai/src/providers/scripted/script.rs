@@ -3,6 +3,10 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// Tokens per second, at least and at most.
+const SLOWEST: f64 = 0.001;
+const FASTEST: f64 = 1_000_000.0;
+
 /// A script.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -12,6 +16,29 @@ pub(super) struct Script {
     /// Whether requests may hold tool calls without results, as after a crash.
     #[serde(default)]
     pub(super) allow_open_calls: bool,
+    /// How a text that is given whole is cut into deltas.
+    pub(super) chunks: Option<ChunkSizes>,
+    /// How fast deltas come.
+    pub(super) tokens_per_second: Option<f64>,
+    /// Whether tokens are counted as by a provider with a prompt cache.
+    #[serde(default)]
+    pub(super) prompt_cache: bool,
+}
+
+/// Sizes of deltas in tokens, chosen at random between these.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ChunkSizes {
+    pub(super) min: u32,
+    pub(super) max: u32,
+    /// The same seed gives the same sizes.
+    pub(super) seed: u64,
+}
+
+impl Default for ChunkSizes {
+    fn default() -> Self {
+        Self { min: 3, max: 5, seed: 0 }
+    }
 }
 
 /// One answer.
@@ -63,6 +90,8 @@ pub(super) enum Action {
     ResponseId(String),
     /// Ends the answer; without it, it ends after the last action.
     Stop(Stop),
+    /// A block of text that is the model's refusal: the answer ends as one.
+    Refusal(Chunks),
     /// Fails the answer.
     Fail(Fail),
     /// Waits until someone has opened a named pipe for writing.
@@ -140,7 +169,10 @@ pub(super) enum Kind {
     Retryable,
     Overflow,
     Auth,
-    Refused,
+    /// The provider cannot do anything with the request.
+    #[serde(alias = "refused")]
+    InvalidRequest,
+    ModelRefusal,
     Fatal,
 }
 
@@ -151,6 +183,8 @@ pub(super) enum ScriptError {
     Whole(serde_json::Error),
     #[error("line {line}: {error}")]
     Line { line: usize, error: serde_json::Error },
+    #[error("{0}")]
+    Value(&'static str),
 }
 
 impl Script {
@@ -159,13 +193,27 @@ impl Script {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let is_step = |line: &str| matches!(serde_json::from_str::<Map<String, Value>>(line), Ok(object) if !object.contains_key("steps"));
         if !lines.next().is_some_and(|(_, first)| is_step(first)) {
-            return serde_json::from_str(text).map_err(ScriptError::Whole);
+            let script: Self = serde_json::from_str(text).map_err(ScriptError::Whole)?;
+            return script.checked();
         }
         let steps =
             text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(|(index, line)| {
                 serde_json::from_str(line).map_err(|error| ScriptError::Line { line: index + 1, error })
             });
-        Ok(Self { steps: steps.collect::<Result<_, _>>()?, allow_open_calls: false })
+        Ok(Self { steps: steps.collect::<Result<_, _>>()?, ..Self::default() })
+    }
+
+    fn checked(self) -> Result<Self, ScriptError> {
+        if self.chunks.is_some_and(|sizes| sizes.min == 0 || sizes.max < sizes.min) {
+            return Err(ScriptError::Value(
+                "chunks needs a min of at least 1 and a max that is not below it",
+            ));
+        }
+        // Not a number counts as wrong too.
+        if self.tokens_per_second.is_some_and(|speed| !(SLOWEST..=FASTEST).contains(&speed)) {
+            return Err(ScriptError::Value("tokensPerSecond has to be between 0.001 and 1000000"));
+        }
+        Ok(self)
     }
 }
 
@@ -190,6 +238,9 @@ mod tests {
             error("{\"emit\":[]}\n{\"emit\":[{\"txt\":1}]}").starts_with("line 2: unknown variant `txt`")
         );
         assert!(error("{\"steps\":[{\"expct\":{}}]}").contains("unknown field `expct`"));
+        assert!(error(r#"{"steps":[],"chunks":{"min":0}}"#).contains("a min of at least 1"));
+        assert!(error(r#"{"steps":[],"chunks":{"min":6}}"#).contains("a max that is not below it"));
+        assert!(error(r#"{"steps":[],"tokensPerSecond":0}"#).contains("between 0.001 and 1000000"));
         assert!(error("").contains("EOF"));
         assert!(error("hello").contains("expected value"));
     }

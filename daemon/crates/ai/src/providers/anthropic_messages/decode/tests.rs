@@ -204,7 +204,7 @@ fn a_stream_without_its_end_failed() {
 
 #[test]
 fn failures_are_shown_as_they_came() {
-    use FailureKind::{Auth, ContextOverflow, Fatal, Refused, Retryable};
+    use FailureKind::{Auth, ContextOverflow, Fatal, InvalidRequest, Retryable};
     let check = |error: Value, kind: FailureKind| {
         let data = json!({"type": "error", "error": error}).to_string();
         for body in [format!("event: error\ndata: {data}\n\n"), format!("data: {data}\n\n"), data.clone()] {
@@ -221,8 +221,8 @@ fn failures_are_shown_as_they_came() {
     check(error("timeout_error", "x"), Retryable);
     check(error("authentication_error", "invalid x-api-key"), Auth);
     check(error("permission_error", "x"), Auth);
-    check(error("invalid_request_error", "max_tokens: must be positive"), Refused);
-    check(error("not_found_error", "model: x"), Refused);
+    check(error("invalid_request_error", "max_tokens: must be positive"), InvalidRequest);
+    check(error("not_found_error", "model: x"), InvalidRequest);
     check(
         error("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
         ContextOverflow,

@@ -113,7 +113,7 @@ async fn refusals_are_told_by_what_they_mean() {
         (
             "404 Not Found",
             r#"{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}"#,
-            FailureKind::Refused,
+            FailureKind::InvalidRequest,
             "DeploymentNotFound",
         ),
         (
@@ -131,7 +131,7 @@ async fn refusals_are_told_by_what_they_mean() {
         (
             "400 Bad Request",
             r#"{"error":{"code":"content_filter","message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy."}}"#,
-            FailureKind::Refused,
+            FailureKind::ModelRefusal,
             "content management policy",
         ),
         (

@@ -160,7 +160,7 @@ fn exceptions_in_the_stream() {
         "guardrail",
         json!([said("Sorry, that is not allowed here.")]),
         "Provider stopped with: guardrail_intervened",
-        FailureKind::Refused,
+        FailureKind::ModelRefusal,
     );
 }
 

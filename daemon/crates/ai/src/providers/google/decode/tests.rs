@@ -148,12 +148,12 @@ fn failures_say_what_happened() {
     };
     check(
         "composed/google-safety.sse",
-        FailureKind::Refused,
+        FailureKind::ModelRefusal,
         "Provider stopped with: SAFETY (the provider's safety filter)",
     );
     check(
         "composed/google-prompt-blocked.sse",
-        FailureKind::Refused,
+        FailureKind::ModelRefusal,
         "The provider blocked the prompt: PROHIBITED_CONTENT (prohibited by the provider's content policy)",
     );
     check(

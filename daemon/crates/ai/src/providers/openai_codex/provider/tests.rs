@@ -163,7 +163,7 @@ async fn refusals_are_told_by_what_they_mean() {
         (
             "400 Bad Request",
             r#"{"detail":"The 'gpt-x' model is not supported when using Codex with a ChatGPT account."}"#,
-            FailureKind::Refused,
+            FailureKind::InvalidRequest,
             "model is not supported",
         ),
         ("403 Forbidden", html, FailureKind::Auth, "Attention Required!"),

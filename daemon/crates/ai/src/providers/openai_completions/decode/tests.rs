@@ -157,19 +157,19 @@ mod captures {
             assert!(failure.message.starts_with(&format!("{status}: {{")), "{name}: {failure}");
             assert!(failure.message.contains(holds), "{name}: {failure}");
         };
-        use FailureKind::{Auth, ContextOverflow, Refused, Retryable};
+        use FailureKind::{Auth, ContextOverflow, InvalidRequest, Retryable};
         check("llamacpp-err-overflow", 400, ContextOverflow, "\"n_ctx\":2048");
         check("llamacpp-err-overflow-stream", 400, ContextOverflow, "3030 tokens");
         check("aimock-err-overflow", 400, ContextOverflow, "context_length_exceeded");
         check("litellm-aimock-err-overflow-stream", 400, ContextOverflow, "ContextWindowExceededError");
         check("litellm-llamacpp-err-overflow-stream", 400, ContextOverflow, "available context size");
         check("llamacpp-err-bad-key", 401, Auth, "Invalid API Key");
-        check("llamacpp-err-bad-json", 400, Refused, "parse error");
+        check("llamacpp-err-bad-json", 400, InvalidRequest, "parse error");
         check("llamacpp-err-bad-tools", 500, Retryable, "Failed to parse tools");
         check("aimock-err-rate-limit", 429, Retryable, "Rate limit reached");
         check("litellm-aimock-err-rate-limit", 429, Retryable, "RateLimitError");
-        check("litellm-badmodel-chat-text", 400, Refused, "Invalid model name");
-        check("aimock-err-bad-model", 404, Refused, "No fixture matched");
+        check("litellm-badmodel-chat-text", 400, InvalidRequest, "Invalid model name");
+        check("aimock-err-bad-model", 404, InvalidRequest, "No fixture matched");
     }
 }
 
@@ -361,7 +361,10 @@ fn answers_that_are_no_answer() {
     assert_eq!(kind, FailureKind::Fatal);
     assert!(message.starts_with("host:1 sent an event that cannot be read"), "{message}");
     let (kind, message) = failure(&stream(&[finish("content_filter")]));
-    assert_eq!((kind, message.as_str()), (FailureKind::Refused, "Provider finish_reason: content_filter"));
+    assert_eq!(
+        (kind, message.as_str()),
+        (FailureKind::ModelRefusal, "Provider finish_reason: content_filter")
+    );
 }
 
 #[test]

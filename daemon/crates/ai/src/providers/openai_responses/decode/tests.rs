@@ -146,7 +146,7 @@ fn errors_are_told_in_the_providers_words_and_sorted() {
     };
     check(
         incomplete(json!({"reason": "content_filter"})),
-        FailureKind::Refused,
+        FailureKind::ModelRefusal,
         "Response incomplete: content_filter",
     );
     check(incomplete(Value::Null), Fatal, "Response incomplete: unknown");
@@ -171,10 +171,26 @@ fn a_failure_means_the_same_by_its_message_alone() {
 }
 
 #[test]
+fn a_refusal_may_come_whole() {
+    let body = json!({"id": "r", "object": "response", "status": "completed", "output": [
+        {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Well: "}, {"type": "refusal", "refusal": "no."}]},
+    ]});
+    let message = message(&body.to_string());
+    assert_eq!((message.text().as_str(), message.stop_reason), ("Well: no.", StopReason::Error));
+    assert_eq!(message.error_message.as_deref(), Some("The model refused: no."));
+    // A tool's arguments may speak of refusals.
+    let body = json!({"id": "r", "object": "response", "status": "completed", "output": [
+        {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{\"refusal\":1}"},
+        {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "{\"refusal\": \"no\"}"}]},
+    ]});
+    assert_eq!(super::message(&body.to_string()).stop_reason, StopReason::ToolUse);
+}
+
+#[test]
 fn an_answer_may_come_whole() {
     let body = json!({"id": "r", "object": "response", "status": "completed", "error": null, "output": [
         {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "hm"}]},
-        {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi "}, {"type": "refusal", "refusal": "no"}]},
+        {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi "}, {"type": "output_text", "text": "no"}]},
         {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{\"a\":1}"},
     ], "usage": {"input_tokens": 3, "output_tokens": 4}});
     let message = message(&body.to_string());

@@ -24,6 +24,9 @@ pub(in super::super) struct Event<'a> {
     /// The text of a part that is complete.
     #[serde(borrow)]
     pub(in super::super) text: Option<&'a RawValue>,
+    /// The text of a refusal that is complete.
+    #[serde(borrow)]
+    pub(in super::super) refusal: Option<&'a RawValue>,
     /// The arguments of a call that is complete.
     #[serde(borrow)]
     pub(in super::super) arguments: Option<&'a RawValue>,
@@ -94,6 +97,20 @@ struct Part<'a> {
     text: Option<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "word")]
     refusal: Option<Cow<'a, str>>,
+}
+
+/// What a message says as its refusal, where it is one; `None` for other items.
+pub(in super::super) fn refusal(item: &RawValue) -> Option<String> {
+    // Most items are not read twice.
+    if !item.get().contains("refusal") {
+        return None;
+    }
+    let item: Item<'_> = serde_json::from_str(item.get()).ok()?;
+    let content = item.content.filter(|_| item.kind.as_deref() == Some("message"))?;
+    let parts: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
+    let said =
+        parts.into_iter().filter_map(|part| serde_json::from_str::<Part<'_>>(part.get()).ok()?.refusal);
+    Some(said.collect::<String>()).filter(|said| !said.is_empty())
 }
 
 /// The texts of a list of parts (refusals are text too), or a text in the place of the list; empty for anything else.

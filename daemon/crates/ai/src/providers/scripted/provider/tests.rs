@@ -1,5 +1,6 @@
 use agentd_protocol::{
     Json,
+    error::ErrorCode,
     message::{AssistantMessage, Message, StopReason},
     model::Model,
 };
@@ -129,14 +130,33 @@ async fn failures_are_as_written() {
     let stage = Stage::new(json!({"steps": [
         {"emit": [{"text": "half"}, {"fail": {"message": "503: busy"}}]},
         {"emit": [{"fail": {"message": "odd", "kind": "overflow"}}]},
+        {"emit": [{"fail": {"message": "odd", "kind": "refused"}}]},
+        {"emit": [{"fail": {"message": "odd", "kind": "invalidRequest"}}]},
+        {"emit": [{"fail": {"message": "odd", "kind": "modelRefusal"}}]},
     ]}));
     let kinds = |deltas: Vec<Delta>| match deltas.into_iter().last() {
         Some(Delta::Failed { failure, .. }) => failure.kind,
         other => panic!("{other:?}"),
     };
     let token = CancellationToken::new();
-    assert_eq!(kinds(stage.stream(json!([user("q")]), &token).collect().await), FailureKind::Retryable);
-    assert_eq!(kinds(stage.stream(json!([user("q")]), &token).collect().await), FailureKind::ContextOverflow);
+    use FailureKind::{ContextOverflow, InvalidRequest, ModelRefusal, Retryable};
+    for kind in [Retryable, ContextOverflow, InvalidRequest, InvalidRequest, ModelRefusal] {
+        assert_eq!(kinds(stage.stream(json!([user("q")]), &token).collect().await), kind);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_its_words() {
+    let stage = Stage::new(json!({"steps": [
+        {"emit": [{"refusal": ["I can't ", "do that."]}, {"usage": {"input": 3, "output": 5}}]},
+        {"emit": [{"refusal": "No."}, {"stop": "length"}, {"text": "never"}]},
+    ]}));
+    let answer = stage.ask(json!([user("q")])).await;
+    assert_eq!((answer.text().as_str(), answer.usage.total_tokens), ("I can't do that.", 8));
+    assert_eq!((answer.stop_reason, answer.code), (StopReason::Error, Some(ErrorCode::ModelRefused)));
+    assert_eq!(answer.error_message.as_deref(), Some("The model refused: I can't do that."));
+    let answer = stage.ask(json!([user("q")])).await;
+    assert_eq!((answer.text().as_str(), answer.raw_stop_reason.as_deref()), ("No.", Some("length")));
 }
 
 #[tokio::test]
@@ -206,4 +226,86 @@ async fn without_a_script_the_demo_answers() {
     request.model = Arc::new(Model::placeholder());
     let answer = fold(stage.provider.stream(request, CancellationToken::new())).await;
     assert!(answer.text().contains("demo model") && answer.text().contains("hello"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn texts_are_cut_at_random_and_lists_are_left_alone() {
+    let text = "A text that is long enough to be cut. ".repeat(4);
+    let stage = Stage::new(json!({"chunks": {"min": 1, "max": 3, "seed": 7}, "steps": [
+        {"when": {"prompt": "q"}, "emit": [
+            {"text": text},
+            {"thinking": ["as ", "written, whatever its length may be"]},
+            {"toolCall": {"name": "bash", "arguments": {"command": "echo one two three four five"}}},
+        ]},
+    ]}));
+    let token = CancellationToken::new();
+    let deltas: Vec<Delta> = stage.stream(json!([user("q")]), &token).collect().await;
+    let pieces = |block: usize| -> Vec<&str> {
+        let of = |delta: &'_ Delta| matches!(delta, Delta::Extend { index, .. } if *index == block);
+        deltas.iter().filter(|delta| of(delta)).map(text_of).collect()
+    };
+    assert_eq!(pieces(0).concat(), text);
+    assert!(pieces(0).len() > 12, "{:?}", pieces(0));
+    assert_eq!(pieces(1), ["as ", "written, whatever its length may be"]);
+    assert!(pieces(2).len() > 3, "{:?}", pieces(2));
+    let again: Vec<Delta> = stage.stream(json!([user("q")]), &token).collect().await;
+    assert_eq!(deltas, again);
+}
+
+fn text_of(delta: &Delta) -> &str {
+    match delta {
+        Delta::Extend { delta, .. } => delta,
+        other => panic!("no piece: {other:?}"),
+    }
+}
+
+/// Forty tokens at ten in a second, by a clock that stands still while something is to be done.
+#[tokio::test(start_paused = true)]
+async fn a_speed_is_kept_and_an_abort_does_not_wait_for_it() {
+    let text = "x".repeat(160);
+    let stage = Stage::new(json!({"chunks": {"seed": 1}, "tokensPerSecond": 10,
+        "steps": [{"when": {"prompt": "q"}, "emit": [{"text": text}]}]}));
+    let began = tokio::time::Instant::now();
+    let answer = stage.ask(json!([user("q")])).await;
+    assert_eq!((answer.text(), answer.stop_reason), (text, StopReason::Stop));
+    let took = began.elapsed().as_millis();
+    assert!((4000..4100).contains(&took), "{took} ms");
+
+    let cancel = CancellationToken::new();
+    let mut deltas = stage.stream(json!([user("q")]), &cancel);
+    let mut accumulator = Accumulator::new(Arc::new(Model::placeholder()), 0);
+    let mut aborted = None;
+    while let Some(delta) = deltas.next().await {
+        if aborted.is_none() && matches!(delta, Delta::Extend { .. }) {
+            cancel.cancel();
+            aborted = Some(tokio::time::Instant::now());
+        }
+        accumulator.fold(delta);
+    }
+    assert_eq!(aborted.unwrap().elapsed().as_millis(), 0, "at once");
+    let answer = accumulator.into_message();
+    assert_eq!(answer.stop_reason, StopReason::Aborted);
+    assert!((12..=20).contains(&answer.text().len()), "what came is kept: {}", answer.text());
+}
+
+#[tokio::test]
+async fn tokens_are_counted_as_with_a_prompt_cache() {
+    let stage = Stage::new(json!({"promptCache": true, "steps": [
+        {"when": {"prompt": "12345678"}, "emit": [{"text": "12345"}]},
+        {"when": {"prompt": "1234"}, "emit": [{"text": "12345"}]},
+        {"when": {"prompt": "told"}, "emit": [{"usage": {"input": 7}}]},
+        {"when": {"prompt": "fails"}, "emit": [{"text": "123"}, {"fail": {"message": "503: busy"}}]},
+    ]}));
+    let ask = async |session: &str, messages: Value| {
+        let request = Request { session_id: session.into(), ..stage.request(messages) };
+        let usage = fold(stage.provider.stream(request, CancellationToken::new())).await.usage;
+        [usage.input, usage.cache_read, usage.cache_write, usage.output, usage.total_tokens]
+    };
+    let answer =
+        json!({"role": "assistant", "content": [{"type": "text", "text": "12345"}], "stopReason": "stop"});
+    assert_eq!(ask("s", json!([user("12345678")])).await, [0, 0, 2, 2, 4]);
+    assert_eq!(ask("s", json!([user("12345678"), answer, user("1234")])).await, [0, 2, 3, 2, 7]);
+    assert_eq!(ask("", json!([user("12345678")])).await, [2, 0, 0, 2, 4]);
+    assert_eq!(ask("s", json!([user("told")])).await, [7, 0, 0, 0, 7], "what the step says comes first");
+    assert_eq!(ask("t", json!([user("fails")])).await, [0, 0, 2, 1, 3]);
 }

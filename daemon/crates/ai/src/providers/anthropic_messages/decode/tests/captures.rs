@@ -55,7 +55,7 @@ fn of_imitations() {
 
 #[test]
 fn of_refusals() {
-    use FailureKind::{Auth, ContextOverflow, Refused, Retryable};
+    use FailureKind::{Auth, ContextOverflow, InvalidRequest, Retryable};
     let check = |name: &str, status: u16, kind: FailureKind, holds: &str| {
         let body = read(name);
         let failure = server().refusal(Some(status), &ErrorBody::read(&body));
@@ -72,10 +72,10 @@ fn of_refusals() {
     check("aimock-messages-err-overflow", 400, ContextOverflow, "maximum context length is 2048 tokens");
     check("aimock-messages-err-overloaded", 529, Retryable, "overloaded_error");
     check("aimock-messages-err-rate-limit", 429, Retryable, "Rate limit reached");
-    check("aimock-messages-err-no-messages", 404, Refused, "No fixture matched");
+    check("aimock-messages-err-no-messages", 404, InvalidRequest, "No fixture matched");
     check("litellm-aimock-messages-err-overflow", 400, ContextOverflow, "ContextWindowExceededError");
     check("litellm-aimock-messages-err-rate-limit", 429, Retryable, "RateLimitError");
     check("litellm-llamacpp-messages-err-overflow", 400, ContextOverflow, "available context size");
-    check("litellm-badmodel-messages-text", 400, Refused, "Invalid model name");
-    check("litellm-badkey-messages-text", 400, Refused, "No connected db");
+    check("litellm-badmodel-messages-text", 400, InvalidRequest, "Invalid model name");
+    check("litellm-badkey-messages-text", 400, InvalidRequest, "No connected db");
 }

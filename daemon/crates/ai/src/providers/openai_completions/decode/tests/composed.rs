@@ -1,5 +1,7 @@
 //! What no recording at hand shows: streams composed after the documentation of vendors and gateways.
 
+use agentd_protocol::error::ErrorCode;
+
 use super::*;
 
 fn composed(name: &str) -> AssistantMessage {
@@ -70,7 +72,12 @@ fn parallel_calls_whose_pieces_take_turns() {
 
 #[test]
 fn refused_cut_and_failed_answers() {
-    check("refusal", json!([said("I can't help with that.")]), StopReason::Stop);
+    let message = check("refusal", json!([said("I can't help with that.")]), StopReason::Error);
+    assert_eq!(message.error_message.as_deref(), Some("The model refused: I can't help with that."));
+    assert_eq!(
+        (message.code, message.raw_stop_reason.as_deref()),
+        (Some(ErrorCode::ModelRefused), Some("stop"))
+    );
     let cut = call("call_B", "write", json!({"path": "a", "content": "lon"}));
     check("length", json!([call("call_A", "list", json!({"path": "."})), cut]), StopReason::Length);
     let message = check("filter", json!([said("Take")]), StopReason::Error);

@@ -1,5 +1,7 @@
 //! Whole answers from files.
 
+use agentd_protocol::error::ErrorCode;
+
 use super::*;
 
 fn read(name: &str) -> Vec<u8> {
@@ -69,7 +71,7 @@ fn refusals() {
         assert_eq!(server().refusal(Some(500), &body).kind, FailureKind::Retryable);
     }
     for (name, status, kind) in [
-        ("llamacpp-responses-err-no-input", 400, FailureKind::Refused),
+        ("llamacpp-responses-err-no-input", 400, FailureKind::InvalidRequest),
         ("aimock-responses-err-no-input", 500, FailureKind::Retryable),
     ] {
         let body = ErrorBody::read(&String::from_utf8(capture(name)).unwrap());
@@ -127,8 +129,10 @@ fn refused_cut_and_failed_answers() {
         assert_eq!(message.raw_stop_reason.as_deref(), raw, "{name}");
         assert_eq!(message.error_message.as_deref(), error, "{name}");
     };
-    use StopReason::{Error, Length, Stop};
-    check("refusal", "I can't help with that.", Stop, Some("completed"), None);
+    use StopReason::{Error, Length};
+    let said = "The model refused: I can't help with that.";
+    check("refusal", "I can't help with that.", Error, Some("completed"), Some(said));
+    assert_eq!(composed("refusal").code, Some(ErrorCode::ModelRefused));
     check("incomplete-length", "Once upon a", Length, Some("max_output_tokens"), None);
     let filtered = "Response incomplete: content_filter";
     check("incomplete-filter", "Take", Error, Some("content_filter"), Some(filtered));
