@@ -13,10 +13,12 @@ pub(crate) enum Exit {
     Failed,
     /// 2: the command line cannot be used.
     Usage,
-    /// 3: `agentd` is missing, broke down, or was killed.
+    /// 3: `agentd` is missing, broke down, or was killed, or no daemon answers.
     NoDaemon,
     /// 4: the model refused to answer.
     Refused,
+    /// 9: the daemon is ending, and takes no new work.
+    Ending,
     /// 129: the terminal went away.
     HungUp,
     /// 130: Ctrl-C.
@@ -36,6 +38,7 @@ impl Exit {
             Self::Usage => 2,
             Self::NoDaemon => 3,
             Self::Refused => 4,
+            Self::Ending => 9,
             Self::HungUp => 129,
             Self::Interrupted => 130,
             Self::OutputClosed => 141,

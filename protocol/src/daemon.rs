@@ -373,6 +373,9 @@ pub struct DaemonStatus {
     pub resting_sessions: u32,
     /// Sessions at work.
     pub running_sessions: u32,
+    /// How the daemon is ending; absent while it is not. It takes no new work then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<DaemonEnding>,
     /// Resident memory in bytes, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
@@ -384,6 +387,17 @@ pub struct DaemonStatus {
     pub usage: DaemonUsage,
     /// What was counted since the start.
     pub counters: Counters,
+}
+
+/// How a daemon is ending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonEnding {
+    /// What becomes of work.
+    pub mode: EndMode,
+    /// How long work still has, in milliseconds; then it is stopped.
+    pub remaining_ms: u64,
 }
 
 /// What a daemon uses of what has a limit.

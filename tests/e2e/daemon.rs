@@ -57,7 +57,7 @@ impl Drop for InBackground<'_> {
 fn status(home: &Home) -> Option<Value> {
     let said = ctl::run(home, &["status", "--json"]);
     let status: Value = serde_json::from_str(&said.stdout).expect("one line of JSON");
-    assert_eq!(said.code, i32::from(status["running"] == json!(false)), "{said:?}");
+    assert_eq!(said.code, if status["running"] == json!(false) { 3 } else { 0 }, "{said:?}");
     (status["running"] == json!(true)).then_some(status)
 }
 
@@ -69,7 +69,7 @@ fn mode(path: &Path) -> u32 {
 fn up_status_and_down() {
     let home = Home::new();
     let none = ctl::run(&home, &["status"]);
-    assert_eq!(none.code, 1, "{none:?}");
+    assert_eq!(none.code, 3, "{none:?}");
     assert_says(&none.stdout, &["agentd is not running", "agent/run/agentd.sock"]);
     let down = ctl::run(&home, &["down"]);
     assert_eq!((down.code, down.stdout.as_str()), (0, "agentd is not running\n"));
@@ -257,7 +257,7 @@ fn work_is_finished_first() {
     let service = Service::start(&home, &[]);
     let client = at_work(&service, &home);
     service.signal(Signal::TERM);
-    // It listens no more, and works on.
+    // It takes no new work, and finishes what runs.
     gate.open();
     let rest = client.closed();
     assert!(rest.iter().any(|line| line["type"] == "agent_settled"), "{rest:?}");
@@ -470,4 +470,81 @@ fn logs_are_shown_and_followed() {
     // Not SIGINT: what a shell starts in the background, such as a whole test run, ignores that.
     following.signal(Signal::TERM);
     assert_eq!(following.finish().stdout, "one\ntwo\nthree\nfour\nfive\n");
+}
+
+/// A daemon that finishes work before it ends: it says so, takes no new work, and can be told to hurry.
+#[test]
+fn a_daemon_that_is_ending_says_so_and_can_be_hurried() {
+    let server = MockServer::start([Reply::stream(sse::text("Half")).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = at_work(&service, &home);
+    client.done(json!({"type": "shutdown", "deadlineMs": 600_000}));
+
+    let said = ctl::run(&home, &["status"]);
+    assert_eq!(said.code, 9, "{said:?}");
+    assert_says(&said.stdout, &["is ending once its work is done, in ", "1 at work"]);
+    let said = ctl::run(&home, &["status", "--json"]);
+    let status: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(
+        (said.code, &status["running"], &status["ending"]["mode"]),
+        (9, &json!(true), &json!("drain"))
+    );
+    assert!(status["ending"]["remainingMs"].as_u64().unwrap() <= 600_000, "{status}");
+
+    // Who comes now can look, and begins nothing.
+    let mut late = service.client();
+    let open = json!({"type": "open_session", "cwd": home.project()});
+    assert_eq!(late.refused(open)["code"], "shutting_down");
+    let sessions = late.done(json!({"type": "list_sessions"}));
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{sessions}");
+    // A later deadline changes nothing, an earlier one does.
+    late.done(json!({"type": "shutdown", "deadlineMs": 900_000}));
+    let remaining = |client: &mut SocketClient| {
+        client.done(json!({"type": "daemon_status"}))["ending"]["remainingMs"].as_u64().unwrap()
+    };
+    assert!(remaining(&mut late) <= 600_000);
+    late.done(json!({"type": "shutdown", "deadlineMs": 300_000}));
+    assert!(remaining(&mut late) <= 300_000);
+
+    // The next daemon is started when this one has ended, which somebody else brings about.
+    let mut up = Ctl::start(&home, &["up"]);
+    up.wait_for_stderr("is ending: waiting for 1 session(s) to finish");
+    let down = ctl::run(&home, &["down", "--abort"]);
+    assert_eq!(down.code, 0, "{down:?}");
+    assert_eq!(last_message(&home)["stopReason"], "aborted");
+    assert_eq!(service.wait().status.code(), Some(0));
+    let up = up.finish();
+    assert_eq!(up.code, 0, "{up:?}");
+    let next = status_of(&home);
+    let _next = InBackground { home: &home, status: next.clone() };
+    assert!(next["ending"].is_null() && next["running"] == json!(true), "{next}");
+}
+
+fn status_of(home: &Home) -> Value {
+    status(home).expect("a daemon")
+}
+
+#[test]
+fn a_deadline_hurries_a_daemon_that_is_ending() {
+    let server = MockServer::start([Reply::stream(sse::text("Half")).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = at_work(&service, &home);
+    client.done(json!({"type": "shutdown", "deadlineMs": 600_000}));
+    let down = ctl::run(&home, &["down", "--deadline", "0"]);
+    assert_eq!(down.code, 0, "{down:?}");
+    assert_eq!(service.wait().status.code(), Some(0));
+    assert_eq!(last_message(&home)["stopReason"], "aborted");
+}
+
+/// Verbs that need a daemon say where they looked for it.
+#[test]
+fn without_a_daemon_verbs_that_need_one_exit_with_3() {
+    let home = Home::new();
+    for verb in [&["attach", "0198"][..], &["steer", "--session", "0198", "x"], &["ps"], &["status"]] {
+        let said = ctl::run(&home, verb);
+        assert_eq!(said.code, 3, "{verb:?}: {said:?}");
+        assert_says(&format!("{}{}", said.stdout, said.stderr), &["agentd is not running", "agentd.sock"]);
+    }
 }

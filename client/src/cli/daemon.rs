@@ -12,7 +12,8 @@ Examples:
 
 Exit codes:
   0    it runs
-  3    it is missing or did not start")]
+  3    it is missing or did not start
+  9    another one is ending and has not ended in time")]
 pub(crate) struct UpOptions {
     /// Print where and what it is as JSON: as `agentctl status --json`, and whether it was started now
     #[arg(long)]
@@ -25,7 +26,7 @@ pub(crate) struct UpOptions {
 Examples:
   agentctl down                   work is finished first
   agentctl down --deadline 5      but not for longer than 5 s
-  agentctl down --abort           at once
+  agentctl down --abort           at once; also while it is ending already
 
 Exit codes:
   0    it has ended, or did not run
@@ -50,8 +51,8 @@ Examples:
 
 Exit codes:
   0    it runs
-  1    it does not run
-  3    it does not answer")]
+  3    it does not run, or does not answer
+  9    it is ending, and takes no new work")]
 pub(crate) struct StatusOptions {
     /// Print the answer as JSON
     #[arg(long)]

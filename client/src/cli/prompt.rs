@@ -32,7 +32,7 @@ Exit codes:
   1    the model or the run failed, the answer was cut off at the model's output limit, or agentd
        refused to start (no usable model, an unknown session, a session at work for another client)
   2    the command line cannot be used (an unknown flag, a missing file, no message)
-  3    agentd is missing, broke down, or was killed
+  3    agentd is missing, broke down, or was killed, or no daemon answers
   4    the model refused, and no other model took over
   129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a second Ctrl-C does not wait for the run to stop
   141  stdout was closed by its reader";

@@ -22,7 +22,10 @@ pub(crate) async fn connect(role: Role) -> Result<Option<Connection>, Fault> {
 /// # Errors
 /// As [`require`].
 pub(crate) async fn require_answering(role: Role) -> Result<Connection, Fault> {
-    connect_as(role, role == Role::Control).await?.ok_or_else(not_running)
+    match connect_as(role, role == Role::Control).await? {
+        Some(connection) => Ok(connection),
+        None => Err(not_running(&Endpoint::find()?)),
+    }
 }
 
 async fn connect_as(role: Role, ui: bool) -> Result<Option<Connection>, Fault> {
@@ -42,10 +45,16 @@ async fn connect_as(role: Role, ui: bool) -> Result<Option<Connection>, Fault> {
 /// # Errors
 /// As [`connect`], and when none runs.
 pub(crate) async fn require(role: Role) -> Result<Connection, Fault> {
-    connect(role).await?.ok_or_else(not_running)
+    match connect(role).await? {
+        Some(connection) => Ok(connection),
+        None => Err(not_running(&Endpoint::find()?)),
+    }
 }
 
-fn not_running() -> Fault {
-    let text = "agentctl: agentd is not running, so nothing is in its memory. `agentctl up` starts it.";
+fn not_running(endpoint: &Endpoint) -> Fault {
+    let text = format!(
+        "agentctl: agentd is not running (socket {}), so nothing is in its memory. `agentctl up` starts it.",
+        endpoint.socket.display()
+    );
     Fault::new(Exit::NoDaemon, text)
 }

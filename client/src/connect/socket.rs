@@ -129,15 +129,15 @@ impl Endpoint {
     }
 
     /// Connects, starts a daemon first where none runs, and asks it how it is. One that was about to end when we came, or was
-    /// killed, is followed by another. The second value says whether one was started.
+    /// killed, is followed by another. The last value says whether one was started.
     ///
     /// # Errors
     /// As [`Endpoint::connect_or_start`], and when something is there that does not answer.
-    pub(crate) async fn status_or_start(&self) -> Result<(DaemonStatus, bool), Fault> {
+    pub(crate) async fn status_or_start(&self) -> Result<(Connection, DaemonStatus, bool), Fault> {
         for _ in 0..ATTEMPTS {
             let (connection, started) = self.connect_or_start().await?;
             match timeout(PATIENCE, connection.client.call::<GetDaemonStatus>(&NoParams {})).await {
-                Ok(Ok(status)) => return Ok((status, started)),
+                Ok(Ok(status)) => return Ok((connection, status, started)),
                 Ok(Err(CallError::Ended { .. })) if !started => {}
                 Ok(Err(error)) => return Err(self.unusable(error).into()),
                 Err(_) => return Err(silent(self)),

@@ -6,8 +6,8 @@ use agentd_config::AgentDir;
 use agentd_protocol::{
     command::Command,
     daemon::{
-        Amount, CloseSessionParams, Counters, DaemonStatus, DaemonUsage, HelloParams, ListSessionsParams,
-        SessionParams, ShutdownParams,
+        Amount, CloseSessionParams, Counters, DaemonEnding, DaemonStatus, DaemonUsage, HelloParams,
+        ListSessionsParams, SessionParams, ShutdownParams,
     },
     error::{ErrorCode, Failure},
     frame::Response,
@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Origin, client::daemon_info, reader::Reader, watching::Watching, writer::Out};
-use crate::hub::{self, Ending, ceilings, list::WithoutFile};
+use crate::hub::{self, ceilings, list::WithoutFile};
 
 impl Reader {
     /// Does a command of the daemon.
@@ -132,6 +132,10 @@ impl Reader {
             agent_dir: agent_dir.path().display().to_string(),
             clients: traffic.clients(),
             live_sessions: u32::try_from(live.len()).unwrap_or(u32::MAX),
+            ending: self.connection.shutdown.ending().map(|ending| DaemonEnding {
+                mode: ending.mode,
+                remaining_ms: u64::try_from(ending.remaining().as_millis()).unwrap_or(u64::MAX),
+            }),
             resting_sessions: u32::try_from(resting).unwrap_or(u32::MAX),
             running_sessions: u32::try_from(running).unwrap_or(u32::MAX),
             memory_bytes: ceilings::resident_bytes(),
@@ -177,8 +181,8 @@ impl Reader {
             return self.fail(id, Some("shutdown"), failure.hint("Close its input to end it.")).await;
         }
         self.answer(&Response::<()>::done(id, "shutdown", None)).await;
-        let deadline = params.deadline_ms.map_or(self.connection.shutdown_deadline, Duration::from_millis);
-        self.connection.shutdown.put(Ending { mode: params.mode, deadline });
+        let deadline = params.deadline_ms.map(Duration::from_millis);
+        self.connection.shutdown.put(params.mode, deadline, self.connection.shutdown_deadline);
     }
 
     pub(super) fn agent_dir(&self) -> Result<AgentDir, Failure> {

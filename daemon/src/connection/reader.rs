@@ -203,7 +203,9 @@ impl Reader {
         if command.begins_work() && self.connection.shutdown.is_wished() {
             let failure =
                 Failure::new(ErrorCode::ShuttingDown, "The daemon is ending and takes no new work.");
-            return self.fail(head.id, kind, failure.hint("`agentctl up` starts it again.")).await;
+            return self
+                .fail(head.id, kind, failure.hint("`agentctl up` waits for its end and starts it again."))
+                .await;
         }
         match command.scope() {
             Scope::Tools => self.provide(command, head, line.len()).await,

@@ -128,8 +128,19 @@ impl Registry {
 
     /// Ends all sessions, and waits for everything that works for them. None can be opened afterwards.
     pub async fn close_all(&self) {
-        self.close_sessions().await;
         self.services.tasks.close();
+        self.close_sessions().await;
         self.services.tasks.wait().await;
+    }
+
+    /// Whether sessions may still come into memory.
+    ///
+    /// # Errors
+    /// `shutting_down` once all are being ended: nobody would end one that comes later.
+    pub(super) fn may_load(&self) -> Result<(), Failure> {
+        if self.services.tasks.is_closed() {
+            return Err(Failure::new(ErrorCode::ShuttingDown, "The daemon is ending and opens no session."));
+        }
+        Ok(())
     }
 }

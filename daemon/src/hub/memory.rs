@@ -37,6 +37,7 @@ impl Registry {
 
     /// Reads a session that rests; nothing when it is in memory already.
     async fn load(&self, known: &Arc<Known>) -> Result<Option<Awake>, Failure> {
+        self.may_load()?;
         self.make_room(Some(&**known.id())).await?;
         let gate = Arc::clone(&known.gate).write_owned().await;
         let rested = match &*known.state() {

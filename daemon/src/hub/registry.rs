@@ -284,6 +284,7 @@ impl Registry {
 
     /// Whether there is room for another session.
     async fn admit(&self) -> Result<(), OpenError> {
+        self.may_load().map_err(OpenError::Limit)?;
         self.make_place().await.map_err(OpenError::Limit)?;
         self.make_room(None).await.map_err(OpenError::Limit)
     }

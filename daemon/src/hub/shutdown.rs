@@ -3,18 +3,29 @@
 use std::time::Duration;
 
 use agentd_protocol::daemon::EndMode;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 /// How the daemon is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
     /// What becomes of work.
     pub mode: EndMode,
-    /// How long it has.
-    pub deadline: Duration,
+    /// Until when work may finish.
+    pub until: Instant,
 }
 
-/// Where the wish is put, and waited for. The first one counts.
+impl Ending {
+    /// How long work still has.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        match self.mode {
+            EndMode::Drain => self.until.saturating_duration_since(Instant::now()),
+            EndMode::Abort => Duration::ZERO,
+        }
+    }
+}
+
+/// Where the wish is put, and waited for. A later wish can make the end stricter or sooner, never milder or later.
 #[derive(Debug, Clone)]
 pub struct ShutdownSwitch(watch::Sender<Option<Ending>>);
 
@@ -25,26 +36,49 @@ impl Default for ShutdownSwitch {
 }
 
 impl ShutdownSwitch {
-    /// Asks the daemon to end.
-    pub fn put(&self, ending: Ending) {
+    /// Asks the daemon to end. `deadline` is how long work has from now on; without one, what was asked for before stays, and the
+    /// first wish has `usual`.
+    pub fn put(&self, mode: EndMode, deadline: Option<Duration>, usual: Duration) {
+        // Further away than the clock goes: a year is as good as no end.
+        const FAR: Duration = Duration::from_secs(365 * 86_400);
+        let from_now = |time: Duration| Instant::now() + time.min(FAR);
         self.0.send_if_modified(|wish| {
-            let first = wish.is_none();
-            wish.get_or_insert(ending);
-            first
+            let next = match *wish {
+                None => Ending { mode, until: from_now(deadline.unwrap_or(usual)) },
+                Some(before) => Ending {
+                    mode: if mode == EndMode::Abort { mode } else { before.mode },
+                    until: deadline.map_or(before.until, |deadline| before.until.min(from_now(deadline))),
+                },
+            };
+            wish.replace(next) != Some(next)
         });
+    }
+
+    /// How the daemon is to end, if it is.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        *self.0.borrow()
     }
 
     /// Whether the daemon was asked to end.
     #[must_use]
     pub fn is_wished(&self) -> bool {
-        self.0.borrow().is_some()
+        self.ending().is_some()
     }
 
     /// Waits for the wish. Cancel safe.
     pub async fn wished(&self) -> Ending {
+        self.other_than(None).await
+    }
+
+    /// Waits for a wish other than `known`. Cancel safe.
+    pub async fn other_than(&self, known: Option<Ending>) -> Ending {
         let mut wish = self.0.subscribe();
         loop {
-            if let Some(ending) = *wish.borrow_and_update() {
+            let now = *wish.borrow_and_update();
+            if let Some(ending) = now
+                && now != known
+            {
                 return ending;
             }
             // The sender is ours: it cannot be gone.
@@ -57,18 +91,42 @@ impl ShutdownSwitch {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn the_first_wish_counts() {
+    const USUAL: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_later_wish_is_stricter_or_sooner() {
         let switch = ShutdownSwitch::default();
         let waiting = tokio::spawn({
             let switch = switch.clone();
             async move { switch.wished().await }
         });
-        let first = Ending { mode: EndMode::Drain, deadline: Duration::from_secs(30) };
         assert!(!switch.is_wished());
-        switch.put(first);
-        switch.put(Ending { mode: EndMode::Abort, deadline: Duration::ZERO });
-        assert_eq!((waiting.await.unwrap(), switch.wished().await), (first, first));
-        assert!(switch.is_wished());
+        let seconds = |count| Some(Duration::from_secs(count));
+        let check = |mode, deadline, expected_mode, expected_seconds| {
+            switch.put(mode, deadline, USUAL);
+            let ending = switch.ending().unwrap();
+            let left = ending.until - Instant::now();
+            assert_eq!((ending.mode, left.as_secs()), (expected_mode, expected_seconds));
+        };
+        check(EndMode::Drain, seconds(60), EndMode::Drain, 60);
+        let first = waiting.await.unwrap();
+        check(EndMode::Drain, None, EndMode::Drain, 60);
+        check(EndMode::Drain, seconds(90), EndMode::Drain, 60);
+        assert_eq!(switch.ending(), Some(first), "nothing has changed");
+        check(EndMode::Drain, seconds(5), EndMode::Drain, 5);
+        assert_ne!(switch.other_than(Some(first)).await, first);
+        check(EndMode::Abort, None, EndMode::Abort, 5);
+        check(EndMode::Drain, seconds(90), EndMode::Abort, 5);
+        assert_eq!(switch.ending().unwrap().remaining(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_wish_has_the_usual_deadline() {
+        let switch = ShutdownSwitch::default();
+        switch.put(EndMode::Drain, None, USUAL);
+        assert_eq!(switch.ending().unwrap().remaining(), USUAL);
+        let switch = ShutdownSwitch::default();
+        switch.put(EndMode::Drain, Some(Duration::MAX), USUAL);
+        assert!(switch.ending().unwrap().remaining() > USUAL);
     }
 }

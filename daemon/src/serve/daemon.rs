@@ -16,7 +16,11 @@ use agentd_process::raise_file_limit;
 use agentd_protocol::{daemon::EndMode, error::Failure, frame::Response, lines::write_line};
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
-use tokio::{net::UnixStream, task::JoinSet, time::timeout};
+use tokio::{
+    net::UnixStream,
+    task::JoinSet,
+    time::{sleep_until, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -30,7 +34,7 @@ use crate::{
     cli::ServeOptions,
     complain, compose,
     connection::{self, Connection, Origin},
-    hub::{Ending, Registry, ShutdownSwitch, ceilings},
+    hub::{Registry, ShutdownSwitch, ceilings},
     transport::{
         keeper::Keeper,
         listener::{Arrival, Listener},
@@ -121,17 +125,16 @@ async fn serve(
     let found_from = (&base.environment, base.compat, &*base.cwd);
     let _sweeping = keep_within(limits.outputs, daemon.registry.outputs(), found_from, First::Now);
     let mut clients = JoinSet::new();
-    let drain = Ending { mode: EndMode::Drain, deadline: limits.shutdown_deadline };
     let mut lost = None;
-    let ending = loop {
+    loop {
         tokio::select! {
             arrival = listener.accept() => {
                 daemon.receive(arrival, &mut clients);
                 listener.keep_spare();
             }
             Some(left) = clients.join_next() => note(left),
-            ending = daemon.shutdown.wished() => break ending,
-            _ = signals.next() => break drain,
+            _ = daemon.shutdown.wished() => break,
+            _ = signals.next() => break,
             () = keeper.lost(place.as_ref()) => match put_back(&mut keeper, place).await {
                 Ok(Some(new)) => {
                     for stream in std::mem::replace(&mut listener, new).last() {
@@ -141,17 +144,16 @@ async fn serve(
                 Ok(None) => {}
                 Err(why) => {
                     lost = Some(why);
-                    break drain;
+                    break;
                 }
             },
         }
-    };
-    drop(listener);
-    // Connections see it too, and take no new work.
-    daemon.shutdown.put(ending);
+    }
+    // Connections see it too, and take no new work. What a client has asked for stays.
+    daemon.shutdown.put(EndMode::Drain, None, limits.shutdown_deadline);
     tell_manager(&[NotifyState::Stopping]);
     tokio::select! {
-        () = daemon.end(ending, clients) => lost.map_or(Ok(ExitCode::SUCCESS), Err),
+        () = daemon.end(listener, clients) => lost.map_or(Ok(ExitCode::SUCCESS), Err),
         // A second one means now.
         code = signals.next() => Ok(ExitCode::from(code)),
     }
@@ -256,14 +258,27 @@ impl Daemon {
         clients.spawn(connection::serve(connection, count, lines, output, self.ending.clone()));
     }
 
-    /// Lets sessions finish or stops them, then gives clients the last lines.
-    async fn end(&self, ending: Ending, mut clients: JoinSet<io::Result<()>>) {
-        if ending.mode == EndMode::Drain && timeout(ending.deadline, self.registry.idle()).await.is_err() {
-            tracing::warn!(seconds = ending.deadline.as_secs(), "work is not done in time; stopping it");
+    /// Lets sessions finish or stops them, then gives clients the last lines. Whoever comes meanwhile is served: they can ask how
+    /// it goes, and make it shorter.
+    async fn end(&self, listener: Listener, mut clients: JoinSet<io::Result<()>>) {
+        let over = async {
+            self.work_is_done().await;
+            if timeout(STOP_GRACE, self.registry.close_all()).await.is_err() {
+                complain("Error: sessions did not end in time; what they stored so far is on disk");
+            }
+        };
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                () = &mut over => break,
+                arrival = listener.accept() => {
+                    self.receive(arrival, &mut clients);
+                    listener.keep_spare();
+                }
+                Some(left) = clients.join_next() => note(left),
+            }
         }
-        if timeout(STOP_GRACE, self.registry.close_all()).await.is_err() {
-            complain("Error: sessions did not end in time; what they stored so far is on disk");
-        }
+        drop(listener);
         self.ending.cancel();
         let left = async {
             while let Some(left) = clients.join_next().await {
@@ -272,6 +287,23 @@ impl Daemon {
         };
         if timeout(LAST_LINES, left).await.is_err() {
             tracing::warn!("clients did not take their last lines in time");
+        }
+    }
+
+    /// Waits until no session has anything to do, or work is to be stopped: at the deadline, or because a client wants that.
+    async fn work_is_done(&self) {
+        let idle = self.registry.idle();
+        tokio::pin!(idle);
+        let mut ending = self.shutdown.wished().await;
+        while ending.mode == EndMode::Drain {
+            tokio::select! {
+                () = &mut idle => return,
+                () = sleep_until(ending.until) => {
+                    tracing::warn!("work is not done in time; stopping it");
+                    return;
+                }
+                other = self.shutdown.other_than(Some(ending)) => ending = other,
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The daemon of this user: starting, ending and looking at it.
 
 mod down;
+mod gone;
 mod logs;
 mod status;
 mod up;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentd_protocol::daemon::{Amount, DaemonStatus};
+use agentd_protocol::daemon::{Amount, DaemonEnding, DaemonStatus, EndMode};
 use serde::Serialize;
 
 use super::{one_call, run};
@@ -34,6 +34,11 @@ pub(crate) fn status(options: &StatusOptions) -> Exit {
 
 fn print(options: &StatusOptions, endpoint: &Endpoint, status: Option<DaemonStatus>) -> Result<Exit, Fault> {
     let socket = endpoint.socket.display().to_string();
+    let exit = match &status {
+        None => Exit::NoDaemon,
+        Some(DaemonStatus { ending: Some(_), .. }) => Exit::Ending,
+        Some(_) => Exit::Answered,
+    };
     let found = status.is_some();
     let printed = if options.json {
         // Stands once: where we found it is where it is.
@@ -45,7 +50,7 @@ fn print(options: &StatusOptions, endpoint: &Endpoint, status: Option<DaemonStat
             None => format!("agentd is not running (socket {})\n", one_line(&socket)),
         })?
     };
-    Ok(if printed == Exit::Answered && !found { Exit::Failed } else { printed })
+    Ok(if printed == Exit::Answered { exit } else { printed })
 }
 
 fn text(socket: &str, status: &DaemonStatus) -> String {
@@ -68,8 +73,9 @@ fn text(socket: &str, status: &DaemonStatus) -> String {
     ]
     .concat();
     format!(
-        "agentd {version} is running (pid {pid}), for {uptime}\nsocket     {socket}\nagent dir  {agent_dir}\n\
+        "agentd {version} is {how} (pid {pid}), for {uptime}\nsocket     {socket}\nagent dir  {agent_dir}\n\
          sessions   {live_sessions} in memory, {running_sessions} at work\nclients    {clients}{of_clients}\n{memory}{more}",
+        how = how(status.ending),
         of_clients = of(usage.clients.limit),
         version = one_line(&daemon.version),
         pid = daemon.pid,
@@ -77,6 +83,20 @@ fn text(socket: &str, status: &DaemonStatus) -> String {
         agent_dir = one_line(agent_dir),
         memory = memory.unwrap_or_default(),
     )
+}
+
+/// What it does, as part of a sentence.
+fn how(ending: Option<DaemonEnding>) -> String {
+    match ending {
+        None => "running".into(),
+        Some(DaemonEnding { mode: EndMode::Abort, .. }) => "ending now".into(),
+        Some(DaemonEnding { remaining_ms, .. }) => {
+            format!(
+                "ending once its work is done, in {} at most",
+                uptime(Duration::from_millis(remaining_ms))
+            )
+        }
+    }
 }
 
 /// The two largest units.
@@ -113,6 +133,7 @@ mod tests {
             live_sessions: 3,
             resting_sessions: 4,
             running_sessions: 2,
+            ending: None,
             memory_bytes: Some(12_345_678),
             tasks: 9,
             usage: DaemonUsage::default(),
@@ -132,6 +153,15 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains('\x1b'), "{text}");
+    }
+
+    #[test]
+    fn one_that_is_ending_says_so() {
+        let ending = |mode| Some(DaemonEnding { mode, remaining_ms: 61_000 });
+        let first = |mode| text("/s", &DaemonStatus { ending: ending(mode), ..example() });
+        let expected = "agentd 0.1.0 is ending once its work is done, in 1 min 1 s at most (pid 7), for ";
+        assert!(first(EndMode::Drain).starts_with(expected), "{}", first(EndMode::Drain));
+        assert!(first(EndMode::Abort).starts_with("agentd 0.1.0 is ending now (pid 7), for "));
     }
 
     #[test]
