@@ -66,9 +66,7 @@ fn the_state_in_the_middle_of_a_run() {
         (&json!(["c1"]), &json!(false))
     );
     std::fs::write(&pipe, "go on\n").unwrap();
-    daemon.until("a delta of the second answer", |line| {
-        line["assistantMessageEvent"]["delta"] == "Half"
-    });
+    daemon.until("a delta of the second answer", |line| line["assistantMessageEvent"]["delta"] == "Half");
     let streaming = daemon.done(state.clone());
     assert_eq!(
         (&streaming["pendingToolCalls"], &streaming["hasStreamingMessage"]),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, processes, sse};
+use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, processes, sse};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -60,4 +60,27 @@ fn an_abort_of_everything_says_what_takes_longer() {
     let receipt = daemon.done(json!({"type": "abort", "scope": "all"}));
     assert_eq!(receipt, json!({"ended": [], "survives": [{"kind": "background"}]}));
     child.assert_gone_within(Duration::from_secs(30));
+}
+
+/// Whoever asks is answered, though the only client that follows the session reads nothing; the run is over then.
+#[test]
+fn a_follower_that_does_not_read_holds_no_abort_up() {
+    let flood: String = (0..500).map(|_| sse::text(&"0123456789".repeat(2_000))).collect();
+    let server = MockServer::start([Reply::stream(flood).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let (mut sleeper, mut other) = (service.client(), service.client());
+    let opened = sleeper.done(json!({"type": "open_session", "cwd": home.project()}));
+    let id = opened["sessionId"].as_str().unwrap();
+    sleeper.send(&prompt("Flood."));
+    let _ = server.wait_for_requests(1);
+    let begun = Instant::now();
+    let receipt = other.done(json!({"type": "abort", "scope": "turn", "sessionId": id}));
+    let waited = begun.elapsed();
+    assert_eq!(receipt, json!({"ended": [{"kind": "turn"}], "survives": []}));
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
+    server.wait_for_disconnects(1);
+    let file = std::fs::read_to_string(&home.session_files()[0]).unwrap();
+    let last: serde_json::Value = serde_json::from_str(file.lines().last().unwrap()).unwrap();
+    assert_eq!(last["message"]["stopReason"], "aborted");
 }
