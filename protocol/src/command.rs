@@ -206,13 +206,16 @@ impl Command {
     }
 }
 
-/// The fields of `get_state`: none on the wire.
+/// The fields of a command whose answer depends on who asks: none on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct GetStateParams {
+pub struct LookParams {
     /// Whether the client said `hello`, which the connection knows.
     #[serde(skip)]
     pub introduced: bool,
+    /// Whether it said that with `sessions`, and so knows what is in flight from when it joined.
+    #[serde(skip)]
+    pub names_sessions: bool,
 }
 
 /// The fields of a command that has none.
@@ -259,9 +262,10 @@ commands! {
     /// Labels an entry, or removes its label.
     SetLabel = "set_label": SetLabelParams => NoData,
     /// What the session is doing.
-    GetState = "get_state": GetStateParams => SessionState,
-    /// The messages of the context.
-    GetMessages = "get_messages": NoParams => Messages,
+    GetState = "get_state": LookParams => SessionState,
+    /// The messages of the context. Last comes the answer that streams, as far as it has come; clients with `sessions` in their
+    /// `hello` have that from the snapshot that they joined with, and get it when it is complete.
+    GetMessages = "get_messages": LookParams => Messages,
     /// The entries of the session file, of every branch, in file order.
     GetEntries = "get_entries": GetEntriesParams => Entries,
     /// What a message can begin with: prompt templates, then skills.

@@ -81,7 +81,7 @@ pub struct SessionState {
     /// are only in answers to `get_state` of clients that said `hello`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_tool_calls: Option<Vec<String>>,
-    /// Whether an answer streams: `get_messages` ends with what it is so far.
+    /// Whether an answer streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_streaming_message: Option<bool>,
     /// What went wrong with the last answer; absent where it did not fail and was not aborted, and once a message of the user

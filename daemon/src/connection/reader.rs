@@ -218,8 +218,9 @@ impl Reader {
 
     /// Hands a command to the session that it names, or to the current one. One that left memory is loaded first.
     async fn for_session(&mut self, mut command: Command, head: Head) {
-        if let Command::GetState(params) = &mut command {
+        if let Command::GetState(params) | Command::GetMessages(params) = &mut command {
             params.introduced = self.client.is_introduced();
+            params.names_sessions = self.client.names_sessions();
         }
         let name = command.name();
         let session = match self.session_of(head.session_id.as_deref()).await {

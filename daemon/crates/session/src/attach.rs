@@ -5,7 +5,11 @@
 //! and whoever asked is attached at that moment.
 
 use agentd_protocol::{
-    Json, command::Messages, daemon::InFlight, message::Message, session::SessionState,
+    Json,
+    command::{LookParams, Messages},
+    daemon::InFlight,
+    message::Message,
+    session::SessionState,
     ui::ExtensionUiRequest,
 };
 use tokio::sync::oneshot;
@@ -61,10 +65,11 @@ impl Actor {
         }
     }
 
-    /// Answers with the messages of the context, the answer that streams included: the run knows that one. While there is no
-    /// room for what the run says it cannot be asked, and the messages are those that are stored.
-    pub(crate) async fn get_messages(&mut self, reply: Reply) {
-        if self.feed.has_room() && self.run.ask() {
+    /// Answers with the messages of the context, the answer that streams included: the run knows that one. Whoever joined in
+    /// the middle of it has it already. While there is no room for what the run says it cannot be asked, and the messages are
+    /// those that are stored.
+    pub(crate) async fn get_messages(&mut self, params: LookParams, reply: Reply) {
+        if !params.names_sessions && self.feed.has_room() && self.run.ask() {
             self.joining.readers.push(reply);
         } else {
             self.answer_messages(None, reply).await;

@@ -45,7 +45,7 @@ impl Actor {
             Command::GetCommands(_) => self.get_commands(reply).await,
             Command::GetState(params) if params.introduced => reply.data(&self.feed, self.detailed_state()),
             Command::GetState(_) => reply.data(&self.feed, self.state()),
-            Command::GetMessages(_) => self.get_messages(reply).await,
+            Command::GetMessages(params) => self.get_messages(params, reply).await,
             Command::GetEntries(params) => self.get_entries(&params, reply).await,
             Command::GetTree(_) => self.get_tree(reply).await,
             Command::GetForkMessages(_) | Command::GetBranchMessages(_) => {

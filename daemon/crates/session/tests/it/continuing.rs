@@ -105,6 +105,15 @@ async fn messages_show_the_answer_that_streams() {
         assert_eq!(messages.last().unwrap()["stopReason"], "pending");
     }
     assert_eq!(fixture.activity().await, json!([[], true, null]));
+    // Whoever joined by a snapshot has the answer so far from that.
+    let mut command = Command::parse("get_messages", "{}").unwrap().unwrap();
+    let Command::GetMessages(params) = &mut command else { unreachable!() };
+    params.names_sessions = true;
+    let reply =
+        Reply { reader: fixture.first.reader.id(), id: Some("joined".into()), command: command.name() };
+    assert!(fixture.session.send(command, reply).await);
+    let joined = fixture.first.until(|line| line["id"] == "joined").await;
+    assert_eq!(texts(joined["data"]["messages"].as_array().unwrap()), [("user", "go")]);
     fixture.call("stop", json!({"type": "abort"})).await;
     let messages = fixture.messages().await;
     assert_eq!(texts(&messages), [("user", "go"), ("assistant", "Half of it")]);
