@@ -28,7 +28,8 @@ pub fn table(
     let providers = agentd_ai::Registry::builtin();
     let apis: Vec<&str> = providers.apis().collect();
     let has_auth = |provider: &str| auth.is_configured(provider);
-    let offered = Offer { registry: &registry, apis: &apis, has_auth: &has_auth }.available();
+    let plan = |provider: &str| auth.available_models(provider);
+    let offered = Offer { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &plan }.available();
     let mut notes: Vec<String> = registry.catalogue_problem().map(ToString::to_string).into_iter().collect();
     notes.extend(registry.load_error().map(str::to_owned));
     notes.extend(auth.load_error());

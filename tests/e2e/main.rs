@@ -27,6 +27,8 @@ mod client_tools;
 mod clients;
 mod compaction;
 mod continuing;
+mod connections;
+mod copilot;
 mod crash;
 mod crash_ledger;
 mod credentials;

@@ -183,6 +183,7 @@ struct State {
     otherwise: Option<Reply>,
     requests: Vec<Request>,
     disconnects: usize,
+    connections: usize,
 }
 
 #[derive(Default)]
@@ -235,7 +236,11 @@ impl MockServer {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
-                thread::spawn(move || serve(connection, &shared));
+                shared.change(|state| state.connections += 1);
+                thread::spawn(move || {
+                    serve(connection, &shared);
+                    shared.change(|state| state.connections -= 1);
+                });
             }
         });
         server
@@ -270,6 +275,11 @@ impl MockServer {
     #[must_use]
     pub fn wait_for_requests(&self, count: usize) -> Vec<Request> {
         self.wait(|state| state.requests.len() >= count, &format!("{count} requests")).requests.clone()
+    }
+
+    /// Waits until so many connections are open.
+    pub fn wait_for_connections(&self, count: usize) {
+        drop(self.wait(|state| state.connections == count, &format!("{count} open connections")));
     }
 
     /// Waits until `count` clients have gone away before their answer was complete.

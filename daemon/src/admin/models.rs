@@ -24,7 +24,8 @@ pub(super) fn list(context: &Context, params: &ListModelsParams) -> Result<Model
     let adapters = agentd_ai::Registry::builtin();
     let apis: Vec<&str> = adapters.apis().collect();
     let has_auth = |provider: &str| auth.is_configured(provider);
-    let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth };
+    let plan = |provider: &str| auth.available_models(provider);
+    let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &plan };
     let every_provider = params.all == Some(true) || params.pattern.is_some();
     let (models, mut not_spoken) =
         if every_provider { search(&offer, &fit) } else { (offer.available(), Vec::new()) };
@@ -91,13 +92,14 @@ impl Fit {
     }
 }
 
-/// All models that fit and can be spoken to, and how many of the others fit.
+/// All models that fit and can be spoken to, without those that the user's account may not use; and how many fit that are not
+/// spoken to.
 fn search(offer: &Offer<'_>, fit: &Fit) -> (Vec<Arc<Model>>, Vec<NotSpoken>) {
     let (mut models, mut not_spoken) = (Vec::new(), Vec::new());
     for model in offer.registry.select(&|_| true).filter(|model| fit.fits(model)) {
-        if offer.speaks(model) {
+        if offer.offers(model) {
             models.push(Arc::clone(model));
-        } else {
+        } else if !offer.speaks(model) {
             add(&mut not_spoken, &model.api, 1);
         }
     }

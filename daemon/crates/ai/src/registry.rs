@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use agentd_http::Network;
+
 use crate::{
     Provider,
     http::HttpProvider,
@@ -24,6 +26,7 @@ use crate::{
 #[derive(Clone, Default)]
 pub struct Registry {
     providers: BTreeMap<String, Arc<dyn Provider>>,
+    transport: Arc<Transport>,
     player: Option<Arc<Player>>,
 }
 
@@ -39,7 +42,7 @@ impl Registry {
     pub fn with_traffic(traffic: Traffic) -> Self {
         let player = if let Traffic::Replayed(player) = &traffic { Some(Arc::clone(player)) } else { None };
         let clients = Arc::new(Transport { traffic, ..Transport::default() });
-        Self { player, ..Self::default() }
+        Self { player, transport: Arc::clone(&clients), ..Self::default() }
             .with("anthropic-messages", Arc::new(HttpProvider::new(Arc::clone(&clients), AnthropicMessages)))
             .with(
                 "bedrock-converse-stream",
@@ -73,6 +76,11 @@ impl Registry {
     #[must_use]
     pub fn get(&self, api: &str) -> Option<Arc<dyn Provider>> {
         self.providers.get(api).cloned()
+    }
+
+    /// Closes the connections to providers that only requests with this network have used. Whoever asks again gets new ones.
+    pub fn release(&self, network: &Arc<Network>) {
+        self.transport.clients.release(network);
     }
 
     /// What plays answers back, where requests go nowhere: then nothing of the user's authorises them.

@@ -29,7 +29,7 @@ pub fn auth_files(input: &[u8]) {
             Stored::ApiKey { env, .. } => env.iter().any(|(name, _)| name.contains(SECRET)),
             Stored::OAuth(login) => {
                 let shown = [&login.account_id, &login.enterprise_url, &login.token_url, &login.client_id];
-                let models = login.available_models.iter().flatten();
+                let models = login.available_models.iter().flat_map(|models| models.iter());
                 shown.into_iter().flatten().chain(models).any(|text| text.contains(SECRET))
             }
             Stored::Unusable(_) => false,

@@ -128,6 +128,19 @@ impl Auth {
         }
     }
 
+    /// The models that the login of a provider may use, where the provider said so; `None` without such a list, and where the login is
+    /// not what requests go by. Reads no files.
+    #[must_use]
+    pub fn available_models(&self, provider: &str) -> Option<Arc<[String]>> {
+        if self.override_of(provider).is_some() {
+            return None;
+        }
+        match self.stored().credentials.get(provider) {
+            Some(Stored::OAuth(login)) => login.available_models.clone(),
+            _ => None,
+        }
+    }
+
     /// The credentials for requests to a model. `auth.json` is read again, so that a changed key counts at once; it may
     /// run commands of the user's.
     ///

@@ -3,7 +3,7 @@
 use std::{
     error::Error as _,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
@@ -25,18 +25,40 @@ const MAX_CLIENTS: usize = 16;
 
 /// A client for each network and kind of destination; a daemon that only talks to a local server never loads root
 /// certificates.
+///
+/// A client keeps its unused connections for as long as it is kept itself. One that was asked for with a network of the caller's own
+/// is for one server, and for the callers that asked for it; it goes with the last of them ([`HttpClients::release`]).
 #[derive(Debug)]
 pub struct HttpClients {
     /// The network where a request brings none of its own.
     network: Arc<Network>,
-    clients: Mutex<Vec<(Kind, Client)>>,
+    clients: Mutex<Vec<Entry>>,
     clocks: Clocks,
+}
+
+/// A client that is kept.
+#[derive(Debug)]
+struct Entry {
+    kind: Kind,
+    client: Client,
+    /// The networks of the callers, each known by its place in memory; empty where everybody may use the client.
+    users: Vec<Weak<Network>>,
+}
+
+impl Entry {
+    /// Whether nobody is left of those it is for.
+    fn is_abandoned(&self) -> bool {
+        self.kind.server.is_some() && self.users.iter().all(|user| user.strong_count() == 0)
+    }
 }
 
 /// What one client is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kind {
-    network: Arc<Network>,
+    /// The settings, and none of the callers' own: a caller's is known to be gone when nobody holds it.
+    network: Network,
+    /// The only server, as scheme, host and port; `None` for a client to many.
+    server: Option<String>,
     /// HTTPS.
     secure: bool,
     /// Loopback and link-local hosts: never through a proxy.
@@ -93,29 +115,60 @@ impl HttpClients {
     /// # Errors
     /// Fails where the system's root certificates, or the proxy or certificates that the environment names, cannot be used.
     pub fn get(&self, url: &Url) -> Result<Client, ClientError> {
-        self.get_by(url, &self.network)
+        self.find_or_build(url, &self.network, None)
     }
 
-    /// The client for `url` by this network.
+    /// The client for the server of `url` by this network. Who shares the network shares the client, and so do others whose networks are
+    /// alike; it is kept until [`HttpClients::release`] was called for each, or their networks are gone.
     ///
     /// # Errors
     /// As [`HttpClients::get`].
     pub fn get_by(&self, url: &Url, network: &Arc<Network>) -> Result<Client, ClientError> {
-        let kind =
-            Kind { network: Arc::clone(network), secure: url.scheme() == "https", local: is_local(url) };
-        if let Some(client) = find(&self.lock(), &kind) {
+        self.find_or_build(url, network, Some(network))
+    }
+
+    /// Lets go of the clients that only the caller with this network has asked for. Their unused connections are closed; a request
+    /// that is under way goes on to its end.
+    pub fn release(&self, network: &Arc<Network>) {
+        let network = Arc::downgrade(network);
+        let mut clients = self.lock();
+        for entry in clients.iter_mut() {
+            entry.users.retain(|user| !user.ptr_eq(&network));
+        }
+        let abandoned: Vec<Entry> = clients.extract_if(.., |entry| entry.is_abandoned()).collect();
+        // Connections are closed without the lock.
+        drop(clients);
+        drop(abandoned);
+    }
+
+    fn find_or_build(
+        &self,
+        url: &Url,
+        network: &Arc<Network>,
+        user: Option<&Arc<Network>>,
+    ) -> Result<Client, ClientError> {
+        let kind = Kind {
+            network: Network::clone(network),
+            server: user.map(|_| url.origin().ascii_serialization()),
+            secure: url.scheme() == "https",
+            local: is_local(url),
+        };
+        if let Some(client) = find(&mut self.lock(), &kind, user) {
             return Ok(client);
         }
         // Two first requests at once may both build one; the first to finish is kept.
         let client = build(&kind)?;
         let mut clients = self.lock();
-        if let Some(other) = find(&clients, &kind) {
+        if let Some(other) = find(&mut clients, &kind, user) {
             return Ok(other);
         }
+        // Those of callers that are gone and did not say so.
+        clients.retain(|entry| !entry.is_abandoned());
         if clients.len() >= MAX_CLIENTS {
             clients.remove(0);
         }
-        clients.push((kind, client.clone()));
+        let users = user.map(Arc::downgrade).into_iter().collect();
+        clients.push(Entry { kind, client: client.clone(), users });
         Ok(client)
     }
 
@@ -128,16 +181,24 @@ impl HttpClients {
         network.unwrap_or(&self.network).proxy(url.scheme() == "https")
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Kind, Client)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Entry>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn find(clients: &[(Kind, Client)], kind: &Kind) -> Option<Client> {
-    clients.iter().find(|(known, _)| known == kind).map(|(_, client)| client.clone())
+/// The client of a kind, which has one more user then.
+fn find(clients: &mut [Entry], kind: &Kind, user: Option<&Arc<Network>>) -> Option<Client> {
+    let entry = clients.iter_mut().find(|entry| entry.kind == *kind)?;
+    if let Some(user) = user.map(Arc::downgrade)
+        && !entry.users.iter().any(|known| known.ptr_eq(&user))
+    {
+        entry.users.retain(|known| known.strong_count() > 0);
+        entry.users.push(user);
+    }
+    Some(entry.client.clone())
 }
 
-fn build(Kind { network, secure, local }: &Kind) -> Result<Client, ClientError> {
+fn build(Kind { network, secure, local, .. }: &Kind) -> Result<Client, ClientError> {
     // Another part of the process may have chosen a provider already; any will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // `no_proxy` comes first: it also keeps the library from reading the environment itself.
@@ -231,11 +292,38 @@ mod tests {
             }
             assert_eq!(clients.lock().len(), 2 * urls.len());
         }
+        let mut networks = Vec::new();
         for seconds in 0..100 {
             let limit = Some(Duration::from_secs(seconds));
             let network = Arc::new(Network { connect_timeout: limit, ..Network::default() });
             clients.get_by(&Url::parse(urls[0]).unwrap(), &network).unwrap();
+            networks.push(network);
         }
         assert_eq!(clients.lock().len(), MAX_CLIENTS);
+    }
+
+    #[test]
+    fn a_client_goes_with_the_last_of_its_users() {
+        let clients = HttpClients::new(Network::default());
+        let url = |text: &str| Url::parse(text).unwrap();
+        let users: [Arc<Network>; 3] = std::array::from_fn(|_| Arc::new(Network::default()));
+        let count = || clients.lock().len();
+        clients.get(&url("http://127.0.0.1/")).unwrap();
+        for user in &users {
+            clients.get_by(&url("http://127.0.0.1/a"), user).unwrap();
+        }
+        clients.get_by(&url("http://127.0.0.1:81/"), &users[0]).unwrap();
+        assert_eq!(count(), 3, "one for everybody, and one for each server");
+        clients.release(&users[0]);
+        assert_eq!(count(), 2, "nobody else has used the second server");
+        clients.release(&users[0]);
+        clients.release(&users[1]);
+        assert_eq!(count(), 2, "the third user is left");
+        clients.release(&users[2]);
+        assert_eq!(count(), 1);
+        // Whoever goes without a word is noticed with the next client.
+        clients.get_by(&url("http://127.0.0.1:82/"), &Arc::new(Network::default())).unwrap();
+        clients.get_by(&url("http://127.0.0.1:83/"), &users[0]).unwrap();
+        assert_eq!(count(), 2);
     }
 }

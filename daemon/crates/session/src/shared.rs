@@ -319,7 +319,8 @@ impl Shared {
             // Another program may have stored a key meanwhile.
             shared.auth.refresh();
             let has_auth = |provider: &str| shared.services.has_auth(&shared.auth, provider);
-            look(&Offer { registry: &shared.models, apis: &apis, has_auth: &has_auth })
+            let plan = |provider: &str| shared.auth.available_models(provider);
+            look(&Offer { registry: &shared.models, apis: &apis, has_auth: &has_auth, plan: &plan })
         });
         // It fails only when the runtime ends, or when `look` panics; then nothing was found.
         looked.await.unwrap_or_default()

@@ -141,7 +141,7 @@ pub(super) fn file(agent_dir: &AgentDir) -> Vec<Check> {
 /// Entries of no provider that there is, but nearly of one. Others may belong to another program.
 pub(super) fn misspelt(found: &Found) -> Vec<Check> {
     let path = found.agent_dir.auth_file();
-    let offer = Offer { registry: &found.registry, apis: &[], has_auth: &|_| false };
+    let offer = Offer { registry: &found.registry, apis: &[], has_auth: &|_| false, plan: &|_| None };
     let is_known = |id: &str| {
         found.registry.provider(id).is_some() || providers_with_variables().any(|known| known == id)
     };

@@ -60,7 +60,7 @@ pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
     let mut checks = vec![FILE.ok(format!("{}: {models}, {count}", show(path)))];
     let adapters = agentd_ai::Registry::builtin();
     let apis: Vec<&str> = adapters.apis().collect();
-    let offer = Offer { registry, apis: &apis, has_auth: &|_| false };
+    let offer = Offer { registry, apis: &apis, has_auth: &|_| false, plan: &|_| None };
     let slips = registry.unread().iter().filter(|it| it.level > DiagnosticLevel::Info).cloned();
     checks.extend(slips.chain(without_effect(&offer, path)).map(|it| {
         let advice = it.hint.unwrap_or_else(|| "Correct it or remove it.".to_owned());
@@ -74,7 +74,8 @@ pub(super) fn default_model(found: &Found) -> Check {
     let providers = agentd_ai::Registry::builtin();
     let apis: Vec<&str> = providers.apis().collect();
     let has_auth = |provider: &str| found.auth.is_configured(provider);
-    let offer = Offer { registry: &found.registry, apis: &apis, has_auth: &has_auth };
+    let plan = |provider: &str| found.auth.available_models(provider);
+    let offer = Offer { registry: &found.registry, apis: &apis, has_auth: &has_auth, plan: &plan };
     let settings = &found.settings.settings;
     let scope = resolve_scope(&offer, settings.enabled_models.as_deref().unwrap_or_default());
     let request = StartupRequest {

@@ -1,5 +1,7 @@
 //! A login as `auth.json` has it.
 
+use std::sync::Arc;
+
 use agentd_protocol::oauth_setting::TokenFormat;
 use serde_json::{Map, Value};
 
@@ -20,7 +22,7 @@ pub struct StoredLogin {
     /// The host of a company's own installation (`enterpriseUrl`).
     pub enterprise_url: Option<String>,
     /// The models that the account may use, where the provider says so (`availableModelIds`).
-    pub available_models: Option<Vec<String>>,
+    pub available_models: Option<Arc<[String]>>,
     /// Where tokens of this login are renewed (`tokenUrl`); an extension of ours, over what is configured.
     pub token_url: Option<String>,
     /// With whose id (`clientId`); as `token_url`.
@@ -113,7 +115,7 @@ mod tests {
             expires: Some(5),
             account_id: Some("acc".into()),
             enterprise_url: Some("e.example".into()),
-            available_models: Some(vec!["a".into(), "b".into()]),
+            available_models: Some(["a".to_owned(), "b".to_owned()].into()),
             ..StoredLogin::default()
         };
         assert_eq!(login, expected);

@@ -49,7 +49,12 @@ pub(crate) fn model_names(input: &[u8]) {
         }
     }
     let usable = |provider: &str| matches!(provider, "mistral" | "deepseek");
-    let offer = Offer { registry, apis: &["mistral-conversations", "openai-completions"], has_auth: &usable };
+    let offer = Offer {
+        registry,
+        apis: &["mistral-conversations", "openai-completions"],
+        has_auth: &usable,
+        plan: &|_| None,
+    };
     for name in text.lines().take(3) {
         match resolve_reference(&offer, None, name) {
             Ok(found) => assert!(

@@ -77,11 +77,11 @@ impl<'a> Lookup<'a> {
 
     /// Decides between the model of the named provider and those whose whole id is the text.
     fn pick(&self, text: &str, named: Option<Arc<Model>>) -> Found {
-        if let Some(named) = named.as_ref().filter(|model| self.has_auth(model) && self.offer.speaks(model)) {
+        if let Some(named) = named.as_ref().filter(|model| self.has_auth(model) && self.offer.offers(model)) {
             return Ok(Some(Arc::clone(named)));
         }
         let with_auth = self.with_id(text, self.offer.has_auth);
-        let with_auth: Vec<_> = with_auth.into_iter().filter(|model| self.offer.speaks(model)).collect();
+        let with_auth: Vec<_> = with_auth.into_iter().filter(|model| self.offer.offers(model)).collect();
         if let [only] = with_auth.as_slice() {
             return Ok(Some(Arc::clone(only)));
         }
@@ -176,7 +176,7 @@ impl<'a> Lookup<'a> {
         let in_reach = !self.only_usable || self.offer.is_usable(provider);
         let models = in_reach.then(|| self.offer.registry.models_of(provider)).into_iter().flatten();
         models
-            .filter(|model| fits(model) && (!self.only_usable || self.offer.speaks(model)))
+            .filter(|model| fits(model) && (!self.only_usable || self.offer.offers(model)))
             .cloned()
             .collect()
     }
@@ -200,18 +200,18 @@ impl<'a> Lookup<'a> {
     fn collect(&self, of: impl Fn(&str) -> bool, fits: impl Fn(&Model) -> bool) -> Vec<Arc<Model>> {
         let offer = self.offer;
         let wanted = |provider: &str| of(provider) && (!self.only_usable || offer.is_usable(provider));
-        let usable = |model: &Model| !self.only_usable || offer.speaks(model);
+        let usable = |model: &Model| !self.only_usable || offer.offers(model);
         offer.registry.select(&wanted).filter(|model| fits(model) && usable(model)).cloned().collect()
     }
 
-    /// Those whose API this build speaks, and the others.
+    /// Those that are offered, and the others.
     fn split(&self, models: Vec<Arc<Model>>) -> (Vec<Arc<Model>>, Vec<Arc<Model>>) {
-        models.into_iter().partition(|model| self.offer.speaks(model))
+        models.into_iter().partition(|model| self.offer.offers(model))
     }
 
-    /// The model, if this build speaks its API.
+    /// The model, if it is offered.
     fn spoken(&self, model: Arc<Model>) -> Result<Arc<Model>, ReferenceError> {
-        match self.offer.not_spoken(&model) {
+        match self.offer.not_offered(&model) {
             Some(error) => Err(error),
             None => Ok(model),
         }

@@ -20,6 +20,8 @@ pub struct Offer<'a> {
     pub apis: &'a [&'a str],
     /// Whether credentials of a provider are configured. Must be cheap: it is asked often, and without the network.
     pub has_auth: &'a dyn Fn(&str) -> bool,
+    /// The models that the account of a provider may use; `None` where the provider does not say. As cheap.
+    pub plan: &'a dyn Fn(&str) -> Option<Arc<[String]>>,
 }
 
 impl Offer<'_> {
@@ -29,24 +31,37 @@ impl Offer<'_> {
         self.apis.contains(&model.api.as_str())
     }
 
+    /// Whether the account may use the model, as far as its provider says so.
+    #[must_use]
+    pub fn is_in_plan(&self, model: &Model) -> bool {
+        (self.plan)(&model.provider).is_none_or(|ids| ids.contains(&model.id))
+    }
+
+    /// Whether nothing but a key can be in the model's way.
+    #[must_use]
+    pub fn offers(&self, model: &Model) -> bool {
+        self.speaks(model) && self.is_in_plan(model)
+    }
+
     /// The models that can be used now, in the order of the registry.
     #[must_use]
     pub fn available(&self) -> Vec<Arc<Model>> {
         let usable = |provider: &str| self.is_usable(provider);
-        self.registry.select(&usable).filter(|model| self.speaks(model)).cloned().collect()
+        self.registry.select(&usable).filter(|model| self.offers(model)).cloned().collect()
     }
 
     /// The first of [`Offer::available`]; looks no further.
     #[must_use]
     pub fn first_available(&self) -> Option<Arc<Model>> {
         let usable = |provider: &str| self.is_usable(provider);
-        self.registry.select(&usable).find(|model| self.speaks(model)).cloned()
+        self.registry.select(&usable).find(|model| self.offers(model)).cloned()
     }
 
     /// The model with exactly this provider and id, if it can be used now; the demo model too.
     #[must_use]
     pub fn find_available(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
-        (self.has_auth)(provider).then(|| self.find_known(provider, id)).flatten()
+        let known = (self.has_auth)(provider).then(|| self.find_known(provider, id)).flatten();
+        known.filter(|model| self.is_in_plan(model))
     }
 
     /// The model with exactly this provider and id, with or without credentials, if this build speaks its API; the demo
@@ -69,6 +84,21 @@ impl Offer<'_> {
         })
     }
 
+    /// What to tell a user who wants a model that is not offered; `None` for one that is.
+    #[must_use]
+    pub fn not_offered(&self, model: &Model) -> Option<ReferenceError> {
+        self.not_spoken(model).or_else(|| self.not_in_plan(model))
+    }
+
+    fn not_in_plan(&self, model: &Model) -> Option<ReferenceError> {
+        let ids = (self.plan)(&model.provider).filter(|ids| !ids.contains(&model.id))?;
+        Some(ReferenceError::NotInPlan {
+            model: format!("{}/{}", model.provider, model.id),
+            provider: model.provider.clone(),
+            plan: ids.to_vec(),
+        })
+    }
+
     /// Why a model cannot be used now, or what may have been meant; `None` when nothing is in its way, or there is
     /// nothing to say. Looks at this provider, and at the others where it has no such model.
     #[must_use]
@@ -78,7 +108,7 @@ impl Offer<'_> {
             let near = if near.is_empty() { self.similar(&format!("{provider}/{id}")) } else { near };
             return Some(did_you_mean(&near).trim_start().to_owned()).filter(|question| !question.is_empty());
         };
-        if let Some(error) = self.not_spoken(&model) {
+        if let Some(error) = self.not_offered(&model) {
             return Some(error.to_string());
         }
         let keyless = !(self.has_auth)(provider);
@@ -94,5 +124,48 @@ impl Offer<'_> {
 impl fmt::Debug for Offer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Offer").field("apis", &self.apis).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::{
+        resolve_reference, resolve_scope,
+        testing::{TestOffer, full_id},
+    };
+
+    #[test]
+    fn a_plan_limits_what_is_on_offer() {
+        let all = TestOffer::new(&["a/one", "a/one-more", "b/one-of-b", "c/three"], &["a", "b"]);
+        let plan =
+            |provider: &str| (provider == "a").then(|| ["one-more".to_owned(), "new".to_owned()].into());
+        let offer = Offer { plan: &plan, ..all.offer() };
+        let names: Vec<String> = offer.available().iter().map(|model| full_id(model)).collect();
+        assert_eq!(names, ["a/one-more", "b/one-of-b"]);
+        assert_eq!(offer.first_available().map(|model| full_id(&model)).as_deref(), Some("a/one-more"));
+        assert!(
+            offer.find_available("a", "one").is_none() && offer.find_available("a", "one-more").is_some()
+        );
+        let said = "Model \"a/one\" is not in the plan of the a account, which has one-more, new. `agentctl login a --force` \
+                    reads the plan anew.";
+        assert_eq!(offer.why_not("a", "one").as_deref(), Some(said));
+        for text in ["a/one", "one"] {
+            assert_eq!(resolve_reference(&offer, None, text).unwrap_err().to_string(), said, "{text}");
+        }
+        let found = |text: &str| full_id(&resolve_reference(&offer, None, text).unwrap().model);
+        assert_eq!(found("a/on"), "a/one-more", "what is not in the plan is not meant");
+        assert_eq!(found("a/new"), "a/new", "the provider knows it");
+        let unknown = resolve_reference(&offer, None, "a/odd").unwrap_err().to_string();
+        assert!(unknown.starts_with("Model \"a/odd\" is not in the plan"), "{unknown}");
+        let scope = resolve_scope(&offer, &["a/*"]);
+        assert_eq!(
+            scope.models.iter().map(|scoped| full_id(&scoped.model)).collect::<Vec<_>>(),
+            ["a/one-more"]
+        );
+        let none = |_: &str| Some(Arc::from([]));
+        let offer = Offer { plan: &none, ..all.offer() };
+        assert!(offer.available().is_empty());
+        assert!(offer.why_not("b", "one-of-b").unwrap().contains("which has no models."));
     }
 }

@@ -48,6 +48,20 @@ pub enum ReferenceError {
         /// The APIs of this build.
         spoken: Vec<String>,
     },
+    /// The model is known, but the account may not use it.
+    #[error(
+        "Model \"{model}\" is not in the plan of the {provider} account, which {}. `agentctl login {provider} --force` reads \
+         the plan anew.",
+        offered(plan)
+    )]
+    NotInPlan {
+        /// The model as `provider/id`.
+        model: String,
+        /// Its provider.
+        provider: String,
+        /// The ids that the account may use.
+        plan: Vec<String>,
+    },
     /// `--provider` names none.
     #[error(
         "Unknown provider \"{name}\". Use --list-models to see available providers/models.{}",
@@ -73,6 +87,16 @@ pub enum ReferenceError {
         /// What is nearly like it, as `provider/id`.
         similar: Vec<String>,
     },
+}
+
+/// What a plan has, in words; a long one by its beginning.
+fn offered(plan: &[String]) -> String {
+    const SHOWN: usize = 12;
+    match plan {
+        [] => "has no models".to_owned(),
+        plan if plan.len() <= SHOWN => format!("has {}", plan.join(", ")),
+        plan => format!("has {} and {} more", plan[..SHOWN].join(", "), plan.len() - SHOWN),
+    }
 }
 
 /// Finds the model that `text` means among all that there are, those with credentials preferred; `provider` restricts the
@@ -337,7 +361,7 @@ mod tests {
         let registry = ModelRegistry::builtin();
         let has_auth = |provider: &str| auth.contains(&provider);
         let apis = ["anthropic-messages", "openai-completions", "openai-responses", "scripted"];
-        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth };
+        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &|_| None };
         let found = resolve_reference(&offer, None, text);
         let found = found.map(|found| full_id(&found.model)).map_err(|error| error.to_string());
         (found, registry.unpacked_providers().map(|id| &*id.to_owned().leak()).collect())
@@ -378,7 +402,7 @@ mod tests {
         let registry = ModelRegistry::load(&path);
         let has_auth = |provider: &str| ["local", "openai", "anthropic", "groq"].contains(&provider);
         let apis = ["anthropic-messages", "openai-completions", "openai-responses", "scripted"];
-        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth };
+        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &|_| None };
         for (text, expected) in [
             ("demo/demo", "demo/demo"),
             ("local/tiny:1b", "local/tiny:1b"),

@@ -151,7 +151,7 @@ fn select_glob(
         available.iter().filter(fits).map(|model| ScopedModel { model: Arc::clone(model), level }).collect();
     if found.is_empty() {
         let all = || offer.registry.select(&|_| true).filter(fits);
-        let meant = all().find(|model| offer.speaks(model)).or_else(|| all().next());
+        let meant = all().find(|model| offer.offers(model)).or_else(|| all().next());
         let why = meant.and_then(|model| offer.why_not(&model.provider, &model.id));
         warnings.push(none_match(purpose, pattern, &why));
     }

@@ -43,7 +43,7 @@ impl Offer<'_> {
         let text = lookup::split_level(text).map_or(text, |(before, _)| before).to_lowercase();
         let preferred: Vec<_> = self.registry.defaults().collect();
         let place = |provider: &str| preferred.iter().position(|(id, _)| *id == provider);
-        let models = self.registry.select(&wanted).filter(|model| self.speaks(model));
+        let models = self.registry.select(&wanted).filter(|model| self.offers(model));
         let mut found: Vec<_> = models
             .filter_map(|model| {
                 let slips = slips(&text, &name(model).to_lowercase())?;
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn providers_by_their_whole_name() {
         let registry = ModelRegistry::builtin();
-        let offer = Offer { registry: &registry, apis: &[], has_auth: &|_| false };
+        let offer = Offer { registry: &registry, apis: &[], has_auth: &|_| false, plan: &|_| None };
         for (name, expected) in [
             ("antropic", &["anthropic"][..]),
             ("OpenAPI", &["openai"]),

@@ -253,7 +253,7 @@ mod tests {
         let registry = ModelRegistry::builtin();
         let has_auth = |provider: &str| auth.contains(&provider);
         let apis = ["anthropic-messages", "openai-completions", "openai-responses"];
-        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth };
+        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &|_| None };
         let settings = Settings::default();
         let request = StartupRequest {
             provider: None,

@@ -56,7 +56,12 @@ impl TestOffer {
     }
 
     pub(super) fn offer(&self) -> Offer<'_> {
-        Offer { registry: &self.registry, apis: &[API, "scripted"], has_auth: &*self.has_auth }
+        Offer {
+            registry: &self.registry,
+            apis: &[API, "scripted"],
+            has_auth: &*self.has_auth,
+            plan: &|_| None,
+        }
     }
 }
 

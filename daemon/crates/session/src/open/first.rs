@@ -47,7 +47,8 @@ impl ChoiceSources<'_> {
         let Self { services, models, auth, settings, .. } = *self;
         let apis: Vec<&str> = services.providers.apis().collect();
         let has_auth = |provider: &str| services.has_auth(auth, provider);
-        let offer = Offer { registry: models, apis: &apis, has_auth: &has_auth };
+        let plan = |provider: &str| auth.available_models(provider);
+        let offer = Offer { registry: models, apis: &apis, has_auth: &has_auth, plan: &plan };
         let patterns = options.models.as_deref().or(settings.enabled_models.as_deref()).unwrap_or_default();
         let Scope { models: scope, warnings: of_scope } = resolve_scope(&offer, patterns);
         let of_models = |text| Diagnostic::warning(DiagnosticKind::Models, text);

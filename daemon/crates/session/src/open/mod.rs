@@ -214,10 +214,13 @@ async fn start(
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end
     // even if a bug brings it.
     let end = handle.feed.close_at_the_end();
+    let (network, of_providers) = (Arc::clone(&actor.shared.network), Arc::clone(&services));
     services.tasks.spawn(async move {
         let _gone = gone.drop_guard();
         let working = actor.run(&mut commands, taken, closing, after_crash);
         let ended = AssertUnwindSafe(working).catch_unwind().await;
+        // However it ended: a session that comes back makes connections of its own.
+        of_providers.providers.release(&network);
         match ended {
             Ok(Ended::Closed) => drop(end),
             Err(_) => {
