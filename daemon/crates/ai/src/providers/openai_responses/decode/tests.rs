@@ -175,15 +175,15 @@ fn a_refusal_may_come_whole() {
     let body = json!({"id": "r", "object": "response", "status": "completed", "output": [
         {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Well: "}, {"type": "refusal", "refusal": "no."}]},
     ]});
-    let message = message(&body.to_string());
-    assert_eq!((message.text().as_str(), message.stop_reason), ("Well: no.", StopReason::Error));
-    assert_eq!(message.error_message.as_deref(), Some("The model refused: no."));
+    let refused = message(&body.to_string());
+    assert_eq!((refused.text().as_str(), refused.stop_reason), ("Well: no.", StopReason::Error));
+    assert_eq!(refused.error_message.as_deref(), Some("The model refused: no."));
     // A tool's arguments may speak of refusals.
     let body = json!({"id": "r", "object": "response", "status": "completed", "output": [
         {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{\"refusal\":1}"},
         {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "{\"refusal\": \"no\"}"}]},
     ]});
-    assert_eq!(super::message(&body.to_string()).stop_reason, StopReason::ToolUse);
+    assert_eq!(message(&body.to_string()).stop_reason, StopReason::ToolUse);
 }
 
 #[test]
