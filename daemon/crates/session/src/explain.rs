@@ -54,7 +54,7 @@ impl Shared {
     /// What of `models.json` changes nothing. Told to who asks, and not at every start.
     fn models_without_effect(&self) -> Vec<Diagnostic> {
         let apis: Vec<&str> = self.services.providers.apis().collect();
-        let offer = Offer { registry: &self.models, apis: &apis, has_auth: &|_| false };
+        let offer = Offer { registry: &self.models, apis: &apis, has_auth: &|_| false, plan: &|_| None };
         without_effect(&offer, &self.agent_dir.models_file())
     }
 }
