@@ -113,7 +113,7 @@ fn the_users_own_setting_leads_into_no_clone() {
     let elsewhere = home.root().join("elsewhere");
     plant(&home, &elsewhere);
     symlink(&elsewhere, home.project().join(".sessions")).unwrap();
-    ctl::run(&home, &["prompt", "-c", "what is here?"]);
+    assert_eq!(ctl::run(&home, &["prompt", "-c", "what is here?"]).code, 0);
     assert_not_delivered(&server);
 
     // The user's folder is a link that leads into the clone, which is known by its repository.
@@ -123,7 +123,7 @@ fn the_users_own_setting_leads_into_no_clone() {
     home.settings(&json!({"sessionDir": folder}));
     plant(&home, &home.project().join("below/planted"));
     symlink(home.project().join("below/planted"), &folder).unwrap();
-    ctl::run(&home, &["prompt", "-c", "what is here?"]);
+    assert_eq!(ctl::run(&home, &["prompt", "-c", "what is here?"]).code, 0);
     assert_not_delivered(&server);
 }
 

@@ -190,8 +190,8 @@ pub fn is_of_project(file: &Path, cwd: &Path, agent_dir: &AgentDir, environment:
     let of_user = |folder: &Path| home.as_deref().is_some_and(|home| home.starts_with(folder));
     let holds = |cwd: &Path, agent_dir: &Path, file: &Path| {
         let around = cwd.ancestors().filter(|folder| folder.join(".git").exists());
-        let root = around.filter(|folder| !of_user(&canonical(folder))).last().unwrap_or(cwd);
-        file.starts_with(root) && !file.starts_with(agent_dir)
+        let root = [cwd].into_iter().chain(around).filter(|folder| !of_user(&canonical(folder))).last();
+        root.is_some_and(|root| file.starts_with(root)) && !file.starts_with(agent_dir)
     };
     holds(&without_dots(cwd), &without_dots(agent_dir.path()), &without_dots(file))
         || holds(&canonical(cwd), &canonical(agent_dir.path()), &canonical(file))
@@ -308,9 +308,9 @@ mod tests {
         // A link of the project's leads out of it, and dots lead into it.
         check("home/code/project/link/s.jsonl", "home/code/project", true);
         check("home/mine/../code/project/s.jsonl", "home/code/project/sub", true);
-        // The home directory is no project of somebody else's, though it is a repository; as a working directory it is one.
+        // The home directory is no project of somebody else's, though it is a repository.
         check("home/mine/s.jsonl", "home/agent", false);
-        check("home/mine/s.jsonl", "home", true);
+        check("home/mine/s.jsonl", "home", false);
         check("home/agent/sessions/s.jsonl", "home", false);
     }
 

@@ -32,8 +32,8 @@ pub struct LoadedSettings {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Loads `settings.json` of the agent directory and, for a trusted project, that of the project folder. That of a project
-/// which is not trusted is not read. Nothing fails; what cannot be used is in [`LoadedSettings::diagnostics`].
+/// Loads `settings.json` of the agent directory and, for a trusted project, that of the project folder. Of a project
+/// that is not trusted no setting counts. Nothing fails; what cannot be used is in [`LoadedSettings::diagnostics`].
 ///
 /// `approve` is `--approve` (true) or `--no-approve` (false).
 #[must_use]

@@ -1,6 +1,6 @@
 //! What each setting can do, and so whether a project may say anything of it.
 //!
-//! Of a project that is not trusted no setting counts at all: its file is not read. What a trusted one may say stands in one
+//! Of a project that is not trusted no setting counts at all. What a trusted one may say stands in one
 //! table, which has a row for every setting: a test walks the schema.
 
 /// What a setting decides.
