@@ -56,6 +56,10 @@ fn scripts_get_exit_code_1_and_what_to_do() {
 fn empty_key_variables_are_named() {
     let home = Home::new();
     check(&home, Some(("ANTHROPIC_API_KEY", "")), &["configured: ANTHROPIC_API_KEY is set and empty."]);
+    let mut doctor = ctl::command(&home, &["doctor"]);
+    doctor.env("ANTHROPIC_API_KEY", "");
+    let looked = Ctl::start_with(doctor, Stdio::null()).finish();
+    assert_says(&looked.stdout, &["warn keys: ANTHROPIC_API_KEY is set and empty"]);
     // One that a provider of the user reads.
     let mut file = models("http://127.0.0.1:9/v1");
     file["providers"]["fake"]["apiKey"] = json!("$MY_OWN_KEY");

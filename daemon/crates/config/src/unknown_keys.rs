@@ -125,7 +125,8 @@ impl Keys {
             // What may be anything has no members to get wrong; what may be no object is told of as a wrong value.
             return;
         }
-        for (key, value) in members {
+        // `$schema` is for editors; the others are what people write who know no better comments.
+        for (key, value) in members.filter(|(key, _)| !key.starts_with(['$', '_', '/'])) {
             at.push(Segment::Key(key.clone()));
             let named = objects.iter().filter_map(|object| object["properties"].get(key));
             let others =
@@ -249,8 +250,8 @@ mod tests {
         check(
             &SETTINGS,
             json!({"defaultModel": "m", "compaction": {"enabled": true, "modelOverrides": {"a/b": {"reserveTokens": 1}}},
-                "modelThinkingLevels": {"a/b": "low"}, "bash": {"intercept": [{"pattern": "x"}]}, "httpIdleTimeoutMs": 5,
-                "retry": {"provider": {"maxRetries": 1}}, "deadlines": {"connectMs": 1}}),
+                "modelThinkingLevels": {"a/b": "low"}, "bash": {"_note": 1, "intercept": [{"pattern": "x"}]}, "httpIdleTimeoutMs": 5,
+                "retry": {"provider": {"maxRetries": 1}}, "deadlines": {"connectMs": 1}, "$schema": "s", "//": "note"}),
             &[],
         );
         check(

@@ -47,6 +47,10 @@ pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
     bad.extend(incomplete_variables(context, found));
     if good.is_empty() {
         good.push(KEYS.warning("no provider has a key that can be used", NO_MODEL));
+        let empty = found.auth.empty_key_variables().into_iter();
+        good.extend(empty.map(|name| {
+            KEYS.warning(format!("{name} is set and empty"), "Set it to a key; an empty one counts as none.")
+        }));
     }
     good.append(&mut bad);
     good

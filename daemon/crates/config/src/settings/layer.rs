@@ -21,9 +21,8 @@ const KIND: DiagnosticKind = DiagnosticKind::Settings;
 /// Problems of one file that are told one by one. Each line is looked for in the whole text.
 const MOST_TOLD: usize = 40;
 
-/// Keys that are no settings and no slips: what editors look up the schema of a file under, an older name, and one whose value
-/// says whether there is something to tell.
-const READ_HERE: [&str; 3] = ["$schema", "queueMode", "transport"];
+/// Keys that are no slips, though no settings: an older name, and one whose value says whether there is something to tell.
+const READ_HERE: [&str; 2] = ["queueMode", "transport"];
 
 /// The usable keys of a file, and what to tell the user about the others.
 #[derive(Debug, Default)]
