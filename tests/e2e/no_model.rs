@@ -136,6 +136,12 @@ fn a_session_of_the_demo_model_goes_on_with_it_only_when_asked() {
     assert_eq!((unasked.code, unasked.stdout.as_str()), (1, ""), "{unasked:?}");
     assert_says(&unasked.stderr, &["is the built-in demo model", "--demo goes on", "agentctl doctor"]);
     assert_eq!(ctl::run(&home, &["prompt", "-c", "--demo", "Hi"]).code, 0);
+    for args in [&["-p", "-c", "Hi"][..], &["--mode", "json", "-c", "Hi"]] {
+        let unasked = agentd(&home, args, None);
+        assert_eq!((unasked.code, unasked.stdout.as_str()), (1, ""), "{unasked:?}");
+        assert_says(&unasked.stderr, &["is the built-in demo model", "--demo goes on"]);
+    }
+    assert_eq!(agentd(&home, &["-p", "-c", "--demo", "Hi"], None).code, 0);
     let server = MockServer::start([Reply::stream(sse::answer("Real."))]);
     home.configure(&models(&server.base_url()));
     let unasked = ctl::run(&home, &["prompt", "-c", "Hi"]);

@@ -259,8 +259,10 @@ mod tests {
 
     #[test]
     fn where_keys_come_from() {
+        let nothing = (Warning, "no provider has a key that can be used".to_owned());
+        assert_eq!(check_keys("{}", "{}", &[]), [nothing.clone()]);
         let none = check_keys("{}", "{}", &[("OPENAI_API_KEY", "")]);
-        assert_eq!(none, [(Warning, "no provider has a key that can be used".to_owned())]);
+        assert_eq!(none, [nothing, (Warning, "OPENAI_API_KEY is set and empty".to_owned())]);
         let models = r#"{"providers":{
             "mine":{"baseUrl":"http://h","api":"openai-completions","apiKey":"hush","models":[{"id":"m"}]},
             "lost":{"baseUrl":"http://h","api":"openai-completions","apiKey":"$NOT_SET","models":[{"id":"m"}]},

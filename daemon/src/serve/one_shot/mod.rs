@@ -12,8 +12,9 @@ use std::{
     time::Duration,
 };
 
+use agentd_config::models::{DEMO_MODEL, DEMO_PROVIDER};
 use agentd_process::Cleaner;
-use agentd_session::Limits;
+use agentd_session::{Attached, Limits, SessionHandle};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +32,10 @@ use crate::{
 
 /// How long the session has to store the end of its run after a signal, and its background processes to end.
 const SIGNAL_GRACE: Duration = Duration::from_secs(5);
+
+/// For a session that was begun with the demo model: a script would take its words for an answer.
+const DEMO_UNASKED: &str = "Error: the model of this session is the built-in demo model, which answers only when asked for. \
+                            --demo goes on with it; --model chooses another.";
 
 /// Answers the prompts one after the other in one session, and gives the exit code.
 #[must_use]
@@ -66,6 +71,14 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
         code = signals.next() => return Ok(ExitCode::from(code)),
     };
     tell_of(&opened.diagnostics);
+    let names_none = options.session.model.is_none() && options.session.models.is_none();
+    if names_none
+        && let Some(handle) = opened.session.loaded()
+        && has_demo_model(&handle).await
+    {
+        registry.close_all().await;
+        return Err(DEMO_UNASKED.to_owned());
+    }
     let header = match (options.format, opened.session.loaded()) {
         (OneShotFormat::Json, Some(handle)) => handle.header().await,
         _ => None,
@@ -116,6 +129,16 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
             Ok(ExitCode::from(code))
         }
     }
+}
+
+/// Whether a session's model is the built-in demo model, and not one of a provider of the user's by that name.
+async fn has_demo_model(session: &SessionHandle) -> bool {
+    // A session that has ended already says so when it is prompted.
+    session.attach(None).await.is_some_and(|Attached { state, .. }| {
+        let model = &state.model;
+        (model.provider.as_str(), model.id.as_str()) == (DEMO_PROVIDER, DEMO_MODEL)
+            && model.base_url.is_empty()
+    })
 }
 
 /// What a terminal is shown of a text that a model or a server wrote: nothing that steers it. A file or a pipe gets it as
