@@ -35,6 +35,7 @@ pub(crate) fn is_refusal(reason: &str) -> bool {
 
 /// A refusal that a model gives in words of its own, apart from its text.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Refusal {
     said: String,
 }
