@@ -542,7 +542,7 @@ fn a_deadline_hurries_a_daemon_that_is_ending() {
 #[test]
 fn without_a_daemon_verbs_that_need_one_exit_with_3() {
     let home = Home::new();
-    for verb in [&["attach", "0198"][..], &["steer", "--session", "0198", "x"], &["ps"], &["status"]] {
+    for verb in [&["attach", "0198"][..], &["steer", "0198", "x"], &["ps"], &["status"]] {
         let said = ctl::run(&home, verb);
         assert_eq!(said.code, 3, "{verb:?}: {said:?}");
         assert_says(&format!("{}{}", said.stdout, said.stderr), &["agentd is not running", "agentd.sock"]);
