@@ -15,7 +15,7 @@ use crate::{actor::Actor, choice::Choice, tools::ToolChoice};
 pub struct Rested {
     pub(crate) file: Box<Path>,
     /// What tells that nobody has changed the file since; `None` while it is yet to be made, or could not be looked at.
-    pub(crate) stamp: Option<Stamp>,
+    pub(crate) stamp: Option<Box<Stamp>>,
     /// The lines of a session whose file is yet to be made.
     pub(crate) unsaved: Option<Box<[u8]>>,
     /// What the next entry follows.
@@ -46,17 +46,17 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     /// Blocks. `None` for a file that cannot be looked at.
-    fn of(path: &Path) -> Option<Self> {
+    fn of(path: &Path) -> Option<Box<Self>> {
         #[cfg(unix)]
         use std::os::unix::fs::MetadataExt as _;
         let metadata = path.metadata().ok()?;
-        Some(Self {
+        Some(Box::new(Self {
             bytes: metadata.len(),
             // Some file systems do not keep it.
             modified: metadata.modified().ok(),
             #[cfg(unix)]
             file: (metadata.dev(), metadata.ino()),
-        })
+        }))
     }
 }
 
