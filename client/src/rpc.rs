@@ -86,7 +86,7 @@ macro_rules! calls {
 }
 
 calls! {
-    Abort = "abort": NoParams => (),
+    Abort = "abort": NoParams => Option<AbortReceipt>,
     AbortScoped = "abort": AbortParams => AbortReceipt,
     AttachSession = "attach_session": AttachSessionParams => AttachedSession,
     CloneSession = "clone": NoParams => Cancelled,

@@ -216,7 +216,7 @@ impl Conversation {
                     Err(error) => return error.into(),
                 },
                 answer = &mut abort, if stopped.is_some() && !waiting && !aborted => match answer {
-                    Ok(()) => aborted = true,
+                    Ok(_) => aborted = true,
                     Err(error) => return error.into(),
                 },
                 permit = self.chunks.reserve(), if !unwritten.chunks.is_empty() => match (permit, unwritten.next()) {

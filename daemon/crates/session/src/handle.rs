@@ -304,6 +304,7 @@ impl AbortSwitch {
         if let Some(run) = &self.lock().run {
             run.cancel();
         }
+        self.0.pressed.notify_waiters();
     }
 
     /// Makes `tools` what [`Self::fire_tools`] stops.
@@ -343,7 +344,7 @@ impl AbortSwitch {
         armed.coming > 0 || fired(&armed.run) || fired(&armed.tools)
     }
 
-    /// Waits for the next command to abort, counted from this call on.
+    /// Waits for the next time that something is to stop, counted from this call on.
     pub(crate) fn pressed(&self) -> Notified<'_> {
         self.0.pressed.notified()
     }
