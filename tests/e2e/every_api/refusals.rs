@@ -32,11 +32,8 @@ fn chat(delta: Value, reason: &str) -> Vec<u8> {
 }
 
 fn responses(delta: &str, item: Option<Value>, end: (&str, Value)) -> Vec<u8> {
-    let (at, part) =
-        (json!({"item_id": "i", "output_index": 0, "content_index": 0}), json!({"delta": "No, thanks."}));
-    let mut piece = at.clone();
-    piece["type"] = json!(delta);
-    piece["delta"] = part["delta"].clone();
+    let piece =
+        json!({"type": delta, "item_id": "i", "output_index": 0, "content_index": 0, "delta": "No, thanks."});
     let mut events = vec![
         json!({"type": "response.created", "response": {"id": "r", "status": "in_progress"}}),
         json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "i"}}),
