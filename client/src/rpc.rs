@@ -134,6 +134,8 @@ pub(crate) enum CallError {
     Refused {
         /// Why.
         error: String,
+        /// The same for programs.
+        code: Option<String>,
         /// What to do about it.
         hint: Option<String>,
     },
@@ -186,6 +188,8 @@ struct Reply {
     data: Option<Box<RawValue>>,
     #[serde(default)]
     error: Option<String>,
+    #[serde(default)]
+    code: Option<String>,
     #[serde(default)]
     hint: Option<String>,
 }
@@ -324,7 +328,7 @@ impl Client {
         let reply = answer.await.map_err(|_| ended())?;
         if !reply.success {
             let error = reply.error.unwrap_or_else(|| format!("agentd refused `{}`", C::NAME));
-            return Err(CallError::Refused { error, hint: reply.hint });
+            return Err(CallError::Refused { error, code: reply.code, hint: reply.hint });
         }
         let data = reply.data.as_deref().map_or("null", RawValue::get);
         serde_json::from_str(data).map_err(unreadable)
@@ -411,6 +415,7 @@ fn sort(line: Line, pending: &Pending) -> Option<EventLine> {
         success: false,
         data: None,
         error: Some(format!("agentd sent a response that cannot be read: {error}")),
+        code: None,
         hint: None,
     });
     // A caller that gave up does not want it.
@@ -471,8 +476,9 @@ mod tests {
                     .await;
             },);
         abort.unwrap();
-        let CallError::Refused { error, hint } = model.unwrap_err() else { panic!("not refused") };
+        let CallError::Refused { error, code, hint } = model.unwrap_err() else { panic!("not refused") };
         assert_eq!((error.as_str(), hint.as_deref()), ("Model not found: p/m", Some("h")));
+        assert_eq!(code.as_deref(), Some("no_model"));
         let event = incoming.events.recv().await.unwrap();
         assert_eq!(event.text, r#"{"type":"agent_start"}"#);
         assert!(matches!(event.event(), Some(Event::AgentStart(_))));

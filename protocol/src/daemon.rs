@@ -116,7 +116,8 @@ pub struct Limits {
 }
 
 /// The fields of `open_session`. At most one of `path`, `sessionId`, `continue` and `ephemeral` says which session;
-/// without any it is a new one.
+/// without any it is a new one. In a session that is open already, model, level, tools and name are changed to what is asked for,
+/// `env` counts for what this client starts, and all else that differs is refused with `invalid_field`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -153,6 +154,9 @@ pub struct OpenSessionParams {
     /// After the system prompt: a text, or a file that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_system_prompt: Option<String>,
+    /// Refused with `busy`, and nothing changed, where the session is open and at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_idle: Option<bool>,
     /// Session flags of the command line, read as there; the fields above win.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,

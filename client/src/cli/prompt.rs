@@ -27,11 +27,16 @@ model the exit code is 1.
 Where the daemon runs (agentctl up), the session is one of its sessions: agentctl attach joins it. Else an agentd of its
 own does the work and ends with it.
 
+In a session that the daemon has open, --model, --thinking, --tools and --name count from now on, for all its clients, and the
+environment for what this prompt starts. What only counts when a session is opened (--system-prompt, --ssh, --session-dir,
+--fallback-models, --api-key and the like) is refused where it differs.
+
 Exit codes:
   0    the model answered
   1    the model or the run failed, the answer was cut off at the model's output limit, or agentd
        refused to start (no usable model, an unknown session, a session at work for another client)
-  2    the command line cannot be used (an unknown flag, a missing file, no message)
+  2    the command line cannot be used (an unknown flag, a missing file, no message, a flag that an
+       open session cannot be given)
   3    agentd is missing, broke down, or was killed, or no daemon answers
   4    the model refused, and no other model took over
   129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a second Ctrl-C does not wait for the run to stop
@@ -73,9 +78,21 @@ pub(crate) struct PromptOptions {
     #[arg(long, value_name = "LIST")]
     pub(crate) fallback_models: Option<String>,
 
-    /// Go on with the most recent session of the folder
+    /// The key for the chosen model's provider, in the place of any other; it shows in lists of processes
+    #[arg(long, value_name = "KEY", requires = "model")]
+    pub(crate) api_key: Option<String>,
+
+    /// Go on with the last session of this terminal in the folder, else with the most recent one of the folder
     #[arg(short, long = "continue")]
     pub(crate) continue_last: bool,
+
+    /// Show the last sessions of the folder, and ask which to go on with
+    #[arg(short, long, conflicts_with_all = ["continue_last", "session", "no_session"])]
+    pub(crate) resume: bool,
+
+    /// Name the session
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
 
     /// Go on with this session: a session file, or the id of a session or its beginning
     #[arg(long, value_name = "PATH|ID", add = ArgValueCompleter::new(complete::sessions_or_files))]

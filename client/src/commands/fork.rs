@@ -100,6 +100,7 @@ fn in_our_words(error: CallError, entry: &str) -> CallError {
     match error {
         CallError::Refused { error, .. } if error == "Invalid entry ID for forking" => CallError::Refused {
             error: format!("{} is the id of no prompt in this session.", one_line(entry)),
+            code: None,
             hint: Some("`agentctl tree ID` shows its prompts (user) with their ids.".into()),
         },
         error => error,

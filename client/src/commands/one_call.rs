@@ -177,7 +177,7 @@ async fn end<T>(daemon: Daemon, asked: Result<T, Interrupted>) -> Result<T, Faul
 /// A call without an answer, as the end of the program.
 pub(crate) fn fault(error: &CallError) -> Fault {
     match error {
-        CallError::Refused { error, hint } => {
+        CallError::Refused { error, hint, .. } => {
             let hint = hint.as_deref().map(|hint| format!("\n{hint}")).unwrap_or_default();
             Fault::new(Exit::Failed, format!("Error: {error}{hint}"))
         }
@@ -230,7 +230,8 @@ mod tests {
 
     #[test]
     fn refusals_keep_their_hint() {
-        let refused = CallError::Refused { error: "No key".into(), hint: Some("Do this.".into()) };
+        let refused =
+            CallError::Refused { error: "No key".into(), code: None, hint: Some("Do this.".into()) };
         assert_eq!(fault(&refused), Fault::new(Exit::Failed, "Error: No key\nDo this."));
         assert_eq!(fault(&CallError::Ended { command: "x" }).exit, Exit::NoDaemon);
     }

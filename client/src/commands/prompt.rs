@@ -1,9 +1,11 @@
 //! `agentctl prompt`: one message to a session of the daemon, or of an agentd of our own.
 
 mod link;
+mod pick;
 mod request;
 mod run;
 mod shared;
+mod terminal;
 
 use std::time::Duration;
 

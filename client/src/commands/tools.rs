@@ -84,7 +84,7 @@ fn wanted(list: &ToolList, options: &ToolsOptions) -> Result<Vec<String>, CallEr
     if let Some(unknown) = options.deactivate.iter().find(|name| !known(name)) {
         let names: Vec<&str> = list.tools.iter().map(|tool| tool.name.as_str()).collect();
         let error = format!("Unknown tool \"{unknown}\"; this session has {}.", names.join(", "));
-        return Err(CallError::Refused { error, hint: None });
+        return Err(CallError::Refused { error, code: None, hint: None });
     }
     let active = list.tools.iter().filter(|tool| tool.active).map(|tool| tool.name.clone());
     let mut wanted: Vec<String> = active.chain(options.activate.iter().cloned()).collect();

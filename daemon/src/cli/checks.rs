@@ -41,7 +41,7 @@ impl Flags {
     pub(super) fn check_resume(&self) -> Result<(), String> {
         if self.resume {
             return Err("Error: --resume opens a picker, and agentd has no terminal interface: --continue takes the most \
-                        recent session of this folder, --session <id> any other; `agentctl sessions` lists them"
+                        recent session of this folder, --session <id> any other; `agentctl prompt --resume` asks, `agentctl sessions` lists them"
                 .into());
         }
         Ok(())

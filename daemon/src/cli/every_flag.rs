@@ -38,6 +38,7 @@ const EFFECTS: &[Row] = &[
     (&["--session", "x"], |it| it.session.target == Target::Existing("x".into())),
     (&["--session", "x", "--continue"], |it| it.session.target == Target::Existing("x".into())),
     (&["--session-id", "i"], |it| it.session.target == Target::Id("i".into())),
+    (&["--continue", "--prefer", "i"], |it| it.session.preferred.as_deref() == Some("i")),
     (&["--session-dir", "d"], |it| it.session.session_dir.as_deref() == Some(Path::new("d"))),
     (&["--fork", "x"], |it| it.session.target == Target::Fork { source: "x".into(), id: None }),
     (&["--fork", "x", "--session-id", "i"], |it| {

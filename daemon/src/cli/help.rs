@@ -21,6 +21,7 @@ Way of working
 
 Session
   -c, --continue                the most recent session of this folder, or a new one
+      --prefer <id>             with -c: this session, if it is one of this folder
       --session <path|id>       a session file, or the id (or its beginning) of a session
       --session-id <id>         exactly this id; a new session gets it
       --fork <path|id>          a copy of that session, in this folder; --session-id gives it an id

@@ -28,6 +28,7 @@ pub(super) const NAMES: &[&str] = &[
     "-r",
     "--session",
     "--session-id",
+    "--prefer",
     "--session-dir",
     "--fork",
     "--no-session",

@@ -5,6 +5,7 @@ mod flags;
 mod help;
 mod known;
 mod mode;
+mod open_session;
 
 use std::{
     fmt,
@@ -14,11 +15,11 @@ use std::{
 use agentd_config::Environment;
 use agentd_session::SessionOptions;
 
-pub use self::help::HELP;
 use self::{
     flags::Flags,
     mode::{Mode, ModeFlag},
 };
+pub use self::{help::HELP, open_session::field_of};
 
 /// What the command line asks for.
 #[derive(Debug)]

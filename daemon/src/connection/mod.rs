@@ -16,6 +16,7 @@ mod reader;
 mod replacing;
 mod view;
 mod watching;
+mod wishes;
 mod writer;
 
 use std::{sync::Arc, time::Duration};

@@ -13,12 +13,12 @@ use agentd_protocol::{
     message::Message,
     resources::DiagnosticLevel,
 };
-use agentd_session::{Attached, Target};
+use agentd_session::{Attached, NotAsAsked, SessionOptions, Target};
 use serde_json::Value;
 
-use super::{reader::Reader, writer::Out};
+use super::{reader::Reader, wishes::Wish, writer::Out};
 use crate::{
-    cli::{self, StdioOptions},
+    cli::{self, StdioOptions, field_of},
     hub::{self, Awake, Joined, Known},
 };
 
@@ -26,25 +26,30 @@ impl Reader {
     pub(super) async fn open_session(&mut self, params: OpenSessionParams, id: Option<Value>) {
         const NAME: &str = "open_session";
         let follows = params.attach != Some(false);
+        let fields = Fields::of(&params);
         // Which session it will be is known only when it is open.
         let admitted = if follows { self.may_follow("") } else { Ok(()) };
         let opened = match admitted.and_then(|()| self.options_of(params)) {
-            Ok(StdioOptions { session, on_eof, cumulative, .. }) => {
-                let opened = self.registry.open(session).await;
-                opened.map(|joined| (joined, on_eof, cumulative)).map_err(Failure::from)
+            Ok(StdioOptions { session, on_eof, cumulative, warnings, .. }) => {
+                let opened = self.open_as_asked(session, &fields).await;
+                opened.map(|(joined, of_reopening)| {
+                    let of_flags = warnings.iter().map(|it| it.trim_start_matches("Warning: ").to_owned());
+                    (joined, of_flags.chain(of_reopening).collect::<Vec<_>>(), on_eof, cumulative)
+                })
             }
             Err(failure) => Err(failure),
         };
         // Until it is followed.
         let (session, warnings, _expected) = match opened {
-            Ok((Joined { session, diagnostics, expected }, on_eof, cumulative)) => {
+            Ok((Joined { session, diagnostics, expected, .. }, mut warnings, on_eof, cumulative)) => {
                 self.on_eof = on_eof;
                 if cumulative {
                     self.client.view.is_cumulative = true;
                     self.tell(Out::View(self.client.view)).await;
                 }
                 let to_tell = diagnostics.iter().filter(|it| it.level > DiagnosticLevel::Info);
-                (session, to_tell.map(ToString::to_string).collect(), expected)
+                warnings.extend(to_tell.map(ToString::to_string));
+                (session, warnings, expected)
             }
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
@@ -60,6 +65,38 @@ impl Reader {
         if follows {
             self.move_to(session, reader, in_flight.and_then(|in_flight| in_flight.message)).await;
         }
+    }
+
+    /// Opens a session. One that is open already becomes what is asked for, or the difference is refused; gives what to tell of
+    /// that, too.
+    async fn open_as_asked(
+        &mut self,
+        mut asked: SessionOptions,
+        fields: &Fields,
+    ) -> Result<(Joined, Vec<String>), Failure> {
+        let mut joined = self.registry.open(asked.clone()).await?;
+        asked.environment = self.registry.share_environment(asked.environment);
+        let wish = Wish::of(&asked, fields.has_environment);
+        let mut warnings = Vec::new();
+        if joined.was_open {
+            let (session, awake) = self.awaken(Arc::clone(&joined.session)).await?;
+            let id = Arc::clone(session.id());
+            warnings = match awake.handle.reopen(asked, fields.if_idle).await {
+                Some(Ok(warnings)) => warnings,
+                Some(Err(NotAsAsked::Differs(flags))) => return Err(fields.refusal(&flags, &id)),
+                Some(Err(NotAsAsked::Failed(failure))) => return Err(failure),
+                None => return Err(gone(&id)),
+            };
+            joined.session = session;
+        }
+        self.keep_wish(joined.session.id(), wish)?;
+        Ok((joined, warnings))
+    }
+
+    /// Keeps in mind what the client asked for in a session.
+    pub(super) fn keep_wish(&mut self, session: &Arc<str>, wish: Wish) -> Result<(), Failure> {
+        let (registry, limit) = (&self.registry, self.connection.limits.followed);
+        self.wishes.keep(session, wish, limit, |session| registry.get(session).is_some())
     }
 
     pub(super) async fn attach_session(&mut self, params: AttachSessionParams, id: Option<Value>) {
@@ -137,11 +174,7 @@ impl Reader {
     /// A place in what a session says, which is loaded if it left memory.
     async fn join(&self, session: Arc<Known>, since: Option<u64>) -> Result<(Arc<Known>, Attached), Failure> {
         let (session, awake) = self.awaken(session).await?;
-        let gone = || {
-            let text = format!("The session \"{}\" ended meanwhile.", session.id());
-            Failure::new(ErrorCode::NoSession, text).hint("Attach or open it again.")
-        };
-        let attached = awake.handle.attach(since).await.ok_or_else(gone)?;
+        let attached = awake.handle.attach(since).await.ok_or_else(|| gone(session.id()))?;
         drop(awake);
         Ok((session, attached))
     }
@@ -217,4 +250,61 @@ impl Reader {
         options.append_system_prompt.extend(params.append_system_prompt);
         Ok(parsed)
     }
+}
+
+/// Which fields of `open_session` were given that mean the same as flags.
+struct Fields {
+    given: Vec<&'static str>,
+    /// Whether the client has an environment of its own.
+    has_environment: bool,
+    /// Whether a session that is at work is to be left alone.
+    if_idle: bool,
+}
+
+impl Fields {
+    fn of(params: &OpenSessionParams) -> Self {
+        let given = [
+            ("ephemeral", params.ephemeral == Some(true)),
+            ("systemPrompt", params.system_prompt.is_some()),
+            ("appendSystemPrompt", params.append_system_prompt.is_some()),
+        ];
+        Self {
+            given: given.into_iter().filter(|(_, given)| *given).map(|(field, _)| field).collect(),
+            if_idle: params.if_idle == Some(true),
+            has_environment: params.env.is_some() || params.args.iter().any(|arg| arg == "--offline"),
+        }
+    }
+
+    /// What to say to wishes that an open session cannot be given any more.
+    fn refusal(&self, flags: &[&str], session: &str) -> Failure {
+        let of = |flag: &&&str| field_of(flag).filter(|field| self.given.contains(field));
+        let mut said: Vec<String> = Vec::new();
+        let mut fields: Vec<&str> = Vec::new();
+        for flag in flags {
+            let field = if *flag == "cwd" { Some("cwd") } else { of(&flag) };
+            if field.is_none() {
+                said.push((*flag).to_owned());
+            }
+            let field = field.unwrap_or("args");
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+        let which = if fields.len() == 1 { "field" } else { "fields" };
+        let fields = fields.iter().map(|field| format!("\"{field}\"")).collect::<Vec<_>>().join(", ");
+        let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
+        let text = format!("Invalid {which} {fields}{said}: the session {session} is open otherwise.");
+        let hint = "It counts when a session is opened: close it first (close_session), or leave that out.";
+        let hint = match flags {
+            ["cwd"] => "Name the folder that the session works in (list_sessions), or its file (path).",
+            ["--fallback-models"] => "set_fallback_models changes them while it is open.",
+            _ => hint,
+        };
+        Failure::new(ErrorCode::InvalidField, text).hint(hint)
+    }
+}
+
+fn gone(session: &str) -> Failure {
+    let text = format!("The session \"{session}\" ended meanwhile.");
+    Failure::new(ErrorCode::NoSession, text).hint("Attach or open it again.")
 }

@@ -28,6 +28,7 @@ use super::{
     client::Client,
     following::{Following, Pending},
     providing::{self, Providing},
+    wishes::Wishes,
     writer::Out,
 };
 use crate::{
@@ -51,6 +52,8 @@ pub(super) struct Reader {
     /// waited for or not.
     pub(super) on_eof: OnEof,
     outbox: mpsc::Sender<Out>,
+    /// What it asked for when it opened sessions.
+    pub(super) wishes: Wishes,
     /// The tools that it provides.
     pub(super) providing: Providing,
     /// While all sessions are watched; ends that when it is dropped.
@@ -67,6 +70,7 @@ impl Reader {
         let (client, sessions) = (Client::new(number), Attachments::default());
         let (on_eof, beside) = (OnEof::default(), JoinSet::new());
         let (providing, under_way) = (Providing::default(), Arc::default());
+        let wishes = Wishes::default();
         Self {
             connection,
             registry,
@@ -74,6 +78,7 @@ impl Reader {
             sessions,
             on_eof,
             outbox,
+            wishes,
             providing,
             watching: None,
             beside,
@@ -244,7 +249,8 @@ impl Reader {
             None => self.follow_for_an_answer(&session, command.only_looks()).await,
         };
         let id = head.id.clone();
-        if !awake.handle.send(command, Reply { reader, id: head.id, command: name }).await {
+        let environment = self.wishes.environment(session.id());
+        if !awake.handle.send(command, Reply { reader, id: head.id, command: name, environment }).await {
             pending.take_back();
             self.fail(id, Some(name), ended()).await;
         }

@@ -80,7 +80,7 @@ impl Reader {
             Some(parent) => Target::Child(parent),
             None => Target::New,
         };
-        let mut options = SessionOptions { target, ..successor(from) };
+        let mut options = SessionOptions { target, ..self.successor(from) };
         // A session that was opened by its file, wherever that is, is followed by one beside it; `--session-dir` comes first.
         if options.session_dir.is_none()
             && let Target::Existing(_) = from.options().target
@@ -97,13 +97,19 @@ impl Reader {
         let copied = self.registry.wake(from).await?.handle.copy(point).await?;
         let text = copied.text.clone();
         let target = if from.is_ephemeral() { Target::Ephemeral(None) } else { Target::New };
-        let adopted = self.registry.adopt(SessionOptions { target, ..successor(from) }, copied).await;
+        let adopted = self.registry.adopt(SessionOptions { target, ..self.successor(from) }, copied).await;
         let Joined { session, expected, .. } = adopted.map_err(|error| {
             let failure = Failure::from(error);
             // The reference's words, which clients may look for, and then the reason.
             Failure { error: format!("Failed to create forked session: {}", failure.error), ..failure }
         })?;
         Ok(Destination { session, expected, again: None, text })
+    }
+
+    /// What the session that follows on `from` is opened with.
+    fn successor(&self, from: &Known) -> SessionOptions {
+        let wish = self.wishes.of(from.id()).cloned().unwrap_or_default();
+        wish.successor(from.options())
     }
 
     /// Goes on with the session of a file. The one that the connection is in already is left and opened again where
@@ -117,7 +123,7 @@ impl Reader {
             let text = "Invalid field \"sessionPath\": expected the path of a session file, got \"\"";
             return Err(Failure::new(ErrorCode::InvalidField, text));
         }
-        let base = successor(from);
+        let base = self.successor(from);
         let path = resolve_path(&params.session_path, &base.cwd, &base.environment);
         let options = options_of_file(base, path).await?;
         let Joined { mut session, mut expected, .. } = self.registry.open(options.clone()).await?;
@@ -126,6 +132,8 @@ impl Reader {
             self.end_if_alone(&session).await;
             Joined { session, expected, .. } = self.registry.open(options.clone()).await?;
         }
+        let wish = self.wishes.of(from.id()).cloned().unwrap_or_default();
+        self.keep_wish(session.id(), wish)?;
         self.go_to(Destination { session, expected, again: Some(options), text: None }).await
     }
 
@@ -191,11 +199,6 @@ impl Reader {
         }
         self.tell(Out::AwaitEnd(Arc::clone(session.id()))).await;
     }
-}
-
-/// What the session that follows on `from` is opened with: the same flags, but for what was meant for that one session.
-fn successor(from: &Known) -> SessionOptions {
-    SessionOptions { name: None, target: Target::New, ..from.options().clone() }
 }
 
 /// The options for the session of a file, in the folder that the file names, if that is there.

@@ -70,13 +70,19 @@ pub struct Joined {
     pub session: Arc<Known>,
     /// What the user should know of it; nothing for one that was open already.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whether it was open already, in memory or not: of what was asked for, only which session it is has counted.
+    pub was_open: bool,
     /// One that is in memory only stays while this is there, though nobody follows it yet.
     pub expected: Expected,
 }
 
 impl Joined {
     fn new(session: Arc<Known>, diagnostics: Vec<Diagnostic>) -> Self {
-        Self { expected: session.expect(), session, diagnostics }
+        Self { expected: session.expect(), session, diagnostics, was_open: false }
+    }
+
+    fn open_already(session: Arc<Known>) -> Self {
+        Self { was_open: true, ..Self::new(session, Vec::new()) }
     }
 }
 
@@ -208,14 +214,14 @@ impl Registry {
         if _opening.is_some() {
             if let Some(session) = self.named(&options.target) {
                 self.note_use(&session);
-                return Ok(Joined::new(session, Vec::new()));
+                return Ok(Joined::open_already(session));
             }
             let asked = options.clone();
             let located = tokio::task::spawn_blocking(move || locate(&asked)).await??;
             if let Some((file, id)) = located {
                 if let Some(session) = self.get(&id).or_else(|| self.at(&file)) {
                     self.note_use(&session);
-                    return Ok(Joined::new(session, Vec::new()));
+                    return Ok(Joined::open_already(session));
                 }
                 self.see_out(&id).await;
                 path = Some(file);
@@ -280,6 +286,12 @@ impl Registry {
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
         // Single inserts.
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An equal environment that is in memory already, if there is one.
+    #[must_use]
+    pub fn share_environment(&self, environment: Environment) -> Environment {
+        self.environments.share(environment)
     }
 
     /// Whether there is room for another session.

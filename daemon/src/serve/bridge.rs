@@ -44,6 +44,7 @@ async fn serve(options: BridgeOptions) -> ExitCode {
         Ok(line) => line.unwrap_or_default(),
         Err(error) => return fail(&error, FAILED),
     };
+    let told = options.warnings.clone();
     let opened = match open(options).await {
         Ok(opened) => opened,
         Err(error) => {
@@ -51,9 +52,9 @@ async fn serve(options: BridgeOptions) -> ExitCode {
             return fail(&format!("Error: {error}"), code);
         }
     };
-    for warning in &opened.warnings {
-        complain(&format!("Warning: {warning}"));
-    }
+    // What is wrong with the flags was told before there was a daemon, which says it too.
+    let warnings = opened.warnings.iter().map(|warning| format!("Warning: {warning}"));
+    warnings.filter(|warning| !told.contains(warning)).for_each(|warning| complain(&warning));
     // Reading starts only now: what a client wrote before has waited in the pipe.
     let passed = match standard_streams() {
         Ok((input, output)) => {

@@ -18,7 +18,7 @@ use crate::{
     },
     exit::{Exit, Fault},
     output::Chunk,
-    rpc::{Abort, Client, CloseSession, Incoming, OpenSession},
+    rpc::{Abort, CallError, Client, CloseSession, Incoming, OpenSession},
 };
 
 /// The way to whoever works on the prompt.
@@ -102,6 +102,22 @@ impl Link {
 const SHARED_DIED: &str = "agentctl: the daemon ended before the answer was complete; `agentctl logs` may say why. What \
                            was finished is saved: `agentctl prompt --continue` goes on from there.";
 
+/// Why the session cannot be had as the command line has it.
+fn not_opened(error: &CallError) -> Fault {
+    match error {
+        CallError::Refused { error, code: Some(code), .. } if code == "busy" => {
+            let text = format!(
+                "agentctl: {error} --follow-up lets the message wait for the end of that work; `agentctl attach` joins it."
+            );
+            Fault::new(Exit::Failed, text)
+        }
+        CallError::Refused { code: Some(code), .. } if code == "invalid_field" => {
+            Fault { exit: Exit::Usage, ..one_call::fault(error) }
+        }
+        error => one_call::fault(error),
+    }
+}
+
 impl Shared {
     async fn open(
         request: &Request,
@@ -115,10 +131,11 @@ impl Shared {
             cwd: request.folder.display().to_string(),
             args: request.daemon_args.clone(),
             env: Some(environment()),
+            if_idle: (!request.follow_up).then_some(true),
             ..OpenSessionParams::default()
         };
         let opened = connection.client.call::<OpenSession>(&params).await;
-        let opened = opened.map_err(|error| one_call::fault(&error))?;
+        let opened = opened.map_err(|error| not_opened(&error))?;
         for warning in &opened.warnings {
             // The writer ends early only when stdout is closed, which is noticed while the answer is awaited.
             let _ = notices.send(Chunk::Err(format!("Warning: {warning}\n").into_bytes())).await;

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::{pick, terminal::Terminal};
 use agentd_input::Words;
 use agentd_protocol::command::{PromptParams, StreamingBehavior};
 
@@ -32,6 +33,8 @@ pub(crate) struct Request {
     pub(crate) ephemeral: bool,
     /// Whether the message may wait for the work of someone else.
     pub(crate) follow_up: bool,
+    /// The terminal that we run in.
+    pub(crate) terminal: Option<Terminal>,
     /// Whether the user named a model, the demo model too.
     pub(crate) model_named: bool,
     /// Whether somebody sits at a bare terminal: who types there, and reads the answer there.
@@ -69,10 +72,24 @@ impl Request {
         if prompt.message.trim().is_empty() && prompt.images.is_empty() {
             return Err(Fault::usage(NO_MESSAGE));
         }
+        let folder = cwd.clone().unwrap_or_else(|| here.clone());
+        let mut options = options;
+        if options.resume {
+            options.session = Some(pick::session_of(&folder)?);
+        }
+        let terminal = Terminal::current();
+        let mut daemon_args = daemon_args(&options, cwd.is_some().then_some(here.as_path()));
+        if options.continue_last
+            && options.session.is_none()
+            && let Some(id) = terminal.as_ref().and_then(|terminal| terminal.last(&folder))
+        {
+            daemon_args.extend(["--prefer".to_owned(), id]);
+        }
         Ok(Self {
             prompt,
-            daemon_args: daemon_args(&options, cwd.is_some().then_some(here.as_path())),
-            folder: cwd.clone().unwrap_or(here),
+            daemon_args,
+            terminal,
+            folder,
             cwd,
             choice: DaemonChoice {
                 private: options.choice.private || options.record.is_some() || options.replay.is_some(),
@@ -118,9 +135,11 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     };
     flag("--provider", options.provider.clone());
     flag("--model", options.model.clone().or_else(|| options.demo.then(|| DEMO.to_owned())));
+    flag("--api-key", options.api_key.clone());
     flag("--thinking", options.thinking.clone());
     flag("--fallback-models", options.fallback_models.clone());
     flag("--session", options.session.as_deref().map(session));
+    flag("--name", options.name.clone());
     flag("--session-dir", options.session_dir.as_deref().map(ours));
     flag("--record", options.record.as_deref().map(ours));
     flag("--replay", options.replay.as_deref().map(ours));

@@ -72,7 +72,7 @@ impl From<CallError> for End {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Ended { .. } => Self::DaemonDied,
-            CallError::Refused { error, hint } => {
+            CallError::Refused { error, hint, .. } => {
                 let message =
                     [Some(format!("Error: {error}")), hint].into_iter().flatten().collect::<Vec<_>>();
                 Self::Settled { exit: Exit::Failed, message: Some(message.join("\n")) }
@@ -102,9 +102,7 @@ impl Conversation {
         {
             return end;
         }
-        if !request.model_named
-            && let Err(end) = self.choose_model(link.parts().0, request.at_terminal).await
-        {
+        if let Err(end) = self.choose_model(link.parts().0, request).await {
             return end;
         }
         self.prompt(link, request).await
@@ -127,16 +125,22 @@ impl Conversation {
 
     /// The demo model answers unasked only at a terminal where nothing at all is configured, and the user is told how to
     /// change that. Everywhere else a script would take its words for an answer.
-    async fn choose_model(&mut self, client: &Client, at_terminal: bool) -> Result<(), End> {
+    async fn choose_model(&mut self, client: &Client, request: &Request) -> Result<(), End> {
         let state = self.or_stopped(client.call::<GetState>(&NoParams {})).await?;
-        let model = match state {
+        let state = match state {
             Err(CallError::Ended { .. }) => return Err(End::NotStarted),
-            state => state?.model,
+            state => state?,
         };
-        if !model.is_placeholder() && !is_demo(&model) {
+        if let Some(terminal) = &request.terminal
+            && !request.ephemeral
+        {
+            terminal.remember(&request.folder, &state.session_id);
+        }
+        let model = state.model;
+        if request.model_named || !(model.is_placeholder() || is_demo(&model)) {
             return Ok(());
         }
-        if at_terminal && self.or_stopped(client.call::<GetDiagnostics>(&NoParams {})).await??.unconfigured {
+        if request.at_terminal && self.or_stopped(client.call::<GetDiagnostics>(&NoParams {})).await??.unconfigured {
             if model.is_placeholder() {
                 let demo = SetModelParams { provider: Some(DEMO.into()), model_id: Some(DEMO.into()) };
                 self.or_stopped(client.call::<SetModel>(&demo)).await??;
@@ -453,7 +457,8 @@ mod tests {
 
     #[test]
     fn refusals_keep_their_hint() {
-        let refused = CallError::Refused { error: "No model".into(), hint: Some("Do this.".into()) };
+        let hint = Some("Do this.".into());
+        let refused = CallError::Refused { error: "No model".into(), code: None, hint };
         let message = Some("Error: No model\nDo this.".into());
         assert_eq!(End::from(refused), End::Settled { exit: Exit::Failed, message });
         assert_eq!(End::from(CallError::Ended { command: "prompt" }), End::DaemonDied);

@@ -244,6 +244,7 @@ impl Running {
                 sees_images: setup.request.model.sees_images(),
                 images: images.clone(),
                 session_env: setup.session_env.clone(),
+                environment: setup.environment.clone(),
                 cancel: cancel.child_token(),
                 progress: Progress::new(move |partial| shown.add(index, partial)),
             };

@@ -17,6 +17,7 @@ use crate::{
     hooks::Gate,
     in_flight::StoppedCall,
     queue::{QueueKind, Queued, Ticket},
+    tool::ToolEnvironment,
     toolset::ToolSet,
 };
 
@@ -189,6 +190,8 @@ pub struct Setup {
     pub cwd: PathBuf,
     /// Variables of the session for child processes.
     pub session_env: Vec<(String, String)>,
+    /// The complete environment of child processes, where it is not the session's.
+    pub environment: Option<ToolEnvironment>,
 }
 
 /// Why the loop cannot go on.

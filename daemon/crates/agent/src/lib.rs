@@ -20,5 +20,5 @@ pub use arguments::ArgumentSchema;
 pub use host::{Disturbance, Host, HostError, Setup, SetupError};
 pub use in_flight::{StoppedCall, answering, nothing};
 pub use run::{Ended, Start, run, user_message};
-pub use tool::{Execution, Invocation, Progress, Tool, ToolError, ToolFuture};
+pub use tool::{Execution, Invocation, Progress, Tool, ToolEnvironment, ToolError, ToolFuture};
 pub use toolset::{Registered, ToolSet};

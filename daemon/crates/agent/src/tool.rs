@@ -1,6 +1,6 @@
 //! What a tool is to the loop.
 
-use std::{path::PathBuf, pin::Pin, sync::Arc};
+use std::{ffi::OsString, path::PathBuf, pin::Pin, sync::Arc};
 
 use agentd_images::Images;
 use agentd_protocol::tool::{ToolResult, ToolSpec};
@@ -72,6 +72,9 @@ pub enum Execution {
     Sequential,
 }
 
+/// A complete environment of child processes.
+pub type ToolEnvironment = Arc<[(OsString, OsString)]>;
+
 /// One call of a tool.
 #[derive(Clone)]
 pub struct Invocation {
@@ -87,6 +90,8 @@ pub struct Invocation {
     pub images: Images,
     /// Variables of the session for child processes (`PI_SESSION_ID`, `PI_MODEL`, …), on top of the session's environment.
     pub session_env: Vec<(String, String)>,
+    /// The complete environment of child processes in the place of the session's, where whoever began the run has one of his own.
+    pub environment: Option<ToolEnvironment>,
     /// Fires when the run is aborted.
     pub cancel: CancellationToken,
     /// Takes news while the call runs.

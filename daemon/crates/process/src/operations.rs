@@ -48,7 +48,10 @@ pub struct ShellJob {
     pub command: String,
     /// The working directory, absolute, as [`Shell::directory`] tells.
     pub cwd: PathBuf,
-    /// Variables on top of those that the shell gives to all commands; of two with one name the later counts.
+    /// The complete environment in the place of the one that the shell gives to all commands. What runs on another machine has
+    /// that machine's own.
+    pub base: Option<Arc<[(OsString, OsString)]>>,
+    /// Variables on top of those; of two with one name the later counts.
     pub env: Vec<(OsString, OsString)>,
     /// When to kill it, with all that it started; `None` lets it run for ever.
     pub timeout: Option<Duration>,
@@ -126,8 +129,8 @@ impl LocalShell {
     /// # Errors
     /// [`ShellError::ShellMissing`].
     pub(crate) async fn command(&self, job: ShellJob) -> Result<ShellCommand, ShellError> {
-        let ShellJob { command, cwd, env: added, timeout, cancel, streams, work: _ } = job;
-        let mut env = self.env.to_vec();
+        let ShellJob { command, cwd, base, env: added, timeout, cancel, streams, work: _ } = job;
+        let mut env = base.as_ref().unwrap_or(&self.env).to_vec();
         env.extend(added);
         let shell = resolve_shell(self.path.as_deref(), &env).await?;
         Ok(ShellCommand { shell, command, cwd, env, timeout, cancel, streams })

@@ -179,6 +179,12 @@ impl Actor {
                         // Whoever asked may have left.
                         let _ = copied.send(self.copy(point));
                     }
+                    Message::Reopen(reopening, done) => {
+                        let outcome = self.reopen(reopening.asked, reopening.if_idle).await;
+                        self.show_summary();
+                        // Whoever asked may have left.
+                        let _ = done.send(outcome);
+                    }
                     Message::UiResponse(answer) => self.on_ui_response(answer.0, answer.1),
                     Message::Tools(message) => self.on_tools(*message),
                     Message::AskTrust => {
@@ -439,6 +445,7 @@ impl Actor {
         self.tools_interrupted = false;
         self.compacting.forget_stopped();
         self.overdue.begin();
+        let environment = self.environment_of(asked.as_ref());
         let (cancel, asked) = self.run.start(asked);
         self.abort.arm(cancel.clone());
         let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
@@ -452,6 +459,7 @@ impl Actor {
             ledger,
             told: self.told.clone(),
             survivors: self.survivors.clone(),
+            environment,
         };
         self.tasks.spawn(async move {
             let run = crate::run::drive(shared, beginning, way);

@@ -81,6 +81,7 @@ impl Message {
             | Self::WhenIdle(_)
             | Self::Header(_)
             | Self::Copy { .. }
+            | Self::Reopen(..)
             | Self::Rest(_)
             | Self::Close => {}
         }
@@ -99,7 +100,12 @@ mod tests {
     async fn what_comes_too_late_is_answered() {
         let feed = Feed::new(FeedLimits::default());
         let listener = feed.attach();
-        let reply = |id: &str, command| Reply { reader: listener.id(), id: Some(json!(id)), command };
+        let reply = |id: &str, command| Reply {
+            reader: listener.id(),
+            id: Some(json!(id)),
+            command,
+            environment: None,
+        };
         let asked = Command::parse("get_state", r#"{"type":"get_state"}"#).unwrap().unwrap();
         let too_late = [
             Message::Command(Box::new((asked, reply("1", "get_state")))),

@@ -278,19 +278,19 @@ impl Actor {
     }
 
     async fn set_name(&mut self, params: &SetSessionNameParams, reply: Reply) {
-        let name = params.name.trim();
-        if name.is_empty() {
-            let text = "Session name cannot be empty";
-            return reply.fail(&self.feed, Failure::new(ErrorCode::InvalidField, text));
-        }
-        match self.journal.set_name(name).await {
-            Ok(()) => {
-                self.show_summary();
-                self.publish(&Event::from(SessionInfoChanged { name: self.journal.name() }));
-                reply.done(&self.feed);
-            }
-            Err(failure) => reply.fail(&self.feed, failure),
-        }
+        let outcome = match checked_name(&params.name) {
+            Ok(name) => self.use_name(name).await,
+            Err(failure) => Err(failure),
+        };
+        reply.outcome(&self.feed, outcome);
+    }
+
+    /// Changes the name; on record first.
+    pub(crate) async fn use_name(&mut self, name: &str) -> Result<(), Failure> {
+        self.journal.set_name(name).await?;
+        self.show_summary();
+        self.publish(&Event::from(SessionInfoChanged { name: self.journal.name() }));
+        Ok(())
     }
 
     fn bash(&mut self, mut params: BashParams, reply: Reply) {
@@ -305,6 +305,18 @@ impl Actor {
         self.user_bash.abort_all();
         reply.done(&self.feed);
     }
+}
+
+/// A name as it is kept.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn checked_name(name: &str) -> Result<&str, Failure> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err(Failure::new(ErrorCode::InvalidField, "Session name cannot be empty"));
+    }
+    Ok(name)
 }
 
 fn prompt(params: PromptParams) -> Prompt {

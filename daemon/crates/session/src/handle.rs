@@ -16,7 +16,7 @@ use tokio::sync::{Notify, futures::Notified, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Attached, Copied, CopyPoint, Registered, ToolSeat,
+    Attached, Copied, CopyPoint, NotAsAsked, Registered, SessionOptions, ToolSeat,
     feed::Feed,
     reply::Reply,
     rest::{Rested, Resting},
@@ -47,12 +47,21 @@ pub struct SessionHandle {
     pub(crate) intake: IntakeLimits,
 }
 
+/// What somebody asks for who opens a session that is open.
+pub(crate) struct Reopening {
+    pub(crate) asked: SessionOptions,
+    /// Whether that is refused while the session is at work.
+    pub(crate) if_idle: bool,
+}
+
 /// What the inbox takes.
 pub(crate) enum Message {
     /// A command of a client.
     Command(Box<(Command, Reply)>),
     /// Adds a listener: after that event if what followed it is still there, else from now on.
     Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
+    /// Somebody opens the session who asks for this.
+    Reopen(Box<Reopening>, oneshot::Sender<Result<Vec<String>, NotAsAsked>>),
     /// An answer to a question to the user, and who gave it.
     UiResponse(Box<(UiResponse, String)>),
     /// A client provides tools, or does not any more.
@@ -142,6 +151,27 @@ impl SessionHandle {
         let (joined, attached) = oneshot::channel();
         self.inbox.send(Message::Attach { since_seq, joined }).await.ok()?;
         attached.await.ok()
+    }
+
+    /// Sees to it that the session is as somebody asks who opens it, though it is open: what differs and can be changed is changed,
+    /// as if the commands for that had been sent; with `if_idle` only while nothing is at work. Gives what to tell him. `None` when
+    /// the session has ended.
+    ///
+    /// # Errors
+    /// [`NotAsAsked`]: nothing was changed.
+    ///
+    /// Cancel safety: dropped early, it was done or not.
+    pub async fn reopen(
+        &self,
+        asked: SessionOptions,
+        if_idle: bool,
+    ) -> Option<Result<Vec<String>, NotAsAsked>> {
+        // A listener that takes nothing must not keep others from joining.
+        let _announced = self.feed.announce();
+        let (done, outcome) = oneshot::channel();
+        let reopening = Reopening { asked, if_idle };
+        self.inbox.send(Message::Reopen(Box::new(reopening), done)).await.ok()?;
+        outcome.await.ok()
     }
 
     /// A copy of the session's branch up to a point, as it is when the session takes the wish: also while it is at work.

@@ -76,7 +76,11 @@ impl Actor {
     }
 
     /// Changes the model, and the level to what fits it; on record first.
-    async fn use_model(&mut self, model: Arc<Model>, pinned: Option<ThinkingLevel>) -> Result<(), Failure> {
+    pub(crate) async fn use_model(
+        &mut self,
+        model: Arc<Model>,
+        pinned: Option<ThinkingLevel>,
+    ) -> Result<(), Failure> {
         self.journal.append(&model_change(&model)).await?;
         // Who chooses a model wants that one, now.
         self.chooser.end_substitution();
@@ -98,12 +102,12 @@ impl Actor {
     }
 
     /// Changes the level to what the model has for a wish; `None` stands for a name that is no level.
-    async fn use_level(&mut self, wish: Option<ThinkingLevel>) -> Result<(), Failure> {
+    pub(crate) async fn use_level(&mut self, wish: Option<ThinkingLevel>) -> Result<(), Failure> {
         let level = self.chooser.current().model.clamp_thinking(wish);
         self.change_level(level).await
     }
 
-    async fn change_level(&mut self, level: ThinkingLevel) -> Result<(), Failure> {
+    pub(crate) async fn change_level(&mut self, level: ThinkingLevel) -> Result<(), Failure> {
         let current = self.chooser.current();
         if current.level == level {
             return Ok(());

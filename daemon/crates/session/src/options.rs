@@ -17,6 +17,8 @@ pub struct SessionOptions {
     pub compat: bool,
     /// Which session.
     pub target: Target,
+    /// `--prefer`: of the sessions of the working directory, the one that `--continue` takes before the most recent one.
+    pub preferred: Option<String>,
     /// `--session-dir`: the folder of session files.
     pub session_dir: Option<PathBuf>,
     /// `--name`.
@@ -53,7 +55,15 @@ impl SessionOptions {
     /// These, but for what only says how a session begins: which one it is, its name, its first model and level.
     #[must_use]
     pub(crate) fn without_beginning(&self) -> Self {
-        Self { target: Target::New, name: None, provider: None, model: None, thinking: None, ..self.clone() }
+        Self {
+            target: Target::New,
+            preferred: None,
+            name: None,
+            provider: None,
+            model: None,
+            thinking: None,
+            ..self.clone()
+        }
     }
 }
 
@@ -133,6 +143,12 @@ impl ToolSelection {
 }
 
 impl ToolSelection {
+    /// Whether a tool is brought in by its name, or by a pattern.
+    #[must_use]
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.allow.as_ref().is_some_and(|allow| choose(allow, name, false))
+    }
+
     /// Whether a tool is left out by its name, whatever else is active.
     #[must_use]
     pub(crate) fn leaves_out(&self, name: &str) -> bool {

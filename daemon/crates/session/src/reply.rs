@@ -1,6 +1,7 @@
 //! Answers to commands, put into the feed so that they keep their place among the events.
 
 use agentd_auth::scrub_failure;
+use agentd_config::Environment;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     frame::Response,
@@ -20,6 +21,8 @@ pub struct Reply {
     pub id: Option<Value>,
     /// The command's `type`.
     pub command: &'static str,
+    /// The environment of what the command starts, where whoever sent it has one of his own.
+    pub environment: Option<Environment>,
 }
 
 impl Reply {

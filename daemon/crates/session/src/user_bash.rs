@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     actor::Actor,
+    child_environment::ChildEnvironment,
     clock::now_ms,
     crash_ledger::MAX_RESULT,
     feed::Feed,
@@ -117,6 +118,7 @@ impl Actor {
         let cancel = self.user_bash.cancel.child_token();
         let (shared, steps) = (std::sync::Arc::clone(&self.shared), self.steps.clone());
         let (ledger, feed) = (self.journal.ledger().clone(), self.feed.clone());
+        let environment = self.environment_of(Some(&asked));
         let begun = Record::Bash(BashRecord {
             number,
             at: now_ms(),
@@ -127,10 +129,13 @@ impl Actor {
         self.tasks.spawn(async move {
             let result = match may_run(&shared, &params.command, &cancel).await {
                 Passage::Free => match ledger.intend(vec![begun]).await {
-                    Ok(()) => run(&shared, work, &params.command, asked.id(), (&steps, &feed), cancel)
-                        .await
-                        .map(Ran::from)
-                        .map_err(|error| shell_failure(&error)),
+                    Ok(()) => {
+                        let job = (work, params.command.as_str(), environment);
+                        run(&shared, job, asked.id(), (&steps, &feed), cancel)
+                            .await
+                            .map(Ran::from)
+                            .map_err(|error| shell_failure(&error))
+                    }
                     Err(error) => Err(store_failure(&error)),
                 },
                 Passage::Blocked { reason, .. } => Err(Failure::new(ErrorCode::Forbidden, reason)),
@@ -263,8 +268,7 @@ fn done(number: u64, message: Option<Json<Message>>) -> Record {
 /// Runs a command and publishes its output as it comes.
 async fn run(
     shared: &Shared,
-    work: Work,
-    command: &str,
+    (work, command, base): (Work, &str, Option<ChildEnvironment>),
     id: Option<&Value>,
     (steps, feed): (&mpsc::Sender<Step>, &Feed),
     cancel: CancellationToken,
@@ -275,6 +279,7 @@ async fn run(
     let job = ShellJob {
         command: shared.prefixed_command(command),
         cwd,
+        base,
         env: Vec::new(),
         timeout: None,
         cancel,

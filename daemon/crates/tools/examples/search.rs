@@ -51,6 +51,7 @@ async fn call() -> Result<String, String> {
         sees_images: false,
         images: agentd_images::Images::default(),
         session_env: Vec::new(),
+        environment: None,
         cancel: CancellationToken::new(),
         progress: Progress::new(|_| ()),
     };

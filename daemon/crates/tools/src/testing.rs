@@ -36,6 +36,7 @@ pub(crate) fn call_with(
             sees_images: true,
             images: agentd_images::Images::default(),
             session_env: Vec::new(),
+            environment: None,
             cancel,
             progress: Progress::new(|_| ()),
         };

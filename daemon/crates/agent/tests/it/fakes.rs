@@ -233,6 +233,7 @@ impl Host for Recorder {
             sequential_tools: self.sequential,
             cwd: "/".into(),
             session_env: Vec::new(),
+            environment: None,
         })
     }
 

@@ -34,6 +34,7 @@ impl Bench {
         let job = ShellJob {
             command: command.into(),
             cwd: PathBuf::from("/"),
+            base: None,
             env: Vec::new(),
             timeout: None,
             cancel: CancellationToken::new(),

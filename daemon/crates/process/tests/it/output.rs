@@ -46,6 +46,7 @@ async fn cleaned(group: &ProcessGroup, script: &str, dir: &Path, pieces: &mut Ve
     let job = ShellJob {
         command: script.into(),
         cwd: "/".into(),
+        base: None,
         env: Vec::new(),
         timeout: None,
         cancel: CancellationToken::new(),

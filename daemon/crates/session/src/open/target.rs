@@ -220,12 +220,20 @@ fn existing(options: &SessionOptions, dir: &SessionDir, agent_dir: &AgentDir) ->
     let cwd = options.cwd.display().to_string();
     match &options.target {
         Target::New | Target::Child(_) | Target::Fork { .. } | Target::Ephemeral(_) => Ok(Meant::None),
-        Target::Continue => match newest(dir, &cwd).map_err(unsearchable(dir))? {
-            Some(path) if is_of_project(&path, &options.cwd, agent_dir, &options.environment) => {
-                Ok(Meant::OfProject(path))
+        Target::Continue => {
+            let preferred = options.preferred.as_deref().filter(|id| check_session_id(id).is_ok());
+            let preferred = preferred.map(|id| find_by_id(id, dir, &cwd)).transpose();
+            let found = match preferred.map_err(unsearchable(dir))?.flatten() {
+                Some(path) => Some(path),
+                None => newest(dir, &cwd).map_err(unsearchable(dir))?,
+            };
+            match found {
+                Some(path) if is_of_project(&path, &options.cwd, agent_dir, &options.environment) => {
+                    Ok(Meant::OfProject(path))
+                }
+                found => Ok(found.into()),
             }
-            found => Ok(found.into()),
-        },
+        }
         Target::Existing(text) => {
             let root = agent_dir.sessions_dir();
             existing_file(text, options, dir, &root, Elsewhere::Refused).map(Meant::File)

@@ -1,5 +1,6 @@
 //! How the actor answers commands that may be repeated.
 
+use agentd_config::Environment;
 use agentd_protocol::{
     command::{Accepted, BashOutput, Disposition},
     error::{ErrorCode, Failure},
@@ -25,6 +26,11 @@ impl Asked {
     /// The command's key.
     pub(crate) fn key(&self) -> Option<&RequestKey> {
         self.key.as_ref()
+    }
+
+    /// The environment of whoever sent it, where that is one of his own.
+    pub(crate) fn environment(&self) -> Option<&Environment> {
+        self.reply.environment.as_ref()
     }
 
     /// What the entry of a message is to say of the command.

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{host::RunHost, prepare, told::Told};
 use crate::{
+    child_environment::ChildEnvironment,
     crash_ledger::CrashLedger,
     handle::AbortSwitch,
     shared::Shared,
@@ -60,6 +61,8 @@ pub(crate) struct Way {
     pub(crate) told: Told,
     /// Calls that were stopped and do not end.
     pub(crate) survivors: Survivors,
+    /// The environment of the commands of whoever began it, where that is not the session's.
+    pub(crate) environment: Option<ChildEnvironment>,
 }
 
 /// Runs until nothing more comes of it. Ends with [`Step::Refused`] or [`Step::Settled`].

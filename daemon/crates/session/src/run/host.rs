@@ -259,6 +259,7 @@ impl Host for RunHost {
             sequential_tools: shared.settings.tool_execution == Some(ToolExecution::Sequential),
             cwd,
             session_env: shared.session_env(&model, choice.level),
+            environment: self.way.environment.clone(),
         })
     }
 

@@ -65,14 +65,18 @@ impl Actor {
             Ok(names) => names,
             Err(failure) => return reply.fail(&self.feed, failure),
         };
-        if names != self.tools.active(own) {
-            if let Err(failure) = self.journal.append(&choice::entry(Some(&names))).await {
-                return reply.fail(&self.feed, failure);
-            }
-            self.tools.choose(names.clone());
+        let used = self.use_tools(names.clone()).await;
+        reply.result(&self.feed, used.map(|()| ActiveTools { tools: names }));
+    }
+
+    /// Makes exactly these tools active, which the session has.
+    pub(crate) async fn use_tools(&mut self, names: Vec<String>) -> Result<(), Failure> {
+        if names != self.tools.active(&self.shared.tools) {
+            self.journal.append(&choice::entry(Some(&names))).await?;
+            self.tools.choose(names);
             self.tell_tools();
         }
-        reply.data(&self.feed, ActiveTools { tools: names });
+        Ok(())
     }
 
     pub(crate) fn on_tools(&mut self, message: ToolsMessage) {

@@ -47,6 +47,18 @@ impl OwnTools {
         self.tools.iter()
     }
 
+    /// The names of all built-in tools, in this session or not.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The names of the session's tools that other flags would make active.
+    pub(crate) fn selected(&self, selection: &ToolSelection, defaults: &[String]) -> Vec<&str> {
+        let is_active =
+            |own: &&OwnTool| with_its_tool(&own.tool, selection, |name| selection.is_active(name, defaults));
+        self.tools.iter().filter(is_active).map(OwnTool::name).collect()
+    }
+
     /// Whether there is a built-in tool of that name, in this session or not.
     pub(crate) fn is_built_in(&self, name: &str) -> bool {
         self.names.iter().any(|known| known == name)

@@ -11,7 +11,9 @@ use tokio::sync::mpsc;
 
 use super::{OwnTools, ToolChoice};
 use crate::{
+    ToolSelection,
     client_tools::{Provided, ToolBoard},
+    options::matches,
     step::Step,
 };
 
@@ -112,6 +114,42 @@ impl SessionTools {
             });
         }
         Ok(all.into_iter().filter(|name| wanted.contains(name)).collect())
+    }
+
+    /// The names that flags make active, in the order of the tools. `defaults` are those that are active where nothing is chosen.
+    ///
+    /// # Errors
+    /// As of [`Self::check`]; names that leave tools out may be those of built-in tools that the session does not have.
+    pub(crate) fn selected(
+        &self,
+        own: &OwnTools,
+        selection: &ToolSelection,
+        defaults: &[String],
+    ) -> Result<Vec<String>, Failure> {
+        let states = self.states(own);
+        let is_there = |pattern: &str| states.iter().any(|tool| matches(pattern, &tool.name));
+        let left_out = |pattern: &str| is_there(pattern) || own.names().any(|name| matches(pattern, name));
+        let allowed = selection.allow.iter().flatten().map(|item| match item.strip_prefix('-') {
+            Some(pattern) => (pattern, left_out(pattern)),
+            None => {
+                let pattern = item.strip_prefix('+').unwrap_or(item);
+                (pattern, is_there(pattern))
+            }
+        });
+        let excluded = selection.exclude.iter().map(|pattern| (pattern.as_str(), left_out(pattern)));
+        let unknown = allowed.chain(excluded).filter(|(_, is_known)| !is_known);
+        let unknown: Vec<String> = unknown.map(|(pattern, _)| pattern.to_owned()).collect();
+        if !unknown.is_empty() {
+            self.check(own, &unknown)?;
+        }
+        let of_own = own.selected(selection, defaults);
+        let is_active = |tool: &ToolState| match tool.source {
+            ToolSource::Client => {
+                selection.permits_of_client(&tool.name) && (tool.active || selection.names(&tool.name))
+            }
+            _ => of_own.contains(&tool.name.as_str()),
+        };
+        Ok(states.iter().filter(|tool| is_active(tool)).map(|tool| tool.name.clone()).collect())
     }
 
     /// Makes exactly these tools active.

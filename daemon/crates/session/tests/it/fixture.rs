@@ -199,7 +199,8 @@ impl Fixture {
     pub(crate) async fn send(&self, id: &str, command: Value) {
         let command = Command::parse(command["type"].as_str().unwrap(), &command.to_string());
         let command = command.expect("a command that there is").unwrap();
-        let reply = Reply { reader: self.first.reader.id(), id: Some(id.into()), command: command.name() };
+        let (reader, id, name) = (self.first.reader.id(), Some(id.into()), command.name());
+        let reply = Reply { reader, id, command: name, environment: None };
         assert!(self.session.send(command, reply).await, "a session that lives");
     }
 
@@ -283,6 +284,7 @@ fn options(root: &Path) -> SessionOptions {
         environment,
         compat: false,
         target: Target::New,
+        preferred: None,
         session_dir: None,
         name: None,
         provider: None,

@@ -49,7 +49,8 @@ impl BashTool {
     }
 
     async fn run(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
-        let Invocation { call_id, arguments, cwd, session_env, cancel, progress, .. } = invocation;
+        let Invocation { call_id, arguments, cwd, session_env, environment, cancel, progress, .. } =
+            invocation;
         let BashOptions { shell, command_prefix, outputs, home, features } = &self.options;
         let base = Base { cwd: &cwd, home: home.as_deref() };
         let Call { command: written, timeout, terminal, background, cwd, env: own } =
@@ -68,6 +69,7 @@ impl BashTool {
                 None => written.clone(),
             },
             cwd,
+            base: environment,
             env,
             timeout: timeout.as_ref().map(|timeout| timeout.time),
             cancel,

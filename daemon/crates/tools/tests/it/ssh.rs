@@ -125,6 +125,7 @@ impl Bench {
             sees_images: false,
             images: agentd_images::Images::default(),
             session_env: vec![("PI_SESSION_ID".into(), "the id".into())],
+            environment: None,
             cancel: self.cancel.clone(),
             progress: Progress::new(|_| ()),
         };

@@ -1,0 +1,256 @@
+//! Opening a session that is open already. What is asked for and differs is applied, as if the commands for that had been sent,
+//! or refused: a wish for less power must not be dropped without a word.
+
+use std::{path::Path, sync::Arc};
+
+use agentd_config::{
+    Environment,
+    models::{Offer, Startup, StartupRequest, choose_startup},
+    resolve_path, trust_subjects,
+};
+use agentd_protocol::{
+    error::{ErrorCode, Failure},
+    model::{Model, ThinkingLevel},
+};
+use agentd_store::looks_like_path;
+
+use crate::{
+    SessionOptions, Target, ToolSelection,
+    actor::Actor,
+    child_environment::{ChildEnvironment, ChildSources, child_environment},
+    commands::{checked_name, shutting_down},
+    options::default_tools,
+    requests::Asked,
+    shared::Shared,
+};
+
+/// Why a session that is open is not as somebody asked who opened it. Nothing was changed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NotAsAsked {
+    /// It is open with other values of these flags, which count for as long as it is open.
+    Differs(Vec<&'static str>),
+    /// A model or tool that was asked for cannot be used, or the change could not be stored.
+    Failed(Failure),
+}
+
+impl From<Failure> for NotAsAsked {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// The model and level that somebody asks for.
+#[derive(Default)]
+struct AskedChoice {
+    model: Option<Arc<Model>>,
+    level: Option<ThinkingLevel>,
+    warnings: Vec<String>,
+}
+
+impl Actor {
+    /// Makes the session what `asked` says. Gives what to tell whoever asked.
+    ///
+    /// # Errors
+    /// [`NotAsAsked`]; everything is checked before anything is changed.
+    pub(crate) async fn reopen(
+        &mut self,
+        asked: SessionOptions,
+        if_idle: bool,
+    ) -> Result<Vec<String>, NotAsAsked> {
+        if self.closing {
+            return Err(shutting_down().into());
+        }
+        if if_idle && self.run.is_active() {
+            let text = format!("The session {} is at work for another client.", self.shared.session_id);
+            let failure = Failure::new(ErrorCode::Busy, text);
+            return Err(failure
+                .hint("attach_session joins it; without ifIdle it is opened all the same.")
+                .into());
+        }
+        let name = asked.name.as_deref().map(checked_name).transpose()?.map(str::to_owned);
+        let tools = self.asked_tools(&asked.tools)?;
+        let asked = Arc::new(asked);
+        let AskedChoice { model, level, warnings } = self.asked_choice(&asked).await?;
+        let differs = self.differences(&asked, model.as_deref()).await?;
+        if !differs.is_empty() {
+            return Err(NotAsAsked::Differs(differs));
+        }
+        if let Some(name) = name.filter(|name| self.journal.name().as_ref() != Some(name)) {
+            self.use_name(&name).await?;
+        }
+        if let Some(model) = model.filter(|model| !self.is_current(model)) {
+            let pinned = self.chooser.pinned(&model);
+            self.use_model(model, pinned).await?;
+        }
+        if level.is_some() {
+            self.use_level(level).await?;
+        }
+        if let Some(tools) = tools {
+            self.use_tools(tools).await?;
+        }
+        Ok(warnings)
+    }
+
+    fn is_current(&self, model: &Model) -> bool {
+        let current = self.chooser.current().model;
+        (&current.provider, &current.id) == (&model.provider, &model.id)
+    }
+
+    /// The names of the tools that are to be active; `None` where nothing is asked.
+    fn asked_tools(&self, selection: &ToolSelection) -> Result<Option<Vec<String>>, Failure> {
+        if *selection == ToolSelection::default() {
+            return Ok(None);
+        }
+        let defaults = default_tools(self.shared.settings.default_tools.as_deref());
+        self.tools.selected(&self.shared.tools, selection, &defaults).map(Some)
+    }
+
+    async fn asked_choice(&self, asked: &Arc<SessionOptions>) -> Result<AskedChoice, Failure> {
+        if asked.model.is_none() && asked.provider.is_none() {
+            return Ok(AskedChoice { level: asked.thinking, ..AskedChoice::default() });
+        }
+        let (shared, asked) = (Arc::clone(&self.shared), Arc::clone(asked));
+        let look = move |offer: &Offer<'_>| {
+            let request = StartupRequest {
+                provider: asked.provider.as_deref(),
+                model: asked.model.as_deref(),
+                thinking: asked.thinking,
+                scope: &[],
+                session: None,
+                settings: &shared.settings,
+            };
+            let no_model = |text: String| Failure::new(ErrorCode::NoModel, text);
+            let chosen = choose_startup(offer, &request).map_err(|error| no_model(error.to_string()));
+            Some(chosen.map(|chosen| ((offer.has_auth)(&chosen.model.provider), chosen)))
+        };
+        let looked = self.shared.with_offer(look).await;
+        let internal = || Failure::new(ErrorCode::Internal, "The models could not be looked at.");
+        let (has_key, Startup { model, level, level_is_asked, warnings }) = looked.ok_or_else(internal)??;
+        if !has_key && !self.is_current(&model) {
+            let (provider, id) = (&model.provider, &model.id);
+            let text = format!("Model {provider}/{id} cannot be used: there is no key for {provider}.");
+            let hint = format!("`agentctl login {provider}` stores one.");
+            return Err(Failure::new(ErrorCode::NoModel, text).hint(hint));
+        }
+        Ok(AskedChoice { model: Some(model), level: level_is_asked.then_some(level), warnings })
+    }
+
+    /// The flags that ask for what the session is open without.
+    async fn differences(
+        &self,
+        asked: &Arc<SessionOptions>,
+        model: Option<&Model>,
+    ) -> Result<Vec<&'static str>, Failure> {
+        let key_provider = self.shared.key_provider.as_deref();
+        let other_key = model.is_some_and(|model| key_provider != Some(model.provider.as_str()));
+        let (shared, has, asked) =
+            (Arc::clone(&self.shared), Arc::clone(self.trust.options()), Arc::clone(asked));
+        let compared = tokio::task::spawn_blocking(move || differences(&shared, &has, &asked, other_key));
+        compared.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))
+    }
+
+    /// The environment of what a command starts; `None` for the session's own.
+    pub(crate) fn environment_of(&self, asked: Option<&Asked>) -> Option<ChildEnvironment> {
+        let environment =
+            asked?.environment().filter(|environment| **environment != self.shared.environment)?;
+        Some(self.children_in(environment))
+    }
+
+    fn children_in(&self, environment: &Environment) -> ChildEnvironment {
+        let shared = &self.shared;
+        shared.services.child_environments.share(child_environment(&ChildSources {
+            environment,
+            keys: &shared.auth.key_variables(),
+            settings: shared.settings.child_environment.as_ref(),
+            agent_dir: shared.agent_dir.path(),
+            compat: self.trust.options().compat,
+        }))
+    }
+}
+
+/// Compares what a session `has` been opened with to what is `asked` for. What is not asked for is no difference. Looks at
+/// folders; blocks.
+fn differences(
+    shared: &Shared,
+    has: &SessionOptions,
+    asked: &SessionOptions,
+    other_key: bool,
+) -> Vec<&'static str> {
+    // Each field is named: a new one is not forgotten here.
+    let SessionOptions {
+        cwd,
+        target,
+        session_dir,
+        models,
+        fallback_models,
+        api_key,
+        system_prompt,
+        append_system_prompt,
+        ssh,
+        no_context_files,
+        resources,
+        approve,
+        // Those that are applied.
+        name: _,
+        provider: _,
+        model: _,
+        thinking: _,
+        tools: _,
+        // It says which session.
+        preferred: _,
+        // It is kept for what this client starts.
+        environment: _,
+        // The daemon's.
+        compat: _,
+    } = asked;
+    let is_kept = shared.session_file.is_some();
+    let is_elsewhere = !names_a_file(target) && !same_folder(cwd, &shared.cwd);
+    let fallbacks = shared.fallbacks.names();
+    let scope = has.models.as_ref().or(shared.settings.enabled_models.as_ref());
+    let in_folder = |dir: &Path| {
+        let file = shared.session_file.as_deref().and_then(Path::parent);
+        let dir = resolve_path(&dir.to_string_lossy(), cwd, &asked.environment);
+        file.is_some_and(|folder| same_folder(folder, &dir))
+    };
+    let trusts_otherwise = |approve: bool| {
+        let subjects = || trust_subjects(&shared.cwd, &shared.prompt.folders, &shared.environment);
+        approve != shared.prompt.trusted && !subjects().is_empty()
+    };
+    let differs = [
+        ("cwd", is_elsewhere),
+        ("--no-session", is_kept && matches!(target, Target::Ephemeral(_))),
+        (
+            "--session-dir",
+            session_dir
+                .as_deref()
+                .is_some_and(|dir| has.session_dir.as_deref() != Some(dir) && !in_folder(dir)),
+        ),
+        ("--models", models.is_some() && models.as_ref() != scope),
+        ("--fallback-models", fallback_models.as_deref().is_some_and(|names| *names != *fallbacks)),
+        ("--api-key", api_key.is_some() && (*api_key != has.api_key || other_key)),
+        ("--system-prompt", system_prompt.is_some() && *system_prompt != has.system_prompt),
+        (
+            "--append-system-prompt",
+            !append_system_prompt.is_empty() && *append_system_prompt != has.append_system_prompt,
+        ),
+        ("--ssh", ssh.is_some() && *ssh != has.ssh),
+        ("--no-context-files", *no_context_files && !has.no_context_files),
+        ("--skill", !resources.skills.is_empty() && resources.skills != has.resources.skills),
+        ("--no-skills", resources.no_skills && !has.resources.no_skills),
+        ("--prompt-template", !resources.prompts.is_empty() && resources.prompts != has.resources.prompts),
+        ("--no-prompt-templates", resources.no_prompts && !has.resources.no_prompts),
+        ("--approve", *approve == Some(true) && trusts_otherwise(true)),
+        ("--no-approve", *approve == Some(false) && trusts_otherwise(false)),
+    ];
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(flag, _)| flag).collect()
+}
+
+/// Whether a session is meant by its file, which names the folder that it works in.
+fn names_a_file(target: &Target) -> bool {
+    matches!(target, Target::Existing(text) if looks_like_path(text))
+}
+
+fn same_folder(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    one == other || real(one).is_some_and(|path| real(other) == Some(path))
+}
