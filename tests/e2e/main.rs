@@ -55,6 +55,7 @@ mod logins;
 mod many_clients;
 mod many_edits;
 mod misspelt;
+mod missing_folder;
 mod models;
 mod onlookers;
 mod no_model;

@@ -1,5 +1,7 @@
 //! The verbs about a session's branches.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 
@@ -33,6 +35,7 @@ const FORK_HELP: &str = "\
 Examples:
   agentctl fork 0198c0de              all of its current branch
   agentctl fork 0198c0de 5e000005     what came before that prompt; agentctl tree has the ids
+  agentctl fork --cwd ../other 0198c0de   all of it, to go on in another folder
   agentctl prompt --session $(agentctl fork 0198c0de) \"Try it without tax.\"
 
 The id of the new session goes to stdout. The old one stays as it is, and at work if it was.
@@ -40,6 +43,7 @@ The id of the new session goes to stdout. The old one stays as it is, and at wor
 Exit codes:
   0    done
   1    no session has the id or several begin so, ENTRY is no prompt of it, or nothing comes before ENTRY
+  2    DIR is no folder
   3    agentd is missing or broke down";
 
 /// The flags of `agentctl fork`.
@@ -51,6 +55,10 @@ pub(crate) struct ForkOptions {
     pub(crate) id: String,
 
     /// The id of a prompt: only what came before it
-    #[arg(value_name = "ENTRY")]
+    #[arg(value_name = "ENTRY", conflicts_with = "cwd")]
     pub(crate) entry: Option<String>,
+
+    /// The folder that the copy works in, in the place of the session's: also where that is gone
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
 }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use agentd_connect::environment;
 use agentd_protocol::{
     command::{ForkParams, NoParams},
-    daemon::{AttachSessionParams, CloseSessionParams, EndMode, Role, SessionInfo},
+    daemon::{AttachSessionParams, CloseSessionParams, EndMode, OpenSessionParams, Role, SessionInfo},
     session::SessionState,
 };
 
@@ -14,7 +15,7 @@ use crate::{
     connect::Start,
     exit::{Exit, Fault, tell},
     render::{cut, one_line},
-    rpc::{AttachSession, CallError, Client, CloneSession, CloseSession, Fork, GetState},
+    rpc::{AttachSession, CallError, Client, CloneSession, CloseSession, Fork, GetState, OpenSession},
 };
 
 /// What is shown of the prompt that the fork begins before, in characters.
@@ -27,6 +28,9 @@ pub(crate) fn run(options: &ForkOptions) -> Exit {
 
 fn fork(options: &ForkOptions) -> Result<Exit, Fault> {
     let session = which::session_of_anyone(&options.id)?;
+    if let Some(folder) = &options.cwd {
+        return fork_into(folder, &session);
+    }
     let entry = options.entry.as_deref();
     let in_the_daemon = daemon::block_on(async {
         let Some(connection) = live::connect(Role::Control).await? else { return Ok(None) };
@@ -51,6 +55,45 @@ fn fork(options: &ForkOptions) -> Result<Exit, Fault> {
     one_call::print(&format!("{}\n", made.state.session_id))
 }
 
+/// Copies all of a session's file into a session of another folder. The session itself is not opened: its folder may be gone.
+fn fork_into(folder: &Path, session: &SessionInfo) -> Result<Exit, Fault> {
+    let unusable = |why: &dyn std::fmt::Display| {
+        Fault::usage(format!("Error: --cwd {} cannot be used: {why}", folder.display()))
+    };
+    let folder = std::path::absolute(folder).map_err(|error| unusable(&error))?;
+    if !folder.is_dir() {
+        return Err(unusable(&"it is not a folder"));
+    }
+    let args = vec!["--fork".to_owned(), file_of(session)?.to_owned()];
+    let made = daemon::block_on(async {
+        let Some(connection) = live::connect(Role::Control).await? else { return Ok(None) };
+        let params = OpenSessionParams {
+            cwd: folder.display().to_string(),
+            args: args.clone(),
+            env: Some(environment()),
+            ..OpenSessionParams::default()
+        };
+        let opened = connection.client.call::<OpenSession>(&params).await;
+        opened.map(|opened| Some(opened.state)).map_err(|error| one_call::fault(&error))
+    })?;
+    let made = match made {
+        Some(made) => made,
+        None => {
+            let start = Start { args, cwd: Some(folder) };
+            one_call::converse(start, async |client: &Client| client.call::<GetState>(&NoParams {}).await)?
+        }
+    };
+    one_call::print(&format!("{}\n", made.session_id))
+}
+
+/// The file of a session.
+fn file_of(session: &SessionInfo) -> Result<&str, Fault> {
+    session.path.as_deref().ok_or_else(|| {
+        let text = format!("Error: session {} has no file, and no daemon has it.", session.id);
+        Fault::new(Exit::Failed, text)
+    })
+}
+
 /// A fork, and the text of the prompt that it ends before.
 struct Made {
     state: SessionState,
@@ -72,11 +115,8 @@ async fn in_daemon(client: &Client, session: &SessionInfo, entry: Option<&str>) 
 
 /// Forks in an agentd of our own.
 fn alone(session: &SessionInfo, entry: Option<&str>) -> Result<Made, Fault> {
-    let Some(path) = &session.path else {
-        let text = format!("Error: session {} has no file, and no daemon has it.", session.id);
-        return Err(Fault::new(Exit::Failed, text));
-    };
-    let start = Start { args: vec!["--session".into(), path.clone()], cwd: None };
+    let path = file_of(session)?.to_owned();
+    let start = Start { args: vec!["--session".into(), path], cwd: None };
     one_call::converse(start, async |client: &Client| here(client, entry).await)
 }
 

@@ -18,6 +18,7 @@ use agentd_protocol::{
     lines::write_line,
     resources::{Diagnostic, DiagnosticLevel},
 };
+use agentd_session::OpenError;
 
 pub use self::{bridge::bridge, daemon::daemon, one_shot::one_shot, stdio::stdio};
 use crate::complain;
@@ -56,6 +57,12 @@ fn ready_line() -> Result<Vec<u8>, String> {
         .map_err(|error| format!("Error: cannot write the first line: {error}"))?;
     write_line(&event, &mut line);
     Ok(line)
+}
+
+/// Why a session could not be opened, and what to do about it.
+fn not_opened(error: &OpenError) -> String {
+    let hint = error.hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
+    format!("Error: {error}{hint}")
 }
 
 /// Tells the user what is wrong with what a session was opened from.

@@ -46,7 +46,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     let registry = Registry::new(limits.session, limits.ceilings, services);
     let opened = tokio::select! {
         opened = once_free(|| registry.open(options.session.clone())) => {
-            opened.map_err(|error| format!("Error: {error}"))?
+            opened.map_err(|error| super::not_opened(&error))?
         }
         code = signals.next() => return Ok(ExitCode::from(code)),
     };

@@ -66,7 +66,7 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
     let registry = Registry::new(limits, daemon_limits.ceilings, services);
     let opened = tokio::select! {
         opened = once_free(|| registry.open(options.session.clone())) => {
-            opened.map_err(|error| format!("Error: {error}"))?
+            opened.map_err(|error| super::not_opened(&error))?
         }
         code = signals.next() => return Ok(ExitCode::from(code)),
     };

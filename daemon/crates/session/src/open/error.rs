@@ -64,6 +64,8 @@ pub enum OpenError {
         current.display()
     )]
     NoCwd {
+        /// The session's id.
+        id: String,
         /// The folder.
         cwd: String,
         /// The session's file.
@@ -88,6 +90,20 @@ pub enum OpenError {
     Ending(#[from] JoinError),
 }
 
+impl OpenError {
+    /// What to do about it, where that is not in the message.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoCwd { id, .. } => Some(format!(
+                "Make that folder again, or go on in another one with a copy: `agentctl fork --cwd DIR {id}`, or --fork with the \
+                 session file."
+            )),
+            _ => None,
+        }
+    }
+}
+
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let code = match &error {
@@ -102,6 +118,10 @@ impl From<OpenError> for Failure {
             OpenError::AgentDir(_) | OpenError::NoCwd { .. } | OpenError::Search { .. } => ErrorCode::Io,
             OpenError::Ending(_) => ErrorCode::ShuttingDown,
         };
-        Self::new(code, error.to_string())
+        let failure = Self::new(code, error.to_string());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
     }
 }

@@ -289,6 +289,7 @@ pub(super) fn working_directory(
         return Ok(PathBuf::from(cwd));
     }
     Err(OpenError::NoCwd {
+        id: session.tree.header().id().to_owned(),
         cwd: cwd.to_owned(),
         file: session.writer.path().map(Path::to_owned).unwrap_or_default(),
         current: options.cwd.clone(),
