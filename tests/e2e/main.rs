@@ -57,6 +57,7 @@ mod many_edits;
 mod misspelt;
 mod missing_folder;
 mod models;
+mod models_edits;
 mod onlookers;
 mod no_model;
 mod persistence;

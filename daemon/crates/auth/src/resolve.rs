@@ -88,6 +88,19 @@ impl Auth {
         auth
     }
 
+    /// The same with other models: the keys of [`Auth::set_override`] stay, and what `auth.json` says.
+    #[must_use]
+    pub fn with_registry(&self, registry: Arc<ModelRegistry>) -> Self {
+        let Inner { sources, store: _, overrides, stored: _ } = &*self.0;
+        let overrides = overrides.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let sources = AuthSources { registry, ..sources.clone() };
+        let store = AuthStore::at(sources.agent_dir.auth_file());
+        let (overrides, stored) = (RwLock::new(overrides), RwLock::new(self.stored()));
+        let auth = Self(Arc::new(Inner { sources, store, overrides, stored }));
+        auth.learn_configured();
+        auth
+    }
+
     /// Uses this key for a provider before all other sources, until the session ends (`--api-key`).
     pub fn set_override(&self, provider: impl Into<String>, key: Secret) {
         learn_secret(&key);

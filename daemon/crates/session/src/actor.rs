@@ -34,6 +34,7 @@ use crate::{
     handle::{AbortSwitch, Message},
     inbox::Inbox,
     journal::Journal,
+    models_file::ModelsFile,
     queues::{Delivered, SessionQueues},
     recovery::{AfterCrash, AskingToGoOn, HeldBack, Overdue},
     reply::{Reply, encode},
@@ -62,6 +63,8 @@ pub(crate) struct Actor {
     pub(crate) journal: Journal,
     pub(crate) queues: SessionQueues,
     pub(crate) chooser: Chooser,
+    /// Whether models.json has changed since it was read.
+    pub(crate) models_file: ModelsFile,
     pub(crate) run: RunSlot,
     pub(crate) compacting: Compacting,
     pub(crate) user_bash: UserBash,

@@ -53,6 +53,11 @@ impl Chooser {
         self.substitute.take().is_some()
     }
 
+    /// The chosen model is described otherwise now.
+    pub(crate) fn renew(&mut self, model: Arc<Model>) {
+        self.current.model = model;
+    }
+
     pub(crate) fn is_at_the_beginning(&self) -> bool {
         self.is_at_the_beginning
     }

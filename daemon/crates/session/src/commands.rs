@@ -150,6 +150,7 @@ impl Actor {
             return;
         }
         if !self.run.is_active() {
+            self.refresh_models().await;
             return self.start_run(prompt(params), asked);
         }
         let Some(to) = params.streaming_behavior else {

@@ -25,12 +25,13 @@ impl Actor {
     /// Answers when the files were read; the session goes on meanwhile.
     pub(crate) fn get_diagnostics(&mut self, reply: Reply) {
         let (feed, shared) = (self.feed.clone(), Arc::clone(&self.shared));
+        let of_models = self.models_file.problem().cloned();
         self.tasks.spawn(async move {
             let read = spawn_blocking(move || {
                 let of_files = shared.resource_diagnostics();
-                let of_models = shared.models_without_effect();
-                let diagnostics =
-                    shared.diagnostics.iter().cloned().chain(of_files).chain(of_models).collect();
+                let without_effect = shared.models_without_effect();
+                let found = shared.diagnostics.iter().cloned().chain(of_models);
+                let diagnostics = found.chain(of_files).chain(without_effect).collect();
                 Diagnostics { diagnostics, unconfigured: shared.is_unconfigured() }
             });
             let failed = |error: JoinError| Failure::new(ErrorCode::Internal, error.to_string());

@@ -28,6 +28,7 @@ mod inbox;
 mod intake;
 mod journal;
 mod models;
+mod models_file;
 mod open;
 mod options;
 mod pool;

@@ -20,6 +20,7 @@ impl Actor {
     }
 
     async fn try_set_model(&mut self, params: SetModelParams) -> Result<Model, Failure> {
+        self.refresh_models().await;
         let name = |name: Option<String>| name.unwrap_or_else(|| "undefined".into());
         let (provider, id) = (name(params.provider), name(params.model_id));
         let (found, reason) = {
@@ -46,6 +47,7 @@ impl Actor {
     }
 
     async fn try_cycle_model(&mut self) -> Result<Option<CycledModel>, Failure> {
+        self.refresh_models().await;
         let (scope, current) = (self.chooser.scope().to_vec(), self.chooser.current().model);
         let next = self.shared.with_offer(move |offer| cycle(offer, &scope, &current)).await;
         let Some(next) = next else { return Ok(None) };
@@ -57,7 +59,8 @@ impl Actor {
         }))
     }
 
-    pub(crate) async fn get_available_models(&self, reply: Reply) {
+    pub(crate) async fn get_available_models(&mut self, reply: Reply) {
+        self.refresh_models().await;
         let models = self.shared.with_offer(|offer| offer.available()).await;
         reply.data(&self.feed, Models { models: models.iter().map(|model| (**model).clone()).collect() });
     }

@@ -67,6 +67,7 @@ impl Actor {
                 .hint("attach_session joins it; without ifIdle it is opened all the same.")
                 .into());
         }
+        self.refresh_models().await;
         let name = asked.name.as_deref().map(checked_name).transpose()?.map(str::to_owned);
         let tools = self.asked_tools(&asked.tools)?;
         let asked = Arc::new(asked);

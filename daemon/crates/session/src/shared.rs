@@ -13,7 +13,7 @@ use agentd_ai::{
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
     AgentDir, Environment, ProjectFolders,
-    models::{DEMO_PROVIDER, ModelRegistry, Offer, SharedModels},
+    models::{DEMO_PROVIDER, ModelRegistry, ModelsStamp, Offer, SharedModels},
     resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
 };
@@ -21,7 +21,7 @@ use agentd_images::Images;
 use agentd_process::{ArtifactFolder, Background, Launcher, OutputMeter, OutputPlace, ProcessGroup, Shell};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
-    model::{Model, ThinkingLevel},
+    model::{Model, ModelName, ThinkingLevel},
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
     settings::{BashSettings, Settings},
 };
@@ -189,6 +189,10 @@ pub(crate) struct Shared {
     /// What is wrong with the files, settings and flags that the session was made from.
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) models: Arc<ModelRegistry>,
+    /// What `models.json` looked like before the models were read from it.
+    pub(crate) models_stamp: ModelsStamp,
+    /// The session's model, where models.json has it no more.
+    pub(crate) removed_model: Option<ModelName>,
     pub(crate) auth: Auth,
     /// The provider that a key of the options is for, if there is one.
     pub(crate) key_provider: Option<String>,
@@ -279,6 +283,16 @@ impl Shared {
             // The reason why there is no model is worth more than the fact.
             let text = format!("No API key found for the selected model.\n\n{}", unreadable.join("\n\n"));
             return Err(Failure::new(ErrorCode::NoModel, text));
+        }
+        if self.removed_model.as_ref() == Some(&model.name()) {
+            let text = format!(
+                "The model of this session, {}/{}, is gone: {} has it no more.",
+                model.provider,
+                model.id,
+                self.agent_dir.models_file().display()
+            );
+            let hint = "set_model chooses another one; get_available_models lists those that there are.";
+            return Err(Failure::new(ErrorCode::NoModel, text).hint(hint));
         }
         self.credentials(model).await?;
         self.provider(&model.api).map(drop)

@@ -135,6 +135,7 @@ impl Actor {
             tracing::warn!("{diagnostic}");
         }
         self.interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
+        self.models_file.seen(shared.models_stamp);
         self.shared = Arc::new(shared);
         self.tools.forget();
         self.tell_tools();

@@ -18,6 +18,7 @@ mod registry;
 mod scope;
 mod shared;
 mod similar;
+mod stamp;
 mod startup;
 mod without_effect;
 
@@ -35,6 +36,7 @@ pub use registry::ModelRegistry;
 pub use scope::{Scope, ScopedModel, resolve_fallbacks, resolve_scope};
 pub use shared::SharedModels;
 pub(crate) use similar::slips;
+pub use stamp::ModelsStamp;
 pub use startup::{RestoredChoice, Startup, StartupRequest, choose_startup, level_after_switch};
 pub use without_effect::without_effect;
 

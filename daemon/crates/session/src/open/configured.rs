@@ -6,8 +6,12 @@ use agentd_agent::Tool;
 use agentd_ai::{CacheRetention, HttpRetries, ThinkingBudgets};
 use agentd_auth::{Auth, scrub_diagnostic};
 use agentd_config::{
-    AgentDir, ProjectFolders, models::ModelRegistry, resolve_path, resources::ResourceLists,
-    settings::http_idle_timeout, temp_dir,
+    AgentDir, ProjectFolders,
+    models::{ModelRegistry, ModelsStamp},
+    resolve_path,
+    resources::ResourceLists,
+    settings::http_idle_timeout,
+    temp_dir,
 };
 use agentd_process::{ArtifactFolder, Background, Limits, OutputPlace, ProcessGroup};
 use agentd_protocol::{
@@ -38,6 +42,7 @@ pub(super) struct Lasting {
     pub(super) processes: ProcessGroup,
     pub(super) background: Background,
     pub(super) models: Arc<ModelRegistry>,
+    pub(super) models_stamp: ModelsStamp,
     pub(super) auth: Auth,
     pub(super) key_provider: Option<String>,
     pub(super) cwd: PathBuf,
@@ -67,6 +72,7 @@ pub(super) fn configured(
         processes,
         background,
         models,
+        models_stamp,
         auth,
         key_provider,
         cwd,
@@ -132,6 +138,8 @@ pub(super) fn configured(
         is_elsewhere: options.ssh.is_some(),
         shell_prefix: settings.shell_command_prefix.clone(),
         models,
+        models_stamp,
+        removed_model: None,
         auth,
         key_provider,
         prompt: PromptSources {

@@ -16,7 +16,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use error::OpenError;
-pub(crate) use prepare::{Reconfigured, reconfigure};
+pub(crate) use prepare::{Reconfigured, Remodelled, reconfigure, remodelled};
 pub use target::locate;
 
 use self::prepare::{Prepared, prepare};
@@ -27,6 +27,7 @@ use crate::{
     compaction::Compacting,
     feed::Feed,
     handle::{AbortSwitch, INBOX, SessionHandle},
+    models_file::ModelsFile,
     queues::SessionQueues,
     recovery::{AskingToGoOn, HeldBack, broke_down},
     rest::Rested,
@@ -176,6 +177,7 @@ async fn start(
     let tools = SessionTools::new(feed.board().clone(), steps.clone(), tools);
     let (told, of_session) = (Told::default(), feed.clone());
     let mut actor = Actor {
+        models_file: ModelsFile::new(shared.models_stamp),
         shared: Arc::new(shared),
         feed,
         journal,

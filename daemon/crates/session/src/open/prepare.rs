@@ -2,13 +2,13 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
 use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
     AgentDir, StartingFiles, Trust, TrustBasis, is_of_project,
-    models::ScopedModel,
+    models::{ModelRegistry, ModelsStamp, Offer, Scope, ScopedModel, resolve_scope},
     note_trusted_files,
     settings::{LoadedSettings, load_as_given, place_of},
 };
@@ -152,6 +152,7 @@ fn prepare_from(
     let recovered = recover(&mut session, settings.crash_recovery.unwrap_or_default(), origin);
     found.extend(recovered.diagnostics);
 
+    let models_stamp = ModelsStamp::of(&agent_dir);
     let models = services.models.load(&agent_dir);
     found.extend(models.diagnostics().cloned());
     let auth = Auth::load(AuthSources {
@@ -207,6 +208,7 @@ fn prepare_from(
         background: Background::new(processes.clone(), last),
         processes,
         models,
+        models_stamp,
         auth,
         key_provider,
         cwd,
@@ -288,14 +290,76 @@ pub(crate) fn reconfigure(
         processes: shared.processes.clone(),
         background: shared.background.clone(),
         models: Arc::clone(models),
+        models_stamp: shared.models_stamp,
         auth: auth.clone(),
         key_provider: shared.key_provider.clone(),
         cwd: shared.cwd.clone(),
     };
     let project = Project { folders, trusted: true, changed: Vec::new(), resources };
     let chosen_fallbacks = shared.fallbacks.chosen();
-    let shared = configured(lasting, options, (settings, project), found);
+    let removed_model = shared.removed_model.clone();
+    let mut shared = configured(lasting, options, (settings, project), found);
+    shared.removed_model = removed_model;
     shared.fallbacks.choose(chosen_fallbacks);
     let of_resources = shared.resource_diagnostics();
     Ok(Some(Reconfigured { shared, trusted_files: files, of_resources, scope, modes, beginning }))
+}
+
+/// A session's surroundings with the models that a changed models.json says.
+pub(crate) struct Remodelled {
+    pub(crate) shared: Shared,
+    pub(crate) scope: Vec<ScopedModel>,
+}
+
+/// Makes a session's surroundings anew for other models; all else in them is as it was. Blocks.
+pub(crate) fn remodelled(
+    shared: &Shared,
+    options: &SessionOptions,
+    models: Arc<ModelRegistry>,
+    models_stamp: ModelsStamp,
+) -> Remodelled {
+    let auth = shared.auth.with_registry(Arc::clone(&models));
+    // Those of the tools are found again.
+    let of_others =
+        |found: &&Diagnostic| !matches!(found.kind, DiagnosticKind::Models | DiagnosticKind::Tools);
+    let mut found: Vec<Diagnostic> = shared.diagnostics.iter().filter(of_others).cloned().collect();
+    found.extend(models.diagnostics().cloned());
+    let scope = {
+        let apis: Vec<&str> = shared.services.providers.apis().collect();
+        let has_auth = |provider: &str| shared.services.has_auth(&auth, provider);
+        let plan = |provider: &str| auth.available_models(provider);
+        let offer = Offer { registry: &models, apis: &apis, has_auth: &has_auth, plan: &plan };
+        let patterns = options.models.as_deref().or(shared.settings.enabled_models.as_deref());
+        let Scope { models: scope, warnings } = resolve_scope(&offer, patterns.unwrap_or_default());
+        found.extend(warnings.into_iter().map(|text| Diagnostic::warning(DiagnosticKind::Models, text)));
+        scope
+    };
+    let lasting = Lasting {
+        services: Arc::clone(&shared.services),
+        session_id: shared.session_id.clone(),
+        session_file: shared.session_file.clone(),
+        agent_dir: shared.agent_dir.clone(),
+        processes: shared.processes.clone(),
+        background: shared.background.clone(),
+        models,
+        models_stamp,
+        auth,
+        key_provider: shared.key_provider.clone(),
+        cwd: shared.cwd.clone(),
+    };
+    let project = Project {
+        folders: shared.prompt.folders.clone(),
+        trusted: shared.prompt.trusted,
+        changed: shared.prompt.changed.clone(),
+        resources: shared.prompt.lists.clone(),
+    };
+    let remodelled = configured(lasting, options, (shared.settings.clone(), project), found);
+    remodelled.fallbacks.choose(shared.fallbacks.chosen());
+    // Commands may have set them otherwise than the settings.
+    for (of_new, of_old) in
+        [(&remodelled.auto_compaction, &shared.auto_compaction), (&remodelled.auto_retry, &shared.auto_retry)]
+    {
+        of_new.store(of_old.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+    Remodelled { shared: remodelled, scope }
 }
