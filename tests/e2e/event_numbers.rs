@@ -204,9 +204,10 @@ impl World {
             return;
         }
         let Some(seq) = line["seq"].as_u64() else { return };
-        let before = self.events.insert(((*id).to_owned(), seq), line.to_string());
+        let text = line.to_string();
+        let before = self.events.insert(((*id).to_owned(), seq), text.clone());
         assert!(
-            before.as_ref().is_none_or(|before| *before == line.to_string()),
+            before.as_ref().is_none_or(|before| *before == text),
             "a number twice: {before:?} and {line}\n{:#?}",
             self.story
         );

@@ -302,7 +302,6 @@ fn fields_are_named_as_fields_and_nothing_is_changed_when_one_is_refused() {
     );
     refuse(json!({"model": "openai/gpt-6.1-sol"}), "no_model", &["gpt-6.1-sol", "agentctl login openai"]);
     refuse(json!({"name": " "}), "invalid_field", &["name"]);
-    drop(refuse);
     let mut observer = service.client();
     observer.done(json!({"type": "hello", "protocol": 1, "role": "observe"}));
     let command = json!({"type": "open_session", "cwd": home.project(), "sessionId": id, "tools": ["read"]});

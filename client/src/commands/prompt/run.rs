@@ -140,7 +140,9 @@ impl Conversation {
         if request.model_named || !(model.is_placeholder() || is_demo(&model)) {
             return Ok(());
         }
-        if request.at_terminal && self.or_stopped(client.call::<GetDiagnostics>(&NoParams {})).await??.unconfigured {
+        if request.at_terminal
+            && self.or_stopped(client.call::<GetDiagnostics>(&NoParams {})).await??.unconfigured
+        {
             if model.is_placeholder() {
                 let demo = SetModelParams { provider: Some(DEMO.into()), model_id: Some(DEMO.into()) };
                 self.or_stopped(client.call::<SetModel>(&demo)).await??;

@@ -109,6 +109,7 @@ fn asked(message: &Message) -> Option<(bool, &Reply)> {
         | Message::WhenIdle(_)
         | Message::Header(_)
         | Message::Copy { .. }
+        | Message::Reopen(..)
         | Message::Rest(_)
         | Message::Close => None,
     }
@@ -124,7 +125,7 @@ mod tests {
     fn command(name: &str, reader: ReaderId) -> Message {
         let line = format!(r#"{{"type":"{name}","message":"m"}}"#);
         let command = Command::parse(name, &line).unwrap().unwrap();
-        let reply = Reply { reader, id: None, command: command.name() };
+        let reply = Reply { reader, id: None, command: command.name(), environment: None };
         Message::Command(Box::new((command, reply)))
     }
 

@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn where_keys_come_from() {
         let nothing = (Warning, "no provider has a key that can be used".to_owned());
-        assert_eq!(check_keys("{}", "{}", &[]), [nothing.clone()]);
+        assert_eq!(check_keys("{}", "{}", &[]), std::slice::from_ref(&nothing));
         let none = check_keys("{}", "{}", &[("OPENAI_API_KEY", "")]);
         assert_eq!(none, [nothing, (Warning, "OPENAI_API_KEY is set and empty".to_owned())]);
         let models = r#"{"providers":{

@@ -95,7 +95,12 @@ mod tests {
         )
         .unwrap();
         let registry = ModelRegistry::load(&path);
-        let offer = Offer { registry: &registry, apis: &["openai-completions"], has_auth: &|_| false, plan: &|_| None };
+        let offer = Offer {
+            registry: &registry,
+            apis: &["openai-completions"],
+            has_auth: &|_| false,
+            plan: &|_| None,
+        };
         let told: Vec<_> =
             without_effect(&offer, &path).into_iter().map(|it| (it.line, it.message, it.hint)).collect();
         assert_eq!(told.len(), 3, "{told:?}");

@@ -22,8 +22,12 @@ impl Fixture {
         let mut command = Command::parse("get_state", "{}").unwrap().unwrap();
         let Command::GetState(params) = &mut command else { unreachable!() };
         params.introduced = true;
-        let reply =
-            Reply { reader: self.first.reader.id(), id: Some("state".into()), command: command.name() };
+        let reply = Reply {
+            reader: self.first.reader.id(),
+            id: Some("state".into()),
+            command: command.name(),
+            environment: None,
+        };
         assert!(self.session.send(command, reply).await);
         let state = self.first.until(|line| line["id"] == "state").await["data"].take();
         let field = |name: &str| state.get(name).cloned().unwrap_or_default();
@@ -109,8 +113,12 @@ async fn messages_show_the_answer_that_streams() {
     let mut command = Command::parse("get_messages", "{}").unwrap().unwrap();
     let Command::GetMessages(params) = &mut command else { unreachable!() };
     params.names_sessions = true;
-    let reply =
-        Reply { reader: fixture.first.reader.id(), id: Some("joined".into()), command: command.name() };
+    let reply = Reply {
+        reader: fixture.first.reader.id(),
+        id: Some("joined".into()),
+        command: command.name(),
+        environment: None,
+    };
     assert!(fixture.session.send(command, reply).await);
     let joined = fixture.first.until(|line| line["id"] == "joined").await;
     assert_eq!(texts(joined["data"]["messages"].as_array().unwrap()), [("user", "go")]);
