@@ -498,6 +498,9 @@ fn a_daemon_that_is_ending_says_so_and_can_be_hurried() {
     assert_eq!(late.refused(open)["code"], "shutting_down");
     let sessions = late.done(json!({"type": "list_sessions"}));
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{sessions}");
+    let prompt = ctl::run(&home, &["prompt", "Hi"]);
+    assert_eq!(prompt.code, 9, "{prompt:?}");
+    assert_says(&prompt.stderr, &["is ending", "agentctl up"]);
     // A later deadline changes nothing, an earlier one does.
     late.done(json!({"type": "shutdown", "deadlineMs": 900_000}));
     let remaining = |client: &mut SocketClient| {

@@ -70,6 +70,7 @@ const FLAGS: &[(&[&str], Live)] = &[
 
 /// Flags of the help that have a test of their own below, or are none of a session that is open.
 const ELSEWHERE: &[&str] = &[
+    "--demo",
     "--session",
     "--session-id",
     "--fork",

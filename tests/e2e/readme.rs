@@ -84,7 +84,7 @@ fn its_exit_codes_are_those_of_the_help() {
     let text = readme();
     let table = text.lines().skip_while(|line| !line.starts_with("| exit code")).skip(2);
     let rows: Vec<&str> = table.take_while(|line| line.starts_with('|')).collect();
-    assert_eq!(rows.len(), 6);
+    assert_eq!(rows.len(), 8);
     for row in rows {
         let codes = row.split('|').nth(1).unwrap().trim();
         assert!(

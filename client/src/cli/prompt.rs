@@ -39,6 +39,7 @@ Exit codes:
        open session cannot be given)
   3    agentd is missing, broke down, or was killed, or no daemon answers
   4    the model refused, and no other model took over
+  9    the daemon is ending and takes no new work
   129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a second Ctrl-C does not wait for the run to stop
   141  stdout was closed by its reader";
 

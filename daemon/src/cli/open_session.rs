@@ -32,6 +32,7 @@ pub(super) const ON_OPEN: &[(&[&str], Option<&str>, OnOpen)] = &[
     (&["--name", "-n"], Some("name"), Applied),
     (&["--provider"], None, Applied),
     (&["--model"], Some("model"), Applied),
+    (&["--demo"], Some("model"), Applied),
     (&["--thinking"], Some("thinkingLevel"), Applied),
     (&["--tools", "-t"], Some("tools"), Applied),
     (&["--exclude-tools", "-xt"], None, Applied),

@@ -114,6 +114,9 @@ fn not_opened(error: &CallError) -> Fault {
         CallError::Refused { code: Some(code), .. } if code == "invalid_field" => {
             Fault { exit: Exit::Usage, ..one_call::fault(error) }
         }
+        CallError::Refused { code: Some(code), .. } if code == "shutting_down" => {
+            Fault { exit: Exit::Ending, ..one_call::fault(error) }
+        }
         error => one_call::fault(error),
     }
 }

@@ -72,10 +72,12 @@ impl From<CallError> for End {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Ended { .. } => Self::DaemonDied,
-            CallError::Refused { error, hint, .. } => {
+            CallError::Refused { error, code, hint } => {
                 let message =
                     [Some(format!("Error: {error}")), hint].into_iter().flatten().collect::<Vec<_>>();
-                Self::Settled { exit: Exit::Failed, message: Some(message.join("\n")) }
+                let is_ending = code.as_deref() == Some("shutting_down");
+                let exit = if is_ending { Exit::Ending } else { Exit::Failed };
+                Self::Settled { exit, message: Some(message.join("\n")) }
             }
             CallError::TurnedAway { .. } | CallError::Unreadable { .. } => {
                 Self::Settled { exit: Exit::NoDaemon, message: Some(format!("agentctl: {error}")) }

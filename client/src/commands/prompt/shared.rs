@@ -79,6 +79,10 @@ impl Followed {
             return Seen::Other;
         }
         self.seq = seq;
+        if line.kind == "lagged" {
+            // Another program has changed the session's file: events before this one no longer add up to what it says.
+            return Seen::Lagged;
+        }
         let tail = format!(",\"sessionId\":\"{}\",\"seq\":{seq}}}", self.id);
         let text = match line.text.strip_suffix(&tail) {
             Some(rest) => format!("{rest}}}"),
@@ -130,6 +134,8 @@ mod tests {
         assert_eq!(followed.take(event), Seen::Other);
         assert_eq!(followed.take(line(r#"{"type":"agent_start","sessionId":"other","seq":9}"#)), Seen::Other);
         assert_eq!(followed.take(line(r#"{"type":"lagged","sessionId":"s","fromSeq":6}"#)), Seen::Lagged);
+        let started_over = line(r#"{"type":"lagged","fromSeq":6,"sessionId":"s","seq":6}"#);
+        assert_eq!(Followed::from("s".into(), "e".into(), 5).take(started_over), Seen::Lagged);
         assert_eq!(followed.take(line(r#"{"type":"session_closed","sessionId":"s"}"#)), Seen::Closed);
         assert_eq!(followed.take(line(r#"{"type":"session_closed","sessionId":"t"}"#)), Seen::Other);
         assert_eq!(followed, Followed::from("s".into(), "e".into(), 5));

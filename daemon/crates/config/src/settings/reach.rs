@@ -40,7 +40,7 @@ use Effect::{Conduct, Model, Place, Program, Text, Tools};
 use Reach::{Project, UserOnly};
 
 /// Every top-level key; what is below one has its reach.
-const SETTINGS: [(&str, Reach); 37] = [
+const SETTINGS: &[(&str, Reach)] = &[
     ("defaultProvider", Project(Model)),
     ("defaultModel", Project(Model)),
     ("defaultThinkingLevel", Project(Conduct)),
@@ -50,6 +50,7 @@ const SETTINGS: [(&str, Reach); 37] = [
     ("steeringMode", Project(Conduct)),
     ("followUpMode", Project(Conduct)),
     ("interruptMode", Project(Conduct)),
+    ("toolExecution", Project(Conduct)),
     ("defaultTools", Project(Tools)),
     ("excludeTools", Project(Tools)),
     ("clientTools", Project(Conduct)),
