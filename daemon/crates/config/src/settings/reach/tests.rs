@@ -27,7 +27,7 @@ fn sample(keys: &[String]) -> Value {
         let settings = serde_json::from_value::<Settings>(nested(value));
         settings.is_ok_and(|settings| serde_json::to_value(settings).unwrap() == nested(value))
     };
-    let words = ["planted", "always", "all", "immediate", "high", "fsync", "resume", "fail"];
+    let words = ["planted", "always", "all", "immediate", "high", "fsync", "resume", "fail", "sequential"];
     let mut candidates: Vec<Value> = vec![json!(7), json!(true), json!(["planted"])];
     candidates.extend(words.map(Value::from));
     candidates.extend([
