@@ -236,15 +236,13 @@ fn attach_shows_the_last_exchange_and_what_others_say() {
 fn bash_completes_verbs_flags_and_sessions_and_is_silent_without_a_daemon() {
     let home = Home::new();
     let complete = |words: &str| {
-        let script = format!(
-            "set -e; source <(agentctl completions bash); COMP_LINE=\"agentctl $1\"; COMP_POINT=${{#COMP_LINE}}; \
-             _agentctl_complete agentctl \"${{COMP_LINE##* }}\" x; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-        );
+        let script = "set -e; source <(agentctl completions bash); COMP_LINE=\"agentctl $1\"; COMP_POINT=${#COMP_LINE}; \
+                      _agentctl_complete agentctl \"${COMP_LINE##* }\" x; printf '%s\\n' \"${COMPREPLY[@]}\"";
         let mut command = home.command("/bin/bash");
         let folder = binaries::agentctl().parent().unwrap().display().to_string();
         let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
         let output =
-            command.env("PATH", path).args(["-c", &script, "bash", words]).output().expect("bash runs");
+            command.env("PATH", path).args(["-c", script, "bash", words]).output().expect("bash runs");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };

@@ -293,7 +293,8 @@ impl Fields {
         let which = if fields.len() == 1 { "field" } else { "fields" };
         let fields = fields.iter().map(|field| format!("\"{field}\"")).collect::<Vec<_>>().join(", ");
         let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
-        let text = format!("Invalid {which} {fields}{said}: the session {session} is open otherwise.");
+        let text =
+            format!("Invalid {which} {fields}{said}: the session {session} is open with another value.");
         let hint = "It counts when a session is opened: close it first (close_session), or leave that out.";
         let hint = match flags {
             ["cwd"] => "Name the folder that the session works in (list_sessions), or its file (path).",
