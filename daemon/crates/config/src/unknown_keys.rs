@@ -1,8 +1,12 @@
 //! Keys of a configuration file that nobody reads: the schema of the file has no such member.
 
-use std::{path::Path, sync::LazyLock};
+use std::{collections::BTreeMap, fmt, path::Path};
 
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -16,20 +20,59 @@ const MOST_TOLD: usize = 40;
 /// Other names that are proposed at most.
 const MOST_MEANT: usize = 3;
 
-/// The members that a file may have, read off its JSON Schema, which the types make.
-pub(crate) struct Keys(LazyLock<Value>);
+/// The members that a file may have: the text of its JSON Schema, which the types make. It is parsed for each look at a file and not
+/// kept, since a daemon looks at few.
+pub(crate) struct Keys(&'static str);
 
 /// The members of `settings.json`.
-pub(crate) static SETTINGS: Keys =
-    Keys(LazyLock::new(|| parse(include_str!("../../../../schemas/settings.json"))));
+pub(crate) static SETTINGS: Keys = Keys(include_str!("../../../../schemas/settings.json"));
 
 /// The members of `models.json`.
-pub(crate) static MODELS: Keys =
-    Keys(LazyLock::new(|| parse(include_str!("../../../../schemas/models.json"))));
+pub(crate) static MODELS: Keys = Keys(include_str!("../../../../schemas/models.json"));
 
-/// The text is part of the program; a test parses it.
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_default()
+/// What a JSON Schema says of members. All else in it, such as descriptions, is skipped.
+#[derive(Debug, Default)]
+struct Schema(Members);
+
+/// The keywords of a [`Schema`].
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Members {
+    #[serde(rename = "$ref", borrow)]
+    reference: Option<&'static str>,
+    #[serde(rename = "$defs", borrow)]
+    definitions: BTreeMap<&'static str, Schema>,
+    #[serde(borrow)]
+    properties: Option<BTreeMap<&'static str, Schema>>,
+    additional_properties: Option<Box<Schema>>,
+    items: Option<Box<Schema>>,
+    any_of: Vec<Schema>,
+    one_of: Vec<Schema>,
+    all_of: Vec<Schema>,
+}
+
+impl<'de: 'static> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectOrBool;
+
+        impl<'de: 'static> Visitor<'de> for ObjectOrBool {
+            type Value = Schema;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a JSON Schema")
+            }
+
+            fn visit_bool<E>(self, _anything: bool) -> Result<Schema, E> {
+                Ok(Schema::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Schema, A::Error> {
+                Members::deserialize(MapAccessDeserializer::new(map)).map(Schema)
+            }
+        }
+
+        deserializer.deserialize_any(ObjectOrBool)
+    }
 }
 
 /// A member that the schema does not have.
@@ -105,21 +148,33 @@ impl Keys {
     /// The members of `value`, however deep, that are none of the file's.
     pub(crate) fn unknown(&self, value: &Map<String, Value>) -> Vec<Unknown> {
         let mut found = Vec::new();
-        self.look(&[&self.0], value.into_iter(), &mut Vec::new(), &mut found);
+        if !value.is_empty() {
+            // The text is part of the program; a test parses it.
+            let root = serde_json::from_str(self.0).unwrap_or_default();
+            Search { root: &root }.look(&[&root], value.into_iter(), &mut Vec::new(), &mut found);
+        }
         found
     }
+}
 
-    fn look<'a>(
+/// One look at a file.
+struct Search<'s> {
+    /// The schema of the whole file, which holds what references lead to.
+    root: &'s Schema,
+}
+
+impl<'s> Search<'s> {
+    fn look<'v>(
         &self,
-        schemas: &[&Value],
-        members: impl Iterator<Item = (&'a String, &'a Value)>,
+        schemas: &[&'s Schema],
+        members: impl Iterator<Item = (&'v String, &'v Value)>,
         at: &mut Vec<Segment>,
         found: &mut Vec<Unknown>,
     ) {
-        let objects: Vec<&Value> = schemas
+        let objects: Vec<&Members> = schemas
             .iter()
             .flat_map(|schema| self.choices(schema))
-            .filter(|schema| schema["properties"].is_object() || !schema["additionalProperties"].is_null())
+            .filter(|schema| schema.properties.is_some() || schema.additional_properties.is_some())
             .collect();
         if objects.is_empty() {
             // What may be anything has no members to get wrong; what may be no object is told of as a wrong value.
@@ -128,12 +183,10 @@ impl Keys {
         // `$schema` is for editors; the others are what people write who know no better comments.
         for (key, value) in members.filter(|(key, _)| !key.starts_with(['$', '_', '/'])) {
             at.push(Segment::Key(key.clone()));
-            let named = objects.iter().filter_map(|object| object["properties"].get(key));
-            let others =
-                || objects.iter().map(|object| &object["additionalProperties"]).filter(|it| !it.is_null());
-            let mut below: Vec<&Value> = named.collect();
+            let named = objects.iter().filter_map(|object| object.properties.as_ref()?.get(key.as_str()));
+            let mut below: Vec<&Schema> = named.collect();
             if below.is_empty() {
-                below = others().collect();
+                below = objects.iter().filter_map(|object| object.additional_properties.as_deref()).collect();
             }
             if below.is_empty() {
                 found.push(self.slip(&objects, key, at));
@@ -144,14 +197,20 @@ impl Keys {
         }
     }
 
-    fn look_in(&self, schemas: &[&Value], value: &Value, at: &mut Vec<Segment>, found: &mut Vec<Unknown>) {
+    fn look_in(
+        &self,
+        schemas: &[&'s Schema],
+        value: &Value,
+        at: &mut Vec<Segment>,
+        found: &mut Vec<Unknown>,
+    ) {
         match value {
             Value::Object(members) => self.look(schemas, members.iter(), at, found),
             Value::Array(values) => {
-                let items: Vec<&Value> = schemas
+                let items: Vec<&Schema> = schemas
                     .iter()
                     .flat_map(|schema| self.choices(schema))
-                    .filter_map(|schema| schema.get("items"))
+                    .filter_map(|schema| schema.items.as_deref())
                     .collect();
                 for (item, value) in values.iter().enumerate().take_while(|_| !items.is_empty()) {
                     at.push(Segment::Item(item));
@@ -164,19 +223,21 @@ impl Keys {
     }
 
     /// What a schema allows: behind references, each alternative by itself.
-    fn choices<'a>(&'a self, schema: &'a Value) -> Vec<&'a Value> {
-        let referred = schema["$ref"].as_str().and_then(|it| self.0.pointer(it.strip_prefix('#')?));
-        let lists = ["anyOf", "oneOf", "allOf"].iter().filter_map(|name| schema[name].as_array()).flatten();
-        let mut all: Vec<&Value> =
+    fn choices(&self, schema: &'s Schema) -> Vec<&'s Members> {
+        let Schema(members) = schema;
+        let name = members.reference.and_then(|it| it.strip_prefix("#/$defs/"));
+        let referred = name.and_then(|name| self.root.0.definitions.get(name));
+        let lists = [&members.any_of, &members.one_of, &members.all_of].into_iter().flatten();
+        let mut all: Vec<&Members> =
             referred.into_iter().chain(lists).flat_map(|it| self.choices(it)).collect();
-        all.push(schema);
+        all.push(members);
         all
     }
 
-    fn slip(&self, objects: &[&Value], key: &str, at: &[Segment]) -> Unknown {
+    fn slip(&self, objects: &[&Members], key: &str, at: &[Segment]) -> Unknown {
         let (before, wanted) = (at.get(..at.len() - 1).unwrap_or_default(), key.to_lowercase());
         let siblings =
-            objects.iter().filter_map(|object| object["properties"].as_object()).flat_map(Map::keys);
+            objects.iter().filter_map(|object| object.properties.as_ref()).flat_map(BTreeMap::keys);
         // The marks at both ends keep a name from being found inside of another one.
         let whole = |name: &str| {
             let slips = slips(&format!("<{wanted}>"), &format!("<{}>", name.to_lowercase()))?;
@@ -184,14 +245,13 @@ impl Keys {
         };
         let mut near: Vec<(usize, String)> = siblings
             .filter_map(|name| {
-                let steps = [before, &[Segment::Key(name.clone())]].concat();
+                let steps = [before, &[Segment::Key((*name).to_owned())]].concat();
                 Some((whole(name)?, dotted(&steps)))
             })
             .collect();
         if near.is_empty() && before.is_empty() {
             // It may belong into one of the objects.
-            near =
-                self.members().into_iter().filter_map(|(name, last)| Some((whole(&last)?, name))).collect();
+            near = self.members().into_iter().filter_map(|(name, last)| Some((whole(last)?, name))).collect();
         }
         near.sort();
         near.dedup();
@@ -202,17 +262,17 @@ impl Keys {
     }
 
     /// The members of the objects at the top, in full and by themselves.
-    fn members(&self) -> Vec<(String, String)> {
-        let below = |(outer, schema): (&String, &Value)| {
-            let names =
-                self.properties(schema).into_iter().map(|(key, _)| (format!("{outer}.{key}"), key.clone()));
+    fn members(&self) -> Vec<(String, &'s str)> {
+        let below = |(outer, schema): (&'s str, &'s Schema)| {
+            let names = self.properties(schema).into_iter().map(|(key, _)| (format!("{outer}.{key}"), key));
             names.collect::<Vec<_>>()
         };
-        self.properties(&self.0).into_iter().flat_map(below).collect()
+        self.properties(self.root).into_iter().flat_map(below).collect()
     }
 
-    fn properties<'a>(&'a self, schema: &'a Value) -> Vec<(&'a String, &'a Value)> {
-        self.choices(schema).into_iter().filter_map(|it| it["properties"].as_object()).flatten().collect()
+    fn properties(&self, schema: &'s Schema) -> Vec<(&'s str, &'s Schema)> {
+        let maps = self.choices(schema).into_iter().filter_map(|it| it.properties.as_ref());
+        maps.flatten().map(|(key, schema)| (*key, schema)).collect()
     }
 }
 
@@ -243,6 +303,14 @@ mod tests {
             .map(|(name, meant)| ((*name).to_owned(), meant.iter().map(|it| (*it).to_owned()).collect()))
             .collect();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_schemas_can_be_read() {
+        for keys in [&SETTINGS, &MODELS] {
+            let schema: Schema = serde_json::from_str(keys.0).unwrap();
+            assert!(!Search { root: &schema }.properties(&schema).is_empty());
+        }
     }
 
     #[test]
