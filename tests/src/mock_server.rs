@@ -277,9 +277,14 @@ impl MockServer {
         self.wait(|state| state.requests.len() >= count, &format!("{count} requests")).requests.clone()
     }
 
-    /// Waits until so many connections are open.
-    pub fn wait_for_connections(&self, count: usize) {
-        drop(self.wait(|state| state.connections == count, &format!("{count} open connections")));
+    /// Waits until a client is connected.
+    pub fn wait_for_a_connection(&self) {
+        drop(self.wait(|state| state.connections > 0, "an open connection"));
+    }
+
+    /// Waits until no client is connected.
+    pub fn wait_for_no_connection(&self) {
+        drop(self.wait(|state| state.connections == 0, "the end of all connections"));
     }
 
     /// Waits until `count` clients have gone away before their answer was complete.
