@@ -1,0 +1,154 @@
+//! Why a file was not opened.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+/// A file that was not opened, and why. Its text is a sentence without its full stop that begins with the path.
+#[derive(Debug, thiserror::Error)]
+#[error("{} {problem}", path.display())]
+pub struct OpenError {
+    path: PathBuf,
+    problem: Problem,
+}
+
+impl OpenError {
+    pub(crate) fn new(path: &Path, problem: Problem) -> Self {
+        Self { path: path.to_owned(), problem }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is wrong with it. Its text is the end of a sentence that begins with the name of the file.
+    #[must_use]
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// What is wrong with it, without the path.
+    #[must_use]
+    pub fn into_problem(self) -> Problem {
+        self.problem
+    }
+
+    /// Whether nothing is at that path.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        self.problem.is_missing()
+    }
+}
+
+impl From<OpenError> for io::Error {
+    /// The system's error as it was; else one of kind `InvalidInput`, or `PermissionDenied` for a file that somebody else may have made,
+    /// with the text.
+    fn from(error: OpenError) -> Self {
+        match error.problem {
+            Problem::System(source) => source,
+            Problem::Foreign { .. } | Problem::Link | Problem::LeadsOut => {
+                Self::new(io::ErrorKind::PermissionDenied, error)
+            }
+            Problem::NotAFile(_) | Problem::TooLong { .. } | Problem::OfProcesses => {
+                Self::new(io::ErrorKind::InvalidInput, error)
+            }
+        }
+    }
+}
+
+/// What is wrong with a file.
+#[derive(Debug)]
+pub enum Problem {
+    /// What the system said, also that there is none.
+    System(io::Error),
+    /// It is a symbolic link, and none is followed here.
+    Link,
+    /// A link on the way to it leads out of the folder that it must stay in.
+    LeadsOut,
+    /// It is no regular file.
+    NotAFile(Kind),
+    /// It belongs to another user.
+    Foreign {
+        /// The number of that user.
+        uid: u32,
+    },
+    /// It is longer than what is read.
+    TooLong {
+        /// Its length in bytes.
+        length: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// It shows the state of processes, secrets of this one among it.
+    OfProcesses,
+}
+
+impl Problem {
+    /// Whether nothing is there.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+        matches!(self, Self::System(error) if missing.contains(&error.kind()))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => write!(out, "cannot be opened: {error}"),
+            Self::Link => write!(
+                out,
+                "is a symbolic link, which is not followed here: put the file itself in its place"
+            ),
+            Self::LeadsOut => {
+                write!(
+                    out,
+                    "is a symbolic link that leads out of its folder: put the file itself in its place"
+                )
+            }
+            Self::NotAFile(kind) => {
+                write!(out, "is {kind}, no regular file: move it away or put a file in its place")
+            }
+            Self::Foreign { uid } => {
+                write!(
+                    out,
+                    "belongs to another user (uid {uid}), so that it is not used: `chown` it, or move it away"
+                )
+            }
+            Self::TooLong { length, limit } => {
+                write!(out, "is {length} bytes long, more than the {limit} that are read: make it shorter")
+            }
+            Self::OfProcesses => write!(out, "is a file of /proc, which shows the state of processes"),
+        }
+    }
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A device.
+    Device,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::File => "a file",
+            Self::Folder => "a folder",
+            Self::Pipe => "a named pipe",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        })
+    }
+}

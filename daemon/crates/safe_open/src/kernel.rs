@@ -1,0 +1,49 @@
+//! Files that the kernel makes up while they are read.
+
+use std::{fs::File, io};
+
+/// What `statfs` says of `/proc`.
+const PROC: u64 = 0x9fa0;
+
+/// The file systems that consist of made-up files, by the numbers that `statfs` tells them by.
+const KERNEL_FILE_SYSTEMS: [u64; 8] = [
+    PROC,
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x7363_6673, // securityfs
+    0xcafe_4a11, // bpf
+];
+
+/// Whether the kernel makes a file up while it is read: such a file may have no end, and none says how long it is.
+///
+/// # Errors
+/// As asking for its file system.
+pub fn is_of_kernel(file: &File) -> io::Result<bool> {
+    file_system(file).map(|kind| KERNEL_FILE_SYSTEMS.contains(&kind))
+}
+
+/// Whether a file shows the state of processes and of the kernel (`/proc`): the environment of this process is among it, and the
+/// messages of the kernel.
+///
+/// # Errors
+/// As asking for its file system.
+pub fn is_of_processes(file: &File) -> io::Result<bool> {
+    file_system(file).map(|kind| kind == PROC)
+}
+
+fn file_system(file: &File) -> io::Result<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        // The number is signed on some platforms, and of 32 bits on others.
+        Ok(rustix::fs::fstatfs(file)?.f_type as u64 & 0xffff_ffff)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        // Only Linux has such files.
+        let _ = file;
+        Ok(0)
+    }
+}

@@ -1,0 +1,237 @@
+//! Opens files that others may have made: a stranger's project, another user of the machine, a command of a model.
+//!
+//! Such a file may be a link to a secret or to `/dev/zero`, a named pipe that nobody writes to, longer than all memory, or made by
+//! the kernel from the secrets of this process (`/proc/self/environ`). [`Rules`] say what is acceptable, and what is opened is
+//! checked after it is open, so that nothing can be put in its place in between: no call here waits for another process.
+//!
+//! The checks cost three system calls a file beside opening it.
+
+mod error;
+mod kernel;
+mod links;
+
+use std::{
+    fs::{File, Metadata},
+    io::Read as _,
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _},
+    path::Path,
+};
+
+use rustix::fs::{Mode, OFlags};
+
+pub use error::{Kind, OpenError, Problem};
+pub use kernel::{is_of_kernel, is_of_processes};
+
+/// Which symbolic links are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links<'a> {
+    /// All: whoever named the file means what it leads to.
+    Followed,
+    /// None at the end of the path; the folders on the way are the caller's.
+    Refused,
+    /// Those that stay below this folder, with every step on the way. The path must begin with it, as it is written.
+    ///
+    /// Linux resolves it in one call (`openat2`); elsewhere, and on kernels and in containers without that call, what the path
+    /// leads to is compared with what the folder leads to before and after opening.
+    Beneath(&'a Path),
+}
+
+/// Whose files are acceptable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// Everybody's.
+    Anybody,
+    /// This user's and root's.
+    Own,
+    /// This user's, root's, and those of one more: whose project it is, where root works on the files of a user.
+    OwnOr(u32),
+}
+
+impl Owner {
+    /// Whether a file of that user is acceptable.
+    #[must_use]
+    pub fn accepts(self, uid: u32) -> bool {
+        let is_own = uid == 0 || uid == rustix::process::geteuid().as_raw();
+        match self {
+            Self::Anybody => true,
+            Self::Own => is_own,
+            Self::OwnOr(other) => is_own || uid == other,
+        }
+    }
+}
+
+/// What is acceptable. Only regular files are, and none that shows the state of processes (`/proc`).
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'a> {
+    links: Links<'a>,
+    owner: Owner,
+    max_bytes: u64,
+}
+
+impl<'a> Rules<'a> {
+    /// Links as given, files of this user and of root, of any length.
+    #[must_use]
+    pub const fn new(links: Links<'a>) -> Self {
+        Self { links, owner: Owner::Own, max_bytes: u64::MAX }
+    }
+
+    /// Files of these users.
+    #[must_use]
+    pub const fn owner(mut self, owner: Owner) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    /// Files of at most that many bytes. [`Self::read`] also keeps to it where a file grows while it is read.
+    #[must_use]
+    pub const fn max_bytes(mut self, max_bytes: u64) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    /// Opens a file for reading. Blocks for as long as the file system does, and for nobody else.
+    ///
+    /// # Errors
+    /// [`OpenError`] with the system's error, or with what is not acceptable.
+    pub fn open(&self, path: &Path) -> Result<File, OpenError> {
+        self.open_with(path, Access::Read)
+    }
+
+    /// Opens a file that is there for reading and writing, without changing it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_to_change(&self, path: &Path) -> Result<File, OpenError> {
+        self.open_with(path, Access::Change)
+    }
+
+    /// Opens a file for writing behind its end, and makes an empty one that is private to this user where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_to_append(&self, path: &Path) -> Result<File, OpenError> {
+        self.open_with(path, Access::Append)
+    }
+
+    /// Opens a file for reading and writing, and makes an empty one that is private to this user where there is none.
+    /// What is there stays as it is: nothing is cut.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_or_create(&self, path: &Path) -> Result<File, OpenError> {
+        self.open_with(path, Access::Create)
+    }
+
+    /// The content of a file; `None` when nothing is at that path.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`Problem::TooLong`] also for a file that grew while it was read.
+    pub fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, OpenError> {
+        let file = match self.open(path) {
+            Ok(file) => file,
+            Err(error) if error.is_missing() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        self.read_open(&file, path).map(Some)
+    }
+
+    /// The rest of a file that was opened, which `path` names in errors.
+    ///
+    /// # Errors
+    /// [`Problem::TooLong`] for a file that grew, and the system's.
+    pub fn read_open(&self, file: &File, path: &Path) -> Result<Vec<u8>, OpenError> {
+        let failed = |problem| OpenError::new(path, problem);
+        let mut content = Vec::new();
+        let limit = self.max_bytes.saturating_add(1);
+        file.take(limit).read_to_end(&mut content).map_err(|error| failed(Problem::System(error)))?;
+        if content.len() as u64 > self.max_bytes {
+            let length = file.metadata().map_or(content.len() as u64, |about| about.len());
+            return Err(failed(Problem::TooLong { length, limit: self.max_bytes }));
+        }
+        Ok(content)
+    }
+
+    fn open_with(&self, path: &Path, access: Access) -> Result<File, OpenError> {
+        let failed = |problem| OpenError::new(path, problem);
+        let file = links::open(path, self.links, access.flags(), access.mode()).map_err(failed)?;
+        self.check(&file).map_err(failed)?;
+        Ok(file)
+    }
+
+    /// Checks a file that was opened.
+    fn check(&self, file: &File) -> Result<(), Problem> {
+        let about = file.metadata().map_err(Problem::System)?;
+        let kind = Kind::of(&about);
+        if kind != Kind::File {
+            return Err(Problem::NotAFile(kind));
+        }
+        if !self.owner.accepts(about.uid()) {
+            return Err(Problem::Foreign { uid: about.uid() });
+        }
+        if about.len() > self.max_bytes {
+            return Err(Problem::TooLong { length: about.len(), limit: self.max_bytes });
+        }
+        if is_of_processes(file).map_err(Problem::System)? {
+            return Err(Problem::OfProcesses);
+        }
+        Ok(())
+    }
+}
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy)]
+enum Access {
+    Read,
+    Change,
+    Append,
+    Create,
+}
+
+impl Access {
+    /// Never waits for the other end of a pipe, and never makes a terminal ours.
+    fn flags(self) -> OFlags {
+        let common = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        common
+            | match self {
+                Self::Read => OFlags::RDONLY,
+                Self::Change => OFlags::RDWR,
+                Self::Append => OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE,
+                Self::Create => OFlags::RDWR | OFlags::CREATE,
+            }
+    }
+
+    fn mode(self) -> Mode {
+        match self {
+            Self::Append | Self::Create => Mode::RUSR | Mode::WUSR,
+            Self::Read | Self::Change => Mode::empty(),
+        }
+    }
+}
+
+/// The real owner of what a folder's path leads to, whom [`Owner::OwnOr`] may be about.
+///
+/// # Errors
+/// The system's.
+pub fn owner_of(folder: &Path) -> std::io::Result<u32> {
+    Ok(folder.metadata()?.uid())
+}
+
+impl Kind {
+    fn of(about: &Metadata) -> Self {
+        let kind = about.file_type();
+        if kind.is_file() {
+            Self::File
+        } else if kind.is_dir() {
+            Self::Folder
+        } else if kind.is_fifo() {
+            Self::Pipe
+        } else if kind.is_socket() {
+            Self::Socket
+        } else {
+            Self::Device
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Opening along links, or not.
+
+use std::{
+    fs::File,
+    io,
+    os::{fd::OwnedFd, unix::fs::MetadataExt as _},
+    path::Path,
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, openat},
+    io::Errno,
+};
+
+use crate::{Kind, Links, Problem};
+
+/// Opens `path` along the links that `links` allows. What was opened is still to be checked.
+pub(super) fn open(path: &Path, links: Links<'_>, flags: OFlags, mode: Mode) -> Result<File, Problem> {
+    match links {
+        Links::Followed => {
+            // Opening some devices does something; what stands there is looked at before, and again when it is open.
+            if let Ok(about) = path.metadata()
+                && Kind::of(&about) != Kind::File
+            {
+                return Err(Problem::NotAFile(Kind::of(&about)));
+            }
+            openat(CWD, path, flags, mode).map(File::from).map_err(|errno| other(path, errno))
+        }
+        Links::Refused => without_link(path, flags, mode),
+        Links::Beneath(root) => beneath(path, root, flags, mode),
+    }
+}
+
+fn without_link(path: &Path, flags: OFlags, mode: Mode) -> Result<File, Problem> {
+    match openat(CWD, path, flags | OFlags::NOFOLLOW, mode) {
+        Ok(file) => Ok(file.into()),
+        // On the way to the file there may be a circle of links, which says the same.
+        Err(Errno::LOOP) if path.is_symlink() => Err(Problem::Link),
+        Err(errno) => Err(other(path, errno)),
+    }
+}
+
+fn beneath(path: &Path, root: &Path, flags: OFlags, mode: Mode) -> Result<File, Problem> {
+    let Ok(below) = path.strip_prefix(root) else { return Err(Problem::LeadsOut) };
+    match resolve(root, below, flags, mode) {
+        Ok(file) => return Ok(file.into()),
+        // An absolute link may lead to a place below all the same; and some containers forbid the call.
+        Err(Errno::XDEV | Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN) => {}
+        Err(errno) => return Err(other(path, errno)),
+    }
+    by_comparing(path, root, flags, mode)
+}
+
+/// The same in several steps: for links that are absolute, and where the system has no such call.
+pub(super) fn by_comparing(path: &Path, root: &Path, flags: OFlags, mode: Mode) -> Result<File, Problem> {
+    let real_root = root.canonicalize().map_err(Problem::System)?;
+    let real = path.canonicalize().map_err(Problem::System)?;
+    if !real.starts_with(&real_root) {
+        return Err(Problem::LeadsOut);
+    }
+    let file = without_link(&real, flags, mode)?;
+    // A folder on the way may have been replaced by a link meanwhile.
+    let (opened, now) = (file.metadata(), real.canonicalize().and_then(|again| again.symlink_metadata()));
+    let is_same = matches!((&opened, &now), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()));
+    if is_same && real.canonicalize().is_ok_and(|again| again == real) {
+        Ok(file)
+    } else {
+        Err(Problem::LeadsOut)
+    }
+}
+
+/// Opens a path below a folder in one step that no link leads out of.
+#[cfg(target_os = "linux")]
+fn resolve(root: &Path, below: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{ResolveFlags, openat2};
+
+    let folder = openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    openat2(folder, below, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Other systems have no such call.
+#[cfg(not(target_os = "linux"))]
+fn resolve(_: &Path, _: &Path, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
+    Err(Errno::NOSYS)
+}
+
+/// What the system said of a path.
+fn other(path: &Path, errno: Errno) -> Problem {
+    // What opening a socket, a pipe that nobody reads, a device without a driver, or a folder for writing says.
+    if matches!(errno, Errno::NXIO | Errno::OPNOTSUPP | Errno::ISDIR)
+        && let Ok(about) = path.metadata()
+        && Kind::of(&about) != Kind::File
+    {
+        return Problem::NotAFile(Kind::of(&about));
+    }
+    Problem::System(io::Error::from(errno))
+}
