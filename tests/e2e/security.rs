@@ -7,4 +7,5 @@ mod environment;
 mod files;
 mod names;
 mod others;
+mod searches;
 mod source;

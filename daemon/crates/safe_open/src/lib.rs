@@ -97,6 +97,18 @@ impl<'a> Rules<'a> {
         self.open_with(path, Access::Read)
     }
 
+    /// [`Self::open`] for many files: their file systems are asked for once each, not for every file.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_one_of_many(&self, path: &Path, seen: &mut FileSystems) -> Result<File, OpenError> {
+        let failed = |problem| OpenError::new(path, problem);
+        let file =
+            links::open(path, self.links, Access::Read.flags(), Access::Read.mode()).map_err(failed)?;
+        self.check(&file, seen).map_err(failed)?;
+        Ok(file)
+    }
+
     /// Opens a file that is there for reading and writing, without changing it.
     ///
     /// # Errors
@@ -154,12 +166,12 @@ impl<'a> Rules<'a> {
     fn open_with(&self, path: &Path, access: Access) -> Result<File, OpenError> {
         let failed = |problem| OpenError::new(path, problem);
         let file = links::open(path, self.links, access.flags(), access.mode()).map_err(failed)?;
-        self.check(&file).map_err(failed)?;
+        self.check(&file, &mut FileSystems::default()).map_err(failed)?;
         Ok(file)
     }
 
     /// Checks a file that was opened.
-    fn check(&self, file: &File) -> Result<(), Problem> {
+    fn check(&self, file: &File, seen: &mut FileSystems) -> Result<(), Problem> {
         let about = file.metadata().map_err(Problem::System)?;
         let kind = Kind::of(&about);
         if kind != Kind::File {
@@ -171,10 +183,30 @@ impl<'a> Rules<'a> {
         if about.len() > self.max_bytes {
             return Err(Problem::TooLong { length: about.len(), limit: self.max_bytes });
         }
-        if is_of_processes(file).map_err(Problem::System)? {
+        if seen.is_of_processes(file, &about).map_err(Problem::System)? {
             return Err(Problem::OfProcesses);
         }
         Ok(())
+    }
+}
+
+/// Which file system files were on last, for [`Rules::open_one_of_many`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FileSystems {
+    /// A device, and whether it shows processes.
+    last: Option<(u64, bool)>,
+}
+
+impl FileSystems {
+    fn is_of_processes(&mut self, file: &File, about: &Metadata) -> std::io::Result<bool> {
+        match self.last {
+            Some((device, is_of_processes)) if device == about.dev() => Ok(is_of_processes),
+            _ => {
+                let is_of_processes = is_of_processes(file)?;
+                self.last = Some((about.dev(), is_of_processes));
+                Ok(is_of_processes)
+            }
+        }
     }
 }
 

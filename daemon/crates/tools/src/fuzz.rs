@@ -14,6 +14,7 @@ use crate::{
 /// The laws, by the names of their fuzz targets.
 pub const LAWS: &[(&str, fn(&[u8]))] = &[
     ("edits", crate::edit::fuzz::edits),
+    ("ignore_files", crate::search::fuzz::ignore_files),
     ("globs", crate::find::fuzz::globs),
     ("regexes", crate::grep::fuzz::regexes),
     ("shell_words", crate::bash::fuzz::shell_words),

@@ -3,33 +3,27 @@
 use std::{fs::File, io};
 
 use agentd_agent::ToolError;
+use agentd_safe_open::is_of_kernel;
 
 use crate::truncate::format_size;
 
 /// How much is read of such a file: 16 MiB.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// The file systems that consist of such files, by the numbers that `statfs` tells them by.
-const KERNEL_FILE_SYSTEMS: [u64; 8] = [
-    0x9fa0,      // proc
-    0x6265_6572, // sysfs
-    0x6462_6720, // debugfs
-    0x7472_6163, // tracefs
-    0x0027_e0eb, // cgroup
-    0x6367_7270, // cgroup2
-    0x7363_6673, // securityfs
-    0xcafe_4a11, // bpf
-];
-
 /// How much of a file is safe to read.
 ///
 /// # Errors
 /// As asking for its file system.
 pub(crate) fn limit(file: &File) -> io::Result<u64> {
-    // The number is signed on some platforms, and of 32 bits on others.
-    let kind = rustix::fs::fstatfs(file)?.f_type as u64 & 0xffff_ffff;
-    let is_made_up = KERNEL_FILE_SYSTEMS.contains(&kind);
-    Ok(if is_made_up { MAX_BYTES } else { u64::MAX })
+    Ok(if is_of_kernel(file)? { MAX_BYTES } else { u64::MAX })
+}
+
+/// The failure of looking into a file of `/proc`. What a command reads there is its own environment, without the keys of models; the tools
+/// that run inside of the daemon would read that of the daemon.
+pub(crate) fn of_processes(verb: &str, given: &str) -> ToolError {
+    ToolError(format!(
+        "Cannot {verb} {given}: it is a file of /proc, which shows the state of processes, of agentd itself too. Use bash to read it."
+    ))
 }
 
 /// The failure of reading one that goes on.

@@ -1,11 +1,17 @@
 //! Where a path really leads, also when the file is not there yet.
 
 use std::{
+    ffi::OsString,
+    fs::Metadata,
     io,
-    path::{Path, PathBuf},
+    os::unix::fs::MetadataExt as _,
+    path::{Component, Path, PathBuf},
 };
 
-use rustix::io::Errno;
+use rustix::{io::Errno, process::geteuid};
+
+/// The mode of a folder into which everybody may put files, each of which its owner alone may remove.
+const FOR_ALL: u32 = 0o1002;
 
 /// How many links are followed before they count as a circle: the number that Linux allows.
 const MAX_LINKS: u32 = 40;
@@ -13,24 +19,77 @@ const MAX_LINKS: u32 = 40;
 /// Resolves every symbolic link of `path`, an absolute path. Of a path that does not exist, what exists is resolved and
 /// the rest kept: two names of one file to come are the same file. A link to a missing file leads to that file.
 ///
+/// A link that somebody else has put into a folder for all (`/tmp`) is not followed, whatever the system is set to
+/// (`fs.protected_symlinks`): the system does not see that it is followed here.
+///
 /// # Errors
 /// What the system says about a folder on the way, such as a circle of links or a missing right; a missing file or
 /// folder is no error.
 pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
-    follow(path, MAX_LINKS)
+    let mut real = PathBuf::from("/");
+    // What is left, the next one last.
+    let mut left: Vec<OsString> = names(path);
+    let mut links = 0;
+    let mut is_missing = false;
+    while let Some(name) = left.pop() {
+        if name == ".." {
+            real.pop();
+            continue;
+        }
+        let next = real.join(&name);
+        let about = if is_missing { None } else { about(&next)? };
+        match about {
+            Some(about) if about.is_symlink() => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(Errno::LOOP.into());
+                }
+                check_link(&real, &about)?;
+                let target = next.read_link()?;
+                if target.is_absolute() {
+                    real = PathBuf::from("/");
+                }
+                left.extend(names(&target));
+            }
+            Some(about) => {
+                if !about.is_dir() && !left.is_empty() {
+                    return Err(Errno::NOTDIR.into());
+                }
+                real = next;
+            }
+            None => {
+                is_missing = true;
+                real = next;
+            }
+        }
+    }
+    Ok(real)
 }
 
-fn follow(path: &Path, links_left: u32) -> io::Result<PathBuf> {
-    match path.canonicalize() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        done => return done,
+/// The parts of a path, the first one last.
+fn names(path: &Path) -> Vec<OsString> {
+    let name = |part: Component<'_>| match part {
+        Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    };
+    path.components().rev().filter_map(name).collect()
+}
+
+/// What is at a path itself; `None`: nothing.
+fn about(path: &Path) -> io::Result<Option<Metadata>> {
+    match path.symlink_metadata() {
+        Ok(about) => Ok(Some(about)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(path.to_owned()) };
-    if let Ok(target) = path.read_link() {
-        let links_left = links_left.checked_sub(1).ok_or_else(|| io::Error::from(Errno::LOOP))?;
-        return follow(&parent.join(target), links_left);
-    }
-    Ok(follow(parent, links_left)?.join(name))
+}
+
+/// Refuses a link in a folder where everybody may put one, unless it is this user's or of the owner of the folder.
+fn check_link(folder: &Path, link: &Metadata) -> io::Result<()> {
+    let folder = folder.metadata()?;
+    let is_for_all = folder.mode() & FOR_ALL == FOR_ALL;
+    let is_known = link.uid() == geteuid().as_raw() || link.uid() == folder.uid();
+    if is_for_all && !is_known { Err(Errno::ACCESS.into()) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -54,6 +113,34 @@ mod tests {
         check("link/new", "real/new");
         check("link/x/y/z", "real/x/y/z");
         check("link/dangling", "real/missing/b");
+    }
+
+    #[test]
+    fn links_of_others_in_folders_for_all_are_not_followed() {
+        use std::os::unix::fs::{PermissionsExt as _, lchown};
+        if !geteuid().is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (shared, mine) = (root.join("shared"), root.join("mine"));
+        std::fs::create_dir(&shared).unwrap();
+        std::fs::write(&mine, "").unwrap();
+        symlink(&mine, shared.join("link")).unwrap();
+        let mode = |mode| std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o1777);
+        assert_eq!(real_path(&shared.join("link")).unwrap(), mine);
+        lchown(shared.join("link"), Some(65534), None).unwrap();
+        for path in ["link", "link/below"] {
+            let error = real_path(&shared.join(path)).unwrap_err();
+            assert_eq!(crate::errno::code(&error), "EACCES", "{path}");
+        }
+        // The owner of the folder may do with it what it likes, and one that is not for all says nothing.
+        lchown(&shared, Some(65534), None).unwrap();
+        assert_eq!(real_path(&shared.join("link")).unwrap(), mine);
+        lchown(&shared, Some(0), None).unwrap();
+        mode(0o777);
+        assert_eq!(real_path(&shared.join("link")).unwrap(), mine);
     }
 
     #[test]

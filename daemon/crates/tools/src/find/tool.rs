@@ -16,7 +16,7 @@ use super::{
 use crate::{
     blocking, errno,
     operations::Unreachable,
-    search::{FarWalk, Here, List, Notices, Place, SearchKind, SearchTool, Walk, WalkRules, limit},
+    search::{FarWalk, Here, List, Notices, SearchKind, SearchTool, UnusedFiles, Walk, WalkRules, limit},
 };
 
 const DEFAULT_LIMIT: usize = 1000;
@@ -67,10 +67,11 @@ impl SearchKind for Find {
     fn search(arguments: &Arguments, here: &Here<'_>) -> Result<ToolResult, ToolError> {
         let place = here.place(arguments.path.as_deref())?;
         let is_folder = place.is_folder();
-        let Place { path: root, .. } = place;
         if !is_folder {
-            return Err(ToolError(format!("Not a directory: {}", root.display())));
+            return Err(ToolError(format!("Not a directory: {}", place.path.display())));
         }
+        let root = here.files.root_of_walk(&place.path);
+        let unused = UnusedFiles::default();
         let pattern = Pattern::new(&arguments.pattern)?;
         let limit = limit(arguments.limit, DEFAULT_LIMIT);
         let rules = WalkRules {
@@ -79,6 +80,7 @@ impl SearchKind for Find {
             // Elsewhere the walk finds that out by itself.
             require_git: here.files.is_local() && is_in_repository(&root),
             overrides: Override::empty(),
+            unused: &unused,
         };
         let mut listing = Listing::new(&root, limit);
         if !here.files.is_local() {
@@ -86,8 +88,8 @@ impl SearchKind for Find {
             let walk = walk.map_err(|error| ToolError(errno::describe(&error, "scandir", &root)))?;
             listing.walk(walk.map(|entry| entry.map(Entry::from)), &pattern, here.cancel)?;
         } else if limit > MOST_KEPT {
-            let walk = Walk::new(rules).filter(|entry| !matches!(entry, Ok(entry) if entry.depth() == 0));
-            let walk = walk.map(|entry| entry.map(Entry::from).map_err(io::Error::other));
+            let walk = Walk::new(rules);
+            let walk = walk.map(|entry| entry.map(Entry::from).map_err(|unread| unread.error));
             listing.walk(walk, &pattern, here.cancel)?;
         } else {
             listing.add(first(rules, &pattern, limit, here.cancel));
@@ -95,7 +97,7 @@ impl SearchKind for Find {
         if here.cancel.is_cancelled() {
             return Err(blocking::aborted());
         }
-        Ok(listing.into_result())
+        Ok(listing.into_result(unused.notice()))
     }
 }
 
@@ -158,7 +160,7 @@ impl<'a> Listing<'a> {
         self.list.push(&format!("{shown}{}", if entry.is_folder { "/" } else { "" }));
     }
 
-    fn into_result(self) -> ToolResult {
+    fn into_result(self, unused: Option<String>) -> ToolResult {
         let Self { limit, mut list, has_more, unreadable, .. } = self;
         let mut notices = Notices::default();
         if has_more {
@@ -175,7 +177,7 @@ impl<'a> Listing<'a> {
             1 => "1 folder could not be read".to_owned(),
             number => format!("{number} folders could not be read"),
         });
-        list.into_result_with(notices, last)
+        list.into_result_with(notices, last.into_iter().chain(unused))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::BinaryHeap,
     num::NonZero,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -11,13 +11,12 @@ use std::{
     thread,
 };
 
-use ignore::{DirEntry, Error, WalkState};
 use tokio_util::sync::CancellationToken;
 
 use super::pattern::Pattern;
 use crate::{
     operations::FileKind,
-    search::{FarEntry, WalkRules, Walked},
+    search::{self, Next, Unread, WalkRules, Walked, walk_parallel},
 };
 
 /// Threads at most: one search must not have a big machine for itself.
@@ -47,16 +46,9 @@ pub(super) struct Entry {
     pub(super) is_folder: bool,
 }
 
-impl From<FarEntry> for Entry {
-    fn from(entry: FarEntry) -> Self {
+impl From<search::Entry> for Entry {
+    fn from(entry: search::Entry) -> Self {
         Self { is_folder: entry.kind == FileKind::Folder, path: entry.path }
-    }
-}
-
-impl From<DirEntry> for Entry {
-    fn from(entry: DirEntry) -> Self {
-        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        Self { path: entry.into_path(), is_folder }
     }
 }
 
@@ -78,7 +70,7 @@ pub(super) fn first(
         is_full: AtomicBool::new(false),
         kept: Mutex::default(),
     };
-    rules.parallel(threads).run(|| Box::new(|entry| shared.visit(entry)));
+    walk_parallel(rules, threads, |entry| shared.visit(entry));
     shared.kept.into_inner().unwrap_or_else(PoisonError::into_inner).finish(limit)
 }
 
@@ -101,28 +93,27 @@ struct Kept {
 }
 
 impl Shared<'_> {
-    fn visit(&self, entry: Walked) -> WalkState {
+    fn visit(&self, entry: Walked) -> Next {
         if self.cancel.is_cancelled() {
-            return WalkState::Quit;
+            return Next::Stop;
         }
         match entry {
-            Ok(entry) if entry.depth() == 0 => WalkState::Continue,
             Ok(entry) => self.meet(entry),
-            Err(error) => {
-                self.lock().on_error(&error);
-                WalkState::Continue
+            Err(unread) => {
+                self.lock().on_error(unread);
+                Next::GoOn
             }
         }
     }
 
-    fn meet(&self, entry: DirEntry) -> WalkState {
+    fn meet(&self, entry: search::Entry) -> Next {
         if self.is_full.load(Ordering::Relaxed)
-            && self.lock().results.peek().is_some_and(|last| last.path.as_path() < entry.path())
+            && self.lock().results.peek().is_some_and(|last| last.path < entry.path)
         {
             // So is everything in it.
-            return WalkState::Skip;
+            return Next::PassOver;
         }
-        if self.pattern.fits(entry.path()) {
+        if self.pattern.fits(&entry.path) {
             let mut kept = self.lock();
             kept.results.push(entry.into());
             if kept.results.len() > self.most {
@@ -132,7 +123,7 @@ impl Shared<'_> {
                 self.is_full.store(true, Ordering::Relaxed);
             }
         }
-        WalkState::Continue
+        Next::GoOn
     }
 
     /// Nothing is left half done under this lock.
@@ -142,10 +133,11 @@ impl Shared<'_> {
 }
 
 impl Kept {
-    fn on_error(&mut self, error: &Error) {
-        match place(error) {
-            Some(path) if self.unreadable.len() < MOST_UNREADABLE => self.unreadable.push(path.to_owned()),
-            _ => self.unreadable_anywhere += 1,
+    fn on_error(&mut self, unread: Unread) {
+        if self.unreadable.len() < MOST_UNREADABLE {
+            self.unreadable.push(unread.path);
+        } else {
+            self.unreadable_anywhere += 1;
         }
     }
 
@@ -163,32 +155,31 @@ impl Kept {
     }
 }
 
-fn place(error: &Error) -> Option<&Path> {
-    match error {
-        Error::WithPath { path, .. } => Some(path),
-        Error::WithDepth { err, .. } | Error::WithLineNumber { err, .. } => place(err),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, path::Path};
 
     use ignore::overrides::Override;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::search::Walk;
+    use crate::search::{UnusedFiles, Walk};
 
-    fn rules(root: &Path) -> WalkRules<'_> {
-        WalkRules { root, own_ignore_file: ".fdignore", require_git: false, overrides: Override::empty() }
+    fn rules<'a>(root: &'a Path, unused: &'a UnusedFiles) -> WalkRules<'a> {
+        WalkRules {
+            root,
+            own_ignore_file: ".fdignore",
+            require_git: false,
+            overrides: Override::empty(),
+            unused,
+        }
     }
 
     /// The same, one after the other.
     fn in_order(root: &Path, pattern: &Pattern) -> Vec<Entry> {
-        let walk = Walk::new(rules(root)).map(Result::unwrap);
-        walk.filter(|entry| entry.depth() > 0 && pattern.fits(entry.path())).map(Entry::from).collect()
+        let unused = UnusedFiles::default();
+        let walk = Walk::new(rules(root, &unused)).map(Result::unwrap);
+        walk.filter(|entry| pattern.fits(&entry.path)).map(Entry::from).collect()
     }
 
     proptest! {
@@ -214,7 +205,8 @@ mod tests {
             let mut expected = in_order(folder.path(), &pattern);
             let has_more = expected.len() > limit;
             expected.truncate(limit);
-            let found = first(rules(folder.path()), &pattern, limit, &CancellationToken::new());
+            let unused = UnusedFiles::default();
+            let found = first(rules(folder.path(), &unused), &pattern, limit, &CancellationToken::new());
             prop_assert_eq!((found.results, found.has_more, found.unreadable), (expected, has_more, 0));
         }
     }
@@ -225,11 +217,7 @@ mod tests {
             let mut kept = Kept { results: BinaryHeap::new(), ..Kept::default() };
             kept.results.extend(["/w/a", path].map(|path| Entry { path: path.into(), is_folder: false }));
             for path in errors {
-                let err = Box::new(Error::Io(std::io::Error::other("no")));
-                kept.on_error(&Error::WithDepth {
-                    depth: 1,
-                    err: Box::new(Error::WithPath { path: path.into(), err }),
-                });
+                kept.on_error(Unread { path: path.into(), error: std::io::Error::other("no") });
             }
             kept.finish(1)
         };

@@ -1,18 +1,25 @@
 //! The matches of one file, as they are shown.
 
 use std::{
-    fs::File,
     io::{self, Read},
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use agentd_agent::ToolError;
+use agentd_safe_open::{Links, Owner, Problem, Rules};
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 use tokio_util::sync::CancellationToken;
 
 use super::{input::Input, pattern::Engine};
-use crate::search::List;
+use crate::{kernel, search::List};
+
+/// A file that was named: links are meant, and files of others.
+const NAMED: Rules<'static> = Rules::new(Links::Followed).owner(Owner::Anybody);
+
+/// One that a walk has met, which follows no links.
+const OF_A_WALK: Rules<'static> = Rules::new(Links::Refused).owner(Owner::Anybody);
 
 /// Lines that are shown no further, in UTF-16 units.
 const MAX_LINE_UNITS: usize = 500;
@@ -62,7 +69,28 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches a file of this machine; see [`Self::content`].
+    /// Searches the one file of this machine that a call is about.
+    ///
+    /// # Errors
+    /// Why it is not read.
+    pub(super) fn named_file(
+        &self,
+        engine: &mut Engine,
+        (path, shown): (&Path, &str),
+        most: usize,
+    ) -> Result<Found, ToolError> {
+        let mut found = Found::default();
+        match NAMED.open(path) {
+            Ok(file) => self.content(engine, (file, shown), most, &mut found),
+            Err(error) if matches!(error.problem(), Problem::OfProcesses) => {
+                return Err(kernel::of_processes("search", &path.display().to_string()));
+            }
+            Err(_) => found.unreadable += 1,
+        }
+        Ok(found)
+    }
+
+    /// Searches a file of this machine that a walk has met; see [`Self::content`].
     pub(super) fn file(
         &self,
         engine: &mut Engine,
@@ -70,7 +98,7 @@ impl Search<'_> {
         most: usize,
         found: &mut Found,
     ) {
-        match File::open(path) {
+        match OF_A_WALK.open_one_of_many(path, &mut engine.file_systems) {
             Ok(file) => self.content(engine, (file, shown), most, found),
             Err(_) if self.stop.is_set() => {}
             Err(_) => found.unreadable += 1,

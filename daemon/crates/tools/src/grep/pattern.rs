@@ -1,6 +1,7 @@
 //! The regular expression and the engine that looks for it.
 
 use agentd_agent::ToolError;
+use agentd_safe_open::FileSystems;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
@@ -32,6 +33,8 @@ pub(super) struct Engine {
     pub(super) is_named: bool,
     /// The beginning of a file.
     pub(super) head: Vec<u8>,
+    /// Which file systems files were on.
+    pub(super) file_systems: FileSystems,
 }
 
 impl Engine {
@@ -46,6 +49,6 @@ impl Engine {
             .binary_detection(binary)
             .heap_limit(Some(MAX_LINE_BYTES))
             .build();
-        Self { searcher, is_named, head: Vec::new() }
+        Self { searcher, is_named, head: Vec::new(), file_systems: FileSystems::default() }
     }
 }

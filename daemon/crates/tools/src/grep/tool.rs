@@ -17,7 +17,7 @@ use super::{
     pattern::{Engine, compile},
     tree::{Wanted, search_tree},
 };
-use crate::search::{Here, Notices, SearchKind, SearchTool, WalkRules, limit};
+use crate::search::{Here, Notices, SearchKind, SearchTool, UnusedFiles, WalkRules, limit};
 
 const DEFAULT_LIMIT: usize = 100;
 
@@ -85,12 +85,19 @@ impl SearchKind for Grep {
         // A conversion from f64 saturates, and what is no number becomes 0.
         let context = (arguments.context.unwrap_or_default() as usize).min(MOST_CONTEXT);
         let (files, enough) = (here.files, AtomicBool::new(false));
+        let unused = UnusedFiles::default();
         let search =
             Search { matcher: &matcher, context, stop: Stop { cancel: here.cancel, enough: &enough } };
         let found = if place.is_folder() {
-            let overrides = overrides(arguments.glob.as_deref(), &place.path)?;
-            let root = &place.path;
-            let rules = WalkRules { root, own_ignore_file: ".rgignore", require_git: true, overrides };
+            let root = &files.root_of_walk(&place.path);
+            let overrides = overrides(arguments.glob.as_deref(), root)?;
+            let rules = WalkRules {
+                root,
+                own_ignore_file: ".rgignore",
+                require_git: true,
+                overrides,
+                unused: &unused,
+            };
             if files.is_local() {
                 search_tree(rules, &Wanted { matcher: &matcher, context, limit }, here.cancel)?
             } else {
@@ -99,9 +106,7 @@ impl SearchKind for Grep {
         } else if place.is_file() {
             let name = place.path.file_name().unwrap_or_default().to_string_lossy();
             if files.is_local() {
-                let mut found = Found::default();
-                search.file(&mut Engine::new(context, true), (&place.path, &name), limit, &mut found);
-                found
+                search.named_file(&mut Engine::new(context, true), (&place.path, &name), limit)?
             } else {
                 search_far_file(files, (&place.path, &name), &search, limit)?
             }
@@ -109,7 +114,7 @@ impl SearchKind for Grep {
             let path = place.path.display();
             return Err(ToolError(format!("Cannot search {path}: it is neither a file nor a folder")));
         };
-        Ok(show(found, limit))
+        Ok(show(found, limit, unused.notice()))
     }
 }
 
@@ -122,7 +127,7 @@ fn overrides(glob: Option<&str>, root: &Path) -> Result<Override, ToolError> {
     built.map_err(|error| ToolError(error.to_string()))
 }
 
-fn show(found: Found, limit: usize) -> ToolResult {
+fn show(found: Found, limit: usize, unused: Option<String>) -> ToolResult {
     let mut notices = Notices::default();
     if found.has_more {
         notices.add(format!(
@@ -146,6 +151,7 @@ fn show(found: Found, limit: usize) -> ToolResult {
             1 => "1 file or folder could not be read".to_owned(),
             number => format!("{number} files or folders could not be read"),
         }),
+        unused,
     ];
     list.into_result_with(notices, last.into_iter().flatten())
 }

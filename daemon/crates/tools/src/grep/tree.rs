@@ -19,7 +19,10 @@ use super::{
     file::{Found, Search, Stop},
     pattern::Engine,
 };
-use crate::search::{Walk, WalkRules};
+use crate::{
+    operations::FileKind,
+    search::{Walk, WalkRules},
+};
 
 /// Files that a thread takes from the walk at once: enough that taking them costs little beside searching them.
 const BATCH: usize = 32;
@@ -83,7 +86,7 @@ pub(super) fn search_tree(
 }
 
 struct Shared<'a> {
-    walk: Mutex<Source>,
+    walk: Mutex<Source<'a>>,
     order: Mutex<Order>,
     /// Tells that batches wait no longer.
     moved: Condvar,
@@ -94,8 +97,8 @@ struct Shared<'a> {
 }
 
 /// The files that nobody has taken yet.
-struct Source {
-    walk: Walk,
+struct Source<'a> {
+    walk: Walk<'a>,
     /// The number of the next batch.
     next: usize,
     unreadable: usize,
@@ -115,9 +118,9 @@ struct Order {
 }
 
 /// Tells the other threads that one has ended, by a panic too.
-struct Leaving<'a>(&'a Shared<'a>);
+struct Leaving<'a, 'b>(&'a Shared<'b>);
 
-impl Drop for Leaving<'_> {
+impl Drop for Leaving<'_, '_> {
     fn drop(&mut self) {
         lock(&self.0.order).is_ending = true;
         self.0.moved.notify_all();
@@ -159,9 +162,7 @@ impl Shared<'_> {
         let mut files = Vec::with_capacity(BATCH);
         while files.len() < BATCH && !self.search.stop.is_set() {
             match source.walk.next() {
-                Some(Ok(entry)) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
-                    files.push(entry.into_path());
-                }
+                Some(Ok(entry)) if entry.kind == FileKind::File => files.push(entry.path),
                 Some(Ok(_)) => {}
                 Some(Err(_)) => source.unreadable += 1,
                 None => {

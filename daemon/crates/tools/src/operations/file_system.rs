@@ -53,6 +53,11 @@ pub trait FileSystem: Send + Sync {
     /// folder is no error.
     fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
 
+    /// A folder as a walk below it names it: without links, on this machine, where rules of ignore files above it count too.
+    fn root_of_walk(&self, folder: &Path) -> PathBuf {
+        folder.to_owned()
+    }
+
     /// Makes a folder and those above it that are missing.
     ///
     /// # Errors
@@ -147,6 +152,8 @@ pub enum FileKind {
     Socket,
     /// A device, or what the system does not say.
     Device,
+    /// A file that shows the state of processes, those of this program too; only of what was opened.
+    OfProcesses,
 }
 
 /// Something in a folder.

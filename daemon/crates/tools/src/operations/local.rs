@@ -1,13 +1,14 @@
 //! The files of this machine.
 
 use std::{
-    fs::{self, File, FileType, Metadata, OpenOptions},
+    fs::{self, FileType, Metadata, OpenOptions},
     io::{self, Read},
     os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
+use agentd_safe_open::{Links, Owner, Problem, Rules, is_of_processes};
 use rustix::fs::{Access, AtFlags, CWD, OFlags};
 use tokio_util::sync::CancellationToken;
 
@@ -38,8 +39,12 @@ impl FileSystem for LocalFiles {
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
+        let mut about = about(&metadata);
+        if about.kind == FileKind::File && is_of_processes(&file)? {
+            about.kind = FileKind::OfProcesses;
+        }
         Ok(OpenFile {
-            about: about(&metadata),
+            about,
             stamp: stamp(&metadata, now),
             limit: kernel::limit(&file)?,
             content: Box::new(file),
@@ -56,6 +61,11 @@ impl FileSystem for LocalFiles {
 
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         real_path(path)
+    }
+
+    fn root_of_walk(&self, folder: &Path) -> PathBuf {
+        // Where that cannot be told, the rules of the folders as they are named hold.
+        folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
     }
 
     fn create_folders(&self, path: &Path) -> io::Result<()> {
@@ -78,10 +88,10 @@ impl FileSystem for LocalFiles {
 fn list(folder: &Path) -> io::Result<Vec<Listed>> {
     let listed = |entry: io::Result<fs::DirEntry>| {
         let entry = entry?;
-        let kind = kind(entry.file_type()?);
+        let kind = FileKind::from(entry.file_type()?);
         let target = match kind {
             // What the link leads to may be out of reach, which is as good as missing.
-            FileKind::Link => entry.path().metadata().ok().map(|metadata| self::kind(metadata.file_type())),
+            FileKind::Link => entry.path().metadata().ok().map(|metadata| metadata.file_type().into()),
             other => Some(other),
         };
         Ok(Listed { name: entry.file_name(), kind, target })
@@ -90,22 +100,24 @@ fn list(folder: &Path) -> io::Result<Vec<Listed>> {
 }
 
 fn about(metadata: &Metadata) -> About {
-    About { kind: kind(metadata.file_type()), length: metadata.len() }
+    About { kind: metadata.file_type().into(), length: metadata.len() }
 }
 
-fn kind(file_type: FileType) -> FileKind {
-    if file_type.is_file() {
-        FileKind::File
-    } else if file_type.is_dir() {
-        FileKind::Folder
-    } else if file_type.is_symlink() {
-        FileKind::Link
-    } else if file_type.is_fifo() {
-        FileKind::Pipe
-    } else if file_type.is_socket() {
-        FileKind::Socket
-    } else {
-        FileKind::Device
+impl From<FileType> for FileKind {
+    fn from(file_type: FileType) -> Self {
+        if file_type.is_file() {
+            Self::File
+        } else if file_type.is_dir() {
+            Self::Folder
+        } else if file_type.is_symlink() {
+            Self::Link
+        } else if file_type.is_fifo() {
+            Self::Pipe
+        } else if file_type.is_socket() {
+            Self::Socket
+        } else {
+            Self::Device
+        }
     }
 }
 
@@ -132,10 +144,14 @@ fn stamp(metadata: &Metadata, now: SystemTime) -> Stamp {
 /// # Errors
 /// What the system says; a missing file has changed.
 pub(crate) fn is_unchanged(target: &Path, before: &Before<'_>) -> io::Result<bool> {
-    let now = match File::open(target) {
+    let now = match Rules::new(Links::Refused).owner(Owner::Anybody).open(target) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error),
+        Err(error)
+            if error.is_missing() || matches!(error.problem(), Problem::Link | Problem::NotAFile(_)) =>
+        {
+            return Ok(false);
+        }
+        Err(error) => return Err(error.into()),
     };
     if before.stamp.differs(&stamp(&now.metadata()?, SystemTime::now())) {
         return Ok(false);

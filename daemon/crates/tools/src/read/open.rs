@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::{
-    errno,
+    errno, kernel,
     operations::{FileKind, FileSystem, OpenFile},
 };
 
@@ -34,6 +34,7 @@ pub(super) fn open(files: &dyn FileSystem, path: &Path, given: &str) -> Result<O
         FileKind::Folder => Err(ToolError(format!("{}, read", errno::sentence(&Errno::ISDIR.into())))),
         FileKind::Pipe => Err(not_regular(given, "a named pipe")),
         FileKind::Socket => Err(not_regular(given, "a socket or a device")),
+        FileKind::OfProcesses => Err(kernel::of_processes("read", given)),
         FileKind::Device | FileKind::Link => Err(not_regular(given, "a device")),
     }
 }
@@ -109,6 +110,12 @@ mod tests {
             refused(Path::new("/dev/zero")),
             "Cannot read x: it is a device, not a regular file. Use bash to read from it."
         );
+        for path in ["/proc/self/environ", "/proc/self/cmdline", "/proc/meminfo"] {
+            if Path::new(path).exists() {
+                let error = refused(Path::new(path));
+                assert!(error.starts_with("Cannot read x: it is a file of /proc, which shows"), "{error}");
+            }
+        }
         let socket = dir.path().join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         assert_eq!(

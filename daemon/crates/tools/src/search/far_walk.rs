@@ -7,24 +7,14 @@ use std::{
     sync::Arc,
 };
 
-use ignore::{
-    Match,
-    gitignore::{Gitignore, GitignoreBuilder},
-    overrides::Override,
+use agentd_ignore_files::{Budget, MAX_BYTES, TooMuch};
+use ignore::overrides::Override;
+
+use super::{
+    Entry, UnusedFiles, WalkRules,
+    rules::{FolderRules, is_left_out},
 };
-
-use super::WalkRules;
 use crate::operations::{FileKind, FileSystem, Listed};
-
-/// Bytes of an ignore file that are looked at.
-const MAX_IGNORE_FILE: u64 = 1 << 20;
-
-/// Something below the folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FarEntry {
-    pub(crate) path: PathBuf,
-    pub(crate) kind: FileKind,
-}
 
 /// Depth first; the entries of a folder by the bytes of their names. Folders are asked for in batches, those that come next
 /// first, so in memory are the names of one batch and of the folders on the way down. Ignore files of the folder and of those
@@ -37,6 +27,8 @@ pub(crate) struct FarWalk<'a> {
     own_ignore_file: &'static str,
     require_git: bool,
     overrides: Override,
+    budget: Arc<Budget>,
+    unused: &'a UnusedFiles,
     /// What is to come, the next one last.
     left: Vec<Waiting>,
     /// Errors that come before that.
@@ -44,31 +36,26 @@ pub(crate) struct FarWalk<'a> {
 }
 
 enum Waiting {
-    Entry(FarEntry, Arc<Rules>),
+    Entry(Entry, Arc<FolderRules>),
     /// What is in a folder whose entry is behind us, or why that is not known.
-    Inside(io::Result<Vec<Listed>>, Arc<Rules>, PathBuf),
+    Inside(io::Result<Vec<Listed>>, Arc<FolderRules>, PathBuf),
 }
 
-/// The rules that hold in a folder.
-struct Rules {
-    own: Gitignore,
-    plain: Gitignore,
-    git: Gitignore,
-    exclude: Gitignore,
-    is_repository: bool,
-    above: Option<Arc<Rules>>,
-}
+/// What a folder says by itself: the texts of its ignore files, the more special one first, and whether it is a repository.
+type Texts = ([String; 4], bool);
 
 impl<'a> FarWalk<'a> {
     /// # Errors
     /// When nothing can be asked.
-    pub(crate) fn new(files: &'a dyn FileSystem, rules: WalkRules<'_>) -> io::Result<Self> {
-        let WalkRules { root, own_ignore_file, require_git, overrides } = rules;
+    pub(crate) fn new(files: &'a dyn FileSystem, rules: WalkRules<'a>) -> io::Result<Self> {
+        let WalkRules { root, own_ignore_file, require_git, overrides, unused } = rules;
         let mut walk = Self {
             files,
             own_ignore_file,
             require_git,
             overrides,
+            budget: Arc::new(Budget::default()),
+            unused,
             left: Vec::new(),
             errors: VecDeque::new(),
         };
@@ -85,18 +72,27 @@ impl<'a> FarWalk<'a> {
             .zip(lists.iter().map(|list| list.as_deref().unwrap_or_default()))
             .collect();
         let mut rules = None;
-        for own in walk.read_rules(&found)? {
-            rules = Some(Arc::new(Rules { above: rules, ..own }));
+        for (folder, texts) in folders.iter().zip(walk.read_texts(&found)?) {
+            rules = Some(walk.rules_of(folder, texts, rules.as_ref()));
         }
         if let (Some(list), Some(rules)) = (lists.pop(), rules) {
-            walk.require_git |= rules.levels().any(|rules| rules.is_repository);
+            walk.require_git |= rules.is_in_repository();
             walk.left.push(Waiting::Inside(list, rules, root.to_owned()));
         }
         Ok(walk)
     }
 
-    /// The rules of each folder by itself, from its ignore files.
-    fn read_rules(&self, folders: &[(PathBuf, &[Listed])]) -> io::Result<Vec<Rules>> {
+    fn rules_of(
+        &self,
+        folder: &Path,
+        (texts, is_repository): Texts,
+        above: Option<&Arc<FolderRules>>,
+    ) -> Arc<FolderRules> {
+        FolderRules::below(above, folder, texts, is_repository, (&self.budget, self.unused))
+    }
+
+    /// What each folder says by itself.
+    fn read_texts(&self, folders: &[(PathBuf, &[Listed])]) -> io::Result<Vec<Texts>> {
         let mut wanted = Vec::new();
         for (number, (folder, list)) in folders.iter().enumerate() {
             let has = |name: &str| list.iter().any(|entry| entry.name == name);
@@ -119,22 +115,20 @@ impl<'a> FarWalk<'a> {
                 // An ignore file that cannot be read has no rules; the walk goes on, as on a disk.
                 if let Ok(file) = file {
                     let mut bytes = Vec::new();
-                    if file.take(MAX_IGNORE_FILE).read_to_end(&mut bytes).is_ok() {
-                        texts[folder][which] = String::from_utf8_lossy(&bytes).into_owned();
+                    match file.take(MAX_BYTES + 1).read_to_end(&mut bytes) {
+                        Ok(_) if bytes.len() as u64 > MAX_BYTES => {
+                            self.unused.add(&folders[folder].0, &TooMuch::Bytes.into());
+                        }
+                        Ok(_) => texts[folder][which] = String::from_utf8_lossy(&bytes).into_owned(),
+                        Err(_) => {}
                     }
                 }
                 true
             })?;
         }
-        let rules = folders.iter().zip(&texts).map(|((folder, list), [own, plain, git, exclude])| Rules {
-            own: globs(folder, own),
-            plain: globs(folder, plain),
-            git: globs(folder, git),
-            exclude: globs(folder, exclude),
-            is_repository: list.iter().any(|entry| entry.name == ".git"),
-            above: None,
-        });
-        Ok(rules.collect())
+        let is_repository =
+            |list: &[Listed]| list.iter().any(|entry| entry.name == ".git" || entry.name == ".jj");
+        Ok(texts.into_iter().zip(folders).map(|(texts, (_, list))| (texts, is_repository(list))).collect())
     }
 
     /// Asks for what is in the folders that come next: the one that is last in `left`, and others before it.
@@ -152,12 +146,11 @@ impl<'a> FarWalk<'a> {
             .cloned()
             .zip(lists.iter().map(|list| list.as_deref().unwrap_or_default()))
             .collect();
-        let rules = self.read_rules(&found)?;
+        let texts = self.read_texts(&found)?;
         // From the last place to the first, so that places stay what they are.
-        for ((place, list), own) in next.into_iter().zip(lists).zip(rules) {
+        for ((place, list), texts) in next.into_iter().zip(lists).zip(texts) {
             let Waiting::Entry(entry, above) = &self.left[place] else { continue };
-            let (rules, path) =
-                (Arc::new(Rules { above: Some(Arc::clone(above)), ..own }), entry.path.clone());
+            let (rules, path) = (self.rules_of(&entry.path, texts, Some(above)), entry.path.clone());
             self.left.insert(place, Waiting::Inside(list, rules, path));
         }
         Ok(())
@@ -175,7 +168,7 @@ impl<'a> FarWalk<'a> {
     }
 
     /// Puts what is in a folder before everything else that is left.
-    fn enter(&mut self, list: io::Result<Vec<Listed>>, rules: &Arc<Rules>, folder: &Path) {
+    fn enter(&mut self, list: io::Result<Vec<Listed>>, rules: &Arc<FolderRules>, folder: &Path) {
         let mut list = match list {
             Ok(list) => list,
             Err(error) => return self.errors.push_back(error),
@@ -184,79 +177,20 @@ impl<'a> FarWalk<'a> {
         for Listed { name, kind, .. } in list {
             let path = folder.join(name);
             if !self.is_ignored(&path, kind == FileKind::Folder, rules) {
-                self.left.push(Waiting::Entry(FarEntry { path, kind }, Arc::clone(rules)));
+                self.left.push(Waiting::Entry(Entry { path, kind }, Arc::clone(rules)));
             }
         }
     }
 
-    fn is_ignored(&self, path: &Path, is_folder: bool, rules: &Arc<Rules>) -> bool {
-        match self.overrides.matched(path, is_folder) {
-            Match::None => rules.ignore(path, is_folder, self.require_git),
-            found => found.is_ignore(),
-        }
+    fn is_ignored(&self, path: &Path, is_folder: bool, rules: &FolderRules) -> bool {
+        is_left_out(&self.overrides, (path, is_folder), || {
+            rules.ignore(path, is_folder, self.require_git, None)
+        })
     }
-}
-
-impl Rules {
-    /// These rules and those above them.
-    fn levels(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |rules| rules.above.as_deref())
-    }
-
-    /// Of each kind of file the innermost that says something counts, and of kinds the more special one.
-    fn ignore(&self, path: &Path, is_folder: bool, require_git: bool) -> bool {
-        let counts_git = !require_git || self.levels().any(|rules| rules.is_repository);
-        let (mut own, mut plain, mut git, mut exclude) =
-            (Verdict::None, Verdict::None, Verdict::None, Verdict::None);
-        let mut left_repository = false;
-        for rules in self.levels() {
-            own.settle(&rules.own, path, is_folder);
-            plain.settle(&rules.plain, path, is_folder);
-            if counts_git && !left_repository {
-                git.settle(&rules.git, path, is_folder);
-                exclude.settle(&rules.exclude, path, is_folder);
-            }
-            left_repository |= require_git && rules.is_repository;
-        }
-        [own, plain, git, exclude].into_iter().find(|verdict| *verdict != Verdict::None)
-            == Some(Verdict::Ignore)
-    }
-}
-
-/// What the files of one kind say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    None,
-    Ignore,
-    Keep,
-}
-
-impl Verdict {
-    fn settle(&mut self, globs: &Gitignore, path: &Path, is_folder: bool) {
-        if *self == Self::None {
-            *self = match globs.matched(path, is_folder) {
-                Match::None => Self::None,
-                Match::Ignore(_) => Self::Ignore,
-                Match::Whitelist(_) => Self::Keep,
-            };
-        }
-    }
-}
-
-fn globs(folder: &Path, text: &str) -> Gitignore {
-    if text.is_empty() {
-        return Gitignore::empty();
-    }
-    let mut builder = GitignoreBuilder::new(folder);
-    for line in text.strip_prefix('\u{feff}').unwrap_or(text).lines() {
-        // A line that is no glob says nothing, as on a disk.
-        let _ = builder.add_line(None, line);
-    }
-    builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
 impl Iterator for FarWalk<'_> {
-    type Item = io::Result<FarEntry>;
+    type Item = io::Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

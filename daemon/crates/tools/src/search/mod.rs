@@ -1,14 +1,20 @@
 //! What the tools share that look through folders: walking them in a fixed order, and lists that are cut.
 
 mod far_walk;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
+mod git;
 mod list;
+mod local_rules;
 mod place;
+mod rules;
 mod tool;
 mod walk;
 
-pub(crate) use far_walk::{FarEntry, FarWalk};
+pub(crate) use far_walk::FarWalk;
 pub(crate) use list::{List, Notices};
 pub(crate) use place::Place;
+pub(crate) use rules::{UnusedFiles, WalkRules};
 pub(crate) use tool::{Here, limit};
 pub use tool::{SearchKind, SearchTool};
-pub(crate) use walk::{Walk, WalkRules, Walked};
+pub(crate) use walk::{Entry, Next, Unread, Walk, Walked, walk_parallel};

@@ -43,11 +43,20 @@ fn found(walk: impl Iterator<Item = PathBuf>, root: &Path) -> Vec<String> {
     walk.map(|path| path.strip_prefix(root).unwrap().to_string_lossy().into_owned()).collect()
 }
 
-fn rules(root: &Path, require_git: bool) -> WalkRules<'_> {
-    WalkRules { root, own_ignore_file: ".rgignore", require_git, overrides: Override::empty() }
+fn rules<'a>(root: &'a Path, require_git: bool, unused: &'a UnusedFiles) -> WalkRules<'a> {
+    WalkRules { root, own_ignore_file: ".rgignore", require_git, overrides: Override::empty(), unused }
 }
 
-/// What the walk over the disk gives, this one gives too, from the disk and from memory.
+/// What ripgrep's own walk gives: its rules are ours.
+fn by_ripgrep(root: &Path, require_git: bool) -> Vec<String> {
+    let mut builder = ignore::WalkBuilder::new(root);
+    builder.hidden(false).require_git(require_git).add_custom_ignore_filename(".rgignore");
+    builder.sort_by_file_name(Ord::cmp);
+    let walk = builder.build().map(Result::unwrap).filter(|entry| entry.depth() > 0);
+    found(walk.map(ignore::DirEntry::into_path), root)
+}
+
+/// What the walk over the disk gives, and ripgrep's, this one gives too, from the disk and from memory.
 #[track_caller]
 fn same_as_on_disk(repositories: &[&str], require_git: bool) {
     let dir = tempfile::tempdir().unwrap();
@@ -70,11 +79,13 @@ fn same_as_on_disk(repositories: &[&str], require_git: bool) {
     memory.link(base.join("w/link"), "deep").unwrap();
     let root = base.join("w");
     let is_in_repository = repositories.iter().any(|folder| [".", "w"].contains(folder));
-    let expected = Walk::new(rules(&root, require_git || is_in_repository)).map(|entry| entry.unwrap());
-    let expected = found(expected.filter(|entry| entry.depth() > 0).map(ignore::DirEntry::into_path), &root);
+    let unused = UnusedFiles::default();
+    let expected = Walk::new(rules(&root, require_git || is_in_repository, &unused));
+    let expected = found(expected.map(|entry| entry.unwrap().path), &root);
+    assert_eq!(by_ripgrep(&root, require_git || is_in_repository), expected, "{repositories:?}");
     assert!(expected.len() > 10, "{expected:?}");
     for files in [&LocalFiles as &dyn FileSystem, &memory] {
-        let walk = FarWalk::new(files, rules(&root, require_git)).unwrap();
+        let walk = FarWalk::new(files, rules(&root, require_git, &unused)).unwrap();
         assert_eq!(found(walk.map(|entry| entry.unwrap().path), &root), expected, "{repositories:?}");
     }
 }
@@ -101,7 +112,8 @@ fn globs_come_before_ignore_files() {
     memory.folder("/base/.git").unwrap();
     let root = Path::new("/base/w");
     let overrides = ignore::overrides::OverrideBuilder::new(root).add("*.o").unwrap().build().unwrap();
-    let rules = WalkRules { overrides, ..rules(root, true) };
+    let unused = UnusedFiles::default();
+    let rules = WalkRules { overrides, ..rules(root, true, &unused) };
     let walk = FarWalk::new(&memory, rules).unwrap().map(Result::unwrap);
     let files = walk.filter(|entry| entry.kind == FileKind::File).map(|entry| entry.path);
     assert_eq!(found(files, root), ["a.o", "deep/er/b.o", "inner/a.o"]);
@@ -161,7 +173,8 @@ fn a_folder_that_cannot_be_read_is_told_and_passed_over() {
     memory.put("/w/a/file", "").unwrap();
     memory.put("/w/b/file", "").unwrap();
     let files = Closed(memory, "/w/a".into());
-    let walk = FarWalk::new(&files, rules(Path::new("/w"), true)).unwrap();
+    let unused = UnusedFiles::default();
+    let walk = FarWalk::new(&files, rules(Path::new("/w"), true, &unused)).unwrap();
     let seen: Vec<_> =
         walk.map(|entry| entry.map(|entry| entry.path).map_err(|error| error.kind())).collect();
     let path = |path: &str| Ok(PathBuf::from(path));
