@@ -23,6 +23,11 @@ impl IgnoreRules {
         for name in NAMES {
             let path = folder.join(name);
             let Some(text) = resource_file::read(&path, kind, diagnostics) else { continue };
+            if let Err(error) = agentd_ignore_files::cost(&text) {
+                let message = format!("this file is not used: it {error}");
+                diagnostics.push(Diagnostic::warning(kind, message).at(&path));
+                continue;
+            }
             for (line, number) in text.lines().zip(1..) {
                 if let Err(error) = builder.add_line(None, line) {
                     let message = format!("this line is not used: {error}");

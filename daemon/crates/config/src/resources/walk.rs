@@ -236,6 +236,14 @@ mod tests {
         check(&place, Layout::SharedSkills, &["in/x.md", "in/yes/SKILL.md"]);
     }
 
+    #[test]
+    fn an_ignore_file_that_would_take_too_much_is_told_and_not_used() {
+        let place = Place::new(&[("s/a/SKILL.md", ""), ("s/.gitignore", &"*a*b?[c\n".repeat(20_000))]);
+        let (found, said) = walk(&place, "s", Layout::Skills);
+        assert_eq!(found, ["a/SKILL.md"]);
+        assert!(said.len() == 1 && said[0].contains("this file is not used: it has more rules"), "{said:?}");
+    }
+
     #[cfg(unix)]
     #[test]
     fn links_are_followed_once_and_never_around() {
