@@ -74,7 +74,9 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-images",
             "agentd-ai",
             "agentd-agent",
+            "agentd-ignore-files",
             "agentd-process",
+            "agentd-safe-open",
         ],
         &["reqwest", "clap"],
         "tools never learn of sessions or connections",
@@ -84,6 +86,18 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         &[],
         &["tokio", "reqwest", "clap"],
         "a place in the code knows nothing of what it is part of",
+    ),
+    (
+        "agentd-safe-open",
+        &[],
+        &["tokio", "reqwest", "clap"],
+        "what is acceptable is said by whoever opens",
+    ),
+    (
+        "agentd-ignore-files",
+        &["agentd-safe-open"],
+        &["tokio", "reqwest", "clap"],
+        "rules know nothing of the search that they are for",
     ),
     (
         "agentd-file-lock",
@@ -99,7 +113,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-config",
-        &["agentd-protocol", "agentd-fail-point"],
+        &["agentd-protocol", "agentd-fail-point", "agentd-ignore-files", "agentd-safe-open"],
         &["tokio", "reqwest", "clap"],
         "configuration is read, not served",
     ),
