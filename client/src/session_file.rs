@@ -1,11 +1,19 @@
 //! How a session file begins, for verbs that read it themselves.
 
-use std::io::{self, BufRead};
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read as _},
+    path::Path,
+};
 
 use agentd_protocol::{
-    entry::{SESSION_VERSION, SessionHeader},
+    entry::{MAX_SESSION_FILE_BYTES, SESSION_VERSION, SessionHeader},
     parse_json,
 };
+use agentd_safe_open::{Links, Owner, Rules};
+
+/// Longer lines are passed over, as the daemon does.
+const MAX_LINE_BYTES: u64 = 256 << 20;
 
 /// Why a file is no conversation.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +37,30 @@ pub(crate) struct Beginning {
     pub(crate) in_a_row: bool,
 }
 
+/// Opens a session file; whoever names it means it, so that it may be a link, and somebody else's.
+///
+/// # Errors
+/// Those of the system, and for what is no regular file, or longer than any session.
+pub(crate) fn open(path: &Path) -> io::Result<BufReader<File>> {
+    let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_SESSION_FILE_BYTES);
+    rules.open(path).map(BufReader::new).map_err(|error| error.into_problem().into())
+}
+
+/// Reads a line into `line`, which is empty afterwards where the line is longer than any that is written. How many bytes it had;
+/// 0 at the end of the file.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
+    line.clear();
+    let count = input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', line)? as u64;
+    if count < MAX_LINE_BYTES || line.ends_with(b"\n") {
+        return Ok(count);
+    }
+    *line = Vec::new();
+    Ok(count + input.skip_until(b'\n')? as u64)
+}
+
 /// Reads the header; `input` then stands before the first entry.
 ///
 /// # Errors
@@ -37,8 +69,7 @@ pub(crate) fn begin(input: &mut impl BufRead) -> Result<Beginning, ReadError> {
     let mut line = Vec::new();
     // Blank lines come before the header in files of other programs.
     while line.trim_ascii().is_empty() {
-        line.clear();
-        if input.read_until(b'\n', &mut line)? == 0 {
+        if read_line(input, &mut line)? == 0 {
             return Err(ReadError::NoSession);
         }
     }

@@ -6,7 +6,9 @@ use std::{
 };
 
 use agentd_auth::KnownSecrets;
-use agentd_config::{AgentDir, Environment, NoAgentDir, ProjectFolders, read_json};
+use agentd_config::{
+    AgentDir, Document, Environment, JsonFileError, NoAgentDir, ProjectFolders, read_json, read_project_json,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -40,16 +42,23 @@ struct Settings<'a> {
 pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), BugReportError> {
     let agent_dir = AgentDir::find(environment, compat, cwd)?;
     let mut files = vec![agent_dir.settings_file(), agent_dir.models_file()];
-    files.extend(ProjectFolders::of(cwd, &agent_dir).find("settings.json"));
+    let project = ProjectFolders::of(cwd, &agent_dir).find("settings.json");
+    files.extend(project.clone());
     let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     let known = KnownSecrets::gather(&agent_dir.auth_file(), &paths, environment);
     let out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    Ok(pass(&known, &paths, &mut io::stdin().lock(), out)?)
+    // A project's link to a file elsewhere is not passed on. Of what is, the secrets were gathered as of a file of the user's.
+    let read = |path: &Path| match &project {
+        Some(project) if project == path => read_project_json(path).and_then(|_| read_json(path)),
+        _ => read_json(path),
+    };
+    Ok(pass(&known, &paths, read, &mut io::stdin().lock(), out)?)
 }
 
 fn pass(
     known: &KnownSecrets,
     files: &[&Path],
+    read: impl Fn(&Path) -> Result<Option<Document>, JsonFileError>,
     input: &mut impl BufRead,
     mut out: impl Write,
 ) -> io::Result<()> {
@@ -61,7 +70,7 @@ fn pass(
         line.clear();
         if std::mem::take(&mut is_first) {
             for path in files {
-                let shown = match read_json(path) {
+                let shown = match read(path) {
                     Ok(None) => continue,
                     Ok(Some(document)) => {
                         Settings { path, value: Some(known.settings(&document.value)), error: None }
@@ -95,7 +104,7 @@ mod tests {
         let mut out = Vec::new();
         let mut input =
             &b"{\"type\":\"bug_report\"}\n{\"a\":\"hush-hush-1 broken-secret-22\"}\nno end \xff"[..];
-        pass(&known, &[&settings, &broken, &missing], &mut input, &mut out).unwrap();
+        pass(&known, &[&settings, &broken, &missing], read_json, &mut input, &mut out).unwrap();
         let out = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines[0], "{\"type\":\"bug_report\"}");

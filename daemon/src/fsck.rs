@@ -81,7 +81,7 @@ impl<W: Write> Check<W> {
         for path in names(folder)? {
             let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
             match path.extension().and_then(|end| end.to_str()) {
-                Some("jsonl") if path.is_file() => self.session(&path)?,
+                Some("jsonl") if !path.is_dir() => self.session(&path)?,
                 Some("ledger") if !is_there(path.with_extension("jsonl")) => self.ledger(&path)?,
                 Some("artifacts") if path.is_dir() && !is_there(path.with_extension("")) => {
                     self.artifacts(&path)?;
@@ -120,7 +120,7 @@ impl<W: Write> Check<W> {
         }
         self.tell(&found)?;
         let ledger = path.with_extension("ledger");
-        if ledger.is_file() { self.ledger(&ledger) } else { Ok(()) }
+        if ledger.symlink_metadata().is_ok() { self.ledger(&ledger) } else { Ok(()) }
     }
 
     fn repair(&self, path: &Path) -> FsckRepair {

@@ -11,6 +11,9 @@ use crate::{
 /// The version of the session format that agentd writes.
 pub const SESSION_VERSION: u32 = 3;
 
+/// The longest session file that is read: 4 GiB. What is longer is no conversation: it would be looked through for hours.
+pub const MAX_SESSION_FILE_BYTES: u64 = 4 << 30;
+
 /// The first line of a session file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -14,7 +14,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-connect",
-        &["agentd-protocol"],
+        &["agentd-protocol", "agentd-safe-open"],
         &["reqwest", "clap"],
         "the way to the daemon knows neither command line nor daemon",
     ),
@@ -32,25 +32,25 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-input",
-        &["agentd-protocol", "agentd-image-kind"],
+        &["agentd-protocol", "agentd-safe-open", "agentd-image-kind"],
         &["tokio", "reqwest", "clap", "image"],
         "what prompts are made of is read before anything runs",
     ),
     (
         "agentctl",
-        &["agentd-protocol", "agentd-connect", "agentd-input"],
+        &["agentd-protocol", "agentd-safe-open", "agentd-connect", "agentd-input"],
         &["reqwest"],
         "the client knows the wire, not the daemon",
     ),
     (
         "agentd-http",
-        &["agentd-protocol"],
+        &["agentd-protocol", "agentd-safe-open"],
         &["clap", "rustix"],
         "HTTP alone: who asks, and what for, is known elsewhere",
     ),
     (
         "agentd-ai",
-        &["agentd-protocol", "agentd-http"],
+        &["agentd-protocol", "agentd-safe-open", "agentd-http"],
         &["clap", "rustix"],
         "the provider layer knows nothing of sessions, tools, files",
     ),
@@ -62,7 +62,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-process",
-        &["agentd-protocol", "agentd-fail-point", "agentd-file-lock"],
+        &["agentd-protocol", "agentd-safe-open", "agentd-fail-point", "agentd-file-lock"],
         &["reqwest", "clap"],
         "processes know nothing of what they are started for",
     ),
@@ -87,12 +87,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         &["tokio", "reqwest", "clap"],
         "a place in the code knows nothing of what it is part of",
     ),
-    (
-        "agentd-safe-open",
-        &[],
-        &["tokio", "reqwest", "clap"],
-        "what is acceptable is said by whoever opens",
-    ),
+    ("agentd-safe-open", &[], &["tokio", "reqwest", "clap"], "whoever opens a file says what is acceptable"),
     (
         "agentd-ignore-files",
         &["agentd-safe-open"],
@@ -107,7 +102,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-store",
-        &["agentd-protocol", "agentd-fail-point", "agentd-file-lock"],
+        &["agentd-protocol", "agentd-safe-open", "agentd-fail-point", "agentd-file-lock"],
         &["reqwest", "clap"],
         "the store knows files and trees, not runs",
     ),
@@ -119,7 +114,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-auth",
-        &["agentd-protocol", "agentd-config", "agentd-http"],
+        &["agentd-protocol", "agentd-safe-open", "agentd-config", "agentd-http"],
         &["clap"],
         "credentials know nothing of who asks for them",
     ),
@@ -151,6 +146,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "agentd",
         &[
             "agentd-protocol",
+            "agentd-safe-open",
             "agentd-connect",
             "agentd-input",
             "agentd-ai",

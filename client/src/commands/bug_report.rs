@@ -5,7 +5,7 @@ mod recordings;
 mod target;
 
 use std::{
-    io::{BufRead, BufReader, Cursor},
+    io::{BufRead, Cursor},
     path::{Path, PathBuf},
 };
 
@@ -120,7 +120,7 @@ impl Session {
         let (id, cwd) = match &source {
             Source::Memory(session, _) => (session.id.clone(), session.cwd.clone()),
             Source::File(path) => {
-                let mut input = BufReader::new(export::open(path)?);
+                let mut input = export::open(path)?;
                 let SessionHeader { id, cwd, .. } =
                     session_file::begin(&mut input).map_err(|error| export::unreadable(path, &error))?.header;
                 (id, cwd)
@@ -132,7 +132,7 @@ impl Session {
     /// Its lines: of the file, whatever state it is in.
     fn lines(&self) -> std::io::Result<Box<dyn BufRead + '_>> {
         Ok(match &self.source {
-            Source::File(path) => Box::new(BufReader::new(std::fs::File::open(path)?)),
+            Source::File(path) => Box::new(session_file::open(path)?),
             Source::Memory(_, lines) => Box::new(Cursor::new(lines)),
         })
     }

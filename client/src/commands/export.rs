@@ -25,7 +25,7 @@ use crate::{
     exit::{Exit, Fault},
     render::{Screen, short_id},
     rpc::GetEntries,
-    session_file::ReadError,
+    session_file::{self, ReadError},
 };
 
 /// Writes the conversation.
@@ -56,8 +56,7 @@ fn export(options: &ExportOptions) -> Result<Exit, Fault> {
         }
         (ExportFormat::Html, Source::Memory(session, lines)) => page::of_memory(options, &session, &lines),
         (ExportFormat::Md, Source::File(path)) => {
-            let branch =
-                Branch::read(BufReader::new(open(&path)?)).map_err(|error| unreadable(&path, &error))?;
+            let branch = Branch::read(open(&path)?).map_err(|error| unreadable(&path, &error))?;
             transcript(options, branch)
         }
         (ExportFormat::Md, Source::Memory(session, lines)) => {
@@ -76,8 +75,8 @@ fn transcript(
     target::write(options, |out: &mut dyn Write| transcript::write(&mut branch, out))
 }
 
-pub(super) fn open(path: &Path) -> Result<File, Fault> {
-    File::open(path)
+pub(super) fn open(path: &Path) -> Result<BufReader<File>, Fault> {
+    session_file::open(path)
         .map_err(|error| Fault::new(Exit::Failed, format!("Error: cannot read {}: {error}", path.display())))
 }
 

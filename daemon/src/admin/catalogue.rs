@@ -1,16 +1,13 @@
 //! `update_models`: another catalogue of models in the place of the built-in one.
 
-use std::{
-    fs::{self, File},
-    io::{self, Read},
-    path::Path,
-};
+use std::{io, path::Path};
 
 use agentd_config::models::{CatalogueError, MAX_CATALOGUE_BYTES, reset_catalogue, update_catalogue};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     model_catalogue::{CatalogueUpdate, UpdateModelsParams},
 };
+use agentd_safe_open::{Links, Owner, Problem, Rules};
 
 use super::Context;
 
@@ -49,16 +46,12 @@ fn read(path: &Path) -> Result<String, Failure> {
         let text = format!("{}: path has to be an absolute one", path.display());
         return Err(Failure::new(ErrorCode::InvalidField, text));
     }
-    // Nothing is waited for: a pipe has no end that could be relied on.
-    if !fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(fault("is no regular file"));
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_CATALOGUE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_CATALOGUE_BYTES {
-        return Err(fault("is larger than 64 MiB"));
-    }
+    let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_CATALOGUE_BYTES);
+    let bytes = rules.read_present(path).map_err(|error| match error.into_problem() {
+        Problem::System(error) => unreadable(error),
+        Problem::TooLong { .. } => fault("is larger than 64 MiB"),
+        problem => fault(&problem.to_string()),
+    })?;
     String::from_utf8(bytes)
         .map_err(|error| fault(&format!("is not UTF-8 text (byte {})", error.utf8_error().valid_up_to())))
 }
@@ -76,6 +69,8 @@ fn failure(name: &str, error: &CatalogueError) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use agentd_auth::AuthServices;
 
     use super::*;

@@ -78,10 +78,15 @@ impl Reader {
             Origin::Host { .. } => WithoutFile::Promised,
             Origin::Socket { .. } => WithoutFile::All,
         };
+        let unwanted = self.gone.child_token();
         self.beside(id, "list_sessions", async move {
             let agent_dir = agent_dir?;
+            // Also when this is given up.
+            let _guard = unwanted.clone().drop_guard();
             let listed = tokio::task::spawn_blocking(move || {
-                hub::list::sessions(&registry, &agent_dir, &params, without_file)
+                hub::list::sessions(&registry, &agent_dir, &params, without_file, &|| {
+                    !unwanted.is_cancelled()
+                })
             })
             .await;
             listed.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?.map(Some)

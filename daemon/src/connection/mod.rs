@@ -109,12 +109,13 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let falls_silent = matches!(connection.origin, Origin::Host { hears_the_end: false, .. });
     let over = ending.clone();
+    let gone = output.gone();
     let (outbox, out) = mpsc::channel(OUTBOX);
     // Dropped with this future, it ends the task.
     let mut writing = JoinSet::new();
     writing.spawn(writer::write(out, output));
     let reading = async {
-        let mut reader = reader::Reader::new(connection, count.number(), outbox);
+        let mut reader = reader::Reader::new(connection, count.number(), outbox, gone);
         reader.begin().await;
         reader.run(lines, ending).await;
     };

@@ -58,6 +58,8 @@ pub(super) struct Reader {
     pub(super) providing: Providing,
     /// While all sessions are watched; ends that when it is dropped.
     pub(super) watching: Option<DropGuard>,
+    /// Fires when the client cannot take an answer any more: what changes nothing need not go on.
+    pub(super) gone: CancellationToken,
     /// Commands that take their time and are done beside all others.
     beside: JoinSet<()>,
     /// Shared by those of them whose answers are not on their way yet.
@@ -65,7 +67,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(connection: Connection, number: u64, outbox: mpsc::Sender<Out>) -> Self {
+    pub(super) fn new(
+        connection: Connection,
+        number: u64,
+        outbox: mpsc::Sender<Out>,
+        gone: CancellationToken,
+    ) -> Self {
         let registry = Arc::clone(&connection.registry);
         let (client, sessions) = (Client::new(number), Attachments::default());
         let (on_eof, beside) = (OnEof::default(), JoinSet::new());
@@ -81,6 +88,7 @@ impl Reader {
             wishes,
             providing,
             watching: None,
+            gone,
             beside,
             under_way,
         }

@@ -1,7 +1,7 @@
 //! Listing and deleting sessions, whoever wrote them.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, TryLockError},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,9 +13,10 @@ use agentd_protocol::{
     daemon::{ListSessionsParams, SessionInfo, SessionList},
     error::{ErrorCode, Failure},
 };
+use agentd_safe_open::{Links, Rules};
 use agentd_store::{
-    Header, ListText, SessionDir, SessionSummary, iso_timestamp, ledger::ledger_path, list, originals,
-    read_header, summarize,
+    Header, ListText, SessionDir, SessionSummary, is_own_file, iso_timestamp, ledger::ledger_path, list,
+    originals, read_header, summarize,
 };
 
 use super::{Known, Registry};
@@ -38,12 +39,13 @@ pub enum WithoutFile {
 /// A page of sessions, the last modified first. Reads files; blocks.
 ///
 /// # Errors
-/// When the sessions folder cannot be read, and for a cursor that is none.
+/// When the sessions folder cannot be read, for a cursor that is none, and once `is_wanted` says that nobody waits for it any more.
 pub fn sessions(
     registry: &Registry,
     agent_dir: &AgentDir,
     params: &ListSessionsParams,
     without_file: WithoutFile,
+    is_wanted: &dyn Fn() -> bool,
 ) -> Result<SessionList, Failure> {
     let after = params.cursor.as_deref().map(cursor).transpose()?;
     let search =
@@ -59,14 +61,14 @@ pub fn sessions(
         .filter_map(|known| known.loaded()?.file().map(Path::to_owned))
     {
         // One that is not there yet is listed below.
-        if let Ok(Some(summary)) = summarize(&file, text) {
+        if let Ok(Some(summary)) = summarize(&file, text, is_wanted) {
             let by_id = known.iter().find(|known| **known.id() == *summary.id);
             found.push((summary.modified_ms, info(summary, by_id, search.as_deref())));
         }
     }
     for folder in folders {
         let dir = SessionDir { path: folder, is_shared: false };
-        for summary in list(&dir, None, text).map_err(unreadable(agent_dir))? {
+        for summary in list(&dir, None, text, is_wanted).map_err(unreadable(agent_dir))? {
             let by_id = known.iter().find(|known| **known.id() == *summary.id);
             found.push((summary.modified_ms, info(summary, by_id, search.as_deref())));
         }
@@ -112,7 +114,7 @@ pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<(PathBuf, Header), Fail
     for folder in folders(agent_dir)? {
         for entry in fs::read_dir(folder).map_err(unreadable(agent_dir))?.flatten() {
             let path = entry.path();
-            if path.to_string_lossy().ends_with(&end) {
+            if path.to_string_lossy().ends_with(&end) && is_own_file(&path) {
                 named.push(path);
             }
         }
@@ -143,7 +145,8 @@ pub fn delete(path: &Path) -> Result<(), Failure> {
     let io = |error: std::io::Error| {
         Failure::new(ErrorCode::Io, format!("cannot delete {}: {error}", path.display()))
     };
-    let file = File::open(path).map_err(io)?;
+    let opened = Rules::new(Links::Followed).open(path);
+    let file = opened.map_err(|error| io(error.into_problem().into()))?;
     match file.try_lock() {
         // The outputs first: a session without them can be deleted again, they alone cannot.
         Ok(()) => {

@@ -3,7 +3,7 @@
 use std::io;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 /// How many batches wait to be written; one is being written meanwhile.
 const WAITING_BATCHES: usize = 2;
@@ -19,6 +19,8 @@ pub struct Output {
     failed: Option<io::Result<()>>,
     /// The task that writes, where it is one.
     task: Option<AbortOnDropHandle<()>>,
+    /// Fires when the reading side finds that nobody is at the other end any more.
+    gone: CancellationToken,
 }
 
 /// What the writing side of an [`Output`] works with: where batches come from, and where to say how it ended.
@@ -29,13 +31,19 @@ impl Output {
     pub(super) fn new() -> (Self, Writing) {
         let (batches, receiver) = mpsc::channel(WAITING_BATCHES);
         let (end, ended) = oneshot::channel();
-        (Self { batches, ended, failed: None, task: None }, (receiver, end))
+        (Self { batches, ended, failed: None, task: None, gone: CancellationToken::new() }, (receiver, end))
     }
 
     /// Ends the task that writes when the output is dropped.
     pub(super) fn owning(mut self, task: tokio::task::JoinHandle<()>) -> Self {
         self.task = Some(AbortOnDropHandle::new(task));
         self
+    }
+
+    /// Fires when nobody can take an answer any more, where the system tells: a client of the socket that is gone. One that has only
+    /// closed its writing side is not.
+    pub fn gone(&self) -> CancellationToken {
+        self.gone.clone()
     }
 
     /// Hands over a batch; waits while earlier ones are not written. False when writing has failed.
@@ -59,7 +67,7 @@ impl Output {
     /// # Errors
     /// What made writing fail, a reader that closed its end above all.
     pub async fn finish(self) -> io::Result<()> {
-        let Self { batches, mut ended, failed, task } = self;
+        let Self { batches, mut ended, failed, task, gone: _ } = self;
         drop(batches);
         let result = match failed {
             Some(failed) => failed,

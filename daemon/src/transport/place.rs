@@ -4,10 +4,10 @@
 //! system unlocks it however the daemon ends. Whoever has it may clear away a socket that nobody listens on.
 
 use std::{
-    fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions},
+    fs::{self, DirBuilder, File, Metadata, Permissions},
     io::{self, ErrorKind, Write},
     os::unix::{
-        fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -16,10 +16,14 @@ use std::{
 use agentd_fail_point::{self as fail_point, Point};
 use agentd_file_lock as file_lock;
 use agentd_protocol::socket_path;
+use agentd_safe_open::{Links, Rules};
 
 /// Only the user may enter the folder, and connect.
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
+
+/// A lock file holds the number of a process.
+const MAX_LOCK_BYTES: u64 = 64;
 
 /// Why there is no listening at a place.
 #[derive(Debug, thiserror::Error)]
@@ -192,9 +196,10 @@ fn prepare_folder(folder: &Path) -> Result<(), PlaceError> {
 /// Becomes the one daemon of this socket, and notes who that is. Blocks.
 fn lock(path: &Path) -> Result<File, PlaceError> {
     let name = lock_name(path);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
-    let mut file = options.open(&name).map_err(failed("open the lock file", &name))?;
+    // A link, or a file that is no lock, is not ours to write to.
+    let opened = Rules::new(Links::Refused).max_bytes(MAX_LOCK_BYTES).open_or_create(&name);
+    let mut file =
+        opened.map_err(|error| failed("open the lock file", &name)(error.into_problem().into()))?;
     let is_ours = file_lock::try_lock(&file).map_err(failed("lock", &name))?;
     if !is_ours {
         return Err(PlaceError::Running { pid: file_lock::noted_pid(&file), path: path.to_owned() });

@@ -3,6 +3,7 @@
 use std::io;
 
 use agentd_protocol::lines::{Line, LineSplitter};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{
     io::AsyncWriteExt,
     net::{
@@ -12,6 +13,7 @@ use tokio::{
     sync::mpsc,
     task::yield_now,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::Output;
 
@@ -30,8 +32,8 @@ const LONG_LINE_BYTES: usize = 64 << 10;
 pub fn split(stream: UnixStream, max_line_bytes: usize) -> (mpsc::Receiver<Line>, Output) {
     let (input, output) = stream.into_split();
     let (lines, receiver) = mpsc::channel(WAITING_LINES);
-    tokio::spawn(read(input, max_line_bytes, lines));
     let (handle, (batches, end)) = Output::new();
+    tokio::spawn(read(input, max_line_bytes, lines, handle.gone()));
     let writing = tokio::spawn(async move {
         // Nobody listens any more only when the connection is given up.
         let _ = end.send(write(output, batches).await);
@@ -39,7 +41,12 @@ pub fn split(stream: UnixStream, max_line_bytes: usize) -> (mpsc::Receiver<Line>
     (receiver, handle.owning(writing))
 }
 
-async fn read(input: OwnedReadHalf, max_line_bytes: usize, lines: mpsc::Sender<Line>) {
+async fn read(
+    input: OwnedReadHalf,
+    max_line_bytes: usize,
+    lines: mpsc::Sender<Line>,
+    gone: CancellationToken,
+) {
     let mut splitter = LineSplitter::new(max_line_bytes);
     loop {
         let ready = tokio::select! {
@@ -65,6 +72,9 @@ async fn read(input: OwnedReadHalf, max_line_bytes: usize, lines: mpsc::Sender<L
             }
         }
     }
+    if is_closed(&input) {
+        gone.cancel();
+    }
     if let Some(line) = splitter.finish() {
         // As above.
         let _ = lines.send(line).await;
@@ -80,6 +90,13 @@ async fn hand_over(line: Line, lines: &mpsc::Sender<Line>) -> bool {
         }
         _ => lines.send(line).await.is_ok(),
     }
+}
+
+/// Whether the client has closed both directions, and not only that in which it writes.
+fn is_closed(input: &OwnedReadHalf) -> bool {
+    let mut socket = [PollFd::new(input.as_ref(), PollFlags::empty())];
+    poll(&mut socket, Some(&Timespec::default())).is_ok()
+        && socket[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 /// Reads what there is, and gives how many bytes that was; 0 at the end. The buffer is gone before anyone waits: many clients
@@ -159,5 +176,18 @@ mod tests {
         let mut all = Vec::new();
         theirs.read_to_end(&mut all).await.unwrap();
         assert!(all.len() < 4 << 20, "{}", all.len());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_gone_is_told_from_one_that_only_listens() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (mut lines, output) = split(ours, 10);
+        theirs.shutdown().await.unwrap();
+        assert_eq!(lines.recv().await, None);
+        assert!(!output.gone().is_cancelled());
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (_lines, output) = split(ours, 10);
+        drop(theirs);
+        output.gone().cancelled().await;
     }
 }

@@ -1,14 +1,15 @@
 //! Starting a daemon that stays when we leave.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 
+use agentd_safe_open::{Links, Rules};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, ChildStdout, Command},
@@ -22,6 +23,9 @@ const START_PATIENCE: Duration = Duration::from_secs(20);
 
 /// A log longer than this is put aside when a daemon starts; the one put aside before is gone then.
 const LOG_BYTES: u64 = 8 << 20;
+
+/// The log may be a link of the user's, but is a file of theirs.
+const LOG: Rules<'_> = Rules::new(Links::Followed);
 
 /// What of the log is shown when a daemon did not start.
 const SHOWN_BYTES: u64 = 4 << 10;
@@ -95,13 +99,13 @@ fn open_log(path: &Path) -> io::Result<File> {
     if fs::metadata(path).is_ok_and(|about| about.len() > LOG_BYTES) {
         fs::rename(path, path.with_extension("log.1"))?;
     }
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+    LOG.open_to_append(path).map_err(|error| error.into_problem().into())
 }
 
 /// What was written to the log since `begin`: the last of it, as text.
 fn said(path: &Path, begin: u64) -> String {
     let read = || {
-        let mut file = File::open(path)?;
+        let mut file = LOG.open(path)?;
         let end = file.metadata()?.len();
         file.seek(SeekFrom::Start(begin.max(end.saturating_sub(SHOWN_BYTES))))?;
         let mut bytes = Vec::new();

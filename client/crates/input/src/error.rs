@@ -16,6 +16,14 @@ pub enum InputError {
         /// The system's reason.
         source: io::Error,
     },
+    /// It is a device, a pipe or the like.
+    #[error("{} {problem}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, as the end of a sentence that begins with its name.
+        problem: String,
+    },
     /// It is a folder.
     #[error("{} is a folder: name a file in it, or ask about the folder in the message", .0.display())]
     Folder(PathBuf),

@@ -1,12 +1,15 @@
 //! `@file` arguments: text goes into the prompt, images beside it.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, Read as _},
+    os::unix::fs::FileTypeExt as _,
     path::{Component, Path, PathBuf},
 };
 
 use agentd_image_kind::ImageKind;
 use agentd_protocol::command::Image;
+use agentd_safe_open::{Kind, Links, OpenError, Owner, Problem, Rules};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::InputError;
@@ -41,15 +44,17 @@ fn read_file(path: &Path, all: &mut Attachments) -> Result<(), InputError> {
         io::ErrorKind::NotFound => InputError::NotFound(path.to_owned()),
         _ => InputError::Unreadable { path: path.to_owned(), source },
     };
-    let meta = fs::metadata(path).map_err(unreadable)?;
-    if meta.is_dir() {
-        return Err(InputError::Folder(path.to_owned()));
-    }
-    if meta.len() > MAX_BYTES {
-        let (size_mib, max_mib) = (meta.len() >> 20, MAX_BYTES >> 20);
-        return Err(InputError::TooLarge { path: path.to_owned(), size_mib, max_mib });
-    }
-    let bytes = fs::read(path).map_err(unreadable)?;
+    let read = if is_handed_over(path) { read_handed_over(path) } else { read_regular(path) };
+    let bytes = read.map_err(|problem| match problem {
+        Problem::NotAFile(Kind::Folder) => InputError::Folder(path.to_owned()),
+        Problem::TooLong { length, limit } => {
+            InputError::TooLarge { path: path.to_owned(), size_mib: length >> 20, max_mib: limit >> 20 }
+        }
+        Problem::NotAFile(_) | Problem::OfProcesses => {
+            InputError::Unusable { path: path.to_owned(), problem: problem.to_string() }
+        }
+        problem => unreadable(problem.into()),
+    })?;
     if bytes.is_empty() {
         return Ok(());
     }
@@ -66,6 +71,32 @@ fn read_file(path: &Path, all: &mut Attachments) -> Result<(), InputError> {
     let text = String::from_utf8_lossy(&bytes);
     all.text.push_str(&format!("<file name=\"{shown}\">\n{text}\n</file>\n"));
     Ok(())
+}
+
+/// The user names the file: it may be a link, and anybody's.
+fn read_regular(path: &Path) -> Result<Vec<u8>, Problem> {
+    let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_BYTES);
+    rules.read_present(path).map_err(OpenError::into_problem)
+}
+
+/// Whether a path means what the shell hands over open: `<(command)`, or stdin. Somebody writes to such a pipe.
+fn is_handed_over(path: &Path) -> bool {
+    let number =
+        |name: &Path| name.to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_of_us = path == Path::new("/dev/stdin")
+        || path.strip_prefix("/dev/fd").is_ok_and(number)
+        || path.strip_prefix("/proc/self/fd").is_ok_and(number);
+    is_of_us && fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo())
+}
+
+fn read_handed_over(path: &Path) -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::new();
+    let pipe = File::open(path).map_err(Problem::System)?;
+    pipe.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Problem::System)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Problem::TooLong { length: bytes.len() as u64, limit: MAX_BYTES });
+    }
+    Ok(bytes)
 }
 
 /// The absolute path, with `.` and `..` taken away in the text alone, as the reference does.

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{self, BufRead, Write},
+    io::{self, Write},
     path::Path,
 };
 
@@ -14,7 +14,7 @@ use serde_json::{
 };
 
 use super::{Recordings, Session};
-use crate::commands::daemon;
+use crate::{commands::daemon, session_file::read_line};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -152,8 +152,7 @@ impl Content<'_> {
         let mut count = 0;
         let mut bytes = Vec::new();
         loop {
-            bytes.clear();
-            match lines.read_until(b'\n', &mut bytes) {
+            match read_line(&mut lines, &mut bytes) {
                 Ok(0) => return Ok(count),
                 Ok(_) => {}
                 Err(error) => return problem(out, "session", &error).map(|()| count),

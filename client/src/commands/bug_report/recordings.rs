@@ -5,7 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_safe_open::{Links, Owner, Rules};
 use serde::Deserialize;
+
+/// A longer file of recordings is not looked through: 1 GiB, as agentd has it.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Exchanges of one session with providers.
 #[derive(Debug, Default)]
@@ -67,7 +71,8 @@ impl Recordings {
 
     /// The lines of exchanges of the session. A last line that is still being written is none.
     fn lines(&self, path: &Path) -> io::Result<Vec<String>> {
-        let bytes = fs::read(path)?;
+        let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_BYTES);
+        let bytes = rules.read_present(path).map_err(|error| io::Error::from(error.into_problem()))?;
         let text = String::from_utf8_lossy(&bytes);
         let mut is_ours = false;
         let whole = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));

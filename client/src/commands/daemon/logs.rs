@@ -9,6 +9,7 @@ use std::{
     path::Path,
 };
 
+use agentd_safe_open::{Links, Rules};
 use rustix::fs::inotify;
 
 use super::one_call;
@@ -95,9 +96,14 @@ fn follow(path: &Path, lines: usize) -> Result<(), Trouble> {
     }
 }
 
+/// Opens the log; it may be a link of the user's.
+fn open(path: &Path) -> io::Result<File> {
+    Rules::new(Links::Followed).open(path).map_err(|error| error.into_problem().into())
+}
+
 /// The file that has the name now, when it is another one than ours.
 fn replaced(file: &File, path: &Path) -> io::Result<Option<File>> {
-    let next = match File::open(path) {
+    let next = match open(path) {
         Ok(next) => next,
         // It was put aside, and nobody has begun the next.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -109,7 +115,7 @@ fn replaced(file: &File, path: &Path) -> io::Result<Option<File>> {
 
 /// Opens the file where its last lines begin.
 fn open_at_tail(path: &Path, lines: usize) -> io::Result<File> {
-    let mut file = File::open(path)?;
+    let mut file = open(path)?;
     let end = file.metadata()?.len();
     let begin = file.seek(SeekFrom::Start(end.saturating_sub(TAIL_BYTES)))?;
     let mut bytes = Vec::new();

@@ -9,7 +9,7 @@ use agentd_protocol::{daemon::SessionInfo, entry::EntryBody, parse_json};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::session_file::{Beginning, ReadError, begin};
+use crate::session_file::{Beginning, ReadError, begin, read_line};
 
 /// What is known of a session before its first entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,8 +82,7 @@ impl<R: BufRead + Seek> Branch<R> {
         let mut line = Vec::new();
         loop {
             let at = input.stream_position()?;
-            line.clear();
-            if input.read_until(b'\n', &mut line)? == 0 {
+            if read_line(&mut input, &mut line)? == 0 {
                 break;
             }
             // A torn or foreign line is skipped, as the daemon does.
@@ -113,7 +112,7 @@ impl<R: BufRead + Seek> Branch<R> {
         self.next += 1;
         self.input.seek(SeekFrom::Start(*at))?;
         let mut line = Vec::new();
-        self.input.read_until(b'\n', &mut line)?;
+        read_line(&mut self.input, &mut line)?;
         Ok(Some(parse_line::<EntryBody>(&line).or_else(|| old_message(&line))))
     }
 }

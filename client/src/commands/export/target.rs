@@ -7,6 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    io::Errno,
+};
+
 use crate::{
     cli::ExportOptions,
     exit::{Exit, Fault, tell},
@@ -71,7 +76,7 @@ fn to_file(
 ) -> io::Result<()> {
     // Devices and pipes cannot be replaced, only written to.
     if replace && fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        return filled(OpenOptions::new().write(true).open(path)?, content);
+        return filled(open_device(path)?, content);
     }
     if !replace {
         let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
@@ -84,6 +89,21 @@ fn to_file(
     let kept = fs::metadata(&path).map_or(Ok(()), |old| fs::set_permissions(&beside, old.permissions()));
     let written = kept.and_then(|()| filled(file, content)).and_then(|()| fs::rename(&beside, &path));
     written.or_else(|error| fs::remove_file(&beside).and(Err(error)))
+}
+
+/// Opens what is no regular file for writing, without waiting for a reader of a named pipe.
+fn open_device(path: &Path) -> io::Result<File> {
+    let waits_for_nobody = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = OpenOptions::new().write(true).custom_flags(waits_for_nobody).open(path);
+    let file = opened.map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NXIO) => io::Error::other(
+            "nobody reads from this named pipe: start the reader first, or name a file that is not there yet",
+        ),
+        _ => error,
+    })?;
+    // From here on a reader that is slow is waited for.
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
 }
 
 /// A name in the same folder that is nobody's.

@@ -6,10 +6,12 @@
 use std::{
     collections::BTreeMap,
     fs::{self, DirBuilder, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
+
+use agentd_safe_open::{Links, Rules};
 
 use crate::connect::socket::Endpoint;
 
@@ -55,9 +57,8 @@ impl Terminal {
 
     fn read(&self) -> BTreeMap<String, String> {
         let read = || -> io::Result<BTreeMap<String, String>> {
-            let mut text = String::new();
-            fs::File::open(&self.file)?.take(MAX_BYTES).read_to_string(&mut text)?;
-            Ok(serde_json::from_str(&text)?)
+            let text = Rules::new(Links::Refused).max_bytes(MAX_BYTES).read(&self.file)?.unwrap_or_default();
+            Ok(serde_json::from_slice(&text)?)
         };
         read().unwrap_or_default()
     }

@@ -1,11 +1,6 @@
 //! What an outline shows of entries, and how they follow each other.
 
-use std::{
-    collections::HashMap,
-    fs::File,
-    io::{BufRead, BufReader},
-    path::Path,
-};
+use std::{collections::HashMap, path::Path};
 
 use agentd_protocol::{
     entry::EntryBody,
@@ -14,7 +9,7 @@ use agentd_protocol::{
 };
 use serde::Deserialize;
 
-use crate::session_file::{ReadError, begin};
+use crate::session_file::{ReadError, begin, open, read_line};
 
 /// The most of a text that is kept, in characters: more fits on no line.
 const MOST_TEXT: usize = 400;
@@ -54,12 +49,11 @@ impl Entries {
     /// # Errors
     /// [`ReadError`].
     pub(super) fn read(path: &Path) -> Result<Self, ReadError> {
-        let mut input = BufReader::new(File::open(path)?);
+        let mut input = open(path)?;
         let mut entries = Builder { in_a_row: begin(&mut input)?.in_a_row, ..Builder::default() };
         let mut line = Vec::new();
         loop {
-            line.clear();
-            if input.read_until(b'\n', &mut line)? == 0 {
+            if read_line(&mut input, &mut line)? == 0 {
                 break;
             }
             entries.add(&String::from_utf8_lossy(&line));

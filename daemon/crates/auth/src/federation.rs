@@ -1,10 +1,11 @@
 //! Anthropic's workload identity: a token of another issuer is exchanged for a short one, by a rule of the organization.
 
-use std::{fs, path::Path};
+use std::{io, path::Path};
 
 use agentd_config::Environment;
 use agentd_http::HttpClients;
 use agentd_protocol::oauth_setting::TokenFormat;
+use agentd_safe_open::{Links, Owner, Rules};
 
 use crate::{
     Secret,
@@ -20,6 +21,9 @@ const GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// The longest token of another issuer that is taken.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
+
+/// The longest file that is read for one: it may have blanks around the token.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Why there is no token. No message holds a secret.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +90,12 @@ pub(crate) async fn token(
 async fn identity(path: &str) -> Result<Secret, FederationError> {
     let wrong = |problem: String| FederationError::Identity { path: path.to_owned(), problem };
     let name = path.to_owned();
-    let reading = tokio::task::spawn_blocking(move || fs::read_to_string(Path::new(&name)));
+    let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_FILE_BYTES);
+    let reading = tokio::task::spawn_blocking(move || {
+        let path = Path::new(&name);
+        let bytes = rules.read_present(path).map_err(|error| io::Error::from(error.into_problem()))?;
+        String::from_utf8(bytes).map_err(io::Error::other)
+    });
     let text = match reading.await {
         Ok(Ok(text)) => text,
         Ok(Err(error)) => return Err(wrong(format!("cannot be read: {error}"))),

@@ -1,13 +1,14 @@
 //! Credentials of Google Cloud: what `gcloud` or a service account left on this machine (application default credentials).
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
 use agentd_config::Environment;
 use agentd_http::{Account, HttpClients, know};
 use agentd_protocol::oauth_setting::TokenFormat;
+use agentd_safe_open::{Links, OpenError, Owner, Problem, Rules};
 use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
@@ -33,6 +34,9 @@ const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
+
+/// Other programs put these files there, whoever runs them.
+const FILE: Rules<'_> = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_FILE_BYTES);
 
 /// How long an assertion is good for, in seconds; the most that is allowed.
 const ASSERTION_LIFE_S: i64 = 3600;
@@ -156,10 +160,12 @@ pub(crate) async fn token(
 fn read(path: &Path) -> Result<Map<String, Value>, GoogleError> {
     let file = |source| GoogleError::File { path: path.to_owned(), source };
     let content = |problem: &str| GoogleError::Content { path: path.to_owned(), problem: problem.to_owned() };
-    if fs::metadata(path).map_err(file)?.len() > MAX_FILE_BYTES {
-        return Err(content("it is much too long"));
-    }
-    let text = fs::read_to_string(path).map_err(file)?;
+    let bytes = match FILE.read_present(path).map_err(OpenError::into_problem) {
+        Ok(bytes) => bytes,
+        Err(Problem::TooLong { .. }) => return Err(content("it is much too long")),
+        Err(problem) => return Err(file(problem.into())),
+    };
+    let text = String::from_utf8(bytes).map_err(|_| content("it is not UTF-8 text"))?;
     match serde_json::from_str(&text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(content("it holds no JSON object")),
@@ -223,7 +229,9 @@ async fn subject_token(file: &Map<String, Value>) -> Result<Secret, String> {
         .ok_or("of external accounts, agentd knows those with a \"file\" only")?
         .to_owned();
     let read = tokio::task::spawn_blocking(move || {
-        fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+        let read = FILE.read_present(Path::new(&path)).map_err(|error| error.into_problem().into());
+        let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+        text.map_err(|error: io::Error| format!("{path}: {error}"))
     });
     let text = read.await.map_err(|error| error.to_string())??;
     if source["format"]["type"] != "json" {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use agentd_config::{Environment, JsonFileError, read_json};
+use agentd_config::{Environment, JsonFileError, MAX_FILE_BYTES, read_json};
 use agentd_http::{NamedProxy, Network, Redactor};
+use agentd_safe_open::{Links, Rules};
 use reqwest::Url;
 use serde_json::Value;
 
@@ -206,7 +207,8 @@ impl Found<'_> {
         if matches!(error, JsonFileError::Unreadable(_)) {
             return;
         }
-        let Ok(bytes) = std::fs::read(path) else { return };
+        let rules = Rules::new(Links::Followed).max_bytes(MAX_FILE_BYTES);
+        let Ok(Some(bytes)) = rules.read(path) else { return };
         let text = String::from_utf8_lossy(&bytes);
         let words = text.split(|c: char| c.is_whitespace() || "\"'`,:{}[]".contains(c));
         let could_be =

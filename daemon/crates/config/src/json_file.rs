@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
+use agentd_safe_open::{Links, OpenError, Owner, Rules, owner_of};
 use serde_json::Value;
 
-use crate::{
-    json_comments, json_edit,
-    text_file::{TextFileError, read_bytes, without_mark},
-};
+use crate::{json_comments, json_edit, text_file::without_mark};
 
 /// The longest configuration file that is read: 16 MiB, many times a catalogue of all models there are.
 pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
@@ -29,7 +27,7 @@ pub struct Document {
 pub enum JsonFileError {
     /// It could not be read at all.
     #[error(transparent)]
-    Unreadable(#[from] TextFileError),
+    Unreadable(#[from] OpenError),
     /// It is not UTF-8.
     #[error("{} is not UTF-8 text (byte {offset}): save it as UTF-8", path.display())]
     NotUtf8 {
@@ -60,7 +58,7 @@ impl JsonFileError {
             Diagnostic::warning(kind, message).level(DiagnosticLevel::Error).at(path).line(line)
         };
         match self {
-            Self::Unreadable(error) => of(error.path(), None, error.problem()),
+            Self::Unreadable(error) => of(error.path(), None, error.problem().to_string()),
             Self::NotUtf8 { path, offset } => {
                 of(path, None, format!("is not UTF-8 text (byte {offset}): save it as UTF-8"))
             }
@@ -71,13 +69,34 @@ impl JsonFileError {
     }
 }
 
-/// Reads a JSON file with an optional byte order mark, comments and trailing commas; `None` when there is none. A file
-/// that holds nothing but blanks is an empty object.
+/// What is accepted of a file of the user's own: it may be a link, as programs that manage such files make them.
+pub(crate) const OF_USER: Rules<'_> = Rules::new(Links::Followed).max_bytes(MAX_FILE_BYTES);
+
+/// Reads a JSON file of the user's with an optional byte order mark, comments and trailing commas; `None` when there is none.
+/// A file that holds nothing but blanks is an empty object.
 ///
 /// # Errors
-/// [`JsonFileError`]; the message names the file and the place in it.
+/// [`JsonFileError`]; the message names the file and the place in it. What is no regular file, or one of another user's, is
+/// not read.
 pub fn read_json(path: &Path) -> Result<Option<Document>, JsonFileError> {
-    let Some(bytes) = read_bytes(path, MAX_FILE_BYTES)? else { return Ok(None) };
+    read(path, &OF_USER)
+}
+
+/// As [`read_json`], for a file in a configuration folder of a project (`<cwd>/.agentd/settings.json`): links that lead out of
+/// the project are not followed, and the file may also belong to the owner of the project. The project is the repository
+/// around `<cwd>`, or `<cwd>` itself where there is none.
+///
+/// # Errors
+/// As [`read_json`].
+pub fn read_project_json(path: &Path) -> Result<Option<Document>, JsonFileError> {
+    let cwd = path.parent().and_then(Path::parent).unwrap_or(path);
+    let root = cwd.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(cwd);
+    let owner = owner_of(root).map_or(Owner::Own, Owner::OwnOr);
+    read(path, &Rules::new(Links::Beneath(root)).owner(owner).max_bytes(MAX_FILE_BYTES))
+}
+
+fn read(path: &Path, rules: &Rules<'_>) -> Result<Option<Document>, JsonFileError> {
+    let Some(bytes) = rules.read(path)? else { return Ok(None) };
     document(path, &bytes).map(Some)
 }
 
@@ -175,6 +194,30 @@ mod tests {
         std::fs::File::create(&path).unwrap().set_len(MAX_FILE_BYTES * 1000).unwrap();
         let error = read_json(&path).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("more than the 16777216 that are read"), "{error}");
+    }
+
+    #[test]
+    fn links_of_the_user_lead_anywhere_and_those_of_a_project_stay_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("repo/.git")).unwrap();
+        std::fs::create_dir_all(at("repo/sub/.agentd")).unwrap();
+        std::fs::write(at("secret.json"), r#"{"a": 1}"#).unwrap();
+        std::fs::write(at("repo/shared.json"), r#"{"a": 2}"#).unwrap();
+        let link = at("repo/sub/.agentd/settings.json");
+        let value = |read: Result<Option<Document>, JsonFileError>| read.unwrap().unwrap().value["a"].clone();
+        std::os::unix::fs::symlink("../../shared.json", &link).unwrap();
+        assert_eq!(value(read_project_json(&link)), 2);
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(at("secret.json"), &link).unwrap();
+        assert_eq!(value(read_json(&link)), 1);
+        let error = read_project_json(&link).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("settings.json is a symbolic link that leads out of its folder"), "{error}");
+        // Without a repository the folder itself is the project.
+        std::fs::remove_dir(at("repo/.git")).unwrap();
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("../../shared.json", &link).unwrap();
+        assert!(read_project_json(&link).is_err());
     }
 
     #[test]

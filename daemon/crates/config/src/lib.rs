@@ -26,7 +26,7 @@ mod trust;
 mod unknown_keys;
 
 pub use environment::Environment;
-pub use json_file::{Document, JsonFileError, MAX_FILE_BYTES, read_json, without_value};
+pub use json_file::{Document, JsonFileError, MAX_FILE_BYTES, read_json, read_project_json, without_value};
 pub use models_edit::{ModelsChange, ModelsEditError, Writing, edit_models};
 pub use paths::{
     AgentDir, NoAgentDir, ProjectFolders, SessionDir, expand_tilde, is_of_project, resolve_path, session_dir,

@@ -2,15 +2,16 @@
 
 use std::{
     ffi::OsStr,
-    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    fs::{self, DirBuilder, File, Permissions, TryLockError},
     io::{self, ErrorKind, Write},
-    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, PermissionsExt},
     path::Path,
     thread,
     time::{Duration, Instant},
 };
 
 use agentd_fail_point::{self as fail_point, Point};
+use agentd_safe_open::{Links, Rules};
 use tempfile::NamedTempFile;
 
 /// Only the user may look into what we create.
@@ -77,7 +78,11 @@ fn lock_file(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         create_dir(folder)?;
     }
-    OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(FILE_MODE).open(path)
+    // A link, or a file that is no lock, is not ours to write a note to.
+    Rules::new(Links::Refused)
+        .max_bytes(MAX_NOTE_BYTES as u64)
+        .open_or_create(path)
+        .map_err(|error| error.into_problem().into())
 }
 
 /// Puts `text` in the place of the file at `path`, through a symbolic link too. Its mode is kept; a new one is private.
@@ -121,7 +126,7 @@ fn temporary(folder: &Path, target: &Path) -> io::Result<NamedTempFile> {
     let prefix = format!(".tmp-{name}-");
     for entry in fs::read_dir(folder)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&prefix)
-            && let Ok(file) = File::open(entry.path())
+            && let Ok(file) = Rules::new(Links::Refused).open(&entry.path())
             && file.try_lock().is_ok()
         {
             // Somebody else may have been faster.

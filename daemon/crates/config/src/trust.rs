@@ -15,7 +15,9 @@ use serde_json::Value;
 
 use crate::{
     AgentDir, Environment, MemberChange, PrivateObject, PrivateObjectError, ProjectFolders,
-    json_file::read_json, paths::canonical, settings::is_told,
+    json_file::{read_json, read_project_json},
+    paths::canonical,
+    settings::is_told,
 };
 
 use starting::noted;
@@ -177,7 +179,8 @@ fn told_settings(path: &Path) -> Vec<String> {
         return Vec::new();
     }
     // What cannot be read is not used either, and is told once it is trusted.
-    let Some(Value::Object(settings)) = read_json(path).ok().flatten().map(|document| document.value) else {
+    let Some(Value::Object(settings)) = read_project_json(path).ok().flatten().map(|document| document.value)
+    else {
         return Vec::new();
     };
     settings.into_iter().map(|(key, _)| key).filter(|key| is_told(key)).collect()

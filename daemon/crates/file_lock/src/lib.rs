@@ -35,12 +35,13 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     try_lock_with(|| try_once(file), || noted_pid(file))
 }
 
-/// The process id in a file; `None` while its holder has not noted it yet.
+/// The process id in the first line of a file; `None` while its holder has not noted it yet.
 #[must_use]
 pub fn noted_pid(file: &File) -> Option<u32> {
     let mut text = [0; MAX_PID_BYTES];
     let count = file.read_at(&mut text, 0).ok()?;
-    std::str::from_utf8(&text[..count]).ok()?.trim().parse().ok()
+    let line = text[..count].split(|byte| *byte == b'\n').next()?;
+    std::str::from_utf8(line).ok()?.trim().parse().ok()
 }
 
 /// As [`try_lock`], with another way to try it; `holder` is asked for the process that has it, each time again.

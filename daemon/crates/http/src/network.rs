@@ -1,13 +1,17 @@
 //! How connections come about: through which proxy, trusting which certificates, within which time.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, io, path::PathBuf, time::Duration};
 
+use agentd_safe_open::{Links, Owner, Rules};
 use reqwest::{NoProxy, Proxy};
 
 use crate::{Secret, know};
 
 /// How long a connection may take to come about where nothing else says so.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The longest file of certificates that is read: 64 MiB.
+const MAX_CERTIFICATE_BYTES: u64 = 64 << 20;
 
 /// The variables that name proxies, for plain HTTP, for HTTPS, and those that need none; the first one that is set counts.
 const HTTP_PROXY: [&str; 4] = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
@@ -201,7 +205,11 @@ impl Network {
                 path: path.clone(),
                 reason,
             };
-            let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+            // Certificates are often the system's, or another program's.
+            let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_CERTIFICATE_BYTES);
+            let pem = rules
+                .read_present(path)
+                .map_err(|error| wrong(io::Error::from(error.into_problem()).to_string()))?;
             let read = reqwest::Certificate::from_pem_bundle(&pem)
                 .map_err(|error| wrong(crate::deepest_cause(&error)))?;
             if read.is_empty() {

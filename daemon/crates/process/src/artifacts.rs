@@ -8,13 +8,18 @@ use std::{
 };
 
 use agentd_fail_point::{self as fail_point, Point};
+use agentd_safe_open::{Links, Rules};
 use uuid::Uuid;
 
 use crate::output_meter::OutputMeter;
 
+mod folder;
 mod sweep;
 
 pub use sweep::{OutputBounds, SweepMode, Swept, sweep_outputs};
+
+/// What an output is accepted as: nobody but us makes these files.
+const OUTPUT: Rules<'_> = Rules::new(Links::Refused);
 
 /// What the file of a command's output is called after its id.
 const BASH: &str = "bash.log";
@@ -134,8 +139,16 @@ impl ArtifactFolder {
         Self(folder.into())
     }
 
+    fn make(&self) -> io::Result<()> {
+        if !self.is_ours() {
+            let text = format!("{} is a symbolic link: move it away", self.0.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
+    }
+
     fn create(&self) -> io::Result<Created> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+        self.make()?;
         loop {
             let id = format!("{:0ID_DIGITS$x}", random() >> (64 - 4 * ID_DIGITS));
             let path = self.0.join(format!("{id}.{BASH}"));
@@ -152,6 +165,9 @@ impl ArtifactFolder {
     /// # Errors
     /// When the folder is there and cannot be read.
     pub fn list(&self) -> io::Result<Vec<Artifact>> {
+        if !self.is_ours() {
+            return Ok(Vec::new());
+        }
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
             Err(error) if is_missing(&error) => return Ok(Vec::new()),
@@ -182,7 +198,7 @@ impl ArtifactFolder {
     /// When it cannot be looked for.
     pub fn find(&self, id: &str) -> io::Result<Option<Artifact>> {
         // An id is nothing but digits, so it leads nowhere else.
-        if !is_id(id) {
+        if !is_id(id) || !self.is_ours() {
             return Ok(None);
         }
         let path = self.0.join(format!("{id}.{BASH}"));
@@ -201,7 +217,7 @@ impl ArtifactFolder {
     /// When it cannot be read.
     pub fn read(&self, id: &str, offset: u64, limit: usize) -> io::Result<Option<ArtifactPart>> {
         let Some(artifact) = self.find(id)? else { return Ok(None) };
-        let mut file = File::open(&artifact.path)?;
+        let mut file = OUTPUT.open(&artifact.path)?;
         file.seek(SeekFrom::Start(offset))?;
         let limit = limit.max(char::MAX.len_utf8());
         let mut bytes = Vec::new();
@@ -226,7 +242,7 @@ impl ArtifactFolder {
         if artifacts.is_empty() {
             return Ok(());
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(&other.0)?;
+        other.make()?;
         for artifact in artifacts {
             let target = other.0.join(format!("{}.{BASH}", artifact.id));
             match fs::hard_link(&artifact.path, &target) {
@@ -234,23 +250,25 @@ impl ArtifactFolder {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(_) => {
                     let mut copy = new_file(&target)?;
-                    io::copy(&mut File::open(&artifact.path)?, &mut copy)?;
+                    io::copy(&mut OUTPUT.open(&artifact.path)?, &mut copy)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Removes the artifacts, and the folder if it is empty then. Blocks.
+    /// Removes the artifacts, and the folder if it is empty then. A link in the place of the folder goes, and nothing where it
+    /// leads to. Blocks.
     ///
     /// # Errors
     /// At the first that cannot be removed.
     pub fn remove(&self) -> io::Result<()> {
-        for artifact in self.list()? {
-            match fs::remove_file(&artifact.path) {
-                Err(error) if !is_missing(&error) => return Err(error),
-                _ => {}
-            }
+        if self.0.is_symlink() {
+            return fs::remove_file(&self.0);
+        }
+        match folder::remove_from(&self.0, |name| id_of(name).is_some()) {
+            Err(error) if !is_missing(&error) => return Err(error),
+            _ => {}
         }
         match fs::remove_dir(&self.0) {
             Err(error) if !is_missing(&error) && error.kind() != io::ErrorKind::DirectoryNotEmpty => {
@@ -258,6 +276,11 @@ impl ArtifactFolder {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether it is a folder or nothing: a link in its place leads to somebody else's files.
+    fn is_ours(&self) -> bool {
+        !self.0.is_symlink()
     }
 }
 

@@ -1,25 +1,31 @@
 //! Who owns a process: a mark on everything that a daemon's commands start, and a file that tells whether that daemon lives.
 //!
-//! The file is in a folder of the agent directory, named for the mark, has the owner's process id, and its owner holds a lock on
-//! it. So a file without a
-//! lock is one of a daemon that was killed; if it was killed together with its guard and its scopes, processes with its mark
-//! may be left.
+//! The file is in a folder of the agent directory, named for the mark, says which process the owner is and when that started, and
+//! its owner holds a lock on it. So a file without a lock is one of a daemon that was killed; if it was killed together with its
+//! guard and its scopes, processes with its mark may be left.
+//!
+//! A mark is also a limit (of file locks), and anybody's process may have any limit: a file that does not say what its owner
+//! would have written kills nobody, and neither does a mark that is as short as limits are that people set.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File},
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
 };
 
 use agentd_fail_point::{self as fail_point, Point};
 use agentd_file_lock as file_lock;
+use agentd_safe_open::{Links, Rules};
 use uuid::Uuid;
 
 use crate::linux;
 
 /// The variable that every process of a command is started with: 16 hexadecimal digits, the mark of its daemon.
 pub const OWNER_VARIABLE: &str = "AGENTD_OWNER";
+
+/// The least mark: limits that people set are lower.
+const SHORTEST: u64 = 1 << 32;
 
 /// What marks the processes of one life of a daemon. Never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +37,11 @@ impl Mark {
         let (random, _) = Uuid::new_v4().as_u64_pair();
         // Also a limit, and so none of the values that mean "none", and no larger than processes here can be given.
         let most = linux::largest_mark().min(u64::MAX >> 4);
-        let mark = if most >> 32 == 0 { random >> 4 } else { random % most };
-        Self(mark.max(1))
+        let mark = match most.checked_sub(SHORTEST) {
+            None | Some(0) => random >> 4,
+            Some(room) => SHORTEST + random % room,
+        };
+        Self(mark.max(SHORTEST))
     }
 
     /// As it stands in names of files and in [`OWNER_VARIABLE`].
@@ -40,11 +49,56 @@ impl Mark {
         format!("{:016x}", self.0)
     }
 
+    /// The mark that a file is named for; `None` for a name that is none of ours.
     fn parse(text: &str) -> Option<Self> {
         let digits = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let mark = u64::from_str_radix(text, 16).ok().filter(|mark| digits && *mark != 0)?;
+        let mark = u64::from_str_radix(text, 16).ok().filter(|mark| digits && *mark >= SHORTEST)?;
         Some(Self(mark))
     }
+}
+
+/// Nobody but us makes these files: none is a link, and none is longer than two numbers.
+const RULES: Rules<'_> = Rules::new(Links::Refused).max_bytes(64);
+
+/// Which process an owner is, and since when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Life {
+    pid: i32,
+    /// In clock ticks since the machine started.
+    started: u64,
+}
+
+impl Life {
+    fn own() -> io::Result<Self> {
+        let (pid, started) = linux::own_life()
+            .ok_or_else(|| io::Error::other("/proc does not say when this process started"))?;
+        Ok(Self { pid, started })
+    }
+
+    /// A line each: of a lock's holder the first one is asked for.
+    fn text(self) -> String {
+        format!("{}\n{}\n", self.pid, self.started)
+    }
+
+    /// `None` for what no owner wrote, or not to its end: then it had not started anything yet.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let (pid, started) = text.strip_suffix('\n')?.split_once('\n')?;
+        Some(Self { pid: pid.parse().ok().filter(|pid| *pid > 0)?, started: started.parse().ok()? })
+    }
+
+    /// Whether the process lives: not another one that has got its number since.
+    fn goes_on(self) -> bool {
+        linux::life_of(self.pid) == Some(self.started)
+    }
+}
+
+/// What a dead owner's processes are told by: they have its mark, and were started after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) mark: Mark,
+    /// When the owner started, in clock ticks since the machine did.
+    pub(crate) since: u64,
 }
 
 /// The file of a living owner. Dropped, it goes.
@@ -65,17 +119,11 @@ impl OwnerFile {
         let path = dir.join(mark.text());
         fail_point::call(Point::OwnerCreate)?;
         loop {
-            let mut file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(&path)?;
+            let mut file = RULES.open_or_create(&path)?;
             file.lock()?;
             // Somebody who took it for a dead owner's, before it was locked, has removed it by now.
             if same_file(&file, &path)? {
-                writeln!(file, "{}", std::process::id())?;
+                file.write_all(Life::own()?.text().as_bytes())?;
                 fail_point::hit(Point::OwnerCreated);
                 return Ok(Self { path, _file: file });
             }
@@ -107,9 +155,21 @@ pub(crate) fn sweep(dir: &Path) -> usize {
     let dead = entries.filter_map(|entry| {
         let entry = entry.ok()?;
         let mark = Mark::parse(entry.file_name().to_str()?)?;
-        let file = File::open(entry.path()).ok()?;
+        let file = match RULES.open(&entry.path()) {
+            Ok(file) => file,
+            Err(error) => {
+                tracing::debug!(%error, "no note of a daemon's life");
+                return None;
+            }
+        };
         match file_lock::try_lock(&file) {
-            Ok(true) => Some((mark, entry.path(), file)),
+            Ok(true) => {
+                let life = RULES.read_open(&file, &entry.path()).ok().and_then(|text| Life::parse(&text));
+                // Where the file system has no locks that hold, its process is what tells.
+                let is_over = life.is_none_or(|life| !life.goes_on());
+                let left = life.map(|life| Left { mark, since: life.started });
+                is_over.then(|| (left, entry.path(), file))
+            }
             // Its owner lives, or another daemon is at it already.
             Ok(false) => None,
             Err(error) => {
@@ -123,8 +183,8 @@ pub(crate) fn sweep(dir: &Path) -> usize {
     if dead.is_empty() {
         return 0;
     }
-    let marks: Vec<Mark> = dead.iter().map(|(mark, ..)| *mark).collect();
-    let killed = linux::kill_marked(&marks);
+    let left: Vec<Left> = dead.iter().filter_map(|(left, ..)| *left).collect();
+    let killed = if left.is_empty() { 0 } else { linux::kill_marked(&left) };
     for (_, path, _lock) in &dead {
         fail_point::hit(Point::OwnerSwept);
         if let Err(error) = fs::remove_file(path)
@@ -145,10 +205,28 @@ mod tests {
         let (one, other) = (Mark::new(), Mark::new());
         assert_ne!(one, other);
         assert_eq!(Mark::parse(&one.text()), Some(one));
-        for text in
-            ["", "0000000000000000", "12", "00000000000000zz", "+000000000000001", "0000000000000001.tmp"]
-        {
+        for text in [
+            "",
+            "0000000000000000",
+            "12",
+            "00000000000000zz",
+            "+000000000000001",
+            "0000000000000001.tmp",
+            "0000000000010000",
+            "00000000ffffffff",
+        ] {
             assert_eq!(Mark::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_life_is_read_as_it_is_written_and_nothing_else_is_one() {
+        let own = Life::own().unwrap();
+        assert_eq!(Life::parse(own.text().as_bytes()), Some(own));
+        assert!(own.goes_on());
+        assert!(!Life { started: own.started + 1, ..own }.goes_on());
+        for text in ["", "1", "1\n", "1\n2", "\n2\n", "0\n2\n", "-1\n2\n", "1\n2\n3\n", "x\n2\n"] {
+            assert_eq!(Life::parse(text.as_bytes()), None, "{text:?}");
         }
     }
 

@@ -47,14 +47,19 @@ impl From<OpenError> for io::Error {
     /// The system's error as it was; else one of kind `InvalidInput`, or `PermissionDenied` for a file that somebody else may have made,
     /// with the text.
     fn from(error: OpenError) -> Self {
-        match error.problem {
-            Problem::System(source) => source,
-            Problem::Foreign { .. } | Problem::Link | Problem::LeadsOut => {
-                Self::new(io::ErrorKind::PermissionDenied, error)
-            }
-            Problem::NotAFile(_) | Problem::TooLong { .. } | Problem::OfProcesses => {
-                Self::new(io::ErrorKind::InvalidInput, error)
-            }
+        match error.problem.kind() {
+            Some(kind) => Self::new(kind, error),
+            None => error.problem.into(),
+        }
+    }
+}
+
+impl From<Problem> for io::Error {
+    /// As of [`OpenError`], with a text that does not name the file: for errors that name it themselves.
+    fn from(problem: Problem) -> Self {
+        match (problem.kind(), problem) {
+            (_, Problem::System(source)) => source,
+            (kind, problem) => Self::new(kind.unwrap_or(io::ErrorKind::Other), problem.to_string()),
         }
     }
 }
@@ -92,6 +97,22 @@ impl Problem {
     pub fn is_missing(&self) -> bool {
         let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
         matches!(self, Self::System(error) if missing.contains(&error.kind()))
+    }
+
+    /// Whether the system lets the file be read by this user, if at all, and not be written: by its mode, or as its file system has it.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        let refusals = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+        matches!(self, Self::System(error) if refusals.contains(&error.kind()))
+    }
+
+    /// The kind of error that it is to callers that know no more; `None` for the system's own.
+    fn kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::System(_) => None,
+            Self::Foreign { .. } | Self::Link | Self::LeadsOut => Some(io::ErrorKind::PermissionDenied),
+            Self::NotAFile(_) | Self::TooLong { .. } | Self::OfProcesses => Some(io::ErrorKind::InvalidInput),
+        }
     }
 }
 

@@ -117,6 +117,14 @@ impl<'a> Rules<'a> {
         self.open_with(path, Access::Change)
     }
 
+    /// Opens a file that is there for reading, and for writing behind its end.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_to_extend(&self, path: &Path) -> Result<File, OpenError> {
+        self.open_with(path, Access::Extend)
+    }
+
     /// Opens a file for writing behind its end, and makes an empty one that is private to this user where there is none.
     ///
     /// # Errors
@@ -145,6 +153,14 @@ impl<'a> Rules<'a> {
             Err(error) => return Err(error),
         };
         self.read_open(&file, path).map(Some)
+    }
+
+    /// The content of a file, which is to be there.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`Problem::TooLong`] also for a file that grew while it was read.
+    pub fn read_present(&self, path: &Path) -> Result<Vec<u8>, OpenError> {
+        self.read_open(&self.open(path)?, path)
     }
 
     /// The rest of a file that was opened, which `path` names in errors.
@@ -215,6 +231,7 @@ impl FileSystems {
 enum Access {
     Read,
     Change,
+    Extend,
     Append,
     Create,
 }
@@ -227,6 +244,7 @@ impl Access {
             | match self {
                 Self::Read => OFlags::RDONLY,
                 Self::Change => OFlags::RDWR,
+                Self::Extend => OFlags::RDWR | OFlags::APPEND,
                 Self::Append => OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE,
                 Self::Create => OFlags::RDWR | OFlags::CREATE,
             }
@@ -235,7 +253,7 @@ impl Access {
     fn mode(self) -> Mode {
         match self {
             Self::Append | Self::Create => Mode::RUSR | Mode::WUSR,
-            Self::Read | Self::Change => Mode::empty(),
+            Self::Read | Self::Change | Self::Extend => Mode::empty(),
         }
     }
 }

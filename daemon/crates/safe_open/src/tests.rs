@@ -41,6 +41,7 @@ fn only_regular_files_are_opened_and_nobody_is_waited_for() {
             let opened = [
                 rules.open(path),
                 rules.open_to_change(path),
+                rules.open_to_extend(path),
                 rules.open_to_append(path),
                 rules.open_or_create(path),
             ];
@@ -162,6 +163,10 @@ fn what_is_made_is_private_and_what_is_there_is_not_cut() {
         let mut end = rules.open_to_append(&path).unwrap();
         std::io::Write::write_all(&mut end, b"2").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"12");
+        let mut both = rules.open_to_extend(&path).unwrap();
+        std::io::Write::write_all(&mut both, b"3").unwrap();
+        std::io::Seek::rewind(&mut both).unwrap();
+        assert_eq!(std::io::read_to_string(both).unwrap(), "123");
         fs::remove_file(&path).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use agentd_protocol::{command::Image, error::Failure};
 
-use crate::{actor::Actor, shared::IntakeLimits};
+use crate::{actor::Actor, journal::store_failure, shared::IntakeLimits};
 
 /// What a message takes of memory, in bytes: its text and its images as they came.
 pub(crate) fn message_bytes(text: &str, images: &[Image]) -> u64 {
@@ -67,8 +67,9 @@ impl Actor {
     /// Whether the session takes a message at all.
     ///
     /// # Errors
-    /// `limit_reached`, for whoever sent it.
+    /// `limit_reached`, for whoever sent it; `io` where the session's file can only be read.
     pub(crate) fn check_message(&self, text: &str, images: &[Image]) -> Result<(), Failure> {
+        self.journal.check_writable().map_err(|error| store_failure(&error))?;
         let limits = self.shared.services.limits.intake;
         limits.check_message(message_bytes(text, images))?;
         limits.check_session(self.journal.bytes())

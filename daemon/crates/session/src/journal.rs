@@ -39,6 +39,8 @@ pub(crate) struct Journal {
     /// Only ever locked on the blocking thread of the one append that is under way.
     writer: Arc<Mutex<SessionWriter>>,
     file: Option<PathBuf>,
+    /// Whether this user may not write to the file.
+    read_only: bool,
     ledger: CrashLedger,
     /// What was odd about the file when it was opened.
     report: LoadReport,
@@ -49,7 +51,7 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn new(session: OpenSession, ledger: CrashLedger) -> Self {
         let OpenSession { tree, writer, report } = session;
-        let file = writer.path().map(Path::to_owned);
+        let (file, read_only) = (writer.path().map(Path::to_owned), writer.is_read_only());
         Self {
             ledger,
             context: Context::new(&tree),
@@ -59,6 +61,7 @@ impl Journal {
             meter: ContextMeter::default(),
             writer: Arc::new(Mutex::new(writer)),
             file,
+            read_only,
             report,
         }
     }
@@ -71,6 +74,17 @@ impl Journal {
     /// What says which work is under way.
     pub(crate) fn ledger(&self) -> &CrashLedger {
         &self.ledger
+    }
+
+    /// Whether entries can be added, as far as that is known before it is tried.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`].
+    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
+        match &self.file {
+            Some(path) if self.read_only => Err(StoreError::ReadOnly { path: path.clone() }),
+            _ => Ok(()),
+        }
     }
 
     /// The session file, which appears with the first run.

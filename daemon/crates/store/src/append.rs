@@ -109,7 +109,10 @@ impl SessionWriter {
         let tail = if lacks_newline { Tail::NoNewline } else { Tail::Clean };
         let mut open = OpenFile { path, file, tail, _note: note };
         // Where the disk is full, the line break goes out with the next entry.
-        if lacks_newline && let Err(error) = open.write(b"", &with) {
+        if lacks_newline
+            && open.file.is_writable()
+            && let Err(error) = open.write(b"", &with)
+        {
             tracing::warn!(%error, "cannot end the last line of a session file");
         }
         Self { with, state: State::Open(open), buffer: Vec::new() }
@@ -129,6 +132,12 @@ impl SessionWriter {
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         matches!(self.state, State::Open(_))
+    }
+
+    /// Whether this user may not write to the file: every append fails.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        matches!(&self.state, State::Open(open) if !open.file.is_writable())
     }
 
     /// What says which work is under way in this session.
@@ -304,6 +313,9 @@ fn remove_left(io: &dyn Io, file: &dyn FileIo, path: &Path) -> io::Result<()> {
 impl OpenFile {
     /// Appends whole lines. `lines` may be empty: then only what is wrong with the end of the file is put right.
     fn write(&mut self, lines: &[u8], with: &Surroundings) -> Result<(), StoreError> {
+        if !self.file.is_writable() {
+            return Err(StoreError::ReadOnly { path: self.path.clone() });
+        }
         let state = self.file.state().map_err(StoreError::io("read the state of", &*self.path))?;
         if !state.has_name {
             return Err(StoreError::Removed { path: self.path.clone() });

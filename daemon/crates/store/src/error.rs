@@ -53,6 +53,16 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// This user may read the file and not write to it.
+    #[error(
+        "session file {} can be read and not written to, so that nothing is added to it: make it writable (chmod u+w) and \
+         open it again, or fork the session",
+        path.display()
+    )]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
     /// An entry is so large that it could not be read again.
     #[error("an entry of {size} bytes is over the limit of {limit} bytes for one line of a session file")]
     EntryTooLarge {

@@ -8,9 +8,11 @@ use std::{
 
 use agentd_fail_point::{self as fail_point, Point};
 
+use crate::opening::{LEDGER, SESSION};
+
 /// What the store asks of a file system. Blocks.
 pub(crate) trait Io: Send + Sync {
-    /// Opens a file to be read and appended to.
+    /// Opens a file to be read and appended to; to be read alone where this user may not write to it.
     fn open(&self, path: &Path) -> io::Result<Box<dyn FileIo>>;
     /// Makes a file, private to the user, to be read and appended to; fails if it is there.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn FileIo>>;
@@ -54,6 +56,10 @@ pub(crate) trait FileIo: Read + Send {
     fn copy_mode(&self, of: &Path) -> io::Result<()>;
     /// Takes the file for this handle alone; false when another handle has it.
     fn try_lock(&self) -> io::Result<bool>;
+    /// Whether the file was opened to be written to.
+    fn is_writable(&self) -> bool {
+        true
+    }
 }
 
 /// Facts about a file.
@@ -75,7 +81,14 @@ pub(crate) struct Disk;
 impl Io for Disk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
         fail_point::call(Point::StoreOpen)?;
-        Ok(Box::new(DiskFile(OpenOptions::new().read(true).append(true).open(path)?)))
+        let opened = match SESSION.open_to_extend(path) {
+            Ok(file) => Ok(DiskFile { file, is_writable: true }),
+            Err(error) if error.problem().is_refusal() => {
+                SESSION.open(path).map(|file| DiskFile { file, is_writable: false })
+            }
+            Err(error) => Err(error),
+        };
+        opened.map(|file| Box::new(file) as Box<dyn FileIo>).map_err(|error| error.into_problem().into())
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
@@ -85,11 +98,11 @@ impl Io for Disk {
         fail_point::call(Point::StoreCreate)?;
         let file = options.open(path)?;
         fail_point::hit(Point::StoreCreated);
-        Ok(Box::new(DiskFile(file)))
+        Ok(Box::new(DiskFile { file, is_writable: true }))
     }
 
     fn open_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
-        Ok(Box::new(LedgerFile(File::open(path)?)))
+        Ok(Box::new(LedgerFile(LEDGER.open(path).map_err(|error| io::Error::from(error.into_problem()))?)))
     }
 
     fn create_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
@@ -138,11 +151,14 @@ impl Io for Disk {
     }
 }
 
-struct DiskFile(File);
+struct DiskFile {
+    file: File,
+    is_writable: bool,
+}
 
 impl Read for DiskFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
+        self.file.read(buffer)
     }
 }
 
@@ -150,7 +166,7 @@ impl Drop for DiskFile {
     /// Lets go of the lock at once. Closing alone would not: a child process that was forked a moment ago has a copy of
     /// the descriptor until it runs its own program, and with it the lock.
     fn drop(&mut self) {
-        if let Err(error) = self.0.unlock()
+        if let Err(error) = self.file.unlock()
             && error.kind() != io::ErrorKind::Unsupported
         {
             tracing::warn!(%error, "a session file could not be unlocked; it is free once all copies of it are closed");
@@ -160,31 +176,31 @@ impl Drop for DiskFile {
 
 impl FileIo for DiskFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = fail_point::write(Point::StoreAppend, bytes, |bytes| self.0.write(bytes))?;
+        let written = fail_point::write(Point::StoreAppend, bytes, |bytes| self.file.write(bytes))?;
         fail_point::hit(Point::StoreAppended);
         Ok(written)
     }
 
     fn set_len(&mut self, len: u64) -> io::Result<()> {
         fail_point::call(Point::StoreCut)?;
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 
     fn sync(&mut self) -> io::Result<()> {
         fail_point::call(Point::StoreSync)?;
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn state(&self) -> io::Result<FileState> {
-        self.0.metadata().map(|metadata| state(&metadata))
+        self.file.metadata().map(|metadata| state(&metadata))
     }
 
     fn copy_mode(&self, of: &Path) -> io::Result<()> {
-        self.0.set_permissions(fs::metadata(of)?.permissions())
+        self.file.set_permissions(fs::metadata(of)?.permissions())
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        match self.0.try_lock() {
+        match self.file.try_lock() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
             // File systems without locks: the session is as safe as the reference's, which takes none.
@@ -192,8 +208,17 @@ impl FileIo for DiskFile {
                 tracing::warn!(%error, "the file system has no locks: nothing keeps other programs from this session");
                 Ok(true)
             }
+            // Some file systems lock only what can be written to. Nothing is written to this one.
+            Err(TryLockError::Error(error)) if !self.is_writable => {
+                tracing::debug!(%error, "a session file that can only be read is not locked");
+                Ok(true)
+            }
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    fn is_writable(&self) -> bool {
+        self.is_writable
     }
 }
 
@@ -275,10 +300,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
         fs::write(&path, "").unwrap();
-        let held = DiskFile(OpenOptions::new().append(true).open(&path).unwrap());
+        let file = OpenOptions::new().append(true).open(&path).unwrap();
+        let held = DiskFile { file, is_writable: true };
         assert!(held.try_lock().unwrap());
         // What a fork leaves in the child until it executes something.
-        let copy = held.0.try_clone().unwrap();
+        let copy = held.file.try_clone().unwrap();
         let next = Disk.open(&path).unwrap();
         assert!(!next.try_lock().unwrap());
         drop(held);

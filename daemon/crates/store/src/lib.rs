@@ -51,6 +51,7 @@ mod migrate;
 mod network;
 mod new_entry;
 mod object;
+mod opening;
 mod paths;
 mod repair;
 mod replace;
@@ -74,7 +75,8 @@ pub use ids::{check_session_id, new_session_id};
 pub use landing::Landing;
 pub use lines::Place;
 pub use list::{
-    Found, ListText, SessionSummary, find, find_by_id, list, looks_like_path, newest, read_header, summarize,
+    Found, ListText, SessionSummary, find, find_by_id, is_own_file, list, looks_like_path, newest,
+    read_header, summarize,
 };
 pub use load::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};
 pub use lock::Holder;

@@ -1,10 +1,11 @@
 //! Finding sessions without opening them.
 
+mod folder;
+
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use agentd_protocol::message::{ContentBlock, MessageContent};
@@ -15,8 +16,12 @@ use crate::{
     lines::{Content, Place, each_line},
     load::clean,
     object::{each_member, name, string},
+    opening::open_named,
     time::parse_timestamp,
 };
+
+pub use self::folder::is_own_file;
+use self::folder::{SessionFile, files, modified_ms, subfolders};
 
 /// How much of a file is looked at for its header.
 const HEADER_BYTES: u64 = 1 << 20;
@@ -29,7 +34,7 @@ const SUMMARY_LINE_BYTES: usize = 64 << 20;
 /// # Errors
 /// When the file cannot be read.
 pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
-    let mut file = open(path)?.take(HEADER_BYTES);
+    let mut file = open_named(path)?.take(HEADER_BYTES);
     // Headers are short: a small first bite, and more only if there is no line in it.
     let (mut bytes, mut bite) = (Vec::new(), 4096);
     let mut done = 0;
@@ -58,14 +63,6 @@ pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
         }
         bite *= 4;
     }
-}
-
-/// Opens a regular file. Looked at before opening: a session may name a pipe as its parent, and opening one waits for its writer.
-fn open(path: &Path) -> io::Result<File> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
-    }
-    File::open(path)
 }
 
 /// A session file that was found.
@@ -195,15 +192,22 @@ pub enum ListText {
 /// The sessions in a folder, the last modified first; only those of `cwd` in a shared one, unless `cwd` is `None`.
 ///
 /// # Errors
-/// When the folder cannot be read; one that is not there holds nothing. Files that cannot be read are passed over.
-pub fn list(dir: &SessionDir, cwd: Option<&str>, text: ListText) -> io::Result<Vec<SessionSummary>> {
-    let is_wanted = |file: &SessionFile| match cwd {
+/// When the folder cannot be read; one that is not there holds nothing. Files that cannot be read are passed over. Also once
+/// `is_wanted` says that nobody waits for the list any more.
+pub fn list(
+    dir: &SessionDir,
+    cwd: Option<&str>,
+    text: ListText,
+    is_wanted: &dyn Fn() -> bool,
+) -> io::Result<Vec<SessionSummary>> {
+    let is_of_cwd = |file: &SessionFile| match cwd {
         Some(cwd) if dir.is_shared => header_of(file).is_some_and(|header| is_local(&header, dir, cwd)),
         _ => true,
     };
     let mut sessions = Vec::new();
-    for file in files(&dir.path)?.into_iter().filter(is_wanted) {
-        match summarize(&file.path, text) {
+    for file in files(&dir.path)?.into_iter().filter(is_of_cwd) {
+        match summarize(&file.path, text, is_wanted) {
+            _ if !is_wanted() => return Err(unwanted()),
             Ok(summary) => sessions.extend(summary),
             Err(error) => tracing::warn!(%error, path = %file.path.display(), "cannot read a session file"),
         }
@@ -216,10 +220,15 @@ pub fn list(dir: &SessionDir, cwd: Option<&str>, text: ListText) -> io::Result<V
 /// kept.
 ///
 /// # Errors
-/// When the file cannot be read.
-pub fn summarize(path: &Path, text: ListText) -> io::Result<Option<SessionSummary>> {
-    let mut file = open(path)?;
+/// When the file cannot be read, and once `is_wanted` says that nobody waits for it any more.
+pub fn summarize(
+    path: &Path,
+    text: ListText,
+    is_wanted: &dyn Fn() -> bool,
+) -> io::Result<Option<SessionSummary>> {
+    let file = open_named(path)?;
     let file_ms = modified_ms(&file.metadata()?);
+    let mut file = WhileWanted { file, is_wanted };
     let mut gathered = Gathered { text, ..Gathered::default() };
     each_line(&mut file, SUMMARY_LINE_BYTES, &mut |line| {
         if let Content::Bytes(bytes) = line.content {
@@ -227,6 +236,22 @@ pub fn summarize(path: &Path, text: ListText) -> io::Result<Option<SessionSummar
         }
     })?;
     Ok(gathered.finish(path, file_ms))
+}
+
+/// A file that is read for as long as somebody waits for what is in it.
+struct WhileWanted<'a> {
+    file: File,
+    is_wanted: &'a dyn Fn() -> bool,
+}
+
+impl Read for WhileWanted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if (self.is_wanted)() { self.file.read(buffer) } else { Err(unwanted()) }
+    }
+}
+
+fn unwanted() -> io::Error {
+    io::Error::other("nobody waits for it any more")
 }
 
 #[derive(Default)]
@@ -333,50 +358,6 @@ impl Gathered {
     }
 }
 
-struct SessionFile {
-    path: PathBuf,
-    modified_ms: i64,
-}
-
-/// The `.jsonl` files of a folder, the last written first.
-fn files(dir: &Path) -> io::Result<Vec<SessionFile>> {
-    let mut files = Vec::new();
-    for entry in entries(dir)? {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "jsonl") {
-            continue;
-        }
-        // Gone in this instant, or a link that leads nowhere: no session either way.
-        let Ok(metadata) = fs::metadata(&path) else { continue };
-        if metadata.is_file() {
-            files.push(SessionFile { modified_ms: modified_ms(&metadata), path });
-        }
-    }
-    // By name where two were written in the same millisecond: names begin with the time of creation.
-    files.sort_by(|a, b| (b.modified_ms, &b.path).cmp(&(a.modified_ms, &a.path)));
-    Ok(files)
-}
-
-fn subfolders(root: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
-    for entry in entries(root)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            folders.push(path);
-        }
-    }
-    Ok(folders)
-}
-
-/// What is in a folder; nothing in one that is not there.
-fn entries(dir: &Path) -> io::Result<impl Iterator<Item = io::Result<fs::DirEntry>>> {
-    match fs::read_dir(dir) {
-        Ok(entries) => Ok(Some(entries).into_iter().flatten()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
-        Err(error) => Err(error),
-    }
-}
-
 fn header_of(file: &SessionFile) -> Option<Header> {
     match read_header(&file.path) {
         Ok(header) => header,
@@ -389,12 +370,6 @@ fn header_of(file: &SessionFile) -> Option<Header> {
 
 fn is_local(header: &Header, dir: &SessionDir, cwd: &str) -> bool {
     !dir.is_shared || header.cwd() == cwd
-}
-
-fn modified_ms(metadata: &fs::Metadata) -> i64 {
-    let time = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! One writer for each session file: a lock on the file itself, and a note of who has it.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     StoreError,
     io::{FileIo, Io},
+    opening::NOTE,
 };
 
 /// How often an opened file is looked for again when it was replaced at the same time.
@@ -55,7 +57,9 @@ impl Notes {
         let holder = Holder { pid: std::process::id(), epoch: self.epoch.clone(), path: real(path) };
         let written = note.parent().map_or(Ok(()), |dir| io.create_dirs(dir)).and_then(|()| {
             let text = serde_json::to_vec(&holder).map_err(io::Error::other)?;
-            fs::write(&note, text)
+            let mut file = NOTE.open_or_create(&note)?;
+            file.set_len(0)?;
+            file.write_all(&text)
         });
         match written {
             Ok(()) => Some(Note(note)),
@@ -67,7 +71,7 @@ impl Notes {
     }
 
     fn holder(&self, path: &Path) -> Option<Holder> {
-        let text = fs::read(self.place_of(path)?).ok()?;
+        let text = NOTE.read(&self.place_of(path)?).ok()??;
         let holder: Holder = serde_json::from_slice(&text).ok()?;
         (holder.path == real(path)).then_some(holder)
     }
@@ -165,6 +169,25 @@ mod tests {
         // Notes that cannot be written are not needed either.
         let notes = Notes { dir: Some(path.join("below a file")), epoch: String::new() };
         assert!(notes.leave(&Disk, &path).is_none());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_lies_in_the_place_of_a_note_is_neither_waited_for_nor_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        fs::write(&path, "x").unwrap();
+        let notes = Notes { dir: Some(dir.path().to_owned()), epoch: String::new() };
+        let (note, precious) = (notes.place_of(&path).unwrap(), dir.path().join("precious"));
+        fs::write(&precious, "precious").unwrap();
+        std::os::unix::fs::symlink(&precious, &note).unwrap();
+        assert!(notes.leave(&Disk, &path).is_none());
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        fs::remove_file(&note).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &note, rustix::fs::Mode::RUSR).unwrap();
+        assert!(notes.leave(&Disk, &path).is_none());
+        let _file = open_locked(&Disk, &notes, &path).unwrap();
+        assert!(matches!(open_locked(&Disk, &notes, &path), Err(StoreError::Locked { holder: None, .. })));
     }
 
     #[test]

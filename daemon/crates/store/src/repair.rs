@@ -15,7 +15,9 @@ use crate::{
     io::{FileIo, Io},
     lines::{Content, each_line},
     load::{Loaded, Session, load, salvage},
-    new_session_id, read_header,
+    new_session_id,
+    opening::open_to_read,
+    read_header,
     replace::with_end,
 };
 
@@ -228,15 +230,6 @@ struct Salvaged {
     too_new: Option<u32>,
     /// Whether a header came behind the first entry.
     has_late_header: bool,
-}
-
-fn open_to_read(path: &Path) -> Result<File, StoreError> {
-    let error = || StoreError::io("open the session file", path);
-    // Before opening: to open a pipe is to wait for its other end.
-    if !fs::metadata(path).map_err(error())?.is_file() {
-        return Err(StoreError::NotAFile { path: path.to_owned() });
-    }
-    File::open(path).map_err(error())
 }
 
 /// The header of the copy. Where there was none, the sessions beside it know where they worked.

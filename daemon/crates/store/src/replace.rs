@@ -10,6 +10,7 @@ use agentd_protocol::entry::SESSION_VERSION;
 use crate::{
     SessionTree, StoreError,
     io::{FileIo, Io},
+    opening::open_named,
 };
 
 /// How many originals of one session are kept: each is an attempt that a later program undid.
@@ -114,7 +115,7 @@ fn is_same(io: &dyn Io, one: &Path, other: &Path) -> bool {
 }
 
 fn copy(io: &dyn Io, from: &Path, to: &Path) -> io::Result<()> {
-    let mut source = fs::File::open(from)?;
+    let mut source = open_named(from)?;
     let mut target = io.create_new(to)?;
     let copied = (|| {
         target.copy_mode(from)?;

@@ -1,7 +1,6 @@
 //! Opening sessions: the tree and the writer together.
 
 use std::{
-    fs,
     io::Read,
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,6 +14,7 @@ use crate::{
     load::{Loaded, Session, load},
     lock::{Notes, open_locked},
     new_session_id,
+    opening::open_to_read,
     replace::replace,
     session_file_name,
     time::iso_timestamp,
@@ -128,7 +128,7 @@ impl Store {
     ///
     /// A file that is not there yet is made with the first message, at exactly this path; an empty one becomes a new
     /// session at once. A file of an old version is replaced by one of the current version, in one step; the old one stays
-    /// beside it under another name.
+    /// beside it under another name. One that this user may only read is left as it is: its writer refuses every entry.
     ///
     /// # Errors
     /// [`StoreError::NotASession`], [`StoreError::NotAFile`], [`StoreError::TooNew`], [`StoreError::Locked`],
@@ -146,7 +146,7 @@ impl Store {
             Loaded::TooNew(found) => Err(StoreError::TooNew { path: path.to_owned(), found }),
             Loaded::Session(session) => {
                 let Session { tree, mut report, mut lacks_newline } = *session;
-                if let Some(version) = report.migrated_from {
+                if let Some(version) = report.migrated_from.filter(|_| file.is_writable()) {
                     let original;
                     (file, original) = replace(&*self.0.io, path, &tree, version)?;
                     report.original = Some(original);
@@ -163,12 +163,7 @@ impl Store {
     /// # Errors
     /// As [`Self::open`], but never [`StoreError::Locked`]; an empty or missing file is no session.
     pub fn read(&self, path: &Path) -> Result<(SessionTree, LoadReport), StoreError> {
-        let error = || StoreError::io("open the session file", path);
-        if !fs::metadata(path).map_err(error())?.is_file() {
-            return Err(StoreError::NotAFile { path: path.to_owned() });
-        }
-        let mut file = fs::File::open(path).map_err(error())?;
-        self.read_from(path, &mut file)
+        self.read_from(path, &mut open_to_read(path)?)
     }
 
     /// Reads what would be the text of a session file from anywhere; `name` is what errors call it.

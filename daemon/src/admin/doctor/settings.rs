@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use agentd_config::{Trust, TrustBasis, TrustSubject, read_json, settings, trust_subjects};
+use agentd_config::{
+    Document, JsonFileError, Trust, TrustBasis, TrustSubject, read_json, read_project_json, settings,
+    trust_subjects,
+};
 use agentd_protocol::{
     doctor::Check,
     resources::{DiagnosticKind, DiagnosticLevel},
@@ -22,14 +25,14 @@ const TRUST: Name = Name("trust", "project trust");
 pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
     let user = found.agent_dir.settings_file();
     let project = found.settings.folders.find("settings.json");
-    let mut checks = vec![file(&user, "")];
+    let mut checks = vec![file(&user, "", read_json(&user))];
     if let Some(project) = &project {
         let note = if found.settings.trust.trusted {
             ""
         } else {
             "; not used, since this folder is not trusted (--approve)"
         };
-        checks.push(file(project, note));
+        checks.push(file(project, note, read_project_json(project)));
     }
     // The values of a project are worth knowing before it is trusted. A broken file has its line already.
     let all = settings::load(&found.agent_dir, &context.cwd, &context.environment, Some(true));
@@ -81,9 +84,9 @@ fn trust(context: &Context, found: &Found) -> Check {
     )
 }
 
-fn file(path: &Path, note: &str) -> Check {
+fn file(path: &Path, note: &str, read: Result<Option<Document>, JsonFileError>) -> Check {
     let until = "Until then it is not used, and nothing is saved to it.";
-    match read_json(path) {
+    match read {
         Ok(None) => SETTINGS.ok(format!("no {}: the defaults count", show(path))),
         Ok(Some(document)) => match document.value {
             Value::Object(values) => {

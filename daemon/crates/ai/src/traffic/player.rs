@@ -10,6 +10,7 @@ use std::{
 
 use agentd_http::{Credentials, Secret};
 use agentd_protocol::model::Model;
+use agentd_safe_open::{Links, Owner, Rules};
 use bytes::Bytes;
 use reqwest::Url;
 use serde::Deserialize;
@@ -389,8 +390,16 @@ fn exchanges(path: &Path) -> Result<Vec<(Place, Sent)>, ReplayError> {
     Ok(found)
 }
 
+/// Whoever names a recording means it: it may be a link, and somebody else's.
+const RECORDING: Rules<'_> = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_RECORDING_BYTES);
+
+/// The longest file of recordings that is played: 1 GiB. It is in memory while it is looked through.
+const MAX_RECORDING_BYTES: u64 = 1 << 30;
+
 fn text(path: &Path) -> Result<String, ReplayError> {
-    fs::read_to_string(path).map_err(|source| ReplayError::Unreadable { path: path.to_owned(), source })
+    let unreadable = |source| ReplayError::Unreadable { path: path.to_owned(), source };
+    let bytes = RECORDING.read_present(path).map_err(|error| unreadable(error.into_problem().into()))?;
+    String::from_utf8(bytes).map_err(|error| unreadable(io::Error::other(error)))
 }
 
 /// The lines of recordings in a file, each with the name of where it is. A torn last line is none.

@@ -2,10 +2,12 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read, Write},
+    io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
+
+use agentd_safe_open::{Links, Owner, Rules};
 
 /// The most that a file may have, in bytes: nobody's configuration is nearly as long.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -17,20 +19,10 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 pub(super) async fn read(path: &Path) -> io::Result<Option<String>> {
     let path = path.to_owned();
     blocking(move || {
-        // Looked at before opening: opening a named pipe would wait for its writer.
-        match std::fs::metadata(&path) {
-            Ok(about) if about.is_file() => {}
-            Ok(_) => return Err(io::Error::other("it is no file")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        let file = File::open(&path)?;
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(io::Error::other("it is too long"));
-        }
-        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        // Of anybody: other programs put these files there.
+        let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_BYTES);
+        let bytes = rules.read(&path).map_err(|error| io::Error::from(error.into_problem()))?;
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     })
     .await
 }
@@ -44,8 +36,11 @@ pub(super) async fn replace(path: PathBuf, text: String) -> io::Result<()> {
         let mut temporary = path.clone().into_os_string();
         temporary.push(format!(".{}.tmp", std::process::id()));
         let temporary = PathBuf::from(temporary);
-        let mut file =
-            File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        // A crash of a process with our number may have left one; of what else has the name, it is none to write to.
+        if temporary.symlink_metadata().is_ok() {
+            fs::remove_file(&temporary)?;
+        }
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&temporary, &path));
         if written.is_err() {
             // What is left over is of no use to anybody; the failure is what counts.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{ModelRegistry, catalogue};
-use crate::{AgentDir, json_file::MAX_FILE_BYTES, text_file::read_bytes};
+use crate::{AgentDir, json_file::OF_USER};
 
 /// Gives out registries that are in memory already where nothing changed.
 #[derive(Debug, Default)]
@@ -57,9 +57,9 @@ impl SharedModels {
     }
 }
 
-/// What is no regular file counts as none: a named pipe would wait for its writer.
+/// What is no regular file of the user's counts as none.
 fn text_of(path: &Path) -> Option<Vec<u8>> {
-    read_bytes(path, MAX_FILE_BYTES).ok().flatten()
+    OF_USER.read(path).ok().flatten()
 }
 
 #[cfg(test)]

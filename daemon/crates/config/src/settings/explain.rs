@@ -18,7 +18,7 @@ use super::{
 use crate::{
     AgentDir, Environment, TrustBasis,
     json_edit::{Step, line_of},
-    json_file::read_json,
+    json_file::{Document, JsonFileError, read_json, read_project_json},
     models::slips,
 };
 
@@ -67,8 +67,8 @@ pub fn explain(question: ExplainQuestion<'_>) -> Result<SettingExplanation, Unkn
         None => key.split('.').map(str::to_owned).collect(),
     };
     let loaded = load(agent_dir, cwd, environment, approve);
-    let user = File::read(agent_dir.settings_file(), &keys);
-    let project = loaded.folders.find("settings.json").map(|path| File::read(path, &keys));
+    let user = File::read(agent_dir.settings_file(), &keys, read_json);
+    let project = loaded.folders.find("settings.json").map(|path| File::read(path, &keys, read_project_json));
     let says_something = |file: &File| file.written.is_some() || file.usable.is_some();
     if known.is_none() && !says_something(&user) && !project.as_ref().is_some_and(says_something) {
         return Err(UnknownSetting { key: key.to_owned(), similar: similar(&schema, key) });
@@ -161,6 +161,9 @@ fn said(source: SettingSource, value: Option<Value>) -> SettingLayer {
     SettingLayer { source, name: None, path: None, line: None, value, counts: false, note: None }
 }
 
+/// Reads a file of the user's, or one of a project.
+type ReadJson = fn(&Path) -> Result<Option<Document>, JsonFileError>;
+
 /// What a file says of one setting.
 struct File {
     path: PathBuf,
@@ -175,10 +178,10 @@ struct File {
 }
 
 impl File {
-    fn read(path: PathBuf, keys: &[String]) -> Self {
-        let layer = Layer::read(&path);
+    fn read(path: PathBuf, keys: &[String], read: ReadJson) -> Self {
+        let layer = Layer::of(&path, read(&path));
         let steps: Vec<Step<'_>> = keys.iter().map(|key| Step::Key(key)).collect();
-        let written = read_json(&path).ok().flatten().and_then(|document| {
+        let written = read(&path).ok().flatten().and_then(|document| {
             let value = at(document.value.as_object()?, keys)?.clone();
             Some((value, line_of(&document.text, &steps)))
         });

@@ -12,7 +12,7 @@ use serde_path_to_error::Segment;
 use super::{intercept::take_out_bad_rules, of_reference::is_of_reference};
 use crate::{
     json_edit::{Step, line_of},
-    json_file::{Document, JsonFileError, read_json, without_value},
+    json_file::{Document, JsonFileError, read_json, read_project_json, without_value},
     unknown_keys::{SETTINGS, diagnostics},
 };
 
@@ -35,6 +35,11 @@ impl Layer {
     /// Reads a file. One that is missing is empty; one that is broken is empty with a warning.
     pub(super) fn read(path: &Path) -> Self {
         Self::of(path, read_json(path))
+    }
+
+    /// As [`Self::read`], for the settings file of a project.
+    pub(super) fn read_of_project(path: &Path) -> Self {
+        Self::of(path, read_project_json(path))
     }
 
     /// The file at `path`, as it was read.
@@ -372,7 +377,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let layer = Layer::read(folder.path());
         assert!(
-            layer.values.is_empty() && layer.diagnostics[0].message.starts_with("is no regular file"),
+            layer.values.is_empty()
+                && layer.diagnostics[0].message.starts_with("is a folder, no regular file"),
             "{:?}",
             layer.diagnostics
         );

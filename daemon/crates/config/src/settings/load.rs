@@ -69,7 +69,7 @@ pub fn load_as_given(
     });
     diagnostics.extend(trust.warning.clone());
     let project_file = folders.find("settings.json");
-    let read = project_file.as_deref().filter(|_| trust.trusted).map(Layer::read);
+    let read = project_file.as_deref().filter(|_| trust.trusted).map(Layer::read_of_project);
     let mut project = read.unwrap_or_default();
     diagnostics.append(&mut project.diagnostics);
     if !trust.trusted && trust.warning.is_none() {

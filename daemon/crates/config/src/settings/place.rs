@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     AgentDir, ProjectFolders,
     json_edit::{Step, line_of},
-    json_file::read_json,
+    json_file::{read_json, read_project_json},
 };
 
 /// The file and the line of a setting at the top of a file: in the project's file where that counts (`trusted`) and has it,
@@ -20,8 +20,10 @@ pub fn place_of(
     (key, item): (&str, Option<&str>),
 ) -> Option<(PathBuf, u32)> {
     let project = folders.find("settings.json").filter(|_| trusted);
-    project.into_iter().chain([agent_dir.settings_file()]).find_map(|path| {
-        let document = read_json(&path).ok().flatten()?;
+    let files = project.into_iter().map(|path| (read_project_json(&path), path));
+    let user = std::iter::once_with(|| (read_json(&agent_dir.settings_file()), agent_dir.settings_file()));
+    files.chain(user).find_map(|(read, path)| {
+        let document = read.ok().flatten()?;
         let value = document.value.get(key)?;
         let is_item = |text: &str, value: &Value| value.as_str().is_some_and(|value| value.trim() == text);
         let place = item.and_then(|text| value.as_array()?.iter().position(|value| is_item(text, value)));

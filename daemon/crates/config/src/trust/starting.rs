@@ -16,7 +16,9 @@ use sha2::{Digest, Sha256};
 use super::{KIND, PATIENCE};
 use crate::{
     AgentDir, Environment, MemberChange, PrivateObject, PrivateObjectError, ProjectFolders,
-    json_file::read_json, paths::canonical, resolve_path,
+    json_file::{read_json, read_project_json},
+    paths::canonical,
+    resolve_path,
 };
 use agentd_protocol::resources::{Diagnostic, DiagnosticLevel};
 
@@ -58,7 +60,7 @@ impl StartingFiles {
 
 /// The shell that the project's settings name, where that is a file of the project itself.
 fn shell(cwd: &Path, folders: &ProjectFolders, environment: &Environment) -> Option<PathBuf> {
-    let settings = read_json(&folders.find("settings.json")?).ok()??;
+    let settings = read_project_json(&folders.find("settings.json")?).ok()??;
     let path = resolve_path(settings.value.get("shellPath")?.as_str()?, cwd, environment);
     canonical(&path).starts_with(canonical(cwd)).then_some(path)
 }

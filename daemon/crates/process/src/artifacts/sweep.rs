@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     ffi::OsStr,
-    fs::{self, File, Metadata, TryLockError},
+    fs::{self, Metadata, TryLockError},
     io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -12,7 +12,7 @@ use std::{
 
 use agentd_fail_point::{self as fail_point, Point};
 
-use super::{id_of, is_missing};
+use super::{OUTPUT, id_of, is_missing};
 
 /// How many files one sweep looks at.
 const MOST_FILES: usize = 100_000;
@@ -125,7 +125,7 @@ fn remove(path: &Path) -> io::Result<()> {
 /// Whoever writes an output holds its lock.
 fn is_being_written(output: &Output) -> bool {
     let Some(path) = output.paths.first() else { return false };
-    let locked = File::open(path).map(|file| file.try_lock());
+    let locked = OUTPUT.open(path).map(|file| file.try_lock());
     matches!(locked, Ok(Err(TryLockError::WouldBlock)))
 }
 

@@ -9,7 +9,7 @@ use std::{collections::HashSet, fs, io::Read as _, time::Duration};
 use rustix::process::{Resource, Signal, getpid, getrlimit};
 
 use super::procfs::{self, Stat};
-use crate::owner::{Mark, OWNER_VARIABLE};
+use crate::owner::{Left, Mark, OWNER_VARIABLE};
 
 /// The most of an environment that is searched.
 const MAX_ENVIRONMENT: u64 = 4 << 20;
@@ -33,18 +33,20 @@ fn limits_of(pid: i32) -> String {
 
 /// Kills every process that has one of `marks`, with everything below it. Returns how many there were. Blocks, for 5 seconds
 /// at most.
-pub(crate) fn kill_marked(marks: &[Mark]) -> usize {
+///
+/// A process that started before the owner of its mark is a stranger with a like limit.
+pub(crate) fn kill_marked(left: &[Left]) -> usize {
     const PAUSE: Duration = Duration::from_millis(10);
     const PASSES: u32 = 500;
     let mut killed = HashSet::new();
     // Started by a command of a dead daemon, this one cannot tell itself from what is to be killed.
     let own = getpid().as_raw_nonzero().get();
-    let marks: Vec<Mark> = marks.iter().copied().filter(|mark| !has_mark(own, &[*mark])).collect();
-    if marks.is_empty() {
+    let left: Vec<Left> = left.iter().copied().filter(|left| !has_mark(own, &[left.mark])).collect();
+    if left.is_empty() {
         return 0;
     }
     for _ in 0..PASSES {
-        let found = marked(&marks);
+        let found = marked(&left);
         if found.is_empty() {
             return killed.len();
         }
@@ -58,11 +60,19 @@ pub(crate) fn kill_marked(marks: &[Mark]) -> usize {
     killed.len()
 }
 
-/// The processes with one of `marks`, and those below them, but for the ended.
-fn marked(marks: &[Mark]) -> Vec<Stat> {
+/// The processes that dead owners left, and those below them, but for the ended.
+fn marked(left: &[Left]) -> Vec<Stat> {
     let Ok(all) = procfs::everything() else { return Vec::new() };
     let own = getpid().as_raw_nonzero().get();
-    let roots = all.iter().filter(|stat| stat.pid != own && !stat.zombie && has_mark(stat.pid, marks));
+    let marks: Vec<Mark> = left.iter().map(|left| left.mark).collect();
+    let is_left = |stat: &&Stat| {
+        // Nearly all have none of the marks.
+        stat.pid != own
+            && !stat.zombie
+            && has_mark(stat.pid, &marks)
+            && left.iter().any(|left| stat.started >= left.since && has_mark(stat.pid, &[left.mark]))
+    };
+    let roots = all.iter().filter(is_left);
     let mut found = procfs::with_descendants(roots.map(|stat| stat.pid).collect(), &all);
     found.retain(|stat| stat.pid != own && !stat.zombie);
     found
@@ -117,6 +127,6 @@ Max file locks            1234567890123        1234567890123        locks
 
     #[test]
     fn nobody_has_a_new_mark() {
-        assert_eq!(kill_marked(&[Mark::new()]), 0);
+        assert_eq!(kill_marked(&[Left { mark: Mark::new(), since: 0 }]), 0);
     }
 }

@@ -14,5 +14,5 @@ pub(crate) use adopted::Adopted;
 pub use guard::run_guard;
 pub(crate) use guard::send_request;
 pub(crate) use marks::{has_lasting_marks, kill_marked, largest_mark};
-pub(crate) use procfs::{kill_session, lists_children};
+pub(crate) use procfs::{kill_session, life_of, lists_children, own_life};
 pub(crate) use table::Table;

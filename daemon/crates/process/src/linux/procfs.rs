@@ -85,6 +85,16 @@ pub(super) fn own() -> Option<Stat> {
     Stat::of(getpid().as_raw_nonzero().get())
 }
 
+/// The id of this process, and when it started, in clock ticks since boot.
+pub(crate) fn own_life() -> Option<(i32, u64)> {
+    own().map(|own| (own.pid, own.started))
+}
+
+/// When a process started that has not ended, in clock ticks since boot; `None` when there is none.
+pub(crate) fn life_of(pid: i32) -> Option<u64> {
+    Stat::of(pid).filter(|stat| !stat.zombie).map(|stat| stat.started)
+}
+
 /// Every process that this one may see.
 pub(super) fn everything() -> io::Result<Vec<Stat>> {
     let numbers = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

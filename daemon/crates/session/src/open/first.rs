@@ -136,6 +136,10 @@ pub(super) fn record_start(
     name: Option<&str>,
     restored: Option<&RestoredChoice>,
 ) -> Result<(), StoreError> {
+    if session.writer.is_read_only() && name.is_none() {
+        // What is chosen for it counts while it is open.
+        return Ok(());
+    }
     let has_messages = session.tree.entries().iter().any(|entry| entry.message().is_some());
     let mut entries = Vec::new();
     if let Some(name) = name.map(str::trim).filter(|name| !name.is_empty()) {

@@ -34,6 +34,14 @@ pub(super) fn of_file(report: &LoadReport, path: Option<&Path>) -> Vec<Diagnosti
     found
 }
 
+/// That nothing can be added to this file.
+pub(super) fn read_only(path: &Path) -> Diagnostic {
+    let text = "the session file can be read and not written to, so that the session takes no prompt";
+    Diagnostic::warning(DiagnosticKind::Session, text).at(path).hint(
+        "make it writable (chmod u+w), close the session and open it again; or go on in a fork (--fork)",
+    )
+}
+
 /// That `--continue` does not go on with this file.
 pub(super) fn of_project(path: &Path) -> Diagnostic {
     let text = "the last session of this folder is a file of the project itself, so that whoever made the project may have \

@@ -140,6 +140,7 @@ fn prepare_from(
     };
     found.extend(passed_over.as_deref().map(oddities::of_project));
     found.extend(oddities::of_file(&session.report, session.writer.path()));
+    found.extend(session.writer.path().filter(|_| session.writer.is_read_only()).map(oddities::read_only));
     found.extend(session.writer.path().and_then(Path::parent).and_then(|folder| {
         let text = network_warning(folder)?;
         Some(Diagnostic::warning(DiagnosticKind::Session, text).at(folder))

@@ -1,4 +1,7 @@
-use std::time::Duration;
+use std::{
+    fs,
+    time::{Duration, SystemTime},
+};
 
 use tempfile::TempDir;
 
@@ -88,8 +91,8 @@ fn a_shared_folder_is_sorted_by_working_directory() {
     assert_eq!(find_by_id("theirs", &dir, "/w").unwrap(), None);
     assert_eq!(find_by_id("mine", &dir, "/w").unwrap(), Some(mine));
     assert_eq!(root.find("thei", &dir), Some(Found::Elsewhere { path: theirs, cwd: "/elsewhere".into() }));
-    assert_eq!(list(&dir, Some("/w"), ListText::First).unwrap().len(), 1);
-    assert_eq!(list(&dir, None, ListText::First).unwrap().len(), 2);
+    assert_eq!(list(&dir, Some("/w"), ListText::First, &|| true).unwrap().len(), 1);
+    assert_eq!(list(&dir, None, ListText::First, &|| true).unwrap().len(), 2);
 }
 
 #[test]
@@ -137,7 +140,7 @@ fn paths_and_ids_are_told_apart() {
 #[test]
 fn summaries() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data/sessions/v3-1.5.jsonl");
-    let summary = summarize(&sample, ListText::All).unwrap().unwrap();
+    let summary = summarize(&sample, ListText::All, &|| true).unwrap().unwrap();
     let expected = SessionSummary {
         path: sample.clone(),
         id: "019f4a6c-21d3-7b52-a0c1-2f6f0e9d8c7b".into(),
@@ -154,7 +157,7 @@ fn summaries() {
     };
     assert_eq!(summary, expected);
     assert!(summary.parent_session_path.unwrap().ends_with(".jsonl"));
-    let short = summarize(&sample, ListText::First).unwrap().unwrap();
+    let short = summarize(&sample, ListText::First, &|| true).unwrap().unwrap();
     assert_eq!(
         short,
         SessionSummary {
@@ -184,7 +187,7 @@ fn lists_are_sorted_by_what_was_said_last() {
         "{\"type\":\"session\",\"id\":\"by-header\",\"timestamp\":\"1970-01-01T00:00:03.000Z\"}",
     );
     root.add(&dir, "6.jsonl", "no session");
-    let sessions = list(&dir, Some("/w"), ListText::First).unwrap();
+    let sessions = list(&dir, Some("/w"), ListText::First, &|| true).unwrap();
     let ids: Vec<_> = sessions.iter().map(|session| (&*session.id, session.modified_ms)).collect();
     assert_eq!(
         ids,
@@ -197,5 +200,23 @@ fn lists_are_sorted_by_what_was_said_last() {
         ]
     );
     assert_eq!((&*sessions[1].first_message, sessions[1].message_count), ("(no messages)", 1));
-    assert_eq!(list(&root.of("/nowhere"), None, ListText::First).unwrap(), []);
+    assert_eq!(list(&root.of("/nowhere"), None, ListText::First, &|| true).unwrap(), []);
+}
+
+#[test]
+fn what_nobody_waits_for_is_not_read() {
+    let mut root = Root::new();
+    let dir = root.of("/w");
+    let long = root.session(&dir, "long", "/w");
+    File::options().append(true).open(&long).unwrap().set_len(1 << 30).unwrap();
+    let looks = std::cell::Cell::new(0);
+    let is_wanted = || looks.replace(looks.get() + 1) < 3;
+    assert!(summarize(&long, ListText::First, &is_wanted).is_err());
+    assert_eq!(looks.get(), 4);
+    assert!(list(&dir, None, ListText::First, &|| false).is_err());
+    // Nobody keeps so much text.
+    File::options().append(true).open(&long).unwrap().set_len(5 << 40).unwrap();
+    let error = summarize(&long, ListText::First, &|| true).unwrap_err().to_string();
+    assert!(error.contains("is 5497558138880 bytes long, more than the 4294967296"), "{error}");
+    assert_eq!(list(&dir, None, ListText::First, &|| true).unwrap(), []);
 }

@@ -1,8 +1,8 @@
 //! The catalogue that an update stored: a line with format and checksum, a line with the index, then the packed models.
 
 use std::{
-    fs::{self, File, Metadata},
-    io::{self, ErrorKind, Read},
+    fs::{self, Metadata},
+    io::{self, ErrorKind},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
@@ -12,6 +12,7 @@ use agentd_protocol::{
     model_catalogue::{CatalogueInfo, CatalogueKind},
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
 };
+use agentd_safe_open::{Links, Rules};
 use serde::{Deserialize, Serialize};
 
 use super::{Catalogue, CatalogueError, Provider};
@@ -194,16 +195,8 @@ fn stamp(about: &Metadata) -> Stamp {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let about = fs::metadata(path)?;
-    if !about.is_file() {
-        return Err(io::Error::other("no regular file"));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other("larger than 64 MiB"));
-    }
-    Ok(bytes)
+    let read = Rules::new(Links::Followed).max_bytes(MAX_BYTES).read(path);
+    read.map_err(|error| io::Error::from(error.into_problem()))?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 fn problem(path: &Path, what: impl std::fmt::Display) -> Problem {
