@@ -6,6 +6,8 @@ mod completion;
 mod environment;
 mod files;
 mod names;
+mod opened_files;
+mod opened_sessions;
 mod others;
 mod searches;
 mod source;

@@ -119,3 +119,26 @@ proptest! {
         prop_assert_eq!(whole, text);
     }
 }
+
+#[test]
+fn nothing_behind_a_link_is_read_written_or_removed() {
+    let (dir, elsewhere, id) = folder(b"precious");
+    let linked = ArtifactFolder::beside(&dir.path().join("t.jsonl"));
+    let link = || std::os::unix::fs::symlink(&elsewhere.0, &linked.0).unwrap();
+    link();
+    assert_eq!(linked.list().unwrap(), []);
+    assert_eq!((linked.find(&id).unwrap(), linked.read(&id, 0, 9).unwrap()), (None, None));
+    assert!(OutputPlace::from(linked.clone()).create().is_err());
+    assert!(elsewhere.share_with(&linked).is_err());
+    linked.remove().unwrap();
+    assert!(!linked.0.is_symlink());
+    assert_eq!(elsewhere.read(&id, 0, 9).unwrap().unwrap().text, "precious");
+    // A link in the place of an output is none.
+    linked.make().unwrap();
+    let target = elsewhere.find(&id).unwrap().unwrap().path;
+    let output = linked.0.join(format!("{id}.bash.log"));
+    std::os::unix::fs::symlink(&target, &output).unwrap();
+    assert_eq!(linked.list().unwrap(), []);
+    linked.remove().unwrap();
+    assert!(output.is_symlink() && target.exists());
+}
