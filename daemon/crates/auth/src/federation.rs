@@ -110,6 +110,8 @@ async fn identity(path: &str) -> Result<Secret, FederationError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::{Value, json};
 
     use super::*;

@@ -1,6 +1,9 @@
 //! Each kind of file against a token endpoint of the test's own.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    fs,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use ring::signature::{KeyPair, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 

@@ -1,4 +1,4 @@
-use std::process::Command;
+use std::{fs, process::Command};
 
 use agentd_protocol::message::Message;
 use tempfile::TempDir;
