@@ -1,13 +1,14 @@
 //! `agentd`: arguments in, exit code out.
 
-use std::{io::Write, process::ExitCode};
+use std::{io::Write, path::Path, process::ExitCode};
 
 use agentd::{
     bug_report,
     cli::{self, Invocation},
     export, fsck, hardening, list_models, logging, serve,
 };
-use agentd_config::Environment;
+use agentd_config::{AgentDir, Environment};
+use agentd_safe_open::{FolderFault, check_own_folder, open_folder_around};
 
 /// Ends with this when the command line or the session makes starting impossible.
 const STARTUP_FAILED: u8 = 1;
@@ -35,10 +36,51 @@ fn main() -> ExitCode {
         Err(error) => return fail(&format!("Error: the working directory cannot be used: {error}")),
     };
     match cli::parse(&program, &args, &cwd, environment.clone()) {
-        Ok(Invocation::Help) => print(cli::HELP),
-        Ok(Invocation::Version { bare }) => print(&version(bare)),
-        Ok(Invocation::ListModels { search, compat }) => {
-            match list_models::table(search.as_deref(), &environment, compat, &cwd) {
+        Ok(invocation) => match check_agent_dir(&invocation, &environment, &cwd) {
+            Ok(()) => run(invocation, &environment, &cwd),
+            Err(error) => fail(&format!("Error: {error}")),
+        },
+        Err(message) => fail(&message),
+    }
+}
+
+/// Whether the agent directory is this user's alone, where the program uses one.
+fn check_agent_dir(
+    invocation: &Invocation,
+    environment: &Environment,
+    cwd: &Path,
+) -> Result<(), FolderFault> {
+    let compat = match invocation {
+        Invocation::Help | Invocation::Version { .. } | Invocation::Export { .. } => return Ok(()),
+        Invocation::ListModels { compat, .. }
+        | Invocation::BugReport { compat }
+        | Invocation::Fsck { compat } => *compat,
+        Invocation::Stdio(options) => options.session.compat,
+        Invocation::OneShot(options) => options.session.compat,
+        Invocation::Bridge(options) => options.compat,
+        Invocation::Serve(options) => options.base.compat,
+    };
+    // That there is none is told by whoever needs it.
+    let Ok(agent_dir) = AgentDir::find(environment, compat, cwd) else { return Ok(()) };
+    check_own_folder(agent_dir.path())?;
+    if let Some(folder) = open_folder_around(agent_dir.path()) {
+        agentd::complain(&format!(
+            "Warning: everybody can put another folder in the place of the agent directory {}, since {} is open to all: \
+             `chmod o-w {}`",
+            agent_dir.path().display(),
+            folder.display(),
+            folder.display()
+        ));
+    }
+    Ok(())
+}
+
+fn run(invocation: Invocation, environment: &Environment, cwd: &Path) -> ExitCode {
+    match invocation {
+        Invocation::Help => print(cli::HELP),
+        Invocation::Version { bare } => print(&version(bare)),
+        Invocation::ListModels { search, compat } => {
+            match list_models::table(search.as_deref(), environment, compat, cwd) {
                 Ok((table, notes)) => {
                     notes.iter().for_each(|note| agentd::complain(note));
                     print(&table)
@@ -46,25 +88,24 @@ fn main() -> ExitCode {
                 Err(error) => fail(&format!("Error: {error}")),
             }
         }
-        Ok(Invocation::Export { input, output }) => {
-            match export::run(&input, output.as_deref(), &environment, &cwd) {
+        Invocation::Export { input, output } => {
+            match export::run(&input, output.as_deref(), environment, cwd) {
                 Ok(told) => print(&told),
                 Err(error) => fail(&format!("Error: {error}")),
             }
         }
-        Ok(Invocation::BugReport { compat }) => match bug_report::run(&environment, compat, &cwd) {
+        Invocation::BugReport { compat } => match bug_report::run(environment, compat, cwd) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&format!("Error: {error}")),
         },
-        Ok(Invocation::Fsck { compat }) => match fsck::run(&environment, compat, &cwd, now_ms()) {
+        Invocation::Fsck { compat } => match fsck::run(environment, compat, cwd, now_ms()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&format!("Error: {error}")),
         },
-        Ok(Invocation::Stdio(options)) => serve::stdio(*options),
-        Ok(Invocation::OneShot(options)) => serve::one_shot(*options),
-        Ok(Invocation::Bridge(options)) => serve::bridge(*options),
-        Ok(Invocation::Serve(options)) => serve::daemon(*options),
-        Err(message) => fail(&message),
+        Invocation::Stdio(options) => serve::stdio(*options),
+        Invocation::OneShot(options) => serve::one_shot(*options),
+        Invocation::Bridge(options) => serve::bridge(*options),
+        Invocation::Serve(options) => serve::daemon(*options),
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use agentd_protocol::socket_path::{self, Surroundings};
+use agentd_safe_open::check_own_folder;
 use tokio::net::UnixStream;
 
 use crate::{
@@ -52,7 +53,7 @@ impl Endpoint {
     /// Finds the place by the variables of our own process. With `compat`, the reference's directories come first.
     ///
     /// # Errors
-    /// When there is no agent directory, or the socket's path is longer than the system takes.
+    /// When there is no agent directory, when it is not this user's alone, or the socket's path is longer than the system takes.
     pub fn find(compat: bool) -> Result<Self, ConnectError> {
         let cwd = env::current_dir().map_err(ConnectError::WorkingDirectory)?;
         let here = Surroundings {
@@ -61,6 +62,7 @@ impl Endpoint {
             uid: rustix::process::getuid().as_raw(),
         };
         let agent_dir = here.agent_dir(compat).ok_or(ConnectError::NoAgentDir)?;
+        check_own_folder(&agent_dir)?;
         let socket = here.socket(&agent_dir);
         if !socket_path::fits(&socket) {
             return Err(ConnectError::TooLong(socket));

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf, process::ExitStatus};
 
 use agentd_protocol::{error::Failure, socket_path};
+use agentd_safe_open::FolderFault;
 
 /// Why the daemon is not reached, or does not open a session. The text is a sentence without the program's name.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +13,9 @@ pub enum ConnectError {
         "the agent directory is not known, since HOME is not set: set HOME, or AGENTD_DIR to a directory"
     )]
     NoAgentDir,
+    /// It is another user's, or others can change it.
+    #[error(transparent)]
+    AgentDir(#[from] FolderFault),
     /// The folder that we work in is gone, say.
     #[error("the working directory cannot be used: {0}")]
     WorkingDirectory(#[source] io::Error),
@@ -113,7 +117,11 @@ impl ConnectError {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
-            Self::NoAgentDir | Self::WorkingDirectory(_) | Self::TooLong(_) | Self::Log { .. } => Kind::SetUp,
+            Self::NoAgentDir
+            | Self::AgentDir(_)
+            | Self::WorkingDirectory(_)
+            | Self::TooLong(_)
+            | Self::Log { .. } => Kind::SetUp,
             Self::Refused(_) => Kind::Refused,
             Self::NotRunning(_)
             | Self::Unusable { .. }

@@ -1,10 +1,11 @@
 //! Reading a file that people keep by hand: bounded, regular files only.
 
 use std::{
-    fs::File,
-    io::{self, ErrorKind, Read},
+    io,
     path::{Path, PathBuf},
 };
+
+use agentd_safe_open::{Links, OpenError, Owner, Problem, Rules};
 
 /// The longest text file (instructions, prompts) that is read: 1 MiB. Models take less.
 pub const MAX_TEXT_BYTES: u64 = 1024 * 1024;
@@ -28,6 +29,14 @@ pub enum TextFileError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// A file that is not to be used: of `/proc`, or, where that matters, another user's or behind a link.
+    #[error("{} {}", path.display(), self.problem())]
+    Refused {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        problem: Problem,
+    },
     /// The file system refused.
     #[error("{} {}", path.display(), self.problem())]
     Io {
@@ -43,7 +52,10 @@ impl TextFileError {
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
-            Self::NotAFile { path } | Self::TooLarge { path, .. } | Self::Io { path, .. } => path,
+            Self::NotAFile { path }
+            | Self::TooLarge { path, .. }
+            | Self::Refused { path, .. }
+            | Self::Io { path, .. } => path,
         }
     }
 
@@ -55,31 +67,31 @@ impl TextFileError {
             Self::TooLarge { size, limit, .. } => {
                 format!("is {size} bytes long, more than the {limit} that are read: make it shorter")
             }
+            Self::Refused { problem, .. } => problem.to_string(),
             Self::Io { source, .. } => format!("cannot be read: {source}"),
         }
     }
 }
 
-/// Reads a regular file of at most `limit` bytes; `None` when there is nothing at that path.
-pub(crate) fn read_bytes(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, TextFileError> {
-    let failed = |source| TextFileError::Io { path: path.to_owned(), source };
-    // Looked at before opening: opening a named pipe would wait for its writer.
-    let about = match path.metadata() {
-        Ok(about) => about,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
+impl From<OpenError> for TextFileError {
+    fn from(error: OpenError) -> Self {
+        let path = error.path().to_owned();
+        match error.into_problem() {
+            Problem::NotAFile(_) => Self::NotAFile { path },
+            Problem::TooLong { length, limit } => Self::TooLarge { path, size: length, limit },
+            Problem::System(source) => Self::Io { path, source },
+            problem
+            @ (Problem::Link | Problem::LeadsOut | Problem::Foreign { .. } | Problem::OfProcesses) => {
+                Self::Refused { path, problem }
+            }
         }
-        Err(error) => return Err(failed(error)),
-    };
-    if !about.is_file() {
-        return Err(TextFileError::NotAFile { path: path.to_owned() });
     }
-    let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes)).map_err(failed)?;
-    if bytes.len() as u64 > limit {
-        return Err(TextFileError::TooLarge { path: path.to_owned(), size: about.len(), limit });
-    }
-    Ok(Some(bytes))
+}
+
+/// Reads a regular file of at most `limit` bytes, whoever has made it, and behind links; `None` when there is nothing at that
+/// path.
+pub(crate) fn read_bytes(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, TextFileError> {
+    Ok(Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(limit).read(path)?)
 }
 
 /// [`read_bytes`] as text without a byte order mark; what is not UTF-8 becomes U+FFFD.
@@ -108,5 +120,9 @@ mod tests {
         assert!(matches!(read_text(folder.path()), Err(TextFileError::NotAFile { .. })));
         let error = read_bytes(&path, 5).unwrap_err().to_string();
         assert!(error.contains("file is 6 bytes long, more than the 5"), "{error}");
+        if Path::new("/proc/self/environ").exists() {
+            let error = read_text(Path::new("/proc/self/environ")).unwrap_err();
+            assert!(matches!(error, TextFileError::Refused { problem: Problem::OfProcesses, .. }), "{error}");
+        }
     }
 }

@@ -9,6 +9,7 @@
 mod error;
 mod kernel;
 mod links;
+mod own_folder;
 
 use std::{
     fs::{File, Metadata},
@@ -21,6 +22,7 @@ use rustix::fs::{Mode, OFlags};
 
 pub use error::{Kind, OpenError, Problem};
 pub use kernel::{is_of_kernel, is_of_processes};
+pub use own_folder::{FolderFault, check_own_folder, open_folder_around};
 
 /// Which symbolic links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

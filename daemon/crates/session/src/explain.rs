@@ -66,7 +66,7 @@ fn explained(key: &str, shared: &Shared, options: &SessionOptions) -> Result<Set
         agent_dir: &shared.agent_dir,
         cwd: &options.cwd,
         environment: &shared.environment,
-        approve: options.approve.or(shared.prompt.trusted.then_some(true)),
+        approve: options.approve.or(shared.prompt.is_trusted().then_some(true)),
         over: &over(key, options),
         in_use: Some(&shared.settings),
     };

@@ -214,8 +214,9 @@ fn differences(
         file.is_some_and(|folder| same_folder(folder, &dir))
     };
     let trusts_otherwise = |approve: bool| {
-        let subjects = || trust_subjects(&shared.cwd, &shared.prompt.folders, &shared.environment);
-        approve != shared.prompt.trusted && !subjects().is_empty()
+        let subjects =
+            || trust_subjects(&shared.cwd, &shared.prompt.folders, &shared.agent_dir, &shared.environment);
+        approve != shared.prompt.is_trusted() && !subjects().is_empty()
     };
     let differs = [
         ("cwd", is_elsewhere),
@@ -251,7 +252,8 @@ fn names_a_file(target: &Target) -> bool {
     matches!(target, Target::Existing(text) if looks_like_path(text))
 }
 
-fn same_folder(one: &Path, other: &Path) -> bool {
+/// Whether both lead to the same folder.
+pub(crate) fn same_folder(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     one == other || real(one).is_some_and(|path| real(other) == Some(path))
 }

@@ -7,8 +7,8 @@ use std::{path::Path, sync::Arc};
 
 use agentd_agent::ToolSet;
 use agentd_config::resources::{
-    ExpandError, ResourceQuery, appended_prompt_file, context_files, expand, load_resources, load_skills,
-    system_prompt_file, text_or_file,
+    ContextQuery, ExpandError, ResourceQuery, appended_prompt_file, context_files, expand, load_resources,
+    load_skills, system_prompt_file, text_or_file,
 };
 use agentd_protocol::{
     error::{ErrorCode, Failure},
@@ -30,7 +30,7 @@ impl Shared {
             agent_dir: &self.agent_dir,
             cwd: &self.cwd,
             folders: &self.prompt.folders,
-            trusted: self.prompt.trusted,
+            trusted: self.prompt.is_trusted() && self.prompt.is_of_cwd,
             environment: &self.environment,
             lists: &self.prompt.lists,
             flags: &self.prompt.flags,
@@ -99,17 +99,22 @@ impl Shared {
         let (sources, agent_dir) = (&self.prompt, &self.agent_dir);
         let mut context = Vec::new();
         if sources.context_files {
-            let mut found = context_files(agent_dir, &self.cwd);
+            let mut found = context_files(ContextQuery {
+                agent_dir,
+                cwd: &self.cwd,
+                environment: &self.environment,
+                trusted: sources.trusted_as.as_deref().filter(|_| sources.is_of_cwd),
+            });
             diagnostics.append(&mut found.diagnostics);
             context.extend(found.files.into_iter().map(|it| (it.path.display().to_string(), it.content)));
         }
         let custom = match &sources.system {
             Some(value) => Some(text(value)?),
-            None => system_prompt_file(agent_dir, &sources.folders, sources.trusted, diagnostics)
+            None => system_prompt_file(agent_dir, &sources.folders, sources.is_trusted(), diagnostics)
                 .map(|file| file.content),
         };
         let appended = if sources.appended.is_empty() {
-            let file = appended_prompt_file(agent_dir, &sources.folders, sources.trusted, diagnostics);
+            let file = appended_prompt_file(agent_dir, &sources.folders, sources.is_trusted(), diagnostics);
             file.map(|file| file.content).into_iter().collect()
         } else {
             sources.appended.iter().map(|value| text(value)).collect::<Result<_, _>>()?

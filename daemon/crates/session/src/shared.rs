@@ -12,7 +12,7 @@ use agentd_ai::{
 };
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
-    AgentDir, Environment, ProjectFolders,
+    AgentDir, Environment, ProjectFolders, StartingFiles,
     models::{DEMO_PROVIDER, ModelRegistry, ModelsStamp, Offer, SharedModels},
     resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
@@ -227,12 +227,22 @@ pub(crate) struct PromptSources {
     pub(crate) appended: Vec<String>,
     pub(crate) context_files: bool,
     pub(crate) folders: ProjectFolders,
-    pub(crate) trusted: bool,
-    /// The files of the project that were changed since it was trusted.
+    /// What of the project is trusted; `None` where it is not.
+    pub(crate) trusted_as: Option<Arc<StartingFiles>>,
+    /// Whether that is the project of the session's own working directory: a session file can name another one.
+    pub(crate) is_of_cwd: bool,
+    /// What of the project was changed since it was trusted: files, or its folder itself.
     pub(crate) changed: Vec<PathBuf>,
     /// The settings `skills` and `prompts`.
     pub(crate) lists: ResourceLists,
     pub(crate) flags: ResourceFlags,
+}
+
+impl PromptSources {
+    /// Whether the project is trusted.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trusted_as.is_some()
+    }
 }
 
 impl Shared {

@@ -225,28 +225,38 @@ impl Asking {
 
 /// The question, with what it is about, and the files that an answer is for.
 fn about(cwd: &Path, shared: &Shared) -> (String, StartingFiles) {
-    let files = StartingFiles::of(cwd, &shared.prompt.folders, &shared.environment);
-    let subjects = trust_subjects(cwd, &shared.prompt.folders, &shared.environment);
+    let Shared { agent_dir, environment, prompt, .. } = shared;
+    let files = StartingFiles::of(cwd, &prompt.folders, agent_dir, environment);
+    let subjects = trust_subjects(cwd, &prompt.folders, agent_dir, environment);
     let path = |path: &Path| path.strip_prefix(cwd).unwrap_or(path).display().to_string();
-    let shown = |TrustSubject { path: subject, settings }: &TrustSubject| match settings.as_slice() {
-        [] => path(subject),
-        settings => format!("{} (sets {})", path(subject), settings.join(", ")),
-    };
+    let shown =
+        |TrustSubject { path: subject, settings, note }: &TrustSubject| match (note, settings.as_slice()) {
+            (Some(note), _) => format!("{} ({note})", path(subject)),
+            (None, []) => path(subject),
+            (None, settings) => format!("{} (sets {})", path(subject), settings.join(", ")),
+        };
     let mut names: Vec<String> = subjects.iter().take(NAMED).map(shown).collect();
     if subjects.len() > NAMED {
         names.push(format!("{} more", subjects.len() - NAMED));
     }
-    let changed: Vec<String> = shared.prompt.changed.iter().map(|file| path(file)).collect();
-    let question = match changed.as_slice() {
-        [] => format!("Trust the project in {}?", cwd.display()),
-        changed => format!(
+    let changed: Vec<String> = prompt.changed.iter().map(|file| path(file)).collect();
+    // What is trusted is a folder above, or the folder itself.
+    let replaced = prompt.changed.iter().find(|changed| cwd.starts_with(changed));
+    let question = match (changed.as_slice(), replaced) {
+        ([], _) => format!("Trust the project in {}?", cwd.display()),
+        (_, Some(folder)) => format!(
+            "Trust the project in {} again? Another folder was trusted, and this one is in the place of it: {}.",
+            cwd.display(),
+            folder.display()
+        ),
+        (changed, None) => format!(
             "Trust the project in {} again? It was trusted before, and since then there was a change in {}.",
             cwd.display(),
             changed.join(", ")
         ),
     };
     let title = format!(
-        "{question} It has settings and prompts of its own, which can change what the agent does and what commands run: {}",
+        "{question} It has settings, prompts or instructions that can change what the agent does and what commands run: {}",
         names.join(", ")
     );
     (title, files)

@@ -9,6 +9,7 @@ use std::{
 
 use agentd_config::{Environment, SessionDir, session_dir, temp_dir};
 use agentd_protocol::doctor::Check;
+use agentd_safe_open::{FolderFault, check_own_folder, open_folder_around};
 use rustix::fs::{Access, access};
 
 use super::{
@@ -35,9 +36,23 @@ pub(super) fn agent_dir(path: &Path) -> Check {
             return AGENT_DIR.problem(why, advice);
         }
     };
+    if let Err(fault) = check_own_folder(path) {
+        let detail = format!("{fault}. agentd does not start like that");
+        let advice = match fault {
+            FolderFault::Open { .. } => format!("chmod 700 {}", word(path)),
+            FolderFault::Foreign { .. } | FolderFault::InForeign { .. } => {
+                "Set HOME, or AGENTD_DIR to a folder of yours.".to_owned()
+            }
+        };
+        return AGENT_DIR.problem(detail, advice);
+    }
+    if let Some(folder) = open_folder_around(path) {
+        let detail = format!("{shown}: everybody can put another folder in its place, in {}", show(folder));
+        return AGENT_DIR.warning(detail, format!("chmod o-w {}", word(folder)));
+    }
     let mode = metadata.permissions().mode() & 0o777;
     let open = match mode {
-        mode if mode & 0o022 != 0 => "change",
+        mode if mode & 0o020 != 0 => "change",
         mode if mode & 0o055 != 0 => "look into",
         _ => return AGENT_DIR.ok(shown),
     };
@@ -192,9 +207,12 @@ mod tests {
             agent_dir(&path)
         };
         assert_eq!(at(0o700).status, CheckStatus::Ok);
-        for (mode, says) in [(0o755, "look into"), (0o770, "change"), (0o777, "change")] {
+        for (mode, status, says) in [
+            (0o755, CheckStatus::Warning, "look into"),
+            (0o777, CheckStatus::Problem, "other users can change"),
+        ] {
             let check = at(mode);
-            assert_eq!(check.status, CheckStatus::Warning);
+            assert_eq!(check.status, status);
             assert!(check.detail.contains(says), "{check:?}");
             assert_eq!(check.advice, Some(format!("chmod 700 {}", path.display())));
         }

@@ -1,7 +1,8 @@
 //! Skills, prompt templates, instructions, and what replaces or extends the system prompt.
 
 use agentd_config::resources::{
-    ResourceFlags, ResourceQuery, appended_prompt_file, context_files, load_resources, system_prompt_file,
+    ContextQuery, ResourceFlags, ResourceQuery, appended_prompt_file, context_files, load_resources,
+    system_prompt_file,
 };
 use agentd_protocol::{
     doctor::Check,
@@ -30,7 +31,12 @@ pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
         lists: &settings.resources,
         flags: &ResourceFlags::default(),
     });
-    let instructions = context_files(agent_dir, &context.cwd);
+    let instructions = context_files(ContextQuery {
+        agent_dir,
+        cwd: &context.cwd,
+        environment: &context.environment,
+        trusted: Some(&settings.trust.files).filter(|_| trusted),
+    });
     let mut diagnostics = instructions.diagnostics;
     for file in [system_prompt_file, appended_prompt_file] {
         file(agent_dir, &settings.folders, trusted, &mut diagnostics);

@@ -52,10 +52,12 @@ fn trust(context: &Context, found: &Found) -> Check {
         return TRUST.problem(problem.to_string(), "Repair the file or remove it.");
     }
     let folder = show(&context.cwd);
-    let subjects = trust_subjects(&context.cwd, &found.settings.folders, &context.environment);
-    let named = |TrustSubject { path, settings }: &TrustSubject| match settings.as_slice() {
-        [] => show(path),
-        settings => format!("{} (sets {})", show(path), settings.join(", ")),
+    let subjects =
+        trust_subjects(&context.cwd, &found.settings.folders, &found.agent_dir, &context.environment);
+    let named = |TrustSubject { path, settings, note }: &TrustSubject| match (note, settings.as_slice()) {
+        (Some(note), _) => format!("{} ({note})", show(path)),
+        (None, []) => show(path),
+        (None, settings) => format!("{} (sets {})", show(path), settings.join(", ")),
     };
     let subjects: Vec<String> = subjects.iter().map(named).collect();
     let why = match basis {
@@ -67,6 +69,9 @@ fn trust(context: &Context, found: &Found) -> Check {
             let files: Vec<String> = files.iter().map(|path| show(path)).collect();
             format!("changed since it was trusted: {}", files.join(", "))
         }
+        TrustBasis::Replaced(folder) => {
+            format!("{} is another folder than the one that was trusted", show(folder))
+        }
         TrustBasis::Setting => "setting defaultProjectTrust".to_owned(),
         TrustBasis::Flag | TrustBasis::Unasked => "nobody was asked yet".to_owned(),
     };
@@ -77,7 +82,7 @@ fn trust(context: &Context, found: &Found) -> Check {
     TRUST.warning(
         format!("{folder} is not trusted ({why}), so that this is not used: {subjects}"),
         match basis {
-            TrustBasis::Changed(_) => "Look at these files; if you trust them, say so where you are asked (agentctl prompt on a \
+            TrustBasis::Changed(_) | TrustBasis::Replaced(_) => "Look at these files; if you trust them, say so where you are asked (agentctl prompt on a \
                                        terminal), or --approve for a session.",
             _ => "Look at these files; if you trust them, say --approve, or set the folder to true in trust.json.",
         },

@@ -1,17 +1,21 @@
 //! `AGENTS.md` and the like: instructions for agents that work in a folder.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+mod candidates;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
 
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
+use agentd_safe_open::{Links, Owner, Rules};
 
 use super::resource_file;
-use crate::{AgentDir, paths::canonical, text_file::read_text};
+use crate::{AgentDir, Environment, StartingFiles};
 
-/// Of these, the first that a directory has counts.
-const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
+pub(crate) use candidates::context_candidates;
+use candidates::{Candidate, Standing};
+
+const KIND: DiagnosticKind = DiagnosticKind::ContextFile;
 
 /// A file with instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,169 +35,72 @@ pub struct ContextFiles {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads the context files of a working directory (absolute). In a git worktree inside of its main repository, the file
+/// Whose context files are meant.
+#[derive(Debug, Clone, Copy)]
+pub struct ContextQuery<'a> {
+    /// Its own file always counts.
+    pub agent_dir: &'a AgentDir,
+    /// The working directory, absolute.
+    pub cwd: &'a Path,
+    /// Names the home directory, which is no project though it may be a repository.
+    pub environment: &'a Environment,
+    /// What the user trusted of the project in `cwd`; `None` where it is not trusted.
+    pub trusted: Option<&'a StartingFiles>,
+}
+
+/// Reads the context files of a working directory. In a git worktree inside of its main repository, the file
 /// of the main repository's root gives way to the worktree's own of the same name, since it is the same file on another
 /// branch.
+///
+/// The files of the project count without trust: those below the repository around the working directory (below the working
+/// directory itself without one), of this user or root, links included that stay there. Others count when the project is
+/// trusted. Nothing leads into the agent directory or to `/proc`. Reads files; blocks.
 #[must_use]
-pub fn context_files(agent_dir: &AgentDir, cwd: &Path) -> ContextFiles {
-    let shadowed = shadowed_file(cwd);
-    let mut directories: Vec<&Path> = cwd.ancestors().collect();
-    directories.push(agent_dir.path());
+pub fn context_files(query: ContextQuery<'_>) -> ContextFiles {
     let mut found = ContextFiles::default();
-    let mut seen: Vec<PathBuf> = Vec::new();
-    for path in directories.into_iter().rev().filter_map(context_file_of) {
-        let real = canonical(&path);
-        // The agent directory can be above the working directory.
-        if shadowed.as_ref() == Some(&real) || seen.contains(&real) {
-            continue;
-        }
-        seen.push(real);
-        let content = resource_file::read(&path, DiagnosticKind::ContextFile, &mut found.diagnostics);
-        found.files.extend(content.map(|content| ContextFile { path, content }));
+    for candidate in context_candidates(query.agent_dir, query.cwd, query.environment) {
+        let content = match unusable(&candidate, &query) {
+            None => read(&candidate, &mut found.diagnostics),
+            Some(why) => {
+                found.diagnostics.push(why);
+                None
+            }
+        };
+        found.files.extend(content.map(|content| ContextFile { path: candidate.path, content }));
     }
     found
 }
 
-fn context_file_of(directory: &Path) -> Option<PathBuf> {
-    NAMES.into_iter().map(|name| directory.join(name)).find(|path| path.is_file())
+/// Why a file is not to be used.
+fn unusable(candidate: &Candidate, query: &ContextQuery<'_>) -> Option<Diagnostic> {
+    const TRUST: &str = "look at it; --approve trusts the project for a session, and `agentctl prompt` on a terminal and \
+                         `agentctl attach` ask whether to trust it";
+    let Candidate { path, real, .. } = candidate;
+    let told = |message: String, hint: &str| Some(Diagnostic::warning(KIND, message).at(path).hint(hint));
+    if candidate.standing == Standing::Forbidden {
+        let message = "this link leads into the agent directory, so that it is not used, whether the project is trusted or not";
+        return told(message.to_owned(), "put a file in its place");
+    }
+    let why = candidate.needs_trust()?;
+    match query.trusted {
+        None => {
+            told(format!("this file is {why}, so that it is used only when the project is trusted"), TRUST)
+        }
+        Some(trusted) if candidate.is_foreign() && !trusted.covers(query.cwd, path, real) => told(
+            format!("this file is {why}, and was not so when the project was trusted: it is not used"),
+            TRUST,
+        ),
+        Some(_) => None,
+    }
 }
 
-/// The file of the main repository that the worktree around `cwd` has itself.
-fn shadowed_file(cwd: &Path) -> Option<PathBuf> {
-    let worktree = cwd.ancestors().find(|folder| folder.join(".git").exists())?;
-    let main = main_repository(worktree)?;
-    let worktree = canonical(worktree);
-    if worktree == main || !worktree.starts_with(&main) {
-        return None;
-    }
-    let (outer, own) = (context_file_of(&main)?, context_file_of(&worktree)?);
-    (outer.file_name() == own.file_name()).then(|| canonical(&outer))
-}
-
-/// The main repository of a worktree: its `.git` is a file that points into the main one's `.git/worktrees/`.
-fn main_repository(worktree: &Path) -> Option<PathBuf> {
-    let pointer = worktree.join(".git");
-    if !pointer.is_file() {
-        return None;
-    }
-    let text = read_text(&pointer).ok()??;
-    let target = text.lines().find_map(|line| line.strip_prefix("gitdir:"))?.trim();
-    let git_dir = fs::canonicalize(worktree.join(target)).ok()?;
-    let worktrees = git_dir.parent().filter(|folder| folder.ends_with(".git/worktrees"))?;
-    Some(worktrees.parent()?.parent()?.to_path_buf())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Place(tempfile::TempDir);
-
-    impl Place {
-        fn new(files: &[(&str, &str)]) -> Self {
-            let place = Self(tempfile::tempdir().unwrap());
-            for (name, text) in files {
-                let path = place.path(name);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
-            }
-            place
-        }
-
-        fn path(&self, below: &str) -> PathBuf {
-            self.0.path().canonicalize().unwrap().join(below)
-        }
-
-        /// Paths below the place, and contents.
-        fn check(&self, cwd: &str, expected: &[(&str, &str)]) {
-            let found = context_files(&AgentDir::at(self.path("agent")), &self.path(cwd));
-            let expected: Vec<ContextFile> = expected
-                .iter()
-                .map(|(path, content)| ContextFile { path: self.path(path), content: (*content).into() })
-                .collect();
-            assert_eq!(found, ContextFiles { files: expected, diagnostics: Vec::new() });
-        }
-    }
-
-    #[test]
-    fn one_file_for_each_directory_from_the_agent_directory_down() {
-        let place = Place::new(&[
-            ("agent/AGENTS.md", "user"),
-            ("p/CLAUDE.md", "hidden"),
-            ("p/AGENTS.md", "\u{FEFF}project"),
-            ("p/q/CLAUDE.MD", "q"),
-            ("p/q/r/AGENTS.override.md", "r"),
-            ("p/q/r/AGENTS.md", "hidden"),
-            ("p/q/r/below/AGENTS.md", "hidden"),
-        ]);
-        place.check(
-            "p/q/r",
-            &[
-                ("agent/AGENTS.md", "user"),
-                ("p/AGENTS.md", "project"),
-                ("p/q/CLAUDE.MD", "q"),
-                ("p/q/r/AGENTS.override.md", "r"),
-            ],
-        );
-        place.check("agent", &[("agent/AGENTS.md", "user")]);
-    }
-
-    #[test]
-    fn a_directory_of_that_name_is_no_file() {
-        let place = Place::new(&[("p/AGENTS.md/x", ""), ("p/CLAUDE.md", "c")]);
-        place.check("p", &[("p/CLAUDE.md", "c")]);
-    }
-
-    #[test]
-    fn a_huge_file_is_left_out_with_a_warning() {
-        let place = Place::new(&[("p/AGENTS.md", "")]);
-        let file = fs::File::options().write(true).open(place.path("p/AGENTS.md")).unwrap();
-        file.set_len(crate::MAX_TEXT_BYTES + 1).unwrap();
-        let found = context_files(&AgentDir::at(place.path("agent")), &place.path("p"));
-        assert!(found.files.is_empty());
-        let said = found.diagnostics[0].to_string();
-        assert!(said.contains("p/AGENTS.md: the file is 1048577 bytes long"), "{said}");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn links_are_followed_and_bytes_that_are_no_text_are_told() {
-        let place = Place::new(&[("real/rules.md", "linked"), ("p/q/x", "")]);
-        std::os::unix::fs::symlink(place.path("real/rules.md"), place.path("p/AGENTS.md")).unwrap();
-        std::os::unix::fs::symlink(place.path("nowhere"), place.path("p/q/AGENTS.md")).unwrap();
-        place.check("p/q", &[("p/AGENTS.md", "linked")]);
-        fs::write(place.path("p/q/CLAUDE.md"), b"one\n\xFF\n").unwrap();
-        let found = context_files(&AgentDir::at(place.path("agent")), &place.path("p/q"));
-        assert_eq!(found.files[1].content, "one\n\u{FFFD}\n");
-        assert_eq!((found.diagnostics.len(), found.diagnostics[0].line), (1, Some(2)));
-    }
-
-    #[test]
-    fn a_worktree_inside_of_its_repository_hides_the_same_file() {
-        let files = [
-            ("main/.git/worktrees/w/HEAD", ""),
-            ("main/AGENTS.md", "main"),
-            ("main/trees/w/.git", "gitdir: ../../.git/worktrees/w\n"),
-            ("main/trees/w/AGENTS.md", "worktree"),
-            ("main/trees/w/src/AGENTS.md", "src"),
-        ];
-        let place = Place::new(&files);
-        place.check(
-            "main/trees/w/src",
-            &[("main/trees/w/AGENTS.md", "worktree"), ("main/trees/w/src/AGENTS.md", "src")],
-        );
-        fs::rename(place.path("main/trees/w/AGENTS.md"), place.path("main/trees/w/CLAUDE.md")).unwrap();
-        place.check("main/trees/w", &[("main/AGENTS.md", "main"), ("main/trees/w/CLAUDE.md", "worktree")]);
-    }
-
-    #[test]
-    fn a_submodule_hides_nothing() {
-        let place = Place::new(&[
-            ("main/.git/modules/s/HEAD", ""),
-            ("main/AGENTS.md", "main"),
-            ("main/s/.git", "gitdir: ../.git/modules/s"),
-            ("main/s/AGENTS.md", "sub"),
-        ]);
-        place.check("main/s", &[("main/AGENTS.md", "main"), ("main/s/AGENTS.md", "sub")]);
-    }
+fn read(candidate: &Candidate, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
+    let Candidate { path, real, standing, .. } = candidate;
+    let (rules, from) = match standing {
+        Standing::User => (Rules::new(Links::Followed).owner(Owner::Anybody), path),
+        Standing::Project { root, owner } => (Rules::new(Links::Beneath(root)).owner(*owner), real),
+        // What it leads to was looked at: nothing else may be in its place by now.
+        _ => (Rules::new(Links::Refused).owner(Owner::Anybody), real),
+    };
+    resource_file::read_by(rules, from, path, KIND, diagnostics)
 }

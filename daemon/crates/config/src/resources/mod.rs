@@ -26,7 +26,8 @@ mod testing;
 mod tests;
 mod walk;
 
-pub use context_files::{ContextFile, ContextFiles, context_files};
+pub(crate) use context_files::context_candidates;
+pub use context_files::{ContextFile, ContextFiles, ContextQuery, context_files};
 pub use expand::{ExpandError, expand};
 pub use load::{Resources, load_resources, load_skills};
 pub use places::{ListedPaths, ResourceFlags, ResourceLists, ResourceQuery};

@@ -4,15 +4,29 @@ use std::path::Path;
 
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
 
-use crate::text_file::{MAX_TEXT_BYTES, TextFileError, read_bytes, without_mark};
+use agentd_safe_open::{Links, Owner, Rules};
+
+use crate::text_file::{MAX_TEXT_BYTES, TextFileError, without_mark};
 
 /// Reads a file without its byte order mark; `None` when it is not there, or is of no use. Bytes that are no UTF-8 become
 /// U+FFFD. What is wrong is added to `diagnostics`.
 pub(super) fn read(path: &Path, kind: DiagnosticKind, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
-    let bytes = match read_bytes(path, MAX_TEXT_BYTES) {
+    let rules = Rules::new(Links::Followed).owner(Owner::Anybody);
+    read_by(rules, path, path, kind, diagnostics)
+}
+
+/// As [`read`], by these rules. `shown` is the path that the user knows, and `path` where the file is.
+pub(super) fn read_by(
+    rules: Rules<'_>,
+    path: &Path,
+    shown: &Path,
+    kind: DiagnosticKind,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<String> {
+    let bytes = match rules.max_bytes(MAX_TEXT_BYTES).read(path) {
         Ok(bytes) => bytes?,
         Err(error) => {
-            diagnostics.push(unreadable(path, kind, &error));
+            diagnostics.push(unreadable(shown, kind, &error.into()));
             return None;
         }
     };
@@ -22,7 +36,7 @@ pub(super) fn read(path: &Path, kind: DiagnosticKind, diagnostics: &mut Vec<Diag
         Err(error) => {
             let lines = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
             let message = "the file is not UTF-8 here; what cannot be read becomes U+FFFD";
-            let diagnostic = Diagnostic::warning(kind, message).at(path).line(u32::try_from(lines + 1).ok());
+            let diagnostic = Diagnostic::warning(kind, message).at(shown).line(u32::try_from(lines + 1).ok());
             diagnostics.push(diagnostic.hint("save it as UTF-8"));
             Some(String::from_utf8_lossy(bytes).into_owned())
         }
@@ -39,6 +53,9 @@ pub(super) fn unreadable(path: &Path, kind: DiagnosticKind, error: &TextFileErro
             format!("the file is {size} bytes long, more than the {limit} that are read, and is not used"),
             "make it shorter",
         ),
+        TextFileError::Refused { problem, .. } => {
+            (format!("this {problem}; it is not used"), "put a file in its place")
+        }
         TextFileError::Io { source, .. } => {
             (format!("the file cannot be read and is not used: {source}"), "look at its permissions")
         }

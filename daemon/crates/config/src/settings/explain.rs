@@ -88,6 +88,10 @@ pub fn explain(question: ExplainQuestion<'_>) -> Result<SettingExplanation, Unkn
                 "the project was trusted, and its files have changed since; --approve trusts it for a session"
                     .to_owned()
             }
+            TrustBasis::Replaced(folder) => format!(
+                "another folder was trusted in the place of {}; --approve trusts it for a session",
+                folder.display()
+            ),
             TrustBasis::Setting => "the project is not trusted (defaultProjectTrust)".to_owned(),
             TrustBasis::Unasked | TrustBasis::NothingToTrust => {
                 "the project is not trusted; --approve trusts it for a session".to_owned()

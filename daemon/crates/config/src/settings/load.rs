@@ -85,6 +85,13 @@ pub fn load_as_given(
 
 /// That the project's own settings, prompts and skills are not used.
 fn not_used(cwd: &Path, basis: &TrustBasis) -> Vec<Diagnostic> {
+    if let TrustBasis::Replaced(folder) = basis {
+        let message = "is another folder than the one that was trusted, so that the project's own settings, prompts and skills \
+                       are not used";
+        let hint = "look at what is in it; then trust the project again: `agentctl prompt` on a terminal and `agentctl attach` \
+                    ask, --approve trusts it for a session";
+        return vec![Diagnostic::warning(DiagnosticKind::Trust, message).at(folder).hint(hint)];
+    }
     let TrustBasis::Changed(files) = basis else {
         let message = "the project is not trusted, so that its own settings, prompts and skills are not used";
         let told = Diagnostic::warning(DiagnosticKind::Trust, message).level(DiagnosticLevel::Info).at(cwd);

@@ -6,7 +6,7 @@ use agentd_agent::Tool;
 use agentd_ai::{CacheRetention, HttpRetries, ThinkingBudgets};
 use agentd_auth::{Auth, scrub_diagnostic};
 use agentd_config::{
-    AgentDir, ProjectFolders,
+    AgentDir, ProjectFolders, StartingFiles,
     models::{ModelRegistry, ModelsStamp},
     resolve_path,
     resources::ResourceLists,
@@ -25,6 +25,7 @@ use crate::{
     child_environment::{ChildSources, child_environment},
     fallback::FallbackChain,
     options::default_tools,
+    reopening::same_folder,
     run::RetryPolicy,
     shared::{PromptSources, Services, Shared, ToolContext, Toolbox},
     tools::OwnTools,
@@ -51,8 +52,9 @@ pub(super) struct Lasting {
 /// What a session has of its project, and of lists of resources.
 pub(super) struct Project {
     pub(super) folders: ProjectFolders,
-    pub(super) trusted: bool,
-    /// The files that were changed since it was trusted.
+    /// What is trusted of it; `None` where it is not trusted.
+    pub(super) trusted: Option<Arc<StartingFiles>>,
+    /// What was changed since it was trusted: files, or its folder itself.
     pub(super) changed: Vec<PathBuf>,
     pub(super) resources: ResourceLists,
 }
@@ -147,7 +149,8 @@ pub(super) fn configured(
             appended: options.append_system_prompt.clone(),
             context_files: !options.no_context_files,
             folders: project.folders,
-            trusted: project.trusted,
+            is_of_cwd: same_folder(&options.cwd, &cwd),
+            trusted_as: project.trusted,
             changed: project.changed,
             lists: project.resources,
             flags: options.resources.clone(),

@@ -5,6 +5,7 @@ mod error;
 mod first;
 mod network;
 mod oddities;
+mod origin;
 mod prepare;
 mod target;
 

@@ -7,7 +7,7 @@ use std::{
 
 use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
-    AgentDir, StartingFiles, Trust, TrustBasis, is_of_project,
+    AgentDir, StartingFiles, Trust, TrustBasis,
     models::{ModelRegistry, ModelsStamp, Offer, Scope, ScopedModel, resolve_scope},
     note_trusted_files,
     settings::{LoadedSettings, load_as_given, place_of},
@@ -24,6 +24,7 @@ use super::{
     configured::{Lasting, Project, configured},
     first::{ChoiceSources, Chosen, append, record_start, restored_choice},
     oddities,
+    origin::origin,
     target::{Files, adopt, open_session, reopen, working_directory},
 };
 use crate::{
@@ -110,8 +111,9 @@ fn prepare_from(
     let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
         load_as_given(&agent_dir, &options.cwd, &options.environment, approve, given);
     let trust_is_open =
-        matches!(trust.basis, TrustBasis::Unasked | TrustBasis::Changed(_)) && trust.warning.is_none();
-    found.extend(note_first_sight(&agent_dir, &options.cwd, &trust));
+        matches!(trust.basis, TrustBasis::Unasked | TrustBasis::Changed(_) | TrustBasis::Replaced(_))
+            && trust.warning.is_none();
+    found.extend(note_first_sight(&agent_dir, &trust));
     let files = Files {
         agent_dir: &agent_dir,
         settings: &settings,
@@ -146,11 +148,11 @@ fn prepare_from(
         Some(Diagnostic::warning(DiagnosticKind::Session, text).at(folder))
     }));
     let cwd = working_directory(&session, options)?;
-    let of_project = |file: &Path| {
-        [&options.cwd, &cwd].iter().any(|cwd| is_of_project(file, cwd, &agent_dir, &options.environment))
+    let (origin, claims) = match session.writer.path() {
+        Some(file) => origin(file, [&options.cwd, &cwd], &agent_dir, options),
+        None => (Origin::User, None),
     };
-    let origin = if session.writer.path().is_some_and(of_project) { Origin::Project } else { Origin::User };
-    let recovered = recover(&mut session, settings.crash_recovery.unwrap_or_default(), origin);
+    let recovered = recover(&mut session, settings.crash_recovery.unwrap_or_default(), origin, claims);
     found.extend(recovered.diagnostics);
 
     let models_stamp = ModelsStamp::of(&agent_dir);
@@ -217,8 +219,12 @@ fn prepare_from(
     // What comes to a project that has nothing yet is looked at when it is opened the next time.
     let trusted = trust.trusted && trust.basis != TrustBasis::NothingToTrust;
     let trusted_files = trusted.then_some(trust.files);
-    let changed = if let TrustBasis::Changed(files) = trust.basis { files } else { Vec::new() };
-    let project = Project { folders, trusted, changed, resources };
+    let changed = match trust.basis {
+        TrustBasis::Changed(files) => files,
+        TrustBasis::Replaced(folder) => vec![folder],
+        _ => Vec::new(),
+    };
+    let project = Project { folders, trusted: trusted_files.clone().map(Arc::new), changed, resources };
     let shared = configured(lasting, options, (settings, project), found);
     shared.fallbacks.choose(rested.and_then(|rested| rested.fallback_models.clone()));
     // What comes back has told it before.
@@ -245,9 +251,12 @@ fn prepare_from(
 }
 
 /// Notes the files of a project that is trusted without them.
-fn note_first_sight(agent_dir: &AgentDir, cwd: &Path, trust: &Trust) -> Option<Diagnostic> {
-    let noted = trust.is_first_sight.then(|| note_trusted_files(agent_dir, cwd, Some(&trust.files)));
-    let error = noted?.err()?;
+fn note_first_sight(agent_dir: &AgentDir, trust: &Trust) -> Option<Diagnostic> {
+    if trust.first_sight.is_empty() {
+        return None;
+    }
+    let seen = trust.first_sight.iter().map(|(folder, files)| (folder.as_path(), Some(files)));
+    let error = note_trusted_files(agent_dir, seen).err()?;
     let text = format!("which files of the project are trusted could not be noted: {error}");
     let hint = "until they are, changes of them are not noticed";
     Some(Diagnostic::warning(DiagnosticKind::Trust, text).at(agent_dir.trusted_files_file()).hint(hint))
@@ -296,7 +305,8 @@ pub(crate) fn reconfigure(
         key_provider: shared.key_provider.clone(),
         cwd: shared.cwd.clone(),
     };
-    let project = Project { folders, trusted: true, changed: Vec::new(), resources };
+    let trusted = Some(Arc::new(files.clone()));
+    let project = Project { folders, trusted, changed: Vec::new(), resources };
     let chosen_fallbacks = shared.fallbacks.chosen();
     let removed_model = shared.removed_model.clone();
     let mut shared = configured(lasting, options, (settings, project), found);
@@ -350,7 +360,7 @@ pub(crate) fn remodelled(
     };
     let project = Project {
         folders: shared.prompt.folders.clone(),
-        trusted: shared.prompt.trusted,
+        trusted: shared.prompt.trusted_as.clone(),
         changed: shared.prompt.changed.clone(),
         resources: shared.prompt.lists.clone(),
     };

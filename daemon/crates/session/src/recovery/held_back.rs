@@ -1,4 +1,4 @@
-//! Messages in the ledger of a session that is the project's: they wait only when the user says so.
+//! Messages in the ledger of a session that is the project's, or lies outside of the agent directory: they wait only when the user says so.
 
 use agentd_protocol::{command::Disposition, ui::NotifyType};
 use agentd_store::ledger::QueuedRecord;
@@ -16,8 +16,6 @@ const SHOWN: usize = 5;
 const SHOWN_CHARS: usize = 300;
 
 const TITLE: &str = "Deliver what waits in this session?";
-const FROM: &str =
-    "The session is a file of the project, so that whoever made that may have written it. What waits:";
 const RELEASED: &str = "The messages wait; the next run delivers them.";
 const KEPT: &str = "The messages are not delivered. clear_queue takes them back for good.";
 
@@ -25,20 +23,20 @@ const KEPT: &str = "The messages are not delivered. clear_queue takes them back 
 #[derive(Default)]
 pub(crate) struct HeldBack {
     messages: Vec<QueuedRecord>,
-    /// Whether messages that are found later are held back, too.
-    is_of_project: bool,
+    /// Decides whether messages that are found later are held back, too.
+    origin: Origin,
     /// Somebody was asked.
     asked: bool,
 }
 
 impl HeldBack {
     pub(crate) fn new(messages: Vec<QueuedRecord>, origin: Origin) -> Self {
-        Self { messages, is_of_project: origin == Origin::Project, asked: false }
+        Self { messages, origin, asked: false }
     }
 
     /// Keeps these where they are to be held back; gives them back where they are to wait at once.
     pub(crate) fn take_in(&mut self, messages: Vec<QueuedRecord>) -> Vec<QueuedRecord> {
-        if !self.is_of_project {
+        if self.origin == Origin::User {
             return messages;
         }
         self.messages = messages;
@@ -63,7 +61,7 @@ impl Actor {
             return;
         }
         self.held_back.asked = true;
-        let dialog = Dialog::confirm(TITLE, shown(&self.held_back.messages));
+        let dialog = Dialog::confirm(TITLE, shown(&self.held_back));
         let (ui, steps) = (self.ui(), self.steps.clone());
         self.tasks.spawn(async move {
             // The end of the session answers it, too.
@@ -91,7 +89,8 @@ impl Actor {
 }
 
 /// The messages, as far as a question can show them.
-fn shown(messages: &[QueuedRecord]) -> String {
+fn shown(HeldBack { messages, origin, .. }: &HeldBack) -> String {
+    let from = format!("Be careful: {}. What waits:", origin.doubt());
     let text = |message: &QueuedRecord| -> String {
         let cut = message.text.chars().nth(SHOWN_CHARS).map_or("", |_| "…");
         format!("- {}{cut}", message.text.chars().take(SHOWN_CHARS).collect::<String>())
@@ -99,5 +98,5 @@ fn shown(messages: &[QueuedRecord]) -> String {
     let more = messages.len().saturating_sub(SHOWN);
     let lines = messages.iter().take(SHOWN).map(text);
     let more = (more > 0).then(|| format!("and {more} more"));
-    [FROM.to_owned()].into_iter().chain(lines).chain(more).collect::<Vec<_>>().join("\n")
+    [from].into_iter().chain(lines).chain(more).collect::<Vec<_>>().join("\n")
 }

@@ -18,7 +18,7 @@ use agentd_protocol::{
 };
 use agentd_store::{
     NewEntry, OpenSession, SessionTree, StoreError,
-    ledger::{Ledger, QueuedRecord, Record, RunRecord, Unfinished},
+    ledger::{Claims, Ledger, QueuedRecord, Record, RunRecord, Unfinished},
 };
 
 use crate::clock::now_ms;
@@ -36,21 +36,37 @@ const WAITS: &str = "that waited in a queue when the daemon was killed waits aga
 const WAIT: &str = "that waited in queues when the daemon was killed wait again";
 const TAKE_BACK: &str = "the next run delivers what waits; clear_queue takes it back";
 
-/// The same of messages in the ledger of a session that is the project's.
-const HELD_BACK: &str = "that waits in this session is not delivered, since the session is a file of the project: whoever made \
-                         that may have written the message";
-const ALL_HELD_BACK: &str = "that wait in this session are not delivered, since the session is a file of the project: whoever \
-                             made that may have written the messages";
+/// The same of messages in the ledger of a session that is not simply the user's.
+const HELD_BACK: &str = "that waits in this session is not delivered";
+const ALL_HELD_BACK: &str = "that wait in this session are not delivered";
 const ASK: &str =
     "clients that answer questions are asked, such as `agentctl attach`; clear_queue takes it back";
 
 /// Whose a session is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Origin {
     /// The user's.
+    #[default]
     User,
     /// The project's: anybody may have written what is in its files. Nothing in them goes on by itself.
     Project,
+    /// A file outside of the agent directory and of the user's folder of sessions: the same goes for it.
+    Outside,
+}
+
+impl Origin {
+    /// Why nothing in the session goes on by itself, as the end of a sentence.
+    fn doubt(self) -> &'static str {
+        match self {
+            Self::User => "",
+            Self::Project => {
+                "the session is a file of the project, so that whoever made that may have written it"
+            }
+            Self::Outside => {
+                "the session is a file outside of the agent directory, so that whoever made it may have written it"
+            }
+        }
+    }
 }
 
 /// What recovery came to.
@@ -73,10 +89,19 @@ pub(crate) struct Recovered {
 /// works with it.
 ///
 /// A disk that fails keeps no session from being opened: a diagnostic says so.
-pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery, origin: Origin) -> Recovered {
-    let way =
-        if origin == Origin::Project && way == CrashRecovery::Resume { CrashRecovery::Ask } else { way };
+///
+/// `claims` are for the ledger of a session outside of the agent directory.
+pub(crate) fn recover(
+    session: &mut OpenSession,
+    way: CrashRecovery,
+    origin: Origin,
+    claims: Option<Claims>,
+) -> Recovered {
+    let way = if origin != Origin::User && way == CrashRecovery::Resume { CrashRecovery::Ask } else { way };
     let mut ledger = session.writer.ledger();
+    if let Some(claims) = claims {
+        ledger.claim_in(claims);
+    }
     let mut diagnostics = Vec::new();
     let (mut next, mut is_due, mut waiting) = (AfterCrash::Nothing, false, Vec::new());
     let at = session.writer.path().map(std::path::Path::to_owned);
@@ -84,7 +109,11 @@ pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery, origin: Ori
         let told = Diagnostic::warning(DiagnosticKind::Session, text).hint(hint);
         diagnostics.push(at.as_deref().map_or_else(|| told.clone(), |path| told.clone().at(path)));
     };
-    match ledger.left() {
+    let found = ledger.left();
+    if origin != Origin::User && !matches!(found, Ok(None)) {
+        ledger.is_of_others();
+    }
+    match found {
         Ok(None) => {}
         Ok(Some(left)) => match finish(session, &mut ledger, &left, way) {
             Ok(finished) => {
@@ -102,8 +131,8 @@ pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery, origin: Ori
                     (0, _) => {}
                     (1, Origin::User) => tell(format!("a message {WAITS}"), TAKE_BACK),
                     (count, Origin::User) => tell(format!("{count} messages {WAIT}"), TAKE_BACK),
-                    (1, Origin::Project) => tell(format!("a message {HELD_BACK}"), ASK),
-                    (count, Origin::Project) => tell(format!("{count} messages {ALL_HELD_BACK}"), ASK),
+                    (1, _) => tell(format!("a message {HELD_BACK}: {}", origin.doubt()), ASK),
+                    (count, _) => tell(format!("{count} messages {ALL_HELD_BACK}: {}", origin.doubt()), ASK),
                 }
             }
             Err(error) => {
@@ -128,7 +157,7 @@ pub(crate) fn recover(session: &mut OpenSession, way: CrashRecovery, origin: Ori
     if is_due {
         ledger.hold();
     }
-    let held_back = if origin == Origin::Project { std::mem::take(&mut waiting) } else { Vec::new() };
+    let held_back = if origin != Origin::User { std::mem::take(&mut waiting) } else { Vec::new() };
     Recovered { ledger, diagnostics, next, is_due, waiting, held_back }
 }
 

@@ -36,7 +36,7 @@ impl Place {
     fn recover(&self, way: CrashRecovery) -> (Recovered, Vec<Message>) {
         let mut session = self.open();
         let before = session.tree.entries().len();
-        let recovered = recover(&mut session, way, Origin::User);
+        let recovered = recover(&mut session, way, Origin::User, None);
         let added = session.tree.entries()[before..].iter().map(|entry| {
             assert!(entry.line().contains("\"recovered\":"), "{}", entry.line());
             entry.message().unwrap().get().unwrap().clone()
@@ -291,7 +291,7 @@ fn commands_of_one_line_are_told_apart_by_their_keys() {
     for (open, in_file) in [(one, other), (None, other), (one, None)] {
         let place = Place::new(&[user("u", None), ended(in_file)], &[begun(1, open), begun(2, in_file)]);
         let mut session = place.open();
-        recover(&mut session, CrashRecovery::Close, Origin::User);
+        recover(&mut session, CrashRecovery::Close, Origin::User, None);
         let keys: Vec<_> = session.tree.entries()[1..].iter().map(|entry| entry.extra(KEY_FIELD)).collect();
         assert_eq!(keys, [in_file.map(str::to_owned), open.map(str::to_owned)]);
     }

@@ -4,11 +4,13 @@
 //! a [`Record`] says so; what came of it follows, or is an entry of the session file. When nothing is under way there is no
 //! ledger. [`Unfinished`] is what a ledger says that a crash left.
 
+mod claim;
 mod path;
 mod read;
 mod record;
 mod writer;
 
+pub use claim::Claims;
 pub use path::ledger_path;
 pub use read::{MadeCalls, StreamedAnswer, Unfinished, UserCommand, WaitingMessage};
 pub use record::{

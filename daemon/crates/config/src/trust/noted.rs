@@ -1,0 +1,100 @@
+//! The folders and files that the user trusts, as they were then: `trusted-files.json`.
+//!
+//! The reference keeps no such thing, so that it has a file of its own beside `trust.json`: for each folder what tells it from
+//! another one in its place, and a hash of each file.
+
+use std::path::{Path, PathBuf};
+
+use agentd_protocol::resources::{Diagnostic, DiagnosticLevel};
+use serde_json::{Map, Value};
+
+use super::{KIND, PATIENCE, StartingFiles, identity::FolderIdentity};
+use crate::{
+    AgentDir, MemberChange, PrivateObject, PrivateObjectError, json_file::read_json, paths::canonical,
+};
+
+/// The members that say which folder it is. No file that starts something has such a name.
+const FOLDER: &str = ".";
+const REPOSITORY: &str = ".git";
+
+/// What was noted of all folders.
+pub(super) struct Notes {
+    path: PathBuf,
+    folders: Map<String, Value>,
+}
+
+impl Notes {
+    /// Reads the file; there need not be one. Blocks.
+    pub(super) fn read(agent_dir: &AgentDir) -> Result<Self, Diagnostic> {
+        let path = agent_dir.trusted_files_file();
+        let document = read_json(&path).map_err(|error| error.diagnostic(KIND))?;
+        let mut notes = Self { path, folders: Map::new() };
+        match document.map(|document| document.value) {
+            None => {}
+            Some(Value::Object(folders)) => notes.folders = folders,
+            Some(_) => return Err(notes.wrong()),
+        }
+        Ok(notes)
+    }
+
+    /// The files as they were when the user trusted this folder; `None` where nobody noted that.
+    pub(super) fn of(&self, folder: &Path) -> Result<Option<StartingFiles>, Diagnostic> {
+        let Some(noted) = self.folders.get(&key(folder)) else { return Ok(None) };
+        let mut texts = noted.as_object().ok_or_else(|| self.wrong())?.clone();
+        let identity = match texts.remove(FOLDER) {
+            Some(Value::String(folder)) => {
+                let repository = texts.remove(REPOSITORY);
+                Some(FolderIdentity {
+                    folder,
+                    repository: repository.and_then(|it| it.as_str().map(str::to_owned)),
+                })
+            }
+            _ => None,
+        };
+        let read = |(name, hash): (String, Value)| Some((name, hash.as_str()?.to_owned()));
+        let files = texts.into_iter().map(read).collect::<Option<_>>().ok_or_else(|| self.wrong())?;
+        Ok(Some(StartingFiles { files, identity }))
+    }
+
+    fn wrong(&self) -> Diagnostic {
+        let problem = Diagnostic::warning(KIND, "expected an object of directories and their files");
+        problem.level(DiagnosticLevel::Error).at(&self.path)
+    }
+}
+
+/// Notes the files that the user trusts in folders; `None` forgets them. Blocks on the file system, and on another program
+/// that changes the note.
+///
+/// # Errors
+/// [`PrivateObjectError`]; then the note is unchanged.
+pub fn note_trusted_files<'a>(
+    agent_dir: &AgentDir,
+    folders: impl IntoIterator<Item = (&'a Path, Option<&'a StartingFiles>)>,
+) -> Result<(), PrivateObjectError> {
+    let (path, lock) = (agent_dir.trusted_files_file(), agent_dir.run_dir().join("trust.lock"));
+    let object = PrivateObject { path: &path, lock: &lock, patience: PATIENCE };
+    let folders: Vec<_> = folders.into_iter().map(|(folder, files)| (key(folder), files)).collect();
+    object
+        .edit(|noted| {
+            let change = |(key, files): &(String, Option<&StartingFiles>)| match files {
+                Some(files) => Some(MemberChange::Set(vec![key.clone()], Value::Object(members(files)))),
+                None => noted.contains_key(key).then(|| MemberChange::Remove(key.clone())),
+            };
+            Ok::<_, PrivateObjectError>((folders.iter().filter_map(change).collect(), ()))
+        })
+        .map(|_| ())
+}
+
+fn members(noted: &StartingFiles) -> Map<String, Value> {
+    let identity = noted.identity.iter().flat_map(|identity| {
+        let repository = identity.repository.clone().map(|mark| (REPOSITORY, mark));
+        [(FOLDER, identity.folder.clone())].into_iter().chain(repository)
+    });
+    let identity = identity.map(|(name, mark)| (name.to_owned(), mark.into()));
+    let files = noted.files.iter().map(|(name, hash)| (name.clone(), hash.clone().into()));
+    files.chain(identity).collect()
+}
+
+fn key(folder: &Path) -> String {
+    canonical(folder).display().to_string()
+}

@@ -1,0 +1,65 @@
+//! Whose a session file is.
+
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use agentd_config::{
+    AgentDir, SessionDir as SessionDirRule, is_of_project, session_dir, settings::load_user,
+};
+use agentd_safe_open::Owner;
+use agentd_store::ledger::{Claims, ledger_path};
+
+use crate::{SessionOptions, recovery::Origin};
+
+/// Whose a session file is that was opened for one of these working directories, and where its ledgers are noted when it lies
+/// outside of the agent directory. Reads files; blocks.
+pub(super) fn origin(
+    file: &Path,
+    cwds: [&PathBuf; 2],
+    agent_dir: &AgentDir,
+    options: &SessionOptions,
+) -> (Origin, Option<Claims>) {
+    if cwds.iter().any(|cwd| is_of_project(file, cwd, agent_dir, &options.environment)) {
+        return (Origin::Project, None);
+    }
+    let real = real(file);
+    let own = [agent_dir.path().to_path_buf(), agent_dir.sessions_dir()];
+    if own.iter().filter_map(|folder| folder.canonicalize().ok()).any(|folder| real.starts_with(folder)) {
+        return (Origin::User, None);
+    }
+    let (claims, ledger) = (Claims::below(&agent_dir.run_dir()), ledger_path(file));
+    let is_users =
+        claims.covers(&ledger) || (is_in_session_dir(&real, agent_dir, options) && is_own(&ledger));
+    (if is_users { Origin::User } else { Origin::Outside }, Some(claims))
+}
+
+/// Whether the file is in the folder that the user named for sessions, by a flag, a variable or the user's own settings.
+fn is_in_session_dir(real: &Path, agent_dir: &AgentDir, options: &SessionOptions) -> bool {
+    let settings = load_user(agent_dir);
+    let rule = session_dir(
+        options.session_dir.as_deref(),
+        &options.environment,
+        settings.session_dir.as_deref(),
+        agent_dir,
+        &options.cwd,
+    );
+    match rule {
+        SessionDirRule::Exact(folder) => {
+            folder.canonicalize().is_ok_and(|folder| real.parent() == Some(folder.as_path()))
+        }
+        SessionDirRule::PerCwd(_) => false,
+    }
+}
+
+/// Whether a ledger, if there is one, is a file of this user's or root's.
+fn is_own(ledger: &Path) -> bool {
+    ledger.symlink_metadata().map_or(true, |about| about.is_file() && Owner::Own.accepts(about.uid()))
+}
+
+/// The path without links, also of a file that is not there yet.
+fn real(file: &Path) -> PathBuf {
+    let in_folder = || Some(file.parent()?.canonicalize().ok()?.join(file.file_name()?));
+    file.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| file.to_path_buf())
+}
