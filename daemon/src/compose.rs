@@ -15,7 +15,7 @@ use agentd_session::{Pool, Services, ToolContext, Toolbox};
 use agentd_tools::{
     BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
     WriteTool,
-    operations::{FileHost, LocalHost, SshHost, SshOptions},
+    operations::{FileHost, GuardedHost, SshHost, SshOptions},
     process_tools,
 };
 use tokio_util::task::TaskTracker;
@@ -75,7 +75,8 @@ fn place(context: &ToolContext) -> (Arc<dyn FileHost>, Arc<dyn Shell>) {
     let (group, env) = (context.processes.clone(), Arc::clone(&context.environment));
     let Some((target, connections)) = context.ssh.clone() else {
         let shell = LocalShell { group, path: context.shell_path.clone(), env };
-        return (Arc::new(LocalHost), Arc::new(shell));
+        let host = GuardedHost::new(&context.agent_dir, context.agent_dir_writable.clone());
+        return (Arc::new(host), Arc::new(shell));
     };
     let temp_dir = context.temp_dir.clone();
     let host = SshHost::new(SshOptions { target, connections, commands: group, env, temp_dir });

@@ -1,11 +1,12 @@
 //! The command table: what a client can ask, with what fields, and what comes back.
 
+mod access;
 mod params;
 mod tree;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::{params::*, tree::*};
+pub use self::{access::Access, params::*, tree::*};
 
 use crate::{
     artifact::{ArtifactList, ArtifactPart, GetArtifactParams},

@@ -3,6 +3,7 @@
 mod bash;
 mod child_environment;
 mod limits;
+mod patterns;
 mod storage;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::{
 pub use bash::{BashSettings, Intercept, InterceptRule};
 pub use child_environment::ChildEnvironmentSettings;
 pub use limits::LimitSettings;
+pub use patterns::matches_pattern;
 pub use storage::StorageSettings;
 
 /// The settings that this version of agentd reads. Every key is optional; a key of another product is ignored.
@@ -106,6 +108,11 @@ pub struct Settings {
     /// Which environment variables the programs get that a session starts. Only read from the user's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child_environment: Option<ChildEnvironmentSettings>,
+    /// What the tools `write` and `edit` may write in the agent directory, which they leave alone else: paths relative to it, with
+    /// `*` for any part of one, such as `skills/*`. Only read from the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
+    pub agent_dir_writable: Option<Vec<String>>,
     /// What the tool `bash` offers beyond its plain form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash: Option<BashSettings>,

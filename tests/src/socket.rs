@@ -161,6 +161,13 @@ impl SocketClient {
         Self::over(Stream { stream, input })
     }
 
+    /// Talks over a connection that somebody else has made.
+    #[must_use]
+    pub fn over_stream(stream: UnixStream) -> Self {
+        let input = BufReader::new(stream.try_clone().expect("a second descriptor"));
+        Self::over(Stream { stream, input })
+    }
+
     /// Waits until the daemon has begun to say something, and takes none of it.
     pub fn wait_until_readable(&self) {
         let timeout = Timespec { tv_sec: DEADLINE.as_secs().cast_signed(), tv_nsec: 0 };

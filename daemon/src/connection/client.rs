@@ -11,6 +11,8 @@ use agentd_session::Abilities;
 use super::view::View;
 use crate::hub::Registry;
 
+const ANEW: &str = "Connect anew, and say hello with the role \"control\".";
+
 /// What a client told about itself. Before `hello`: the plain wire.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
@@ -24,11 +26,13 @@ pub(super) struct Client {
     is_introduced: bool,
     /// Whether no user is behind it who could be asked.
     pub(super) is_alone: bool,
+    /// Whether it is a command of ours, and so not the user.
+    is_command: bool,
 }
 
 impl Client {
     /// Somebody who has not said anything.
-    pub(super) fn new(number: u64) -> Self {
+    pub(super) fn new(number: u64, is_command: bool) -> Self {
         Self {
             number,
             name: None,
@@ -36,6 +40,7 @@ impl Client {
             role: Role::default(),
             is_introduced: false,
             is_alone: false,
+            is_command,
         }
     }
 
@@ -56,7 +61,7 @@ impl Client {
 
     /// Whether it may answer questions to the user.
     pub(super) fn may_answer(&self) -> bool {
-        self.role == Role::Control
+        self.role == Role::Control && !self.is_command
     }
 
     /// Whose questions it answers. A client of the plain wire: those of extensions, as in the reference.
@@ -75,7 +80,7 @@ impl Client {
     /// Takes an introduction.
     ///
     /// # Errors
-    /// When the client speaks another version; it stays what it was.
+    /// When the client speaks another version, and when an observer asks for more; it stays what it was.
     pub(super) fn hello(
         &mut self,
         params: &HelloParams,
@@ -88,11 +93,15 @@ impl Client {
                 "Say hello with protocol {PROTOCOL}, or go on without: the plain wire works."
             )));
         }
+        if self.is_introduced && self.role == Role::Observe && params.role == Role::Control {
+            let text = "The role \"observe\" of this connection cannot become \"control\".";
+            return Err(Failure::new(ErrorCode::Forbidden, text).hint(ANEW));
+        }
         let wanted = params.capabilities;
         self.view = View {
             is_introduced: true,
             names_sessions: wanted.sessions,
-            answers_questions: wanted.ui && params.role == Role::Control,
+            answers_questions: wanted.ui && params.role == Role::Control && !self.is_command,
             // What a flag of the command line asked for stays.
             is_cumulative: wanted.cumulative || self.view.is_cumulative,
         };
@@ -116,7 +125,7 @@ impl Client {
             return Ok(());
         }
         let text = format!("The role \"observe\" does not allow {}.", command.name());
-        Err(Failure::new(ErrorCode::Forbidden, text).hint("Say hello with the role \"control\"."))
+        Err(Failure::new(ErrorCode::Forbidden, text).hint(ANEW))
     }
 }
 
@@ -136,8 +145,9 @@ mod tests {
 
     #[test]
     fn dialogs_go_to_those_who_have_a_user() {
-        let plain = Client::new(1);
-        let alone = Client { is_alone: true, ..Client::new(1) };
+        let plain = Client::new(1, false);
+        let alone = Client { is_alone: true, ..plain.clone() };
         assert_eq!((plain.abilities(), alone.abilities()), (Some(Abilities::Extensions), None));
+        assert_eq!(Client::new(1, true).abilities(), None);
     }
 }

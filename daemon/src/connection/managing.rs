@@ -1,6 +1,6 @@
 //! Commands about the daemon and its sessions.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use agentd_config::AgentDir;
 use agentd_protocol::{
@@ -79,14 +79,16 @@ impl Reader {
             Origin::Socket { .. } => WithoutFile::All,
         };
         let unwanted = self.gone.child_token();
+        // A command sees its own; the user all there are, in memory or not.
+        let ids = || self.visible().iter().map(|known| Arc::clone(known.id())).collect::<HashSet<_>>();
+        let only = self.caller.is_some().then(ids);
         self.beside(id, "list_sessions", async move {
             let agent_dir = agent_dir?;
             // Also when this is given up.
             let _guard = unwanted.clone().drop_guard();
             let listed = tokio::task::spawn_blocking(move || {
-                hub::list::sessions(&registry, &agent_dir, &params, without_file, &|| {
-                    !unwanted.is_cancelled()
-                })
+                let only = (without_file, only.as_ref());
+                hub::list::sessions(&registry, &agent_dir, &params, only, &|| !unwanted.is_cancelled())
             })
             .await;
             listed.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?.map(Some)
@@ -123,15 +125,16 @@ impl Reader {
             Ok(agent_dir) => agent_dir,
             Err(failure) => return self.fail(id, Some("daemon_status"), failure).await,
         };
-        let live = self.registry.all();
+        let known = self.visible();
+        let live: Vec<_> = known.iter().filter_map(|known| known.loaded()).collect();
         let running = live.iter().filter(|live| live.summary().is_streaming).count();
-        let resting = self.registry.known().iter().filter(|known| known.is_resting()).count();
+        let resting = known.iter().filter(|known| known.is_resting()).count();
         let traffic = self.registry.traffic();
         let status = DaemonStatus {
             daemon: daemon_info(&self.registry),
             uptime_ms: u64::try_from(self.registry.uptime().as_millis()).unwrap_or(u64::MAX),
             socket: match &self.connection.origin {
-                Origin::Socket { path } => Some(path.display().to_string()),
+                Origin::Socket { path, .. } => Some(path.display().to_string()),
                 Origin::Host { .. } => None,
             },
             agent_dir: agent_dir.path().display().to_string(),
@@ -146,7 +149,7 @@ impl Reader {
             memory_bytes: ceilings::resident_bytes(),
             tasks: u32::try_from(tokio::runtime::Handle::current().metrics().num_alive_tasks())
                 .unwrap_or(u32::MAX),
-            usage: self.usage().await,
+            usage: self.usage(known.len()).await,
             counters: Counters {
                 connections: traffic.connections(),
                 sessions_loaded: self.registry.loaded(),
@@ -156,7 +159,7 @@ impl Reader {
         self.answer(&Response::done(id, "daemon_status", Some(status))).await;
     }
 
-    async fn usage(&self) -> DaemonUsage {
+    async fn usage(&self, sessions: usize) -> DaemonUsage {
         let amount = |used: usize, limit: usize| Amount {
             used: used as u64,
             limit: (limit < usize::MAX).then_some(limit as u64),
@@ -170,7 +173,7 @@ impl Reader {
                 used: self.registry.traffic().clients().into(),
                 limit: self.connection.limits.clients.map(|limit| limit as u64),
             },
-            sessions: amount(self.registry.known().len(), ceilings.sessions),
+            sessions: amount(sessions, ceilings.sessions),
             memory_bytes: Amount {
                 used: ceilings::resident_bytes().unwrap_or_default(),
                 limit: Some(ceilings.memory_bytes).filter(|limit| *limit < u64::MAX),

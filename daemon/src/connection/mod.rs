@@ -4,6 +4,7 @@
 //! hold for this client. Neither ever waits for a run.
 
 mod attachment;
+mod caller;
 mod client;
 mod cumulative;
 mod following;
@@ -21,6 +22,7 @@ mod writer;
 
 use std::{sync::Arc, time::Duration};
 
+use agentd_process::Peer;
 use agentd_protocol::lines::Line;
 use agentd_session::SessionOptions;
 use tokio::{
@@ -92,6 +94,8 @@ pub enum Origin {
     Socket {
         /// The socket.
         path: std::path::PathBuf,
+        /// Who is at the other end; taken once that has been looked at.
+        peer: Option<Peer>,
     },
 }
 
@@ -101,7 +105,7 @@ pub enum Origin {
 /// # Errors
 /// When its output cannot be written any more.
 pub async fn serve(
-    connection: Connection,
+    mut connection: Connection,
     count: ConnectionCount,
     lines: mpsc::Receiver<Line>,
     output: Output,
@@ -115,7 +119,14 @@ pub async fn serve(
     let mut writing = JoinSet::new();
     writing.spawn(writer::write(out, output));
     let reading = async {
-        let mut reader = reader::Reader::new(connection, count.number(), outbox, gone);
+        let caller = match &mut connection.origin {
+            Origin::Socket { peer, .. } => match peer.take() {
+                Some(peer) => caller::Caller::of(peer, count.number()).await,
+                None => None,
+            },
+            Origin::Host { .. } => None,
+        };
+        let mut reader = reader::Reader::new(connection, count.number(), caller, outbox, gone);
         reader.begin().await;
         reader.run(lines, ending).await;
     };

@@ -29,7 +29,11 @@ impl Reader {
         let fields = Fields::of(&params);
         // Which session it will be is known only when it is open.
         let admitted = if follows { self.may_follow("") } else { Ok(()) };
-        let opened = match admitted.and_then(|()| self.options_of(params)) {
+        let asked = match admitted.and_then(|()| self.options_of(params)) {
+            Ok(asked) => self.may_open(&asked.session, fields.sends_environment).await.map(|()| asked),
+            Err(failure) => Err(failure),
+        };
+        let opened = match asked {
             Ok(StdioOptions { session, on_eof, cumulative, warnings, .. }) => {
                 let opened = self.open_as_asked(session, &fields).await;
                 opened.map(|(joined, of_reopening)| {
@@ -75,6 +79,11 @@ impl Reader {
         fields: &Fields,
     ) -> Result<(Joined, Vec<String>), Failure> {
         let mut joined = self.registry.open(asked.clone()).await?;
+        if joined.was_open {
+            self.may_join(&joined.session)?;
+        } else {
+            self.has_opened(&joined.session);
+        }
         asked.environment = self.registry.share_environment(asked.environment);
         let wish = Wish::of(&asked, fields.has_environment);
         let mut warnings = Vec::new();
@@ -129,6 +138,10 @@ impl Reader {
     pub(super) async fn open_by_id(&self, id: &str) -> Result<Arc<Known>, Failure> {
         if let Some(session) = self.registry.get(id) {
             return Ok(session);
+        }
+        // It would get the environment of the daemon.
+        if self.caller.is_some() {
+            return Err(hub::list::unknown(id));
         }
         let (agent_dir, wanted) = (self.agent_dir()?, id.to_owned());
         let elsewhere = self.registry.forgotten_file(id);
@@ -257,6 +270,8 @@ struct Fields {
     given: Vec<&'static str>,
     /// Whether the client has an environment of its own.
     has_environment: bool,
+    /// Whether it sent that.
+    sends_environment: bool,
     /// Whether a session that is at work is to be left alone.
     if_idle: bool,
 }
@@ -271,6 +286,7 @@ impl Fields {
         Self {
             given: given.into_iter().filter(|(_, given)| *given).map(|(field, _)| field).collect(),
             if_idle: params.if_idle == Some(true),
+            sends_environment: params.env.is_some(),
             has_environment: params.env.is_some() || params.args.iter().any(|arg| arg == "--offline"),
         }
     }

@@ -22,7 +22,7 @@ impl Reader {
                 Ok(known) => known.loaded().into_iter().collect(),
                 Err(failure) => return self.fail(id, Some(NAME), failure).await,
             },
-            None => self.registry.all(),
+            None => self.visible().iter().filter_map(|known| known.loaded()).collect(),
         };
         self.beside(id, NAME, async move {
             let listed = tokio::task::spawn_blocking(move || list(sessions)).await;

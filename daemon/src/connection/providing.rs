@@ -130,7 +130,7 @@ impl Reader {
         let followed = self.sessions.get(session);
         let has_them = followed.is_none_or(|followed| followed.tools.as_ref().is_some_and(has_some));
         let tools = self.providing.everywhere.clone();
-        if has_them || tools.is_empty() {
+        if has_them || tools.is_empty() || !self.may_provide_for(session) {
             return;
         }
         let failure = match self.register_in(session, tools, None).await {

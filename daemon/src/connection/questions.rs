@@ -13,24 +13,44 @@ use super::reader::Reader;
 use crate::hub::Known;
 
 impl Reader {
-    /// Takes an answer to the session that asked. Most have no response, as in the reference: clients may answer at any time,
-    /// also what nobody asked. Only a client that may not answer at all is told so.
+    /// Takes an answer to the session that asked, from a client that follows it and said that it answers. Most have no response, as
+    /// in the reference: clients may answer at any time, also what nobody asked. Only a client that may not answer at all is told so,
+    /// and one that said hello and names a session that it does not follow.
     pub(super) async fn answer_question(&mut self, head: Head, line: &str) {
+        if let Some(failure) = self.refusal_to_answer() {
+            return self.fail(head.id, Some(UiResponse::TYPE), failure).await;
+        }
         if !self.client.may_answer() {
             let text = "The role \"observe\" does not allow answers to questions.";
             let failure = Failure::new(ErrorCode::Forbidden, text);
-            let failure = failure.hint("Say hello with the role \"control\".");
+            let failure = failure.hint("Connect anew, and say hello with the role \"control\".");
             return self.fail(head.id, Some(UiResponse::TYPE), failure).await;
         }
-        let Ok(response) = agentd_protocol::parse_json::<UiResponse>(line) else { return };
-        let asking = match &response.session_id {
-            Some(id) => self.registry.get(id).into_iter().collect(),
-            None => self.sessions.all(),
+        let Some(abilities) = self.client.abilities() else {
+            if self.client.is_introduced() {
+                let text = "This client did not say that it answers questions to the user.";
+                let failure = Failure::new(ErrorCode::Forbidden, text);
+                let failure = failure.hint("Say hello with the capability \"ui\".");
+                self.fail(head.id, Some(UiResponse::TYPE), failure).await;
+            }
+            return;
         };
+        let Ok(response) = agentd_protocol::parse_json::<UiResponse>(line) else { return };
+        let mut asking = self.sessions.all();
+        if let Some(id) = &response.session_id {
+            asking.retain(|session| **session.id() == **id);
+            if asking.is_empty() && self.client.is_introduced() {
+                let text = format!(
+                    "This client does not follow the session {id}, and answers none of its questions."
+                );
+                let failure = Failure::new(ErrorCode::Forbidden, text).hint("attach_session follows it.");
+                return self.fail(head.id, Some(UiResponse::TYPE), failure).await;
+            }
+        }
         for session in asking {
             // One that asks is in memory.
             if let Some(awake) = session.awake().await {
-                awake.handle.answer_ui(response.clone(), self.client.name()).await;
+                awake.handle.answer_ui(response.clone(), self.client.name(), abilities).await;
             }
         }
     }

@@ -25,6 +25,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{
     Connection, Origin,
     attachment::Attachments,
+    caller::Caller,
     client::Client,
     following::{Following, Pending},
     providing::{self, Providing},
@@ -47,6 +48,8 @@ pub(super) struct Reader {
     pub(super) connection: Connection,
     pub(super) registry: Arc<Registry>,
     pub(super) client: Client,
+    /// Set where the client is a command of ours.
+    pub(super) caller: Option<Caller>,
     pub(super) sessions: Attachments,
     /// What the end of the input means for work of the current session, on a socket: it goes on in any case, and is
     /// waited for or not.
@@ -70,11 +73,12 @@ impl Reader {
     pub(super) fn new(
         connection: Connection,
         number: u64,
+        caller: Option<Caller>,
         outbox: mpsc::Sender<Out>,
         gone: CancellationToken,
     ) -> Self {
         let registry = Arc::clone(&connection.registry);
-        let (client, sessions) = (Client::new(number), Attachments::default());
+        let (client, sessions) = (Client::new(number, caller.is_some()), Attachments::default());
         let (on_eof, beside) = (OnEof::default(), JoinSet::new());
         let (providing, under_way) = (Providing::default(), Arc::default());
         let wishes = Wishes::default();
@@ -82,6 +86,7 @@ impl Reader {
             connection,
             registry,
             client,
+            caller,
             sessions,
             on_eof,
             outbox,
@@ -210,7 +215,7 @@ impl Reader {
             }
             Some(Ok(command)) => command,
         };
-        if let Err(failure) = self.client.may(&command) {
+        if let Err(failure) = self.may(&command, head.session_id.as_deref()) {
             return self.fail(head.id, kind, failure).await;
         }
         if command.begins_work() && self.connection.shutdown.is_wished() {

@@ -44,7 +44,10 @@ impl Reader {
         let done = match command {
             Command::SwitchSession(params) => self.switch_session(&from, params).await,
             other => match self.destination(&from, other).await {
-                Ok(to) => self.go_to(to).await,
+                Ok(to) => {
+                    self.has_opened(&to.session);
+                    self.go_to(to).await
+                }
                 Err(failure) => Err(failure),
             },
         };

@@ -3,7 +3,7 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
@@ -33,6 +33,17 @@ pub struct Known {
     /// When it was last used, in uses of sessions.
     last_use: AtomicU64,
     board: Arc<Board>,
+    /// Set where a command opened it.
+    opener: OnceLock<Opener>,
+}
+
+/// Which command opened a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opener {
+    /// The session that it was a command of, if that is known.
+    pub session: Option<Arc<str>>,
+    /// Its connection.
+    pub connection: u64,
 }
 
 /// Where a session is.
@@ -86,6 +97,7 @@ impl Known {
             expected: AtomicU32::new(0),
             last_use: AtomicU64::new(0),
             board,
+            opener: OnceLock::new(),
         }
     }
 
@@ -93,6 +105,17 @@ impl Known {
     #[must_use]
     pub fn id(&self) -> &Arc<str> {
         &self.id
+    }
+
+    /// Notes that a command has opened it. The first one counts.
+    pub fn opened_by(&self, opener: Opener) {
+        let _ = self.opener.set(opener);
+    }
+
+    /// The command that opened it, if one did.
+    #[must_use]
+    pub fn opener(&self) -> Option<&Opener> {
+        self.opener.get()
     }
 
     /// What the session says.

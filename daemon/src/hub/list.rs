@@ -1,6 +1,7 @@
 //! Listing and deleting sessions, whoever wrote them.
 
 use std::{
+    collections::HashSet,
     fs::{self, TryLockError},
     path::{Path, PathBuf},
     sync::Arc,
@@ -36,7 +37,7 @@ pub enum WithoutFile {
     Promised,
 }
 
-/// A page of sessions, the last modified first. Reads files; blocks.
+/// A page of sessions, of all or of some ids, the last modified first. Reads files; blocks.
 ///
 /// # Errors
 /// When the sessions folder cannot be read, for a cursor that is none, and once `is_wanted` says that nobody waits for it any more.
@@ -44,7 +45,7 @@ pub fn sessions(
     registry: &Registry,
     agent_dir: &AgentDir,
     params: &ListSessionsParams,
-    without_file: WithoutFile,
+    (without_file, only): (WithoutFile, Option<&HashSet<Arc<str>>>),
     is_wanted: &dyn Fn() -> bool,
 ) -> Result<SessionList, Failure> {
     let after = params.cursor.as_deref().map(cursor).transpose()?;
@@ -89,6 +90,7 @@ pub fn sessions(
         .filter_map(|(time, info)| Some((time, info?)))
         .filter(|(_, info)| params.cwd.as_ref().is_none_or(|cwd| *cwd == info.cwd))
         .filter(|(_, info)| params.live.is_none_or(|live| live == info.live))
+        .filter(|(_, info)| only.is_none_or(|only| only.contains(&*info.id)))
         .collect();
     // Of two with the same time the order is that of their ids, so that pages neither repeat nor miss one.
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| b.1.id.cmp(&a.1.id)));

@@ -16,8 +16,8 @@ mod turnstile;
 
 pub use board::{Board, News, Watcher};
 pub use ceilings::Ceilings;
-pub use known::{Awake, ClientCount, Expected, Known};
-pub use registry::{Foundation, Joined, Registry};
+pub use known::{Awake, ClientCount, Expected, Known, Opener};
+pub use registry::{Foundation, Joined, Meant, Registry};
 pub use shutdown::{Ending, ShutdownSwitch};
 pub use traffic::{ConnectionCount, Traffic};
 pub use turnstile::Turnstile;

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_process::raise_file_limit;
+use agentd_process::{Peer, raise_file_limit};
 use agentd_protocol::{daemon::EndMode, error::Failure, frame::Response, lines::write_line};
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
@@ -244,10 +244,12 @@ impl Daemon {
     }
 
     fn begin(&self, stream: UnixStream, clients: &mut JoinSet<io::Result<()>>) {
+        // Now, and not later: whoever has connected may hand the socket on and end.
+        let peer = Peer::of(&stream, stream.peer_cred().ok().and_then(|peer| peer.pid()));
         let (lines, output) = socket::split(stream, self.limits.max_line_bytes);
         let connection = Connection {
             registry: Arc::clone(&self.registry),
-            origin: Origin::Socket { path: self.socket.clone() },
+            origin: Origin::Socket { path: self.socket.clone(), peer: Some(peer) },
             options: self.options.base.clone(),
             shutdown: self.shutdown.clone(),
             shutdown_deadline: self.limits.shutdown_deadline,

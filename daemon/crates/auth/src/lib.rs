@@ -25,6 +25,7 @@ mod status;
 mod store;
 mod tokens;
 mod value;
+mod withheld;
 
 pub use agentd_http::{know, scrub, scrub_diagnostic, scrub_failure};
 pub use agentd_protocol::secret::Secret;
@@ -43,3 +44,4 @@ pub use status::{KeySource, KeyStatus, LoginStatus};
 pub use store::{AuthStore, StoreError, Stored, StoredCredentials};
 pub use tokens::TokenCache;
 pub use value::ValueError;
+pub use withheld::PassedVariables;

@@ -223,7 +223,7 @@ impl Auth {
         if aws::has(model) {
             let environment = self.environment_of(&model.provider);
             let has_key = credentials.api_key.is_some() || sets(&credentials.headers, "authorization");
-            let place = aws::place(model, &environment, &self.0.sources.services, has_key, refused.0).await;
+            let place = aws::place(model, &environment, self, has_key, refused.0).await;
             let place =
                 place.map_err(|problem| AuthError::Aws { provider: model.provider.clone(), problem })?;
             credentials.aws = place.keys;
@@ -287,7 +287,7 @@ impl Auth {
             return self.stored_key(model, stored, refused).await.map(Some);
         }
         if let Some(configured) = self.configured_key(provider) {
-            match value::resolve(configured, environment, &self.0.sources.services.commands).await {
+            match self.value(configured, environment).await {
                 Ok(key) => return Ok(Some(EnvironmentKey::ApiKey(key))),
                 Err(ValueError::MissingVariable(_) | ValueError::Empty) if has_key(provider, environment) => {
                 }
@@ -355,27 +355,25 @@ impl Auth {
             let problem = || AuthError::UnusableEntry { provider, file, problem: "it has no \"key\"".into() };
             return self.environment_key(model, &environment, refused).await?.ok_or_else(problem);
         };
-        let key = value::resolve(key, &environment, &self.0.sources.services.commands).await;
+        let key = self.value(key, &environment).await;
         let place = format!("the entry \"{provider}\" of {}", file.display());
         key.map(EnvironmentKey::ApiKey).map_err(|source| self.unresolved(&provider, &place, source))
     }
 
     async fn headers(&self, model: &Model) -> Result<Vec<(String, Secret)>, AuthError> {
-        let AuthSources { registry, environment, services, agent_dir } = &self.0.sources;
-        let commands = &services.commands;
+        let AuthSources { registry, environment, services: _, agent_dir } = &self.0.sources;
         let mut headers = Vec::new();
         for (name, value) in registry.headers_of(model) {
             let Some(value) = value else {
                 headers.push((name, Secret::new("")));
                 continue;
             };
-            let value =
-                value::resolve(&value, environment, commands).await.map_err(|source| AuthError::Header {
-                    provider: model.provider.clone(),
-                    header: name.clone(),
-                    file: agent_dir.models_file(),
-                    source,
-                })?;
+            let value = self.value(&value, environment).await.map_err(|source| AuthError::Header {
+                provider: model.provider.clone(),
+                header: name.clone(),
+                file: agent_dir.models_file(),
+                source,
+            })?;
             headers.push((name, value));
         }
         Ok(headers)
@@ -406,6 +404,10 @@ impl Auth {
 
     pub(crate) fn registry(&self) -> &ModelRegistry {
         &self.0.sources.registry
+    }
+
+    pub(crate) fn agent_dir(&self) -> &AgentDir {
+        &self.0.sources.agent_dir
     }
 
     pub(crate) fn environment(&self) -> &Environment {

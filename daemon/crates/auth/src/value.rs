@@ -46,6 +46,11 @@ pub(crate) async fn resolve(
     }
 }
 
+/// Whether a value is the output of a command.
+pub(crate) fn is_command(value: &ConfigValue) -> bool {
+    matches!(parse(value.expose()), Template::Command(_))
+}
+
 /// The variables that a value is made of. What a command reads is not known.
 pub(crate) fn variables(value: &ConfigValue) -> Vec<String> {
     let Template::Parts(parts) = parse(value.expose()) else { return Vec::new() };

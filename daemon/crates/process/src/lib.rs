@@ -68,7 +68,7 @@ pub use input::InputPipe;
 pub use launcher::{GuardCommand, Launcher};
 pub use limits::{LimitReached, Limits, Resource};
 #[cfg(target_os = "linux")]
-pub use linux::run_guard;
+pub use linux::{CommandOrigin, Peer, PeerOrigin, run_guard};
 pub use listing::{ProcessTable, ProcessView, RunningProcess};
 pub use mechanisms::Mechanisms;
 pub use operations::{LocalShell, RunningCommand, Shell, ShellFuture, ShellJob};

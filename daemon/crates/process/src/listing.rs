@@ -50,6 +50,14 @@ impl ProcessView {
         Self(group)
     }
 
+    /// Whether a process hangs on a command of the group. Looks at `/proc` where a number fits.
+    #[must_use]
+    pub fn started(&self, origin: &linux::CommandOrigin) -> bool {
+        let Some(group) = self.0.upgrade() else { return false };
+        let scopes = group.scopes();
+        scopes.iter().filter_map(|scope| scope.now().scope).any(|scope| origin.hangs_on(scope))
+    }
+
     /// The processes of the group that were there at the time of `table` and still are: those of its commands and
     /// everything that came of these, however detached, oldest first. Blocks.
     #[must_use]

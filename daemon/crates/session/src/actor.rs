@@ -188,7 +188,7 @@ impl Actor {
                         // Whoever asked may have left.
                         let _ = done.send(outcome);
                     }
-                    Message::UiResponse(answer) => self.on_ui_response(answer.0, answer.1),
+                    Message::UiResponse(answer) => self.on_ui_response(answer.0, answer.1, answer.2),
                     Message::Tools(message) => self.on_tools(*message),
                     Message::AskTrust => {
                         self.ask_trust();

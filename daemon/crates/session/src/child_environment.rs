@@ -7,10 +7,9 @@ use std::{
     sync::Arc,
 };
 
+use agentd_auth::PassedVariables;
 use agentd_config::Environment;
 use agentd_protocol::settings::ChildEnvironmentSettings;
-
-use crate::options::matches;
 
 /// A complete environment of child processes.
 pub type ChildEnvironment = Arc<[(OsString, OsString)]>;
@@ -30,32 +29,6 @@ const STALE: [&str; 11] = [
     // As is what tests and debuggers do to it.
     agentd_fail_point::VARIABLE,
     "AGENTD_DUMPABLE",
-];
-
-/// What programs need for their own work, and get though a model's key may be made of it: only `withhold` takes it away.
-const OF_PROGRAMS: [&str; 22] = [
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "GH_TOKEN",
-    "GITHUB_TOKEN",
-    "GITLAB_TOKEN",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "HF_TOKEN",
-    "NPM_TOKEN",
-    "DISPLAY",
-    "HOME",
-    "LANG",
-    "LC_*",
-    "LOGNAME",
-    "PWD",
-    "SHELL",
-    "SSH_AUTH_SOCK",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "XDG_*",
 ];
 
 /// What the environment of child processes is made of.
@@ -92,17 +65,7 @@ impl ChildSources<'_> {
     fn passes(&self, name: &OsStr) -> bool {
         // A name that is no text has no key in it that anyone knows of, but may be meant by a pattern.
         let name = name.to_string_lossy();
-        let is_one_of = |list: Option<&Vec<String>>| list.into_iter().flatten().any(|it| matches(it, &name));
-        if STALE.contains(&&*name) {
-            return false;
-        }
-        if is_one_of(self.settings.and_then(|settings| settings.pass.as_ref())) {
-            return true;
-        }
-        if is_one_of(self.settings.and_then(|settings| settings.withhold.as_ref())) {
-            return false;
-        }
-        !self.keys.contains(&*name) || OF_PROGRAMS.iter().any(|pattern| matches(pattern, &name))
+        !STALE.contains(&&*name) && PassedVariables { keys: self.keys, settings: self.settings }.has(&name)
     }
 }
 

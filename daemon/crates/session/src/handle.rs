@@ -23,7 +23,7 @@ use crate::{
     shared::IntakeLimits,
     summary::{Shown, Summary},
     tools::ToolsMessage,
-    ui::Ui,
+    ui::{Abilities, Ui},
 };
 
 /// How many commands wait for a busy session before their senders wait.
@@ -62,8 +62,8 @@ pub(crate) enum Message {
     Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
     /// Somebody opens the session who asks for this.
     Reopen(Box<Reopening>, oneshot::Sender<Result<Vec<String>, NotAsAsked>>),
-    /// An answer to a question to the user, and who gave it.
-    UiResponse(Box<(UiResponse, String)>),
+    /// An answer to a question to the user, who gave it, and whose questions that client answers.
+    UiResponse(Box<(UiResponse, String, Abilities)>),
     /// A client provides tools, or does not any more.
     Tools(Box<ToolsMessage>),
     /// Somebody is there who can be asked whether the project is trusted.
@@ -194,10 +194,10 @@ impl SessionHandle {
     }
 
     /// Answers a question to the user, in the name of the client `by`. One that this session does not ask, or not any more, is
-    /// ignored.
-    pub async fn answer_ui(&self, response: UiResponse, by: String) {
+    /// ignored, and so is an answer to a question that a client of these `abilities` is not asked.
+    pub async fn answer_ui(&self, response: UiResponse, by: String, abilities: Abilities) {
         // A session that has ended asks nothing.
-        let _ = self.inbox.send(Message::UiResponse(Box::new((response, by)))).await;
+        let _ = self.inbox.send(Message::UiResponse(Box::new((response, by, abilities)))).await;
     }
 
     /// Asks the user whether the project's own settings and prompts are to be used, where that is open and was not asked before.

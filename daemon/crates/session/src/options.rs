@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use agentd_config::{Environment, resources::ResourceFlags};
-use agentd_protocol::model::ThinkingLevel;
+use agentd_protocol::{model::ThinkingLevel, settings::matches_pattern as matches};
 use agentd_tools::operations::SshTarget;
 
 /// How to open a session.
@@ -200,21 +200,6 @@ pub(crate) fn default_tools(setting: Option<&[String]>) -> Vec<String> {
     let added = list.iter().filter_map(|item| item.strip_prefix('+')).map(str::to_owned);
     let kept = BUILT_IN.into_iter().filter(|name| choose(list, name, true)).map(str::to_owned);
     kept.chain(added.filter(|name| !BUILT_IN.contains(&name.as_str()))).collect()
-}
-
-/// `*` stands for any run of characters.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    let Some((prefix, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(prefix) else { return false };
-    let mut parts = rest.split('*').peekable();
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return name.ends_with(part);
-        }
-        let Some(at) = name.find(part) else { return false };
-        name = &name[at + part.len()..];
-    }
-    true
 }
 
 #[cfg(test)]

@@ -149,6 +149,10 @@ pub struct ToolContext {
     pub is_active: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// What `~` means; the root folder where the session's environment does not say.
     pub home: PathBuf,
+    /// The agent directory.
+    pub agent_dir: PathBuf,
+    /// The setting `agentDirWritable`.
+    pub agent_dir_writable: Vec<String>,
 }
 
 impl Services {

@@ -118,6 +118,8 @@ fn write(
     if cancel.is_cancelled() {
         return Err(blocking::aborted());
     }
+    // Before folders are made.
+    files.may_write(path).map_err(|error| ToolError(error.to_string()))?;
     if let Some(folder) = path.parent() {
         files.create_folders(folder).map_err(|error| ToolError(errno::describe(&error, "mkdir", folder)))?;
     }

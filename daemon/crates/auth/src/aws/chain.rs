@@ -12,7 +12,7 @@ use super::{
     sso,
     sts::{self, Endpoint, Role},
 };
-use crate::{AuthServices, Secret, command};
+use crate::{Auth, Secret, command};
 
 /// How many profiles may follow from each other: nobody has nearly as many, but a circle would have no end.
 const MAX_PROFILES: usize = 16;
@@ -22,7 +22,7 @@ struct Context<'a> {
     environment: &'a Environment,
     profiles: &'a Profiles,
     region: Option<&'a str>,
-    services: &'a AuthServices,
+    auth: &'a Auth,
 }
 
 /// The keys of the first source that is configured: variables, the profile, a token file with a role, the container. The instance's
@@ -34,14 +34,14 @@ pub(super) async fn keys(
     environment: &Environment,
     profiles: &Profiles,
     region: Option<&str>,
-    services: &AuthServices,
+    auth: &Auth,
     refused: Option<&AwsKeys>,
 ) -> Result<AwsKeys, AwsProblem> {
     if let Some(found) = of_variables(environment) {
         return Ok(found.keys);
     }
-    let context = Context { environment, profiles, region, services };
-    services.aws.get(environment, refused, context.find()).await
+    let context = Context { environment, profiles, region, auth };
+    auth.services().aws.get(environment, refused, context.find()).await
 }
 
 fn of_variables(environment: &Environment) -> Option<Found> {
@@ -68,7 +68,7 @@ impl Context<'_> {
             return self.with_token(path, &role).await;
         }
         if machine::has_container(self.environment) {
-            return machine::container(self.environment, &self.services.http).await;
+            return machine::container(self.environment, &self.auth.services().http).await;
         }
         Err(AwsProblem::new(
             "Set AWS_PROFILE to a profile of ~/.aws/config (`aws configure`, or `aws configure sso` and `aws sso login`), \
@@ -119,7 +119,7 @@ impl Context<'_> {
         let endpoint = Endpoint::of(self.environment.non_empty("AWS_ENDPOINT_URL_STS"), self.region);
         for role in roles.iter().rev() {
             let endpoint = endpoint.as_ref().map_err(Clone::clone)?;
-            found = sts::assume(role, &found.keys, endpoint, &self.services.http).await?;
+            found = sts::assume(role, &found.keys, endpoint, &self.auth.services().http).await?;
         }
         Ok(found)
     }
@@ -130,7 +130,7 @@ impl Context<'_> {
             return self.static_keys(profile);
         }
         if profile.get("sso_session").is_some() || profile.get("sso_start_url").is_some() {
-            return sso::keys(profile, self.profiles, self.environment, &self.services.http).await;
+            return sso::keys(profile, self.profiles, self.environment, &self.auth.services().http).await;
         }
         if let Some(command) = profile.get("credential_process") {
             return self.of_process(command, profile.name).await;
@@ -168,8 +168,8 @@ impl Context<'_> {
                      AWS_SECRET_ACCESS_KEY is not set."
                 ))
             }),
-            "Ec2InstanceMetadata" => machine::instance(self.environment, &self.services.http).await,
-            "EcsContainer" => machine::container(self.environment, &self.services.http).await,
+            "Ec2InstanceMetadata" => machine::instance(self.environment, &self.auth.services().http).await,
+            "EcsContainer" => machine::container(self.environment, &self.auth.services().http).await,
             other => Err(AwsProblem::new(format!(
                 "The profile \"{profile}\" has the credential_source \"{other}\", which is none of Environment, \
                  Ec2InstanceMetadata and EcsContainer."
@@ -179,7 +179,8 @@ impl Context<'_> {
 
     async fn of_process(&self, process: &str, profile: &str) -> Result<Found, AwsProblem> {
         let place = format!("the credential_process of the profile \"{profile}\"");
-        let output = command::run(process, self.environment).await;
+        let environment = self.auth.environment_of_commands(self.environment).await;
+        let output = command::run(process, &environment).await;
         let output =
             output.map_err(|error| AwsProblem::new(format!("No keys came from {place}: {error}.")))?;
         let wrong =
@@ -199,7 +200,7 @@ impl Context<'_> {
             AwsProblem::new(format!("The token for the role {} is not in {}.", role.arn, path.display()))
         })?;
         let endpoint = Endpoint::of(self.environment.non_empty("AWS_ENDPOINT_URL_STS"), self.region)?;
-        sts::assume_with_token(role, &Secret::new(token), &endpoint, &self.services.http).await
+        sts::assume_with_token(role, &Secret::new(token), &endpoint, &self.auth.services().http).await
     }
 }
 

@@ -22,7 +22,7 @@ use agentd_http::{Account, AwsKeys, Credentials};
 use agentd_protocol::model::Model;
 use reqwest::Url;
 
-use crate::AuthServices;
+use crate::Auth;
 use profile::{DEFAULT, Profiles};
 
 /// The API that only AWS speaks.
@@ -74,7 +74,7 @@ pub(crate) fn other_variables(provider: &str) -> Option<&'static str> {
 pub(crate) async fn place(
     model: &Model,
     environment: &Environment,
-    services: &AuthServices,
+    auth: &Auth,
     has_key: bool,
     refused: Option<&Credentials>,
 ) -> Result<Place, AwsProblem> {
@@ -85,8 +85,7 @@ pub(crate) async fn place(
     } else {
         let refused = refused.and_then(|refused| refused.aws.as_ref());
         let of_url = standard_region(&model.base_url);
-        let found =
-            chain::keys(environment, &profiles, region.as_deref().or(of_url), services, refused).await?;
+        let found = chain::keys(environment, &profiles, region.as_deref().or(of_url), auth, refused).await?;
         Some(found)
     };
     let force_cache = environment.non_empty("AWS_BEDROCK_FORCE_CACHE") == Some("1");

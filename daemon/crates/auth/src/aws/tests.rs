@@ -13,7 +13,7 @@ use agentd_config::{AgentDir, models::ModelRegistry};
 
 use super::*;
 use crate::{
-    Auth, AuthSources, KeySource, Secret,
+    Auth, AuthServices, AuthSources, KeySource, Secret,
     aws::keys::text_of,
     oauth::testing::{Asked, TokenServer},
 };
@@ -52,7 +52,14 @@ impl Home {
     }
 
     async fn place_for(&self, refused: Option<&Credentials>) -> Result<Place, String> {
-        let place = place(&model(), &self.environment, &self.services, false, refused).await;
+        let agent_dir = AgentDir::at(self.folder.path());
+        let auth = Auth::load(AuthSources {
+            environment: self.environment.clone(),
+            registry: Arc::new(ModelRegistry::load(&agent_dir.models_file())),
+            services: self.services.clone(),
+            agent_dir,
+        });
+        let place = place(&model(), &self.environment, &auth, false, refused).await;
         place.map_err(|problem| problem.to_string().replace(&self.folder.path().display().to_string(), "~"))
     }
 

@@ -84,7 +84,7 @@ impl Auth {
     ) -> Result<Option<Secret>, AuthError> {
         let Some(secret) = description.and_then(|all| all.client_secret.as_ref()) else { return Ok(None) };
         let sources = &self.0.sources;
-        let resolved = value::resolve(secret, &sources.environment, &sources.services.commands).await;
+        let resolved = self.value(secret, &sources.environment).await;
         let models = sources.agent_dir.models_file();
         let place = format!("\"clientSecret\" of \"{provider}\" in {}", models.display());
         resolved.map(Some).map_err(|source| self.unresolved(provider, &place, source))

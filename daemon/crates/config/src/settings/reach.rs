@@ -62,6 +62,7 @@ const SETTINGS: &[(&str, Reach)] = &[
     ("shellCommandPrefix", Project(Program)),
     ("processes", Project(Conduct)),
     ("childEnvironment", UserOnly),
+    ("agentDirWritable", UserOnly),
     ("bash", Project(Tools)),
     ("sessionDir", Project(Place)),
     ("images", Project(Conduct)),

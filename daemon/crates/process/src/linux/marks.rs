@@ -26,6 +26,22 @@ pub(crate) fn has_lasting_marks() -> bool {
         && procfs::own().is_some_and(|own| limits_of(own.pid).contains("Max file locks"))
 }
 
+/// Whether a process was started by a command of some agentd, which this process was not: its mark, as a limit, is lower than what
+/// this process may have itself. Whoever has no privileges can only lower it further. Where limits hold no marks, the variable
+/// tells, if it can be read. `None` where the system does not say. Blocks.
+pub(super) fn is_of_a_command(pid: i32) -> Option<bool> {
+    if !has_lasting_marks() {
+        let own = procfs::own().and_then(|own| environment(own.pid)).as_deref().and_then(owner_of);
+        let mark = environment(pid).as_deref().and_then(owner_of);
+        return Some(mark.is_some_and(|mark| Some(mark) != own));
+    }
+    let limits = limits_of(pid);
+    if limits.is_empty() {
+        return None;
+    }
+    Some(locks_limit(&limits).is_some_and(|mark| mark < largest_mark()))
+}
+
 fn limits_of(pid: i32) -> String {
     // A process that has ended, or that may not be looked at, has no mark that counts.
     fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default()

@@ -1,4 +1,5 @@
-//! The few calls that no safe interface offers. All of them are made by the guard and its forks, which have one thread.
+//! The few calls that no safe interface offers. All but [`peer_descriptor`] are made by the guard and its forks, which have
+//! one thread.
 #![allow(
     unsafe_code,
     reason = "fork, signal masks and pre_exec have no safe form; each use says why it is sound"
@@ -9,7 +10,7 @@ use std::{
     mem::MaybeUninit,
     ops::Range,
     os::{
-        fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
         unix::process::CommandExt,
     },
     process::Command,
@@ -43,6 +44,32 @@ pub(super) fn fork() -> io::Result<Fork> {
             Pid::from_raw(pid).map(Fork::Parent).ok_or_else(|| io::Error::other("fork gave no process id"))
         }
     }
+}
+
+/// A descriptor of the process that connected the other end of a local socket, whichever process holds that end now.
+///
+/// # Errors
+/// `ENOPROTOOPT` before Linux 6.5; others where that process has ended.
+pub(super) fn peer_descriptor(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut descriptor: libc::c_int = -1;
+    let size = size_of::<libc::c_int>();
+    let mut length = libc::socklen_t::try_from(size).map_err(io::Error::other)?;
+    // SAFETY: the kernel writes at most `length` bytes to `descriptor`, which is of that size, and both outlive the call.
+    let outcome = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERPIDFD,
+            (&raw mut descriptor).cast(),
+            &raw mut length,
+        )
+    };
+    check(outcome)?;
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// Blocks every signal that can be blocked, so that none of them ends the caller before it has cleaned up.

@@ -116,6 +116,8 @@ pub(super) fn configured(
         background: background.clone(),
         is_active,
         home: PathBuf::from(options.environment.non_empty("HOME").unwrap_or("/")),
+        agent_dir: agent_dir.path().to_owned(),
+        agent_dir_writable: settings.agent_dir_writable.clone().unwrap_or_default(),
     });
     found.extend(unknown_tools(&options.tools, &tools));
     let network = network(&settings, &options.environment, agent_dir.path());

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use agentd_agent::{Execution, Tool, ToolSet};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
+    settings::matches_pattern as matches,
     tool_list::{ToolExecution, ToolInfo, ToolSource, ToolState},
 };
 use tokio::sync::mpsc;
@@ -13,7 +14,6 @@ use super::{OwnTools, ToolChoice};
 use crate::{
     ToolSelection,
     client_tools::{Provided, ToolBoard},
-    options::matches,
     step::Step,
 };
 

@@ -5,7 +5,7 @@ use agentd_protocol::{
     ui::{ExtensionUiRequest, UiRequestResolved, UiResponse},
 };
 
-use super::{Asker, Notice, Ui, UiStep, asking::request};
+use super::{Abilities, Asker, Notice, Ui, UiStep, asking::request};
 use crate::{actor::Actor, event_log::Audience, reply::encode};
 
 impl Actor {
@@ -23,7 +23,7 @@ impl Actor {
             // Whoever asks a session that ends gets the default: nobody answers any more.
             UiStep::Ask { .. } if self.closing => {}
             UiStep::Ask { request, line, asker, answer } => {
-                self.dialogs.add(request, answer);
+                self.dialogs.add(request, asker, answer);
                 self.feed.publish_for(asker.audience(), line);
             }
             UiStep::Withdraw { id } => {
@@ -35,9 +35,10 @@ impl Actor {
         }
     }
 
-    /// An answer of a client. The first one counts; one to a dialog that is over, or that another session asks, is ignored.
-    pub(crate) fn on_ui_response(&mut self, response: UiResponse, by: String) {
-        if self.dialogs.answer(&response) {
+    /// An answer of a client. The first one counts; one to a dialog that is over, that another session asks, or that is not for
+    /// clients of these `abilities`, is ignored.
+    pub(crate) fn on_ui_response(&mut self, response: UiResponse, by: String, abilities: Abilities) {
+        if self.dialogs.answer(&response, abilities) {
             self.resolved(response.id, Some(by));
         }
     }

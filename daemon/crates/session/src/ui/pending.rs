@@ -3,7 +3,10 @@
 use agentd_protocol::ui::{ExtensionUiRequest, UiResponse};
 use tokio::sync::oneshot;
 
-use super::dialog::Answer;
+use super::{
+    dialog::{Answer, Asker},
+    presence::Abilities,
+};
 
 /// Dialogs that wait for an answer.
 #[derive(Default)]
@@ -11,6 +14,8 @@ pub(crate) struct PendingDialogs(Vec<Pending>);
 
 struct Pending {
     request: ExtensionUiRequest,
+    /// In whose name.
+    asker: Asker,
     /// Who asked.
     answer: oneshot::Sender<Answer>,
 }
@@ -20,15 +25,17 @@ impl PendingDialogs {
         self.0.iter().all(|pending| pending.answer.is_closed())
     }
 
-    pub(crate) fn add(&mut self, request: ExtensionUiRequest, answer: oneshot::Sender<Answer>) {
+    pub(crate) fn add(&mut self, request: ExtensionUiRequest, asker: Asker, answer: oneshot::Sender<Answer>) {
         // What was dropped instead of withdrawn does not add up.
         self.0.retain(|pending| !pending.answer.is_closed());
-        self.0.push(Pending { request, answer });
+        self.0.push(Pending { request, asker, answer });
     }
 
-    /// Hands an answer to whoever asked; false when no such dialog waits for one.
-    pub(crate) fn answer(&mut self, response: &UiResponse) -> bool {
-        let Some(Pending { request, answer, .. }) = self.take(&response.id) else { return false };
+    /// Hands an answer of a client to whoever asked; false when no dialog waits for one that such a client is asked.
+    pub(crate) fn answer(&mut self, response: &UiResponse, abilities: Abilities) -> bool {
+        let is_it = |pending: &Pending| pending.request.id == response.id && abilities.answer(pending.asker);
+        let Some(place) = self.0.iter().position(is_it) else { return false };
+        let Pending { request, answer, .. } = self.0.remove(place);
         answer.send(Answer::read(&request.method, response)).is_ok()
     }
 

@@ -15,6 +15,13 @@ pub enum Abilities {
     All,
 }
 
+impl Abilities {
+    /// Whether such a client answers what `asker` asks.
+    pub(crate) fn answer(self, asker: Asker) -> bool {
+        self == Self::All || asker == Asker::Extension
+    }
+}
+
 /// Counts the listeners of a session that answer questions.
 #[derive(Debug, Clone)]
 pub(crate) struct Presence(Arc<watch::Sender<Counts>>);

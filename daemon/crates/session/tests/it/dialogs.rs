@@ -36,7 +36,7 @@ impl Asked {
     async fn respond(&self, fixture: &Fixture, mut response: Value, by: &str) {
         response["id"] = json!(self.id);
         let response: UiResponse = serde_json::from_value(response).unwrap();
-        fixture.session.answer_ui(response, by.to_owned()).await;
+        fixture.session.answer_ui(response, by.to_owned(), Abilities::All).await;
     }
 
     async fn answer(self) -> Answer {
@@ -49,6 +49,9 @@ async fn the_first_answer_counts_and_late_ones_are_ignored() {
     let mut fixture = Fixture::new().await;
     let asked = ask(&mut fixture, Asker::Daemon, select()).await;
     let other = ask(&mut fixture, Asker::Daemon, Dialog::confirm("Sure?", "Really?")).await;
+    // Clients of the plain wire are not asked by the daemon.
+    let response: UiResponse = serde_json::from_value(json!({"id": asked.id, "value": "c"})).unwrap();
+    fixture.session.answer_ui(response, "plain".to_owned(), Abilities::Extensions).await;
     asked.respond(&fixture, json!({"value": "a"}), "one").await;
     asked.respond(&fixture, json!({"value": "b"}), "two").await;
     let resolved = fixture.first.until_event("ui_request_resolved").await;

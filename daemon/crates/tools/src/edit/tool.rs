@@ -162,6 +162,7 @@ fn edit(
     if stop() {
         return Err(problem(Problem::Aborted));
     }
+    files.may_write(path).map_err(|error| ToolError(error.to_string()))?;
     let file = TextFile::read(files, path, given)?;
     let original = file.text();
     let old = line_endings::normalize(original);

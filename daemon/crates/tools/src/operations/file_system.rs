@@ -58,6 +58,15 @@ pub trait FileSystem: Send + Sync {
         folder.to_owned()
     }
 
+    /// Whether tools may write the file at a path at all, whatever the system says of it. What does not depend on the path is
+    /// not asked here.
+    ///
+    /// # Errors
+    /// [`WriteError::Guarded`], and [`WriteError::System`] where that cannot be told.
+    fn may_write(&self, _path: &Path) -> Result<(), WriteError> {
+        Ok(())
+    }
+
     /// Makes a folder and those above it that are missing.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 //! What the tools rest on: files and a shell, wherever they are.
 //!
-//! A [`FileHost`] is a place with files: this machine ([`LocalHost`]), memory ([`MemoryHost`], for tests), or another
+//! A [`FileHost`] is a place with files: this machine ([`LocalHost`], and [`GuardedHost`] for sessions), memory ([`MemoryHost`], for tests), or another
 //! machine ([`SshHost`]). It gives each call of a tool a [`FileSystem`] of its own, which stops when the call is aborted. Commands are
 //! the business of a [`Shell`](agentd_process::Shell).
 
 mod file_system;
+mod guarded;
 mod local;
 mod memory;
 mod ssh;
@@ -12,6 +13,7 @@ mod unreachable;
 mod write_error;
 
 pub use file_system::{About, Before, FileHost, FileKind, FileSystem, Listed, OpenFile, Stamp, TakeFile};
+pub use guarded::GuardedHost;
 pub(crate) use local::is_unchanged;
 pub use local::{LocalFiles, LocalHost};
 pub use memory::MemoryHost;

@@ -10,6 +10,19 @@ pub enum WriteError {
     /// The path leads to something that is not a regular file, such as a device or a pipe.
     #[error("Cannot write {0}: it is not a regular file")]
     NotRegular(PathBuf),
+    /// The path leads into the agent directory.
+    #[error(
+        "Cannot write {}: the files of the agent directory {} are the user's to change. The user can do it, or list what may be \
+         written there in the setting \"agentDirWritable\" of their settings.json",
+        path.display(),
+        folder.display()
+    )]
+    Guarded {
+        /// The path.
+        path: PathBuf,
+        /// The agent directory.
+        folder: PathBuf,
+    },
     /// The file is not what it was when it was read.
     #[error("{0} was changed by something else meanwhile")]
     Changed(PathBuf),

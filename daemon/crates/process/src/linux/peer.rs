@@ -1,0 +1,220 @@
+//! Whether the process at the other end of a local socket was started by a command of this daemon.
+//!
+//! Everything that a command starts stays below its scope, however it detaches itself, and a scope whose guard was killed
+//! becomes a child of the daemon, which is a subreaper as well. So a process that has this one among its parents is a
+//! command, and one that has not is none. The walk goes by numbers, which are given again once a process was
+//! reaped: each step is looked at twice, and in the end it is made sure that the one who connected still lives, so that
+//! its number was its own all the time.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, getpid, pidfd_open},
+};
+
+use super::{marks, procfs::Stat, sys};
+
+/// How many parents are looked at. Nobody has nearly as many who does not want to hide.
+const MOST_PARENTS: usize = 1000;
+
+/// How often the walk begins anew when parents end meanwhile.
+const MOST_WALKS: usize = 8;
+
+/// The process that connected the other end of a local socket. Whoever got that end from it since is taken for it.
+#[derive(Debug)]
+pub struct Peer {
+    pid: i32,
+    /// `None` for one that had ended when it was asked for.
+    descriptor: Option<OwnedFd>,
+}
+
+/// Where a peer comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerOrigin {
+    /// No command of this daemon, nor of another agentd, has started it.
+    Elsewhere,
+    /// It is, or may be, a command or something that one started.
+    Command(CommandOrigin),
+}
+
+/// What a command hangs on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CommandOrigin {
+    /// The uppermost processes between it and this one: number and start, one of them the scope. None where that is not known.
+    uppermost: Vec<(i32, u64)>,
+}
+
+impl CommandOrigin {
+    /// Whether this is the process of a scope that it hangs on, which still is the one that was met.
+    pub(crate) fn hangs_on(&self, scope: i32) -> bool {
+        let met = self.uppermost.iter().find(|(pid, _)| *pid == scope);
+        met.is_some_and(|(_, started)| Stat::of(scope).is_some_and(|now| now.started == *started))
+    }
+}
+
+impl Peer {
+    /// Notes who is at the other end of a socket; `pid` is the number that the system gives with it (`SO_PEERCRED`). Does not
+    /// block.
+    #[must_use]
+    pub fn of(socket: impl AsFd, pid: Option<i32>) -> Self {
+        let pid = pid.unwrap_or_default();
+        let descriptor = match sys::peer_descriptor(socket.as_fd()) {
+            Ok(descriptor) => Some(descriptor),
+            Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
+                // Before Linux 6.5: the number may be another process's by now. It is so only if as many processes were started
+                // as there are numbers since it connected.
+                Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+            }
+            Err(_) => None,
+        };
+        Self { pid, descriptor }
+    }
+
+    /// Finds out where it comes from. One that cannot be told any more, since it has ended, counts as a command: else a command
+    /// would connect, hand the socket on and end. Blocks, for as long as reading a few files of `/proc` takes.
+    #[must_use]
+    pub fn origin(&self) -> PeerOrigin {
+        let own = getpid().as_raw_nonzero().get();
+        // This process itself; or one that has no number here, in a namespace that is not below ours: what a command starts is.
+        if self.pid == own || self.pid <= 0 {
+            return PeerOrigin::Elsewhere;
+        }
+        let found =
+            (0..MOST_WALKS).map(|_| walk(self.pid, own, Stat::of)).find(|walk| *walk != Walk::Changed);
+        let unknown = PeerOrigin::Command(CommandOrigin::default());
+        let origin = match found {
+            Some(Walk::Below(uppermost)) => PeerOrigin::Command(CommandOrigin { uppermost }),
+            Some(Walk::Elsewhere | Walk::Hidden) if marks::is_of_a_command(self.pid) == Some(false) => {
+                PeerOrigin::Elsewhere
+            }
+            _ => unknown.clone(),
+        };
+        if self.has_ended() { unknown } else { origin }
+    }
+
+    fn has_ended(&self) -> bool {
+        let Some(descriptor) = &self.descriptor else { return true };
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // Readable once the process has ended; what cannot be asked counts as ended.
+        !matches!(poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&now)), Ok(0))
+    }
+}
+
+/// What the parents of a process are.
+#[derive(Debug, PartialEq, Eq)]
+enum Walk {
+    /// This process is among them; the uppermost ones below it.
+    Below(Vec<(i32, u64)>),
+    /// It is not.
+    Elsewhere,
+    /// The system does not show one of them.
+    Hidden,
+    /// One of them has ended meanwhile, so that its number means nothing.
+    Changed,
+    /// They are too many.
+    Endless,
+}
+
+/// Looks for `own` among the parents of a process. `look` tells of a process by its number.
+fn walk(pid: i32, own: i32, look: impl Fn(i32) -> Option<Stat>) -> Walk {
+    let Some(mut below) = look(pid) else { return Walk::Changed };
+    // A scope and its guard, or a scope alone whose guard was killed.
+    let mut uppermost = Vec::with_capacity(2);
+    for _ in 0..MOST_PARENTS {
+        if uppermost.len() == 2 {
+            uppermost.remove(0);
+        }
+        uppermost.push((below.pid, below.started));
+        if below.parent == own {
+            return Walk::Below(uppermost);
+        }
+        if below.parent <= 0 {
+            return Walk::Elsewhere;
+        }
+        let parent = look(below.parent);
+        // Only while the child still has this parent was the number the parent's.
+        let is_same = |now: Stat| (now.started, now.parent) == (below.started, below.parent);
+        if !look(below.pid).is_some_and(is_same) {
+            return Walk::Changed;
+        }
+        let Some(parent) = parent else { return Walk::Hidden };
+        below = parent;
+    }
+    Walk::Endless
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        cell::Cell,
+        os::unix::net::UnixStream,
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    fn stat(pid: i32, parent: i32, started: u64) -> Stat {
+        let line = format!("{pid} (x) S {parent} 0 0 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 {started} 99 8");
+        line.parse().unwrap()
+    }
+
+    fn of(all: &[(i32, i32, u64)]) -> impl Fn(i32) -> Option<Stat> + use<> {
+        let all: Vec<Stat> = all.iter().map(|(pid, parent, started)| stat(*pid, *parent, *started)).collect();
+        move |pid| all.iter().find(|stat| stat.pid == pid).copied()
+    }
+
+    #[test]
+    fn whoever_is_below_is_found_with_what_it_hangs_on() {
+        let all = [(1, 0, 0), (10, 1, 5), (11, 10, 6), (12, 11, 7), (13, 12, 8), (20, 1, 5), (21, 20, 9)];
+        assert_eq!(walk(13, 10, of(&all)), Walk::Below(vec![(12, 7), (11, 6)]));
+        assert_eq!(walk(11, 10, of(&all)), Walk::Below(vec![(11, 6)]));
+        assert_eq!(walk(21, 10, of(&all)), Walk::Elsewhere);
+        assert_eq!(walk(20, 10, of(&all[1..])), Walk::Hidden);
+        assert_eq!(walk(99, 10, of(&all)), Walk::Changed);
+        let circle = [(30, 31, 1), (31, 30, 1)];
+        assert_eq!(walk(30, 10, of(&circle)), Walk::Endless);
+    }
+
+    #[test]
+    fn a_number_that_was_given_again_on_the_way_does_not_count() {
+        // The parent ends between the look at the child and the look at it, and a stranger has its number.
+        let looks = Cell::new(0);
+        let look = |pid| {
+            looks.set(looks.get() + 1);
+            match (pid, looks.get()) {
+                (13, 1) => Some(stat(13, 12, 8)),
+                (13, _) => Some(stat(13, 11, 8)),
+                (12, _) => Some(stat(12, 1, 99)),
+                _ => Some(stat(1, 0, 0)),
+            }
+        };
+        assert_eq!(walk(13, 10, look), Walk::Changed);
+    }
+
+    fn peer_of(socket: &UnixStream) -> Peer {
+        Peer::of(socket, Some(std::process::id().cast_signed()))
+    }
+
+    #[test]
+    fn this_process_is_no_command() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        assert_eq!(peer_of(&one).origin(), PeerOrigin::Elsewhere);
+        assert!(!peer_of(&one).has_ended());
+    }
+
+    #[test]
+    fn a_child_is_one_and_so_is_whoever_has_ended() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let pid = child.id().cast_signed();
+        let descriptor = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap();
+        let peer = Peer { pid, descriptor: Some(descriptor) };
+        let PeerOrigin::Command(origin) = peer.origin() else { panic!("a child is no command") };
+        assert!(origin.hangs_on(pid) && !origin.hangs_on(1));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(peer.origin(), PeerOrigin::Command(CommandOrigin::default()));
+        assert!(!origin.hangs_on(pid));
+        assert_eq!(Peer { pid, descriptor: None }.origin(), PeerOrigin::Command(CommandOrigin::default()));
+    }
+}
