@@ -3,6 +3,7 @@
 mod agent_directory;
 mod changed_trust;
 mod clones;
+mod commands;
 mod completion;
 mod context_trust;
 mod environment;
@@ -13,5 +14,6 @@ mod opened_files;
 mod opened_sessions;
 mod others;
 mod searches;
+mod relay;
 mod source;
 mod trust_reach;

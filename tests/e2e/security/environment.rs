@@ -63,7 +63,7 @@ impl Everything {
 fn home(server: &MockServer) -> Home {
     let home = Home::new();
     let provider = json!({"baseUrl": server.base_url(), "api": "openai-completions", "apiKey": "k-$WORK_KEY",
-        "headers": {"x-api-key": "$HEADER_TOKEN", "x-command": "!printf %s \"$OPENAI_API_KEY\"", "x-user": "$DATABASE_URL"},
+        "headers": {"x-api-key": "$HEADER_TOKEN", "x-command": "!printf %s \"${OPENAI_API_KEY-none} $KUBECONFIG\"", "x-user": "$DATABASE_URL"},
         "models": [{"id": "fake"}]});
     home.configure(&json!({"providers": {"fake": provider}}));
     home.write_agent("auth.json", r#"{"other": {"type": "api_key", "key": "$STORED_NAME"}}"#);
@@ -109,11 +109,11 @@ fn children_get_what_the_page_says_and_nothing_else() {
     assert!(more.is_empty(), "commands of a model get more than the page says: {more:?}");
     assert!(!text.contains("value-of-OPENAI_API_KEY") && text.contains("value-of-GITHUB_TOKEN"), "{text}");
 
-    // What makes keys has all of it, or there would be none.
+    // What a command prints is made of what commands get: whoever can write `models.json` would else read all keys.
     let headers = &server.requests()[0].headers;
     let has = |name: &str, value: &str| headers.iter().any(|(key, is)| key == name && is == value);
     assert!(has("authorization", "Bearer k-value-of-WORK_KEY"), "{headers:?}");
-    assert!(has("x-command", "value-of-OPENAI_API_KEY"), "{headers:?}");
+    assert!(has("x-command", "none value-of-KUBECONFIG"), "{headers:?}");
 }
 
 #[test]
@@ -152,6 +152,20 @@ fn the_user_says_what_else_is_withheld_and_what_is_not() {
     // A project, trusted or not, has no say.
     home.write(".agentd/settings.json", r#"{"childEnvironment": {"pass": ["*"]}}"#);
     assert_eq!(of(json!({})).0, "HF_TOKEN KUBECONFIG");
+}
+
+/// One key may be needed to get another: the user says which.
+#[test]
+fn what_prints_keys_gets_what_the_user_passes() {
+    let server = MockServer::start([Reply::stream(sse::answer("Done."))]);
+    let home = home(&server);
+    home.settings(&json!({"childEnvironment": {"pass": ["OPENAI_API_KEY"], "withhold": ["KUBECONFIG"]}}));
+    let mut daemon = Daemon::start_with(&home, &["--no-session", "--model", "fake/fake"], |command| {
+        let names = ["OPENAI_API_KEY", "KUBECONFIG", "WORK_KEY", "HEADER_TOKEN", "DATABASE_URL"];
+        command.envs(names.map(|name| (name, format!("value-of-{name}"))));
+    });
+    daemon.prompt("Look.");
+    assert_eq!(server.requests()[0].header("x-command"), Some("value-of-OPENAI_API_KEY"));
 }
 
 /// A session of the common daemon has the environment of whoever opened it, and the daemon's own keys are in none.

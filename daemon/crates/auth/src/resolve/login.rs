@@ -10,7 +10,6 @@ use crate::{
     AuthError, LoginError, RenewError, Secret, StartedLogin, StoreError, Stored,
     environment::EnvironmentKey,
     oauth::{self, Begin, Description, StoredLogin, now_ms},
-    value,
 };
 
 /// Wire APIs that have a header of their own for keys, and take the token of a login as a bearer token only.
