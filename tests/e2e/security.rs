@@ -1,5 +1,6 @@
 //! What docs/security.md promises.
 
+mod agent_dir;
 mod agent_directory;
 mod changed_trust;
 mod clones;
@@ -13,7 +14,7 @@ mod names;
 mod opened_files;
 mod opened_sessions;
 mod others;
-mod searches;
 mod relay;
+mod searches;
 mod source;
 mod trust_reach;

@@ -76,16 +76,6 @@ pub struct Joined {
     pub expected: Expected,
 }
 
-/// Which session is meant.
-pub enum Meant {
-    /// One that is known.
-    Known(Arc<Known>),
-    /// One that is on disk alone.
-    File,
-    /// One that is not there yet.
-    New,
-}
-
 impl Joined {
     fn new(session: Arc<Known>, diagnostics: Vec<Diagnostic>) -> Self {
         Self { expected: session.expect(), session, diagnostics, was_open: false }
@@ -377,23 +367,8 @@ impl Registry {
         join_all(sessions.iter().map(SessionHandle::idle)).await;
     }
 
-    /// The session that opening with these options would give, where it is there already.
-    ///
-    /// # Errors
-    /// As [`Self::open`], as far as it comes to that.
-    pub async fn meant_by(&self, options: &SessionOptions) -> Result<Meant, OpenError> {
-        if let Some(session) = self.named(&options.target) {
-            return Ok(Meant::Known(session));
-        }
-        let asked = options.clone();
-        let Some((file, id)) = tokio::task::spawn_blocking(move || locate(&asked)).await?? else {
-            return Ok(Meant::New);
-        };
-        Ok(self.get(&id).or_else(|| self.at(&file)).map_or(Meant::File, Meant::Known))
-    }
-
     /// The session that a target names outright: by its id, or by the path of a file that need not be there yet.
-    fn named(&self, target: &Target) -> Option<Arc<Known>> {
+    pub(super) fn named(&self, target: &Target) -> Option<Arc<Known>> {
         match target {
             Target::Existing(path) if Path::new(path).is_absolute() => {
                 let is_it = |known: &&Arc<Known>| {
@@ -407,7 +382,7 @@ impl Registry {
     }
 
     /// The session of a file.
-    fn at(&self, file: &Path) -> Option<Arc<Known>> {
+    pub(super) fn at(&self, file: &Path) -> Option<Arc<Known>> {
         let is_it = |known: &&Arc<Known>| known.path.as_deref() == Some(file) && !known.is_over();
         self.map().values().find(is_it).cloned()
     }
