@@ -16,5 +16,6 @@ mod opened_sessions;
 mod others;
 mod relay;
 mod searches;
+mod tool_writes;
 mod source;
 mod trust_reach;

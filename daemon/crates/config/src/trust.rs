@@ -20,10 +20,7 @@ use serde_json::Value;
 
 use crate::{
     AgentDir, Environment, MemberChange, PrivateObject, PrivateObjectError, ProjectFolders,
-    json_file::read_project_json,
-    paths::canonical,
-    resources::context_candidates,
-    settings::is_told,
+    json_file::read_project_json, paths::canonical, resources::context_candidates, settings::is_told,
 };
 
 use identity::FolderIdentity;

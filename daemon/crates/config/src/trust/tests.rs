@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::json_file::read_json;
 
 struct Place {
     root: tempfile::TempDir,

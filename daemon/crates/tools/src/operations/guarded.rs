@@ -117,6 +117,10 @@ impl FileSystem for GuardedFiles {
         self.local.real_path(path)
     }
 
+    fn root_of_walk(&self, folder: &Path) -> PathBuf {
+        self.local.root_of_walk(folder)
+    }
+
     fn create_folders(&self, path: &Path) -> io::Result<()> {
         self.local.create_folders(path)
     }
