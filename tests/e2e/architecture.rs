@@ -176,6 +176,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
             "agentd-ai",
             "agentd-process",
             "agentd-tools",
+            "agentd-agent",
             "agentd-images",
             "agentd-store",
             "agentd-config",

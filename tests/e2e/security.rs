@@ -1,6 +1,5 @@
 //! What docs/security.md promises.
 
-mod agent_dir;
 mod agent_directory;
 mod changed_trust;
 mod clones;
@@ -15,7 +14,8 @@ mod opened_files;
 mod opened_sessions;
 mod others;
 mod relay;
+mod schemas;
 mod searches;
-mod tool_writes;
 mod source;
+mod tool_writes;
 mod trust_reach;

@@ -45,6 +45,7 @@ fn laws() -> Vec<Law> {
         agentd_images::fuzz::LAWS,
         agentd_process::fuzz::LAWS,
         agentd_tools::fuzz::LAWS,
+        agentd_agent::fuzz::LAWS,
     ]
     .concat()
 }

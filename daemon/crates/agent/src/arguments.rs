@@ -1,15 +1,21 @@
 //! Checks the arguments of a call against the tool's schema, after mending the slips that models make.
 
+mod bounds;
 mod coerce;
 mod fit;
+mod keywords;
 mod report;
 mod validator;
+mod work;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use serde_json::{Map, Value};
 
 use validator::Validator;
+
+/// A check of more steps than this is done on a thread of its own: the runtime's threads have others to serve.
+const STEPS_AT_ONCE: u64 = 5_000;
 
 /// The schema of a tool's arguments, compiled once, with the first call: most sessions call few of their tools.
 ///
@@ -39,7 +45,8 @@ impl ArgumentSchema {
         }))
     }
 
-    /// Whether a schema can be used to check arguments. Compiles it, which takes a moment.
+    /// Whether a schema can be used to check arguments: it is one, and asks for no more than can be done. Compiles it, which
+    /// takes a moment.
     ///
     /// # Errors
     /// Why not, for people.
@@ -67,22 +74,63 @@ impl ArgumentSchema {
     /// strings, strings for numbers and booleans, arrays and objects in strings, and `null` for properties that may
     /// be left out.
     ///
+    /// The work is bounded: arguments that would take more than that are refused unseen.
+    ///
     /// # Errors
     /// The message for the model when the arguments do not fit even then: every misfit by its path, and the arguments
     /// as they were received.
     pub fn check(&self, tool_name: &str, arguments: Map<String, Value>) -> Result<Value, String> {
         let received = Value::Object(arguments);
         let Some(validator) = self.validator() else { return Ok(received) };
+        if validator.work(&self.0.schema, &received).is_none() {
+            return Err(report::too_much(tool_name));
+        }
         if validator.misfits(&received).is_empty() {
             return Ok(received);
         }
         let mut mended = received.clone();
         coerce::coerce(&self.0.schema, &mut mended);
+        // What was a text may be a list now.
+        if validator.work(&self.0.schema, &mended).is_none() {
+            return Err(report::too_much(tool_name));
+        }
         let misfits = validator.misfits(&mended);
         if misfits.is_empty() {
             return Ok(mended);
         }
         Err(report::failure(tool_name, &misfits, &received))
+    }
+
+    /// The same, beside everything else where it takes more than a moment. From inside of a runtime.
+    ///
+    /// Cancel safety: dropped early, a check that has begun goes on to its end, which is near.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; a check that broke down refuses the arguments.
+    pub async fn check_beside(
+        &self,
+        tool_name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, String> {
+        let arguments = Value::Object(arguments);
+        // The schema is compiled with the first check.
+        let compiled = self.0.validator.get();
+        let is_short = compiled.is_some_and(|validator| {
+            let work = |validator: &Validator| validator.work(&self.0.schema, &arguments);
+            validator
+                .as_ref()
+                .is_none_or(|validator| work(validator).is_none_or(|steps| steps < STEPS_AT_ONCE))
+        });
+        let Value::Object(arguments) = arguments else { return Ok(arguments) };
+        if is_short {
+            return self.check(tool_name, arguments);
+        }
+        let (schema, name) = (self.clone(), tool_name.to_owned());
+        let checked = tokio::task::spawn_blocking(move || schema.check(&name, arguments)).await;
+        checked.unwrap_or_else(|error| {
+            tracing::error!(%error, "the check of a tool's arguments broke down");
+            Err(format!("The arguments of \"{tool_name}\" could not be checked."))
+        })
     }
 }
 

@@ -191,7 +191,8 @@ async fn prepare(setup: &Setup, call: &ToolCall, stop: &CancellationToken) -> Re
         return Err(refused(format!("Invalid arguments for tool \"{}\": {error}", call.name)));
     }
     let arguments = found.tool.prepare(call.arguments.clone());
-    let arguments = found.arguments.check(&call.name, arguments).map_err(refused)?;
+    let checked = stop.run_until_cancelled(found.arguments.check_beside(&call.name, arguments)).await;
+    let arguments = checked.unwrap_or_else(|| Err(ABORTED.to_owned())).map_err(refused)?;
     match setup.gate.before(&action(call, &arguments, &setup.cwd), stop).await {
         Passage::Free => Ok(Prepared { tool: Arc::clone(&found.tool), arguments }),
         Passage::Blocked { reason, terminate } => {

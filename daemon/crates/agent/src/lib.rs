@@ -6,6 +6,9 @@
 
 mod arguments;
 mod execute;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod hooks;
 mod host;
 mod images;

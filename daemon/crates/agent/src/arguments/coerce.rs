@@ -46,6 +46,10 @@ fn choose(scope: &mut Scope<'_>, branches: &[Value], value: &mut Value) {
         return;
     }
     for branch in branches {
+        // A copy for each: of a large value there cannot be many.
+        if !scope.pay_for(value) {
+            return;
+        }
         let mut mended = value.clone();
         visit(scope, branch, &mut mended);
         if scope.fits(branch, &mended) {

@@ -33,6 +33,12 @@ impl<'a> Scope<'a> {
         Some(result)
     }
 
+    /// Pays for a copy of `value`; false when the effort allowed is used up.
+    pub(super) fn pay_for(&mut self, value: &Value) -> bool {
+        self.steps = spend(value, self.steps).unwrap_or_default();
+        self.steps > 0
+    }
+
     /// The schema that a local `$ref` of `schema` names.
     pub(super) fn referred(&self, schema: &Value) -> Option<&'a Value> {
         let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
@@ -58,10 +64,11 @@ impl<'a> Scope<'a> {
         if keywords.get("const").is_some_and(|constant| constant != value) {
             return false;
         }
-        if let Some(Value::Array(options)) = keywords.get("enum")
-            && !options.contains(value)
-        {
-            return false;
+        if let Some(Value::Array(options)) = keywords.get("enum") {
+            self.steps = self.steps.saturating_sub(u32::try_from(options.len()).unwrap_or(u32::MAX) / 16);
+            if !options.contains(value) {
+                return false;
+            }
         }
         for name in ["anyOf", "oneOf"] {
             if let Some(Value::Array(branches)) = keywords.get(name)
@@ -88,6 +95,32 @@ impl<'a> Scope<'a> {
             },
             _ => true,
         }
+    }
+}
+
+/// What is left of `steps` after a copy of `value`: one goes for each 64 values or 4 KiB of text.
+fn spend(value: &Value, steps: u32) -> Option<u32> {
+    let units = units(value, (steps as usize).saturating_mul(64));
+    steps.checked_sub(u32::try_from(units / 64).ok()?)
+}
+
+/// The values in `value`, and its text in pieces of 64 bytes; counts on to little more than `most`.
+fn units(value: &Value, most: usize) -> usize {
+    fn sum<'a>(parts: impl Iterator<Item = &'a Value>, most: usize) -> usize {
+        let mut sum = 1;
+        for part in parts {
+            sum += units(part, most);
+            if sum > most {
+                break;
+            }
+        }
+        sum
+    }
+    match value {
+        Value::String(text) => 1 + text.len() / 64,
+        Value::Array(items) => sum(items.iter(), most),
+        Value::Object(members) => sum(members.values(), most),
+        _ => 1,
     }
 }
 

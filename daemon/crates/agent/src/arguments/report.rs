@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use agentd_protocol::number;
 use serde_json::Value;
 
-use super::validator::Misfit;
+use super::{validator::Misfit, work::MAX_STEPS};
 
 /// How many misfits are told one by one. An array of a thousand bad items teaches no more than the first few.
 const MAX_MISFITS: usize = 50;
@@ -26,4 +26,12 @@ pub(super) fn failure(tool_name: &str, misfits: &[Misfit], received: &Value) -> 
     number::normalize(&mut received);
     let _ = write!(text, "\nReceived arguments:\n{received:#}");
     text
+}
+
+/// The text for arguments that would take too much work to check.
+pub(super) fn too_much(tool_name: &str) -> String {
+    format!(
+        "Validation failed for tool \"{tool_name}\":\n  - root: too large or too deeply nested to be checked against the tool's \
+         schema (more than {MAX_STEPS} steps); send less at once"
+    )
 }

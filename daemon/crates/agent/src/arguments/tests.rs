@@ -292,3 +292,93 @@ proptest! {
         }
     }
 }
+
+/// A chain of alternatives, each of which is the next level twice.
+fn doubling(levels: usize) -> Value {
+    let next = |level: usize| json!({"$ref": format!("#/$defs/d{}", level + 1)});
+    let mut defs: Map<String, Value> = (0..levels)
+        .map(|level| (format!("d{level}"), json!({"anyOf": [next(level), next(level)]})))
+        .collect();
+    defs.insert(format!("d{levels}"), json!({"type": "integer"}));
+    json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": defs})
+}
+
+#[test]
+fn a_schema_that_asks_for_too_much_is_refused() {
+    let mut nested = json!({"type": "object"});
+    for _ in 0..70 {
+        nested = json!({"type": "object", "properties": {"a": nested}});
+    }
+    let mut alternatives = json!({"type": "object"});
+    for _ in 0..25 {
+        alternatives = json!({"type": "object", "anyOf": [alternatives]});
+    }
+    let many: Vec<Value> =
+        (0..200).map(|number| json!({"pattern": format!("(a{{9}}b{{9}}){{{number}9}}")})).collect();
+    for (schema, says) in [
+        (doubling(14), "more than 10000 schemas"),
+        (doubling(30), "nest deeper than 32"),
+        (json!({"anyOf": [{"$ref": "#"}]}), "refers to itself"),
+        (json!({"$ref": "#/$defs/a", "$defs": {"a": {"not": {"$ref": "#/$defs/a"}}}}), "refers to itself"),
+        (nested, "nests deeper than 64"),
+        (json!({"enum": ["x".repeat(300_000)]}), "bytes, more than"),
+        (json!({"pattern": "(a{1000}){1000}"}), "regular expressions are too large"),
+        (json!({ "allOf": many }), "regular expressions are too large"),
+        (json!({"$ref": "#/nowhere"}), "leads nowhere"),
+        (json!({"$ref": "#name"}), "leads nowhere"),
+        (json!({"properties": {"a": {"$id": "urn:b"}}}), "another document"),
+        (json!({"$defs": {"a": {"$anchor": "n"}, "b": {"$anchor": "n"}}}), "two places"),
+    ] {
+        let error = ArgumentSchema::try_compile(&schema).unwrap_err();
+        assert!(error.contains(says), "{says:?} is missing in {error:?}");
+        // It is no tool's whose arguments could be checked.
+        check(schema, json!({"a": 1}), json!({"a": 1}));
+    }
+    assert_eq!(ArgumentSchema::try_compile(&alternatives), Ok(()));
+}
+
+#[test]
+fn references_by_name_and_in_percent_are_followed() {
+    let schema = json!({
+        "$id": "urn:x", "type": "object",
+        "properties": {"id": {"$ref": "#n"}, "b": {"$ref": "#/$defs/x%20y"}, "c": {"$ref": "urn:x#n"}},
+        "$defs": {"x y": {"type": "string"}, "n": {"$anchor": "n", "type": "integer"}},
+    });
+    assert_eq!(ArgumentSchema::try_compile(&schema), Ok(()));
+    check_refused(
+        schema,
+        json!({"id": "x"}),
+        "Validation failed for tool \"t\":\n  - id: expected integer, got string\n\nReceived arguments:\n{\n  \"id\": \"x\"\n}",
+    );
+}
+
+#[test]
+fn arguments_that_take_too_much_work_are_refused_unseen() {
+    let branch = json!({"type": "object", "properties": {"a": {"$ref": "#"}}});
+    let schema = json!({"type": "object", "anyOf": [branch, branch]});
+    assert_eq!(ArgumentSchema::try_compile(&schema), Ok(()));
+    let deep = |levels: usize| (0..levels).fold(json!("x"), |inner, _| json!({ "a": inner }));
+    let refusal = |arguments: Value| {
+        let Value::Object(arguments) = arguments else { unreachable!() };
+        ArgumentSchema::new(&schema).check("t", arguments).unwrap_err()
+    };
+    assert!(refusal(deep(3)).contains("fits none"), "{}", refusal(deep(3)));
+    assert!(refusal(deep(100)).contains("too large or too deeply nested"), "{}", refusal(deep(100)));
+    // As deep as may be, on the stack that threads have.
+    let straight = json!({"type": "object", "properties": {"a": {"$ref": "#"}}});
+    let deepest = std::thread::spawn(move || {
+        let Value::Object(arguments) = (0..78).fold(json!(1), |inner, _| json!({ "a": inner })) else {
+            unreachable!()
+        };
+        ArgumentSchema::new(&straight).check("t", arguments)
+    });
+    assert!(deepest.join().unwrap().unwrap_err().contains("expected object"));
+}
+
+#[test]
+fn a_long_list_is_checked() {
+    let schema =
+        one(json!({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}));
+    let items: Vec<Value> = (0..20_000).map(|number| json!({ "n": number })).collect();
+    check(schema, json!({ "a": items.clone() }), json!({ "a": items }));
+}

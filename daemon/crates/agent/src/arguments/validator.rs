@@ -1,11 +1,16 @@
 //! A compiled schema, and what of a value does not fit it.
 
-use std::error::Error;
+use std::{collections::HashSet, error::Error};
 
 use boon::{
     CompileError, Compiler, ErrorKind, InstanceToken, SchemaIndex, Schemas, Type, UrlLoader, ValidationError,
 };
 use serde_json::{Value, json};
+
+use super::{
+    bounds::{self, collect_patterns},
+    work::Work,
+};
 
 /// Where a schema is while it is compiled. Nothing is read from there.
 const HERE: &str = "schema:///tool";
@@ -14,6 +19,8 @@ const HERE: &str = "schema:///tool";
 pub(super) struct Validator {
     schemas: Schemas,
     root: SchemaIndex,
+    /// What the work of a check is counted by.
+    work: Work,
 }
 
 /// A value in the wrong place.
@@ -28,9 +35,23 @@ pub(super) struct Misfit {
 impl Validator {
     /// Compiles a schema. References to other documents are never followed. A regular expression that is none in the linear-time
     /// dialect (one that looks ahead, say) is left out: it can refuse nothing then.
+    ///
+    /// # Errors
+    /// Why it cannot be used, for people: it is no schema, or asks for more than [`bounds`] allows.
     pub(super) fn compile(schema: &Value) -> Result<Self, String> {
+        let work = Work::new(bounds::check(schema)?);
+        let (schemas, root) = Self::compile_within(schema)?;
+        Ok(Self { schemas, root, work })
+    }
+
+    /// How much work it is to check `value`, in steps; `None` when that is more than is done for any value.
+    pub(super) fn work(&self, schema: &Value, value: &Value) -> Option<u64> {
+        self.work.steps(schema, value)
+    }
+
+    fn compile_within(schema: &Value) -> Result<(Schemas, SchemaIndex), String> {
         compile(schema.clone()).or_else(|problem| {
-            let mut patterns = Vec::new();
+            let mut patterns = HashSet::new();
             collect_patterns(schema, &mut patterns);
             patterns.retain(|pattern| compile(json!({ "pattern": pattern })).is_err());
             if patterns.is_empty() {
@@ -53,13 +74,13 @@ impl Validator {
     }
 }
 
-fn compile(schema: Value) -> Result<Validator, String> {
+fn compile(schema: Value) -> Result<(Schemas, SchemaIndex), String> {
     let mut compiler = Compiler::new();
     compiler.use_loader(Box::new(Nowhere));
     compiler.add_resource(HERE, schema.clone()).map_err(|error| error.to_string())?;
     let mut schemas = Schemas::new();
     match compiler.compile(HERE, &mut schemas) {
-        Ok(root) => Ok(Validator { schemas, root }),
+        Ok(root) => Ok((schemas, root)),
         Err(CompileError::ValidationError { src, .. }) => {
             let mut misfits = Vec::new();
             collect(&src, &schema, &mut misfits);
@@ -73,38 +94,16 @@ fn compile(schema: Value) -> Result<Validator, String> {
     }
 }
 
-/// The regular expressions of a schema, each once.
-fn collect_patterns<'a>(schema: &'a Value, patterns: &mut Vec<&'a str>) {
-    let mut add = |pattern: &'a str| {
-        if !patterns.contains(&pattern) {
-            patterns.push(pattern);
-        }
-    };
-    match schema {
-        Value::Object(members) => {
-            if let Some(Value::String(pattern)) = members.get("pattern") {
-                add(pattern);
-            }
-            if let Some(Value::Object(by_name)) = members.get("patternProperties") {
-                by_name.keys().for_each(|pattern| add(pattern));
-            }
-            members.values().for_each(|member| collect_patterns(member, patterns));
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_patterns(item, patterns)),
-        _ => {}
-    }
-}
-
 /// Takes regular expressions out of a schema, wherever they stand.
-fn leave_out(schema: &mut Value, patterns: &[&str]) {
+fn leave_out(schema: &mut Value, patterns: &HashSet<&str>) {
     match schema {
         Value::Object(members) => {
-            if members.get("pattern").and_then(Value::as_str).is_some_and(|own| patterns.contains(&own)) {
+            if members.get("pattern").and_then(Value::as_str).is_some_and(|own| patterns.contains(own)) {
                 members.shift_remove("pattern");
             }
             if let Some(Value::Object(by_name)) = members.get_mut("patternProperties") {
                 let before = by_name.len();
-                by_name.retain(|name, _| !patterns.contains(&name.as_str()));
+                by_name.retain(|name, _| !patterns.contains(name.as_str()));
                 if by_name.len() < before {
                     // What the pattern would have let through must not be refused now.
                     members.shift_remove("additionalProperties");

@@ -53,13 +53,14 @@ fn check(tool: &ClientTool, at: &str) -> Result<(), Failure> {
         let found = schema.get("type").map_or("none".to_owned(), ToString::to_string);
         return Err(invalid(&format!("{field}.type"), "\"object\"", &found));
     }
-    ArgumentSchema::try_compile(&tool.parameters)
-        .map_err(|error| invalid(&field, "a valid JSON Schema", &format!("one that is not: {error}")))?;
     let bytes = serde_json::to_vec(tool).map_or(usize::MAX, |text| text.len());
     if bytes > MAX_TOOL_BYTES {
         return Err(invalid(at, &format!("at most {MAX_TOOL_BYTES} bytes"), &bytes.to_string()));
     }
-    Ok(())
+    ArgumentSchema::try_compile(&tool.parameters).map_err(|error| {
+        let expected = format!("a valid JSON Schema that can be checked, for the tool \"{}\"", tool.name);
+        invalid(&field, &expected, &format!("one that is not: {error}"))
+    })
 }
 
 fn invalid(field: &str, expected: &str, got: &str) -> Failure {

@@ -1,0 +1,43 @@
+//! What holds for every schema that somebody declares a tool with, and for every call of that tool: for fuzz targets (`fuzz/` in
+//! the repository) and for the tests that read known inputs again. Only there with the feature `fuzzing`; no part of the
+//! interface.
+
+use serde_json::{Map, Value};
+
+use crate::ArgumentSchema;
+
+/// The laws, by the names of their fuzz targets.
+pub const LAWS: &[(&str, fn(&[u8]))] = &[("tool_schemas", tool_schemas)];
+
+/// The first line is a schema, the others are arguments. Whatever they are, the work has an end: a schema is compiled or refused, arguments pass or
+/// are refused, and those that pass do so again as they are then.
+///
+/// # Panics
+/// Where that does not hold.
+pub fn tool_schemas(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let mut lines = text.lines();
+    let Some(Ok(schema)) = lines.next().map(serde_json::from_str::<Value>) else { return };
+    let is_usable = ArgumentSchema::try_compile(&schema).is_ok();
+    let compiled = ArgumentSchema::new(&schema);
+    for line in lines {
+        let Ok(arguments) = serde_json::from_str::<Map<String, Value>>(line) else { continue };
+        match compiled.check("t", arguments.clone()) {
+            Ok(passed) if !is_usable => assert_eq!(passed, Value::Object(arguments), "{schema}"),
+            Ok(Value::Object(passed)) => {
+                assert_eq!(compiled.check("t", passed.clone()), Ok(Value::Object(passed)), "{schema}");
+            }
+            Ok(other) => assert!(other.is_object(), "{schema} made {other} of arguments"),
+            Err(text) => assert!(text.starts_with("Validation failed for tool \"t\":\n  - "), "{text}"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "../../../../tests/fuzz/src/found.rs"]
+mod found;
+
+#[test]
+fn inputs_that_were_found() {
+    found::check(LAWS);
+}
