@@ -10,6 +10,7 @@ use agentd_config::{
     models::{ModelRegistry, SharedModels},
 };
 use agentd_images::Images;
+use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
 use agentd_session::{Pool, Services, ToolContext, Toolbox};
 use agentd_tools::{
@@ -30,12 +31,13 @@ use crate::{hub::Foundation, traffic};
 /// A sentence for stderr, where the traffic with providers cannot be recorded or played back as it should.
 ///
 /// Must be called within the runtime. The arguments are those of [`AgentDir::find`]; without an agent directory nothing is
-/// looked for. At most `most_commands` of all sessions run at the same time.
+/// looked for. At most `most_commands` of all sessions run at the same time. What they take in is charged to `memory`.
 pub fn services(
     environment: &Environment,
     compat: bool,
     cwd: &Path,
     most_commands: usize,
+    memory: &MemoryAccount,
 ) -> Result<impl FnOnce(Foundation) -> Arc<Services> + use<>, String> {
     let traffic = traffic::open(environment, cwd)?;
     let guard = GuardCommand::this_program();
@@ -44,10 +46,16 @@ pub fn services(
     let sweeping = launcher.clone();
     // Holds the launcher until it is done, and nobody's end waits for it.
     tokio::spawn(async move { sweeping.sweep().await });
-    Ok(move |foundation| Arc::new(shared(foundation, launcher, traffic)))
+    let memory = memory.clone();
+    Ok(move |foundation| Arc::new(shared(foundation, launcher, traffic, memory)))
 }
 
-fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher, traffic: Traffic) -> Services {
+fn shared(
+    Foundation { epoch, limits, watch }: Foundation,
+    launcher: Launcher,
+    traffic: Traffic,
+    memory: MemoryAccount,
+) -> Services {
     let changes = FileQueue::new();
     // A recording has to be answered by the models that it was made with, whatever has become of their configuration.
     let models = match &traffic {
@@ -58,13 +66,14 @@ fn shared(Foundation { epoch, limits, watch }: Foundation, launcher: Launcher, t
         epoch,
         limits,
         watch,
-        providers: agentd_ai::Registry::with_traffic(traffic),
+        providers: agentd_ai::Registry::with_traffic(traffic, memory.clone()),
         launcher,
         tasks: TaskTracker::new(),
         models,
         child_environments: Pool::default(),
         auth_services: AuthServices::default(),
         images: Images::default(),
+        memory,
         outputs: OutputMeter::default(),
         tools: Box::new(move |context| tools(context, &changes)),
     }

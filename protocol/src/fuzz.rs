@@ -149,7 +149,7 @@ fn lines(input: &[u8]) -> Vec<String> {
     }
     let text = |line| match line {
         Line::Text(text) => text,
-        Line::TooLong => panic!("longer than the input"),
+        Line::TooLong | Line::Refused(_) => panic!("longer than the input"),
     };
     split(input.len(), input.len()).into_iter().map(text).collect()
 }

@@ -216,6 +216,11 @@ pub struct DaemonSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = 67_108_864)))]
     pub max_line_bytes: Option<u64>,
+    /// How long a client of the socket may pause in a line that it has begun, in milliseconds; then the line is given up, and
+    /// the client told. 0 for no limit; default 60000. A private daemon (`agentd --stdio`) has no such limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 60_000)))]
+    pub line_idle_ms: Option<u64>,
     /// How long a question to the user that sets no limit itself waits while no client is there that could answer, in
     /// milliseconds; then its default is taken. Default 600000 (10 minutes).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -241,7 +246,8 @@ pub struct DaemonSettings {
     #[cfg_attr(feature = "schema", schemars(extend("default" = 64)))]
     pub max_pending_commands: Option<u64>,
     /// How much memory the daemon may use, in bytes, children not counted. Above it, sessions with nothing to do leave memory at
-    /// once, those first that were used longest ago; while that is not enough, no session is opened and no message taken. 0
+    /// once, those first that were used longest ago; while that is not enough, no session is opened and no message taken. An eighth of
+    /// it is for lines that clients are sending, as much for answers that run, and as much for messages that wait. 0
     /// for no limit; default 2147483648 (2 GiB), and at most a quarter of the machine's memory. A private daemon
     /// (`agentd --stdio`) has no such limit.
     #[serde(skip_serializing_if = "Option::is_none")]

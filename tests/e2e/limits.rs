@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write as _},
     os::unix::net::UnixStream,
     path::PathBuf,
     time::Instant,
@@ -128,8 +128,10 @@ fn a_session_that_is_full_is_read_and_not_written() {
 
 /// What a connection is told that is not served.
 fn only_line(service: &Service) -> Value {
-    let stream = UnixStream::connect(service.socket()).unwrap();
+    let mut stream = UnixStream::connect(service.socket()).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    // The one that is not even asked what it wants is gone already.
+    let _ = stream.write_all(b"{\"type\":\"list_sessions\"}\n");
     let mut lines = BufReader::new(stream).lines();
     let line = lines.next().expect("a line").unwrap();
     assert!(lines.next().is_none_or(|end| end.is_err()), "the connection ends");
@@ -146,7 +148,7 @@ fn one_client_too_many_is_told_and_left() {
         let said = check(&only_line(&service), "daemon.maxClients");
         assert!(said.starts_with("2 clients"), "{said}");
     }
-    let full = ctl::run(&home, &["status"]);
+    let full = ctl::run(&home, &["sessions"]);
     assert!(full.stderr.contains("daemon.maxClients"), "{full:?}");
     open(&mut one, &home);
     assert_eq!(text(answers(&one.prompt("Hi"))[0]), "Fine.");

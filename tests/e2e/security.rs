@@ -1,11 +1,14 @@
 //! What docs/security.md promises.
 
+mod account;
 mod agent_directory;
 mod changed_trust;
+mod clock;
 mod clones;
 mod commands;
 mod completion;
 mod context_trust;
+mod descriptors;
 mod environment;
 mod files;
 mod foreign_ledger;

@@ -15,12 +15,15 @@ mod providing;
 mod questions;
 mod reader;
 mod replacing;
+mod reserved;
 mod view;
 mod watching;
 mod wishes;
 mod writer;
 
 use std::{sync::Arc, time::Duration};
+
+pub use self::reserved::Reserved;
 
 use agentd_process::Peer;
 use agentd_protocol::lines::Line;
@@ -56,6 +59,8 @@ pub struct Connection {
     pub max_line_bytes: usize,
     /// What it may have.
     pub limits: ClientLimits,
+    /// Where it came when there was no place for it.
+    pub reserved: Option<Reserved>,
 }
 
 /// What one client may have.

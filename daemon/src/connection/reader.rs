@@ -29,6 +29,7 @@ use super::{
     client::Client,
     following::{Following, Pending},
     providing::{self, Providing},
+    reserved::Reserved,
     wishes::Wishes,
     writer::Out,
 };
@@ -67,6 +68,8 @@ pub(super) struct Reader {
     beside: JoinSet<()>,
     /// Shared by those of them whose answers are not on their way yet.
     under_way: Arc<()>,
+    /// Whether it is to end: it wanted what its place is not for.
+    is_left: bool,
 }
 
 impl Reader {
@@ -96,6 +99,7 @@ impl Reader {
             gone,
             beside,
             under_way,
+            is_left: false,
         }
     }
 
@@ -118,11 +122,18 @@ impl Reader {
         loop {
             let line = tokio::select! {
                 line = lines.recv() => line,
+                failure = silence(self.connection.reserved.as_ref()), if !self.connection.shutdown.is_wished() => {
+                    self.fail(None, None, failure).await;
+                    None
+                }
                 () = ending.cancelled() => return,
             };
             match line {
                 Some(line) => self.turn(line, &mut lines).await,
                 None => break,
+            }
+            if self.is_left {
+                break;
             }
         }
         // Nobody answers calls any more; what waits for them must not wait on.
@@ -174,6 +185,9 @@ impl Reader {
                 }
                 let Ok(line) = lines.try_recv() else { break };
                 self.line(line).await;
+                if self.is_left {
+                    break;
+                }
             }
         };
         turnstile.pass(taking).await;
@@ -190,6 +204,7 @@ impl Reader {
                     .hint("The line was skipped; send large content through files.");
                 self.fail(None, Some("parse"), failure).await;
             }
+            Line::Refused(failure) => self.fail(None, Some("parse"), *failure).await,
         }
     }
 
@@ -215,6 +230,10 @@ impl Reader {
             }
             Some(Ok(command)) => command,
         };
+        if let Some(Err(failure)) = self.connection.reserved.as_ref().map(|reserved| reserved.may(&command)) {
+            self.is_left = true;
+            return self.fail(head.id, kind, failure).await;
+        }
         if let Err(failure) = self.may(&command, head.session_id.as_deref()) {
             return self.fail(head.id, kind, failure).await;
         }
@@ -410,6 +429,14 @@ impl Reader {
         self.tell(Out::Settle(settled)).await;
         // As above.
         let _ = counts.await;
+    }
+}
+
+/// Waits until a connection that there is no place for has said nothing for too long; for ever where it has one.
+async fn silence(reserved: Option<&Reserved>) -> Failure {
+    match reserved {
+        Some(reserved) => reserved.is_silent().await,
+        None => std::future::pending().await,
     }
 }
 

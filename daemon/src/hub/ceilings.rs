@@ -15,6 +15,12 @@ use rustix::{
 /// Descriptors that are kept for work that is under way: its files, its connections to models, its processes.
 const RESERVED_FILES: u64 = 16;
 
+/// With fewer descriptors the daemon does not begin: it could not hold one session that runs one command.
+pub const FEWEST_FILES: u64 = 32;
+
+/// What is told to whoever has fewer.
+pub const USUAL_FILES: u64 = 1024;
+
 /// What the daemon as a whole may take. The largest value of a type is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ceilings {

@@ -18,13 +18,14 @@ use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use tokio::{
     net::UnixStream,
+    sync::Semaphore,
     task::JoinSet,
     time::{sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    FAILED, fail,
+    FAILED, check_file_limit, fail,
     limits::DaemonLimits,
     outputs::{First, keep_within},
     run,
@@ -33,12 +34,13 @@ use super::{
 use crate::{
     cli::ServeOptions,
     complain, compose,
-    connection::{self, Connection, Origin},
+    connection::{self, Connection, Origin, Reserved},
     hub::{Registry, ShutdownSwitch, ceilings},
     transport::{
         keeper::Keeper,
         listener::{Arrival, Listener},
         place::{Place, PlaceError},
+        room::LineRoom,
         socket,
     },
 };
@@ -48,6 +50,9 @@ const ALREADY_RUNNING: u8 = 4;
 
 /// How long sessions have to store the end of work that is stopped.
 const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// Clients beyond those that there may be, who see to the daemon itself.
+const RESERVED_CLIENTS: usize = 4;
 
 /// How long clients have to take the last lines.
 const LAST_LINES: Duration = Duration::from_secs(2);
@@ -67,6 +72,9 @@ pub fn daemon(mut options: ServeOptions) -> ExitCode {
         Err(error) => return fail(&format!("Error: the socket that was passed on: {error}"), FAILED),
     };
     raise_file_limit();
+    if let Err(error) = check_file_limit() {
+        return fail(&error, FAILED);
+    }
     OURS.iter().for_each(|name| options.base.environment.remove(name));
     if options.detached {
         leave();
@@ -108,7 +116,9 @@ async fn serve(
     let path = listener.local_addr().ok().and_then(|address| Some(address.as_pathname()?.to_owned()));
     let base = &options.base;
     let limits = DaemonLimits::load(&base.environment, base.compat, &base.cwd);
-    let services = compose::services(&base.environment, base.compat, &base.cwd, limits.max_commands)?;
+    let memory = limits.memory();
+    let services =
+        compose::services(&base.environment, base.compat, &base.cwd, limits.max_commands, &memory)?;
     let mut listener = Listener::new(listener).map_err(failed("listen"))?;
     let mut keeper = Keeper::watch(place.as_ref());
     let daemon = Daemon {
@@ -118,6 +128,8 @@ async fn serve(
         shutdown: ShutdownSwitch::default(),
         refuses: AtomicBool::new(false),
         ending: CancellationToken::new(),
+        lines: LineRoom::new(memory, limits.line_idle),
+        reserved: Arc::new(Semaphore::new(RESERVED_CLIENTS)),
         options,
     };
     daemon.tell_ready();
@@ -181,6 +193,10 @@ struct Daemon {
     shutdown: ShutdownSwitch,
     /// Whether the last client was refused.
     refuses: AtomicBool,
+    /// The room for what clients are sending.
+    lines: LineRoom,
+    /// Places for clients beyond those that there may be, who come to see to the daemon itself.
+    reserved: Arc<Semaphore>,
     /// Fires when connections are to write what they owe, and end.
     ending: CancellationToken,
 }
@@ -211,19 +227,32 @@ impl Daemon {
     /// Serves a client, or says why not and leaves it: whoever is here goes on.
     fn receive(&self, arrival: Arrival, clients: &mut JoinSet<io::Result<()>>) {
         let (limit, files) = (self.limits.max_clients, || Failure::from(ceilings::Shortage::of_files()));
+        let reserved = RESERVED_CLIENTS - self.reserved.available_permits();
         // Not the tasks: one that has ended is still there until somebody looks.
-        let count = self.registry.traffic().clients() as usize;
+        let count = (self.registry.traffic().clients() as usize).saturating_sub(reserved);
         match arrival {
             Arrival::OneTooMany(stream) => self.refuse(&stream, files()),
             Arrival::Client(stream) if count >= limit => {
                 let text = format!("{limit} clients are connected to this daemon, as many as may.");
-                self.refuse(&stream, Failure::limit(text, "daemon.maxClients", "Wait until one leaves."));
+                let failure = Failure::limit(text, "daemon.maxClients", "Wait until one leaves.");
+                self.serve_reserved(stream, failure, clients);
             }
-            Arrival::Client(stream) if ceilings::files_are_short() => self.refuse(&stream, files()),
+            Arrival::Client(stream) if ceilings::files_are_short() => {
+                self.serve_reserved(stream, files(), clients);
+            }
             Arrival::Client(stream) => {
                 self.refuses.store(false, Ordering::Relaxed);
-                self.begin(stream, clients);
+                self.begin(stream, None, clients);
             }
+        }
+    }
+
+    /// Serves a client that there is no place for as far as it wants to see to the daemon itself: what keeps all places must not keep its
+    /// user from looking at it, or from ending it. There are few places for that.
+    fn serve_reserved(&self, stream: UnixStream, failure: Failure, clients: &mut JoinSet<io::Result<()>>) {
+        match Arc::clone(&self.reserved).try_acquire_owned() {
+            Ok(place) => self.begin(stream, Some(Reserved::new(place, failure)), clients),
+            Err(_) => self.refuse(&stream, failure),
         }
     }
 
@@ -243,10 +272,10 @@ impl Daemon {
         }
     }
 
-    fn begin(&self, stream: UnixStream, clients: &mut JoinSet<io::Result<()>>) {
+    fn begin(&self, stream: UnixStream, reserved: Option<Reserved>, clients: &mut JoinSet<io::Result<()>>) {
         // Now, and not later: whoever has connected may hand the socket on and end.
         let peer = Peer::of(&stream, stream.peer_cred().ok().and_then(|peer| peer.pid()));
-        let (lines, output) = socket::split(stream, self.limits.max_line_bytes);
+        let (lines, output) = socket::split(stream, self.limits.max_line_bytes, self.lines.enter());
         let connection = Connection {
             registry: Arc::clone(&self.registry),
             origin: Origin::Socket { path: self.socket.clone(), peer: Some(peer) },
@@ -255,6 +284,7 @@ impl Daemon {
             shutdown_deadline: self.limits.shutdown_deadline,
             max_line_bytes: self.limits.max_line_bytes,
             limits: self.limits.client,
+            reserved,
         };
         let count = self.registry.enter();
         clients.spawn(connection::serve(connection, count, lines, output, self.ending.clone()));

@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use agentd_config::{AgentDir, Environment, settings::load_user};
+use agentd_memory::{AddressSpace, MemoryAccount};
 use agentd_process::OutputBounds;
 use agentd_protocol::{
     lines::DEFAULT_MAX_LINE_BYTES,
@@ -33,6 +34,9 @@ const MAX_ARTIFACT_BYTES: u64 = 10 << 30;
 /// How long they are kept.
 const MAX_ARTIFACT_AGE_DAYS: u64 = 90;
 
+/// How long a client may pause in a line.
+const LINE_IDLE: Duration = Duration::from_secs(60);
+
 /// Shorter lines could not be answered with a reason.
 const MIN_LINE_BYTES: usize = 1 << 10;
 
@@ -54,6 +58,8 @@ pub(super) struct DaemonLimits {
     pub(super) max_commands: usize,
     /// The longest line that a client may send, in bytes.
     pub(super) max_line_bytes: usize,
+    /// How long a client may pause in a line that it has begun; `None`: as long as it likes.
+    pub(super) line_idle: Option<Duration>,
     /// Clients at the same time. The next one is told so, and left.
     pub(super) max_clients: usize,
     /// How long work has to finish when the daemon ends.
@@ -110,9 +116,16 @@ impl DaemonLimits {
             },
             max_commands: count(of.max_commands, MAX_COMMANDS),
             max_line_bytes: of.max_line_bytes.map_or(DEFAULT_MAX_LINE_BYTES, bytes).max(MIN_LINE_BYTES),
+            line_idle: millis(of.line_idle_ms, LINE_IDLE),
             max_clients,
             shutdown_deadline: of.shutdown_deadline_ms.map_or(DEADLINE, Duration::from_millis),
         }
+    }
+
+    /// The account of what is taken in, within the memory and the address space that there may be. Opens a file where the address
+    /// space has a limit.
+    pub(super) fn memory(&self) -> MemoryAccount {
+        MemoryAccount::new(self.ceilings.memory_bytes, AddressSpace::of_this_process())
     }
 
     /// Those of a private daemon, which has one client. What that opened stays open, so that nobody else takes its files, as long as
@@ -121,6 +134,7 @@ impl DaemonLimits {
         Self {
             session: Limits { idle_after: None, ..self.session },
             client: ClientLimits { clients: None, ..self.client },
+            line_idle: None,
             ..self
         }
     }
@@ -133,6 +147,12 @@ fn limit(setting: Option<u64>, default: u64) -> u64 {
         Some(0) => u64::MAX,
         Some(limit) => limit,
     }
+}
+
+/// 0 is no limit.
+fn millis(setting: Option<u64>, default: Duration) -> Option<Duration> {
+    let limit = setting.map_or(default, Duration::from_millis);
+    (!limit.is_zero()).then_some(limit)
 }
 
 fn count(setting: Option<u64>, default: usize) -> usize {

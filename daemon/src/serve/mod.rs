@@ -21,7 +21,7 @@ use agentd_protocol::{
 use agentd_session::OpenError;
 
 pub use self::{bridge::bridge, daemon::daemon, one_shot::one_shot, stdio::stdio};
-use crate::complain;
+use crate::{complain, hub::ceilings};
 
 /// Ends with this when starting or writing fails.
 const FAILED: u8 = 1;
@@ -48,6 +48,22 @@ fn run(serving: impl Future<Output = Result<ExitCode, String>>) -> ExitCode {
     // A thread that reads stdin may wait there for ever.
     runtime.shutdown_background();
     code
+}
+
+/// Sees to it that the system lets this process open enough files.
+///
+/// # Errors
+/// Says how many it has to be, and how to get there.
+fn check_file_limit() -> Result<(), String> {
+    match ceilings::file_limit() {
+        Some(limit) if limit < ceilings::FEWEST_FILES => Err(format!(
+            "Error: the system lets agentd open {limit} files (`ulimit -n`), and it needs at least {}. Raise the limit before it is started: \
+             `ulimit -n {}`.",
+            ceilings::FEWEST_FILES,
+            ceilings::USUAL_FILES,
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The line that says that commands are taken, for hosts that wait for it (`--ready`).

@@ -17,7 +17,7 @@ use crate::{
     complain, compose,
     connection::{self, Connection, Origin},
     hub::{Registry, ShutdownSwitch},
-    transport::{Output, stdio::read_lines},
+    transport::{Output, room::LineRoom, stdio::read_lines},
 };
 
 /// How long sessions have to store the end of their runs after a signal. Clients kill a second after SIGTERM.
@@ -33,15 +33,17 @@ pub fn stdio(options: StdioOptions) -> ExitCode {
 }
 
 async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
+    super::check_file_limit()?;
     let mut signals =
         Signals::of_a_host().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
     let limits = {
         let session = &options.session;
         DaemonLimits::load(&session.environment, session.compat, &session.cwd).private()
     };
+    let memory = limits.memory();
     let services = {
         let session = &options.session;
-        compose::services(&session.environment, session.compat, &session.cwd, limits.max_commands)?
+        compose::services(&session.environment, session.compat, &session.cwd, limits.max_commands, &memory)?
     };
     let registry = Registry::new(limits.session, limits.ceilings, services);
     let opened = tokio::select! {
@@ -57,7 +59,8 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         keep_within(limits.outputs, registry.outputs(), place, First::Later)
     };
     // Reading starts only now: what a client wrote before has waited in the pipe.
-    let pipes = read_lines(std::io::stdin(), limits.max_line_bytes)
+    let room = LineRoom::new(memory, limits.line_idle).enter();
+    let pipes = read_lines(std::io::stdin(), limits.max_line_bytes, room)
         .and_then(|lines| Ok((lines, Output::start(std::io::stdout())?)));
     let (lines, output) = pipes.map_err(|error| format!("Error: cannot start a thread: {error}"))?;
     if options.ready {
@@ -79,6 +82,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         shutdown_deadline: limits.shutdown_deadline,
         max_line_bytes: limits.max_line_bytes,
         limits: limits.client,
+        reserved: None,
     };
     // Nobody else can end it; from now on it is this connection's alone.
     drop(opened.expected);

@@ -5,6 +5,7 @@ pub mod keeper;
 pub mod listener;
 mod output;
 pub mod place;
+pub mod room;
 pub mod socket;
 pub mod stdio;
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use agentd_protocol::lines::{Line, LineSplitter};
+use agentd_protocol::lines::{Line, LineSplitter, SMALL_LINE_BYTES};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{
     io::AsyncWriteExt,
@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::Output;
+use super::{Output, room::ClientRoom};
 
 /// How much is read at once.
 const READ_BYTES: usize = 16 << 10;
@@ -24,16 +24,16 @@ const READ_BYTES: usize = 16 << 10;
 const WAITING_LINES: usize = 4;
 
 /// A line of that length waits until those before it have been taken, so that long ones are never many.
-const LONG_LINE_BYTES: usize = 64 << 10;
+const LONG_LINE_BYTES: usize = SMALL_LINE_BYTES;
 
-/// Starts moving lines of at most `max_line_bytes` in, and batches out. The lines end when the client closes its writing
+/// Starts moving lines of at most `max_line_bytes` in, as far as there is `room` for them, and batches out. The lines end when the client closes its writing
 /// side or is gone; reading ends when nobody takes the lines any more.
 #[must_use]
-pub fn split(stream: UnixStream, max_line_bytes: usize) -> (mpsc::Receiver<Line>, Output) {
+pub fn split(stream: UnixStream, max_line_bytes: usize, room: ClientRoom) -> (mpsc::Receiver<Line>, Output) {
     let (input, output) = stream.into_split();
     let (lines, receiver) = mpsc::channel(WAITING_LINES);
     let (handle, (batches, end)) = Output::new();
-    tokio::spawn(read(input, max_line_bytes, lines, handle.gone()));
+    tokio::spawn(read(input, max_line_bytes, room, lines, handle.gone()));
     let writing = tokio::spawn(async move {
         // Nobody listens any more only when the connection is given up.
         let _ = end.send(write(output, batches).await);
@@ -44,6 +44,7 @@ pub fn split(stream: UnixStream, max_line_bytes: usize) -> (mpsc::Receiver<Line>
 async fn read(
     input: OwnedReadHalf,
     max_line_bytes: usize,
+    room: ClientRoom,
     lines: mpsc::Sender<Line>,
     gone: CancellationToken,
 ) {
@@ -52,9 +53,17 @@ async fn read(
         let ready = tokio::select! {
             ready = input.readable() => ready,
             () = lines.closed() => return,
+            failure = room.over(), if splitter.has_begun() => {
+                splitter.give_up();
+                room.hold(0);
+                if lines.send(Line::Refused(Box::new(failure))).await.is_err() {
+                    return;
+                }
+                continue;
+            }
         };
         let mut found = Vec::new();
-        match ready.and_then(|()| take(&input, &mut splitter, &mut found)) {
+        match ready.and_then(|()| take(&input, &mut splitter, &room, &mut found)) {
             // More is there at once, and may be without end: others come first. Else a task reads a hundred times in a row.
             Ok(READ_BYTES) => yield_now().await,
             Ok(1..) => {}
@@ -66,9 +75,21 @@ async fn read(
                 break;
             }
         }
+        if found.is_empty() {
+            // A line that is too long is kept no more, though it has no end yet.
+            room.settle(splitter.held_bytes());
+        }
         for line in found {
+            let is_long = is_long(&line);
             if !hand_over(line, &lines).await {
                 return;
+            }
+            if is_long {
+                // It counts until it is taken.
+                if lines.reserve_many(WAITING_LINES).await.is_err() {
+                    return;
+                }
+                room.hold(splitter.held_bytes());
             }
         }
     }
@@ -78,6 +99,14 @@ async fn read(
     if let Some(line) = splitter.finish() {
         // As above.
         let _ = lines.send(line).await;
+    }
+}
+
+/// Whether a line had to have room of its own, which is held until it was taken.
+fn is_long(line: &Line) -> bool {
+    match line {
+        Line::Text(text) => text.len() >= LONG_LINE_BYTES,
+        Line::TooLong | Line::Refused(_) => true,
     }
 }
 
@@ -101,10 +130,18 @@ fn is_closed(input: &OwnedReadHalf) -> bool {
 
 /// Reads what there is, and gives how many bytes that was; 0 at the end. The buffer is gone before anyone waits: many clients
 /// say nothing for hours.
-fn take(input: &OwnedReadHalf, splitter: &mut LineSplitter, found: &mut Vec<Line>) -> io::Result<usize> {
+fn take(
+    input: &OwnedReadHalf,
+    splitter: &mut LineSplitter,
+    room: &ClientRoom,
+    found: &mut Vec<Line>,
+) -> io::Result<usize> {
     let mut buffer = [0; READ_BYTES];
     let count = input.try_read(&mut buffer)?;
-    splitter.push(&buffer[..count], found);
+    splitter.push_within(&buffer[..count], found, |bytes| room.grow_to(bytes));
+    if splitter.held_bytes() > SMALL_LINE_BYTES {
+        room.moves();
+    }
     Ok(count)
 }
 
@@ -117,9 +154,15 @@ async fn write(mut output: OwnedWriteHalf, mut batches: mpsc::Receiver<Vec<u8>>)
 
 #[cfg(test)]
 mod tests {
+    use agentd_memory::MemoryAccount;
     use tokio::io::AsyncReadExt;
 
     use super::*;
+    use crate::transport::room::LineRoom;
+
+    fn split(stream: UnixStream, max_line_bytes: usize) -> (mpsc::Receiver<Line>, Output) {
+        super::split(stream, max_line_bytes, LineRoom::new(MemoryAccount::default(), None).enter())
+    }
 
     #[tokio::test]
     async fn lines_come_in_and_the_last_may_lack_its_end() {

@@ -11,7 +11,7 @@ use std::{
 use agentd_protocol::lines::{Line, LineSplitter};
 use tokio::sync::mpsc;
 
-use super::Output;
+use super::{Output, room::ClientRoom};
 
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -19,37 +19,47 @@ const READ_BYTES: usize = 64 << 10;
 /// How many lines wait to be handled before reading pauses.
 const WAITING_LINES: usize = 64;
 
-/// Starts reading lines of at most `max_line_bytes`. The channel ends at the end of the input.
+/// Starts reading lines of at most `max_line_bytes`, as far as there is `room` for them. The channel ends at the end of the
+/// input. The host may pause in a line for as long as it likes: nobody else waits for it.
 ///
 /// # Errors
 /// When the system refuses another thread.
 pub fn read_lines(
     input: impl Read + Send + 'static,
     max_line_bytes: usize,
+    room: ClientRoom,
 ) -> io::Result<mpsc::Receiver<Line>> {
     let (sender, receiver) = mpsc::channel(WAITING_LINES);
-    thread::Builder::new().name("stdin".into()).spawn(move || read(input, max_line_bytes, &sender))?;
+    thread::Builder::new().name("stdin".into()).spawn(move || read(input, max_line_bytes, &room, &sender))?;
     Ok(receiver)
 }
 
-fn read(mut input: impl Read, max_line_bytes: usize, lines: &mpsc::Sender<Line>) {
+fn read(mut input: impl Read, max_line_bytes: usize, room: &ClientRoom, lines: &mpsc::Sender<Line>) {
     let mut splitter = LineSplitter::new(max_line_bytes);
     let mut buffer = vec![0; READ_BYTES];
     let mut found = Vec::new();
     loop {
         match input.read(&mut buffer) {
             Ok(0) => break,
-            Ok(count) => splitter.push(&buffer[..count], &mut found),
+            Ok(count) => {
+                splitter.push_within(&buffer[..count], &mut found, |bytes| room.grow_to(bytes));
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot read stdin; taking it as ended");
                 break;
             }
         }
+        let has_ended = !found.is_empty();
         for line in found.drain(..) {
             if lines.blocking_send(line).is_err() {
                 return;
             }
+        }
+        if has_ended {
+            room.hold(splitter.held_bytes());
+        } else {
+            room.settle(splitter.held_bytes());
         }
     }
     if let Some(line) = splitter.finish() {
@@ -82,11 +92,15 @@ fn write(mut output: impl Write, mut batches: mpsc::Receiver<Vec<u8>>) -> io::Re
 
 #[cfg(test)]
 mod tests {
+    use agentd_memory::MemoryAccount;
+
     use super::*;
+    use crate::transport::room::LineRoom;
 
     #[tokio::test]
     async fn lines_come_in_and_the_last_may_lack_its_end() {
-        let mut lines = read_lines(&b"{}\r\nlonger than that\n\xFF\nlast"[..], 10).unwrap();
+        let room = LineRoom::new(MemoryAccount::default(), None).enter();
+        let mut lines = read_lines(&b"{}\r\nlonger than that\n\xFF\nlast"[..], 10, room).unwrap();
         let mut seen = Vec::new();
         while let Some(line) = lines.recv().await {
             seen.push(line);

@@ -49,8 +49,9 @@ impl Stage {
 /// Alternatives of alternatives: each level is the next one twice, so that the last is held against 2^levels times.
 fn doubling(levels: usize) -> Value {
     let next = |level: usize| json!({"$ref": format!("#/$defs/d{}", level + 1)});
-    let mut defs: Map<String, Value> =
-        (0..levels).map(|level| (format!("d{level}"), json!({"anyOf": [next(level), next(level)]}))).collect();
+    let mut defs: Map<String, Value> = (0..levels)
+        .map(|level| (format!("d{level}"), json!({"anyOf": [next(level), next(level)]})))
+        .collect();
     defs.insert(format!("d{levels}"), json!({"type": "integer"}));
     json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": defs})
 }
@@ -58,7 +59,8 @@ fn doubling(levels: usize) -> Value {
 #[test]
 fn a_schema_that_doubles_with_each_level_is_refused() {
     let call = sse::calls(&[("c1", "odd", json!({"a": "x"}))]);
-    let (_home, _server, mut stage) = Stage::new(vec![Reply::stream(call), Reply::stream(sse::answer("Ok."))]);
+    let (_home, _server, mut stage) =
+        Stage::new(vec![Reply::stream(call), Reply::stream(sse::answer("Ok."))]);
     let attack = doubling(60);
     assert!(attack.to_string().len() < 6_000);
     stage.refused(&attack, "nest deeper");
@@ -82,7 +84,10 @@ fn schemas_without_an_end_and_huge_patterns_are_refused() {
     stage.refused(&deep, "nests deeper");
     let by_name: Map<String, Value> =
         (0..2_000).map(|number| (format!("(a{{99}}b{{99}}c{number}){{99}}"), json!({}))).collect();
-    stage.refused(&json!({"type": "object", "patternProperties": by_name}), "regular expressions are too large");
+    stage.refused(
+        &json!({"type": "object", "patternProperties": by_name}),
+        "regular expressions are too large",
+    );
     let away = json!({"type": "object", "properties": {"a": {"$ref": "file:///etc/hostname#/a"}}});
     stage.refused(&away, "other documents");
     assert_eq!(text(crate::support::answers(&stage.client.prompt("Hi"))[0]), "Fine.");
@@ -97,7 +102,8 @@ fn arguments_that_multiply_in_a_recursive_schema_are_refused_and_the_run_goes_on
     }
     let arguments: Value = serde_json::from_str(&deep).unwrap();
     let call = sse::calls(&[("c1", "odd", arguments)]);
-    let (_home, server, mut stage) = Stage::new(vec![Reply::stream(call), Reply::stream(sse::answer("I see."))]);
+    let (_home, server, mut stage) =
+        Stage::new(vec![Reply::stream(call), Reply::stream(sse::answer("I see."))]);
     let branch = json!({"type": "object", "properties": {"a": {"$ref": "#"}}});
     let registered = stage.register(&json!({"type": "object", "anyOf": [branch, branch]}));
     assert_eq!(registered["success"], true, "{registered}");
@@ -117,7 +123,8 @@ fn many_items_against_a_long_enumeration_do_not_hold_up_others() {
     }
     let arguments: Value = serde_json::from_str(&format!("{{\"a\":[{items}]}}")).unwrap();
     let call = sse::calls(&[("c1", "odd", arguments)]);
-    let (home, _server, mut stage) = Stage::new(vec![Reply::stream(call), Reply::stream(sse::answer("I see."))]);
+    let (home, _server, mut stage) =
+        Stage::new(vec![Reply::stream(call), Reply::stream(sse::answer("I see."))]);
     let known: Vec<u32> = (100_000..106_000).collect();
     let schema = json!({"type": "object", "properties": {"a": {"items": {"enum": known}}}});
     assert_eq!(stage.register(&schema)["success"], true);

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use agentd_http::Network;
+use agentd_memory::MemoryAccount;
 
 use crate::{
     Provider,
@@ -34,14 +35,15 @@ impl Registry {
     /// Every wire API that is built in. Nothing is opened or started before the first request.
     #[must_use]
     pub fn builtin() -> Self {
-        Self::with_traffic(Traffic::Live)
+        Self::with_traffic(Traffic::Live, MemoryAccount::default())
     }
 
     /// Every wire API that is built in, with requests that are recorded or played back. The scripted model's go nowhere anyhow.
+    /// What answers take of memory while they run is charged to `memory`; one that gets none ends as a failure.
     #[must_use]
-    pub fn with_traffic(traffic: Traffic) -> Self {
+    pub fn with_traffic(traffic: Traffic, memory: MemoryAccount) -> Self {
         let player = if let Traffic::Replayed(player) = &traffic { Some(Arc::clone(player)) } else { None };
-        let clients = Arc::new(Transport { traffic, ..Transport::default() });
+        let clients = Arc::new(Transport { traffic, memory, ..Transport::default() });
         Self { player, transport: Arc::clone(&clients), ..Self::default() }
             .with("anthropic-messages", Arc::new(HttpProvider::new(Arc::clone(&clients), AnthropicMessages)))
             .with(

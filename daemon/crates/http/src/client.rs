@@ -4,7 +4,7 @@ use std::{
     error::Error as _,
     net::IpAddr,
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use reqwest::{Client, Url, redirect::Policy};
@@ -78,6 +78,12 @@ pub enum ClientError {
     /// A proxy or certificate that is set up cannot be used.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// The clock of this machine was never set.
+    #[error(
+        "The clock of this machine shows a time before 1970, so that no certificate can be checked, and https:// cannot be used. \
+         Set the clock."
+    )]
+    Clock,
     /// The system's part is missing.
     #[error(
         "The HTTP client cannot start: {}. For https, this machine needs root certificates (the package ca-certificates, \
@@ -147,6 +153,9 @@ impl HttpClients {
         network: &Arc<Network>,
         user: Option<&Arc<Network>>,
     ) -> Result<Client, ClientError> {
+        if url.scheme() == "https" {
+            check_clock(SystemTime::now())?;
+        }
         let kind = Kind {
             network: Network::clone(network),
             server: user.map(|_| url.origin().ascii_serialization()),
@@ -184,6 +193,11 @@ impl HttpClients {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Entry>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The library that checks certificates takes it that there is no time before 1970, and breaks down.
+fn check_clock(now: SystemTime) -> Result<(), ClientError> {
+    if now < UNIX_EPOCH { Err(ClientError::Clock) } else { Ok(()) }
 }
 
 /// The client of a kind, which has one more user then.
@@ -272,6 +286,13 @@ mod tests {
         check("http://localhost.example.com/", false);
         check("http://10.0.0.1/", false);
         check("https://api.example.com/", false);
+    }
+
+    #[test]
+    fn https_needs_a_clock_that_was_set() {
+        assert!(check_clock(SystemTime::now()).is_ok() && check_clock(UNIX_EPOCH).is_ok());
+        let error = check_clock(UNIX_EPOCH - Duration::from_secs(1)).unwrap_err();
+        assert!(error.to_string().contains("before 1970"), "{error}");
     }
 
     #[test]

@@ -151,6 +151,7 @@ impl Actor {
                 _ = steps.recv_many(&mut taken_steps, STEPS_AT_ONCE) => {}
                 Some(_) = self.tasks.join_next() => {}
                 () = self.tools.board().changed() => self.tell_tools(),
+                () = self.queues.due() => self.queues.publish_untold(&self.feed),
                 process = background.next_end() => self.on_process_end(&process),
                 // Set again only when it has fired: that is cheaper than at every event.
                 () = &mut idle, if idle_after.is_some() => {
@@ -513,6 +514,7 @@ impl Actor {
             self.refuse(asked, Failure::new(ErrorCode::Internal, "The run broke down before it began"));
         }
         self.show_summary();
+        self.queues.publish_untold(&self.feed);
         self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
         self.told.end();
         self.show_in_flight(None).await;

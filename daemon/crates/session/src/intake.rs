@@ -79,11 +79,13 @@ impl Actor {
     ///
     /// # Errors
     /// `limit_reached`, for whoever sent it.
-    pub(crate) fn check_waiting(&self, text: &str, images: &[Image]) -> Result<(), Failure> {
+    pub(crate) fn check_waiting(&mut self, text: &str, images: &[Image]) -> Result<(), Failure> {
         let (queued, prompts) = (self.queues.waiting(), self.run.waiting());
         let waiting =
             Waiting { messages: queued.messages + prompts.messages, bytes: queued.bytes + prompts.bytes };
-        self.shared.services.limits.intake.check_queue(message_bytes(text, images), waiting)
+        let bytes = message_bytes(text, images);
+        self.shared.services.limits.intake.check_queue(bytes, waiting)?;
+        self.queues.room_for(waiting.bytes.saturating_add(bytes))
     }
 }
 

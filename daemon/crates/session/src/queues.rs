@@ -1,15 +1,18 @@
 //! The session's queues, and the event that tells of their changes.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, future::pending, time::Duration};
 
 use agentd_agent::queue::{QueueKind, Queued, Queues, Ticket};
+use agentd_memory::Reservation;
 use agentd_protocol::{
     command::{ClearedQueue, Disposition, StreamingBehavior},
+    error::{ErrorCode, Failure},
     event::{Event, QueueUpdate},
     message::ImageContent,
     session::QueueMode,
 };
 use agentd_store::ledger::QueuedRecord;
+use tokio::time::{Instant, sleep_until};
 
 use crate::{
     feed::Feed,
@@ -18,7 +21,17 @@ use crate::{
     requests::{Record, RequestKey},
 };
 
-/// Queues whose every change is published.
+/// Each change of queues whose texts have no more bytes than this is told at once.
+const SMALL_BYTES: u64 = 16 << 10;
+
+/// Of larger queues changes are told together: when they come to this part of the texts...
+const TOLD_PART: u64 = 4;
+
+/// ...or after this time.
+const TOLD_LATE: Duration = Duration::from_millis(250);
+
+/// Queues whose changes are published: each by itself while they are small. The event has all texts, so that many changes of large queues, each
+/// told by itself, would be more than anybody can read.
 pub(crate) struct SessionQueues {
     queues: Queues,
     /// The keys of waiting messages that have one.
@@ -26,6 +39,14 @@ pub(crate) struct SessionQueues {
     /// What each waiting message takes, in bytes, and all together.
     sizes: HashMap<Ticket, u64>,
     bytes: u64,
+    /// What the texts take of that.
+    text_bytes: u64,
+    /// The bytes of texts that came or went since the queues were told.
+    untold: u64,
+    /// When they are told at the latest, if anything is untold.
+    due: Option<Instant>,
+    /// What the messages take of the memory of all sessions.
+    memory: Reservation,
 }
 
 /// A message that was taken out, until its entry is stored.
@@ -48,10 +69,11 @@ impl Delivered {
 }
 
 impl SessionQueues {
-    pub(crate) fn new(steering_mode: QueueMode, follow_up_mode: QueueMode) -> Self {
+    pub(crate) fn new(steering_mode: QueueMode, follow_up_mode: QueueMode, memory: Reservation) -> Self {
         let mut queues = Queues::default();
         (queues.steering_mode, queues.follow_up_mode) = (steering_mode, follow_up_mode);
-        Self { queues, keys: HashMap::new(), sizes: HashMap::new(), bytes: 0 }
+        let (keys, sizes) = (HashMap::new(), HashMap::new());
+        Self { queues, keys, sizes, bytes: 0, text_bytes: 0, untold: 0, due: None, memory }
     }
 
     /// What the ledger is to know of a message that is about to wait.
@@ -79,15 +101,15 @@ impl SessionQueues {
         key: Option<RequestKey>,
         feed: &Feed,
     ) {
+        let length = text.len();
         self.add(kind, text, images, key);
-        self.publish(feed);
+        self.changed(length, feed);
     }
 
     fn add(&mut self, kind: QueueKind, text: String, images: Vec<ImageContent>, key: Option<RequestKey>) {
-        let bytes = size(&text, &images);
+        let (bytes, length) = (size(&text, &images), text.len());
         let ticket = self.queues.push(kind, text, images);
-        self.sizes.insert(ticket, bytes);
-        self.bytes += bytes;
+        self.count(ticket, bytes, length);
         self.keys.extend(key.map(|key| (ticket, key)));
     }
 
@@ -111,10 +133,9 @@ impl SessionQueues {
     pub(crate) fn release(&mut self, held: Vec<QueuedRecord>, feed: &Feed) -> Vec<RequestKey> {
         let mut keys = Vec::new();
         for QueuedRecord { number, to, text, images, request_key } in held {
-            let bytes = size(&text, &images);
+            let (bytes, length) = (size(&text, &images), text.len());
             self.queues.push_reserved(queue_of(to), Queued { ticket: number, text, images });
-            self.sizes.insert(number, bytes);
-            self.bytes += bytes;
+            self.count(number, bytes, length);
             if let Some(key) = request_key.map(RequestKey::from) {
                 self.keys.insert(number, key.clone());
                 keys.push(key);
@@ -132,7 +153,9 @@ impl SessionQueues {
     pub(crate) fn deliver(&mut self, ticket: Ticket, feed: &Feed) -> Option<Delivered> {
         let (kind, queued) = self.queues.deliver(ticket)?;
         self.bytes -= self.sizes.remove(&ticket).unwrap_or_default();
-        self.publish(feed);
+        self.text_bytes = self.text_bytes.saturating_sub(queued.text.len() as u64);
+        self.memory.set(self.bytes);
+        self.changed(queued.text.len(), feed);
         Some(Delivered { kind, queued, key: self.keys.remove(&ticket) })
     }
 
@@ -144,19 +167,19 @@ impl SessionQueues {
     ) -> QueuedRecord {
         let number = queued.ticket;
         let record = QueuedRecord { number, ..self.about(kind, &queued.text, &queued.images, key.as_ref()) };
-        let bytes = size(&queued.text, &queued.images);
-        self.sizes.insert(number, bytes);
-        self.bytes += bytes;
+        let (bytes, length) = (size(&queued.text, &queued.images), queued.text.len());
+        self.count(number, bytes, length);
         self.keys.extend(key.map(|key| (number, key)));
         self.queues.put_back(kind, queued);
-        self.publish(feed);
+        self.changed(length, feed);
         record
     }
 
     /// Empties the queues; what waited, and its keys.
     pub(crate) fn clear(&mut self, feed: &Feed) -> (ClearedQueue, Vec<RequestKey>) {
         let (steering, follow_up) = self.queues.clear();
-        (self.sizes, self.bytes) = (HashMap::new(), 0);
+        (self.sizes, self.bytes, self.text_bytes) = (HashMap::new(), 0, 0);
+        self.memory.set(0);
         self.publish(feed);
         (ClearedQueue { steering, follow_up }, self.keys.drain().map(|(_, key)| key).collect())
     }
@@ -185,8 +208,52 @@ impl SessionQueues {
         }
     }
 
+    /// Whether messages may wait that take `bytes` of memory together, beside those of all other sessions.
+    ///
+    /// # Errors
+    /// `limit_reached`, for whoever sent the last of them.
+    pub(crate) fn room_for(&mut self, bytes: u64) -> Result<(), Failure> {
+        self.memory.grow_to(bytes).map_err(|refused| {
+            let text = format!("The message cannot wait: {refused}.");
+            Failure::new(ErrorCode::LimitReached, text).hint(refused.hint())
+        })
+    }
+
+    fn count(&mut self, ticket: Ticket, bytes: u64, length: usize) {
+        self.sizes.insert(ticket, bytes);
+        self.bytes += bytes;
+        self.text_bytes += length as u64;
+        self.memory.set(self.bytes);
+    }
+
+    /// Says what waits, now or together with other changes: a text of that length came or went.
+    fn changed(&mut self, length: usize, feed: &Feed) {
+        self.untold += length as u64;
+        if self.text_bytes <= SMALL_BYTES || self.untold >= self.text_bytes / TOLD_PART {
+            self.publish(feed);
+        } else if self.due.is_none() {
+            self.due = Some(Instant::now() + TOLD_LATE);
+        }
+    }
+
+    /// Waits until changes have to be told that were not told at once. Cancel safe.
+    pub(crate) async fn due(&self) {
+        match self.due {
+            Some(due) => sleep_until(due).await,
+            None => pending().await,
+        }
+    }
+
+    /// Says what waits if anything of that is untold.
+    pub(crate) fn publish_untold(&mut self, feed: &Feed) {
+        if self.due.is_some() {
+            self.publish(feed);
+        }
+    }
+
     /// Says what waits.
-    pub(crate) fn publish(&self, feed: &Feed) {
+    pub(crate) fn publish(&mut self, feed: &Feed) {
+        (self.untold, self.due) = (0, None);
         let (steering, follow_up) = self.queues.texts();
         // Strings always serialise.
         if let Ok(line) = encode(&Event::from(QueueUpdate { steering, follow_up })) {

@@ -18,6 +18,7 @@ use agentd_config::{
     settings::{SettingChange, save},
 };
 use agentd_images::Images;
+use agentd_memory::MemoryAccount;
 use agentd_process::{ArtifactFolder, Background, Launcher, OutputMeter, OutputPlace, ProcessGroup, Shell};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
@@ -54,6 +55,8 @@ pub struct Services {
     pub epoch: String,
     /// What one session may keep, and how long.
     pub limits: Limits,
+    /// What all sessions take of memory for messages that wait.
+    pub memory: MemoryAccount,
     /// Hears of what is written to long outputs.
     pub outputs: OutputMeter,
     /// Is told what becomes of sessions.

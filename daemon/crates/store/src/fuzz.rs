@@ -151,7 +151,7 @@ fn entries(input: &[u8]) -> Vec<Entry> {
     lines.extend(splitter.finish());
     let mut texts = lines.iter().filter_map(|line| match line {
         Line::Text(text) => Some(text.trim_ascii()),
-        Line::TooLong => None,
+        Line::TooLong | Line::Refused(_) => None,
     });
     // Up to the header nothing counts.
     let _ = texts.find(|text| Header::parse(text).is_some());

@@ -1,6 +1,8 @@
 //! Ids of sessions and of entries.
 
-use uuid::Uuid;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use uuid::{Builder, Uuid};
 
 use crate::StoreError;
 
@@ -13,7 +15,17 @@ const MAX_CHOSEN_BYTES: usize = 200;
 /// A new session id: a UUID of version 7, lower case, so that ids sort by time.
 #[must_use]
 pub fn new_session_id() -> String {
-    Uuid::now_v7().to_string()
+    session_id_at(SystemTime::now())
+}
+
+fn session_id_at(now: SystemTime) -> String {
+    if now >= UNIX_EPOCH {
+        return Uuid::now_v7().to_string();
+    }
+    // A clock that was never set: the id knows no time before 1970.
+    let mut random = [0; 10];
+    random.copy_from_slice(&Uuid::new_v4().as_bytes()[..10]);
+    Builder::from_unix_timestamp_millis(0, &random).into_uuid().to_string()
 }
 
 /// Checks an id that a person chose for a session.
@@ -73,6 +85,14 @@ mod tests {
         let error = check_session_id(&"x".repeat(201)).unwrap_err();
         assert_eq!(error.to_string(), "Session id must have at most 200 characters, not 201");
         assert_eq!(new_session_id().as_bytes()[14], b'7');
+    }
+
+    #[test]
+    fn a_clock_before_1970_gives_ids_of_1970() {
+        let before = UNIX_EPOCH - std::time::Duration::from_secs(86_400);
+        let (one, other) = (session_id_at(before), session_id_at(before));
+        assert!(one.starts_with("00000000-0000-7") && one != other, "{one} {other}");
+        assert!(check_session_id(&one).is_ok());
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub fn one_shot(options: OneShotOptions) -> ExitCode {
 }
 
 async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<ExitCode, String> {
+    super::check_file_limit()?;
     let mut signals =
         Signals::of_a_daemon().map_err(|error| format!("Error: cannot watch signals: {error}"))?;
     let daemon_limits = {
@@ -61,7 +62,13 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
     let limits = Limits { ui_timeout: Duration::ZERO, ..daemon_limits.session };
     let services = {
         let session = &options.session;
-        compose::services(&session.environment, session.compat, &session.cwd, daemon_limits.max_commands)?
+        compose::services(
+            &session.environment,
+            session.compat,
+            &session.cwd,
+            daemon_limits.max_commands,
+            &daemon_limits.memory(),
+        )?
     };
     let registry = Registry::new(limits, daemon_limits.ceilings, services);
     let opened = tokio::select! {
@@ -100,6 +107,7 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
         shutdown_deadline: daemon_limits.shutdown_deadline,
         max_line_bytes: daemon_limits.max_line_bytes,
         limits: daemon_limits.client,
+        reserved: None,
     };
     // Nobody else can end it; from now on it is this connection's alone.
     drop(opened.expected);

@@ -76,6 +76,11 @@ impl<W: Wire> Decoder<W> {
         matches!(self.form, Some(Form::Json))
     }
 
+    /// What it keeps of the body until more has come, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.beginning.len() + self.sse.held_bytes() + self.frames.held_bytes() + self.json.len()
+    }
+
     /// Takes the next bytes of the body.
     pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<Delta>) {
         if self.events.finished {

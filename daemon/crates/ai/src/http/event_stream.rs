@@ -68,6 +68,11 @@ pub(crate) struct EventStreamParser {
 }
 
 impl EventStreamParser {
+    /// What it keeps of a frame that is not complete, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.partial.len()
+    }
+
     /// Whether a whole frame has come. Before that, what cannot be read may be something else than an event stream.
     pub(crate) fn has_frames(&self) -> bool {
         self.has_frames

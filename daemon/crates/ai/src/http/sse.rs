@@ -49,6 +49,11 @@ impl SseParser {
         }
     }
 
+    /// What it keeps of an event that is not complete, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.line.len() + self.data.len()
+    }
+
     /// Takes the next bytes and calls `on_event(name, data)` for each event that they complete. The name is empty
     /// unless the event has one.
     ///

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
+use agentd_memory::{MemoryAccount, Purpose, Refused, Reservation};
 use agentd_protocol::{message::StopReason, model::Model};
 use bytes::Bytes;
 use reqwest::{Url, header::HeaderMap};
@@ -14,6 +15,12 @@ use crate::{
     http::{Decoder, Post, Redactor, Server, answer::Answer, decoder::PATIENCE},
     traffic::{About, Transport},
 };
+
+/// What part of the bytes of an answer counts as kept by its adapter.
+const KEPT_PART: usize = 8;
+
+/// What a block of an answer takes without its text, in bytes.
+const BLOCK_BYTES: usize = 256;
 
 /// Speaks one HTTP API: writes requests, and knows what reads the answers.
 pub(crate) trait Adapter: Send + Sync + 'static {
@@ -181,11 +188,15 @@ impl<A: Adapter> Provider for HttpProvider<A> {
             yield Delta::Started;
             let mut decoder = Decoder::new(answer.server().clone(), wire);
             let mut deltas = Vec::new();
+            let mut taken = Taken::new(&transport.memory);
             while !decoder.is_finished() {
                 let patience = decoder.has_all_content().then_some(PATIENCE);
                 match answer.chunk(patience).await {
                     Ok(Some(bytes)) => {
                         decoder.feed(&bytes, &mut deltas);
+                        if let Err(refused) = taken.add(bytes.len(), &deltas, decoder.held_bytes()) {
+                            decoder.fail(no_memory(&answer, refused), &mut deltas);
+                        }
                         if decoder.is_whole() || deltas.iter().any(is_content) {
                             answer.progressed();
                         }
@@ -207,6 +218,43 @@ impl<A: Adapter> Provider for HttpProvider<A> {
             answer.finish();
         })
     }
+}
+
+/// What an answer takes of memory while it runs.
+struct Taken {
+    reservation: Reservation,
+    bytes: u64,
+}
+
+impl Taken {
+    fn new(memory: &MemoryAccount) -> Self {
+        Self { reservation: memory.open(Purpose::Answers), bytes: 0 }
+    }
+
+    /// Charges what came: `received` bytes, which were read as `deltas`, and of which `held` are kept until more has come.
+    fn add(&mut self, received: usize, deltas: &[Delta], held: usize) -> Result<(), Refused> {
+        let of_deltas: usize = deltas.iter().map(size).sum();
+        // Adapters keep some of what they read, too: less than all, as most of it is names and brackets.
+        self.bytes += (of_deltas + received / KEPT_PART) as u64;
+        self.reservation.grow_to(self.bytes + held as u64)
+    }
+}
+
+/// What a delta adds to an answer, in bytes.
+fn size(delta: &Delta) -> usize {
+    match delta {
+        Delta::Extend { delta, .. } => delta.len(),
+        Delta::Open { .. } => BLOCK_BYTES,
+        Delta::Seal { seal, .. } => seal.signature.as_ref().map_or(0, String::len),
+        _ => 0,
+    }
+}
+
+/// Why an answer is given up that gets no more memory. Asking again would bring it again.
+fn no_memory(answer: &Answer, refused: Refused) -> Failure {
+    let message =
+        format!("The answer of {} was given up: {refused}. {}", answer.server().host, refused.hint());
+    Failure::new(FailureKind::Fatal, message)
 }
 
 /// Whether the model said something: what only keeps a connection alive, or counts, is not that.

@@ -15,6 +15,7 @@ mod tape;
 use std::sync::Arc;
 
 use agentd_http::{Account, HttpClients};
+use agentd_memory::MemoryAccount;
 use agentd_protocol::model::Model;
 
 pub use player::{Matching, Player, PlayerOptions, ReplayError};
@@ -40,6 +41,8 @@ pub enum Traffic {
 pub(crate) struct Transport {
     pub(crate) clients: HttpClients,
     pub(crate) traffic: Traffic,
+    /// What answers that run take is charged to it.
+    pub(crate) memory: MemoryAccount,
 }
 
 /// What an exchange is about.

@@ -312,7 +312,8 @@ async fn every_api_plays_back_the_same_deltas() {
         };
         let credentials = Credentials { api_key: Some(Secret::new(key)), account, ..Credentials::default() };
         let ask = async |traffic: Traffic, request: Request| -> Vec<Delta> {
-            let provider = Registry::with_traffic(traffic).get(api).unwrap();
+            let provider =
+                Registry::with_traffic(traffic, agentd_memory::MemoryAccount::default()).get(api).unwrap();
             provider.stream(request, CancellationToken::new()).collect().await
         };
         let live = ask(recorder(&place), request(&base, credentials)).await;

@@ -182,7 +182,7 @@ async fn start(
         shared: Arc::new(shared),
         feed,
         journal,
-        queues: SessionQueues::new(modes.0, modes.1),
+        queues: SessionQueues::new(modes.0, modes.1, services.memory.open(agentd_memory::Purpose::Queues)),
         chooser,
         run: RunSlot::default(),
         survivors: Survivors::default(),

@@ -252,6 +252,7 @@ fn services(
         auth_services: agentd_auth::AuthServices::default(),
         images: agentd_images::Images::default(),
         outputs: agentd_process::OutputMeter::default(),
+        memory: agentd_memory::MemoryAccount::default(),
         epoch: "epoch".into(),
         limits,
         watch,

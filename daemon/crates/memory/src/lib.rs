@@ -1,0 +1,295 @@
+//! One account of the memory that a process takes for what others send it: lines that have not ended, answers that run,
+//! messages that wait. Each alone is bounded; the account bounds what all of them take together.
+//!
+//! It counts what would be taken and refuses what passes the limit. It never waits, and frees nothing itself.
+
+mod address_space;
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+pub use address_space::AddressSpace;
+
+/// What is charged at once, in bytes: whoever grows by little touches the account rarely.
+const STEP: u64 = 64 << 10;
+
+/// The part of the process's memory that the account has; its purposes share it.
+const PART: u64 = 4;
+
+/// How often what was taken is there again while it is worked on: parsed, copied into an event, written to a file.
+const COPIES: u64 = 4;
+
+/// What memory is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// Lines of clients that have not ended, or were not taken yet.
+    Lines,
+    /// Answers of models that run.
+    Answers,
+    /// Messages that wait in sessions.
+    Queues,
+}
+
+impl Purpose {
+    const ALL: [Self; 3] = [Self::Lines, Self::Answers, Self::Queues];
+
+    /// What each user has for itself and is not counted, in bytes: what is small always goes on, whatever others take. How many users there are
+    /// is bounded elsewhere.
+    const fn free(self) -> u64 {
+        match self {
+            Self::Lines => 64 << 10,
+            Self::Answers => 1 << 20,
+            Self::Queues => 256 << 10,
+        }
+    }
+
+    const fn place(self) -> usize {
+        match self {
+            Self::Lines => 0,
+            Self::Answers => 1,
+            Self::Queues => 2,
+        }
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lines => "lines that clients are sending",
+            Self::Answers => "answers that are running",
+            Self::Queues => "messages that wait in sessions",
+        })
+    }
+}
+
+/// The account; cheap to clone, all clones are the same one. The default has no limit.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryAccount(Arc<Books>);
+
+#[derive(Debug)]
+struct Books {
+    /// For each purpose, in bytes; the largest value is no limit.
+    limits: [u64; Purpose::ALL.len()],
+    used: [AtomicU64; Purpose::ALL.len()],
+    address_space: AddressSpace,
+}
+
+impl Default for Books {
+    fn default() -> Self {
+        Self {
+            limits: [u64::MAX; Purpose::ALL.len()],
+            used: Default::default(),
+            address_space: AddressSpace::unlimited(),
+        }
+    }
+}
+
+impl MemoryAccount {
+    /// The account of a process that is to take `memory_bytes` at most, in this address space. A quarter of that is for the account: half of it
+    /// for lines, and half of it each for answers and for queues, which are rarely large at the same time.
+    /// [`u64::MAX`] is no limit.
+    #[must_use]
+    pub fn new(memory_bytes: u64, address_space: AddressSpace) -> Self {
+        let memory_bytes = memory_bytes.min(address_space.limit().unwrap_or(u64::MAX));
+        let each = if memory_bytes == u64::MAX { u64::MAX } else { memory_bytes / PART / 2 };
+        Self(Arc::new(Books { limits: [each; Purpose::ALL.len()], used: Default::default(), address_space }))
+    }
+
+    /// A user of the account, who has taken nothing yet.
+    #[must_use]
+    pub fn open(&self, purpose: Purpose) -> Reservation {
+        Reservation { account: self.clone(), purpose, charged: 0 }
+    }
+
+    /// What is charged for a purpose, in bytes.
+    #[must_use]
+    pub fn used(&self, purpose: Purpose) -> u64 {
+        self.0.used[purpose.place()].load(Ordering::Relaxed)
+    }
+
+    /// What can be charged for a purpose, in bytes; the largest value is no limit.
+    #[must_use]
+    pub fn limit(&self, purpose: Purpose) -> u64 {
+        self.0.limits[purpose.place()]
+    }
+}
+
+/// What one user has taken; given back when it is dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    account: MemoryAccount,
+    purpose: Purpose,
+    charged: u64,
+}
+
+impl Reservation {
+    /// Takes as much as it needs to have `bytes` in all; never gives anything back. Costs a comparison where what was taken
+    /// is enough.
+    ///
+    /// # Errors
+    /// When all users together would pass the limit, or the system would soon give no more. What was taken before stays.
+    pub fn grow_to(&mut self, bytes: u64) -> Result<(), Refused> {
+        let wanted = self.charge_for(bytes);
+        if wanted <= self.charged {
+            return Ok(());
+        }
+        self.account.0.address_space.check(bytes, COPIES)?;
+        let (more, limit) = (wanted - self.charged, self.account.limit(self.purpose));
+        let used = &self.account.0.used[self.purpose.place()];
+        let added = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(more).filter(|sum| *sum <= limit)
+        });
+        match added {
+            Ok(_) => {
+                self.charged = wanted;
+                Ok(())
+            }
+            Err(used) => Err(Refused::Full { purpose: self.purpose, used, limit }),
+        }
+    }
+
+    /// Has `bytes` from here on, whatever the limit: for what is there already, and for less.
+    pub fn set(&mut self, bytes: u64) {
+        let wanted = self.charge_for(bytes);
+        let used = &self.account.0.used[self.purpose.place()];
+        if wanted > self.charged {
+            used.fetch_add(wanted - self.charged, Ordering::Relaxed);
+        } else {
+            used.fetch_sub(self.charged - wanted, Ordering::Relaxed);
+        }
+        self.charged = wanted;
+    }
+
+    /// What is charged, in bytes.
+    #[must_use]
+    pub fn charged(&self) -> u64 {
+        self.charged
+    }
+
+    fn charge_for(&self, bytes: u64) -> u64 {
+        bytes.saturating_sub(self.purpose.free()).div_ceil(STEP).saturating_mul(STEP)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+/// Why there is no more. Says so for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// All users together have as much as they may.
+    Full {
+        /// What for.
+        purpose: Purpose,
+        /// What they have, in bytes.
+        used: u64,
+        /// What they may have, in bytes.
+        limit: u64,
+    },
+    /// The address space of the process is nearly used up.
+    AddressSpace {
+        /// What the system allows, in bytes.
+        limit: u64,
+        /// What is left of it, in bytes.
+        left: u64,
+    },
+    /// The system gave no memory.
+    NoMemory,
+}
+
+impl Refused {
+    /// What can be done about it, for people.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Full { .. } => {
+                "Wait until others are done. The setting daemon.maxMemoryBytes sets the limit."
+            }
+            Self::AddressSpace { .. } => "`ulimit -v` of whoever starts the daemon sets the limit.",
+            Self::NoMemory => "Free memory on this machine, or send less at once.",
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { purpose, used, limit } => {
+                write!(f, "{purpose} take {used} bytes of memory together, and may take {limit}")
+            }
+            Self::AddressSpace { limit, left } => write!(
+                f,
+                "of the {limit} bytes of address space that the system allows the daemon (ulimit -v) only {left} are left"
+            ),
+            Self::NoMemory => f.write_str("the system has no memory for it"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn account(memory: u64) -> MemoryAccount {
+        MemoryAccount::new(memory, AddressSpace::unlimited())
+    }
+
+    #[test]
+    fn all_users_together_have_a_limit_and_small_ones_are_free() {
+        let account = account(8 << 20);
+        assert_eq!(account.limit(Purpose::Lines), 1 << 20);
+        let (mut one, mut other) = (account.open(Purpose::Lines), account.open(Purpose::Lines));
+        one.grow_to(64 << 10).unwrap();
+        assert_eq!(account.used(Purpose::Lines), 0);
+        one.grow_to(1 << 20).unwrap();
+        assert_eq!(account.used(Purpose::Lines), 15 * STEP);
+        other.grow_to(128 << 10).unwrap();
+        let refused = other.grow_to(129 << 10).unwrap_err();
+        assert_eq!(refused, Refused::Full { purpose: Purpose::Lines, used: 1 << 20, limit: 1 << 20 });
+        assert!(refused.to_string().contains("1048576") && refused.hint().contains("daemon.maxMemoryBytes"));
+        // Others have a share of their own.
+        account.open(Purpose::Answers).grow_to(2 << 20).unwrap();
+        drop(one);
+        other.grow_to(1 << 20).unwrap();
+        drop(other);
+        assert_eq!(Purpose::ALL.map(|purpose| account.used(purpose)), [0; 3]);
+    }
+
+    #[test]
+    fn without_a_limit_everything_is_taken() {
+        let mut all = MemoryAccount::default().open(Purpose::Queues);
+        all.grow_to(1 << 50).unwrap();
+        assert_eq!(account(u64::MAX).limit(Purpose::Queues), u64::MAX);
+    }
+
+    proptest! {
+        /// The account is what its users have, and never more than its limit by what they ask for.
+        #[test]
+        fn it_adds_up(asks in prop::collection::vec((0..4_usize, 0..3_000_000_u64, any::<bool>()), 0..60)) {
+            let account = account(32 << 20);
+            let mut users: Vec<Reservation> = (0..4).map(|_| account.open(Purpose::Answers)).collect();
+            for (user, bytes, is_set) in asks {
+                if is_set {
+                    users[user].set(bytes.min(1 << 20));
+                } else if users[user].grow_to(bytes).is_ok() {
+                    prop_assert!(users[user].charged() + Purpose::Answers.free() >= bytes);
+                }
+                let sum: u64 = users.iter().map(Reservation::charged).sum();
+                prop_assert_eq!(account.used(Purpose::Answers), sum);
+                prop_assert!(sum <= account.limit(Purpose::Answers));
+            }
+        }
+    }
+}
