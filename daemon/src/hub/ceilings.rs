@@ -12,7 +12,8 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-/// Descriptors that are kept for work that is under way: its files, its connections to models, its processes.
+/// Descriptors that are kept for work that is under way: its files, its connections to models, its processes. Where there are few
+/// in all, a quarter of them.
 const RESERVED_FILES: u64 = 16;
 
 /// With fewer descriptors the daemon does not begin: it could not hold one session that runs one command.
@@ -124,7 +125,7 @@ pub fn open_files() -> Option<u64> {
 #[must_use]
 pub fn files_are_short() -> bool {
     let Some(limit) = file_limit() else { return false };
-    let ceiling = limit.saturating_sub(RESERVED_FILES.max(limit / 10));
+    let ceiling = limit.saturating_sub(RESERVED_FILES.min(limit / 4).max(limit / 10));
     match fcntl_dupfd_cloexec(rustix::stdio::stderr(), 0) {
         Ok(next) => std::os::fd::AsRawFd::as_raw_fd(&next) as u64 >= ceiling,
         // Stderr may be closed, which says nothing.

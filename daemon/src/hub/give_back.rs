@@ -49,3 +49,18 @@ pub(super) fn give_back() {
 /// Other allocators do it by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(super) fn give_back() {}
+
+/// Lets all threads take memory from one place. The C library gives each thread 64 MiB of address space for itself, used or not:
+/// where that has a limit, little would be left of it. For `main`, before there are other threads.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "there is no safe way to tell the C library")]
+pub fn share_one_arena() {
+    // SAFETY: it sets a number of the allocator, under its own lock.
+    if unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) } == 0 {
+        tracing::warn!("the allocator does not keep to one arena");
+    }
+}
+
+/// Other allocators have no such habit.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn share_one_arena() {}

@@ -17,6 +17,7 @@ mod turnstile;
 
 pub use board::{Board, News, Watcher};
 pub use ceilings::Ceilings;
+pub use give_back::share_one_arena;
 pub use known::{Awake, ClientCount, Expected, Known, Opener};
 pub use meant::Meant;
 pub use registry::{Foundation, Joined, Registry};

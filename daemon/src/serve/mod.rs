@@ -12,6 +12,7 @@ mod stdio;
 use std::{future::Future, path::Path, process::ExitCode};
 
 use agentd_config::Environment;
+use agentd_memory::AddressSpace;
 use agentd_process::OutputBounds;
 use agentd_protocol::{
     event::{Event, Ready},
@@ -21,7 +22,10 @@ use agentd_protocol::{
 use agentd_session::OpenError;
 
 pub use self::{bridge::bridge, daemon::daemon, one_shot::one_shot, stdio::stdio};
-use crate::{complain, hub::ceilings};
+use crate::{
+    complain,
+    hub::{ceilings, share_one_arena},
+};
 
 /// Ends with this when starting or writing fails.
 const FAILED: u8 = 1;
@@ -37,9 +41,33 @@ pub(crate) fn output_bounds(environment: &Environment, compat: bool, cwd: &Path)
     limits::DaemonLimits::load(environment, compat, cwd).outputs
 }
 
+/// What part of a limited address space threads that wait for files may take with their stacks.
+const STACKS_PART: u64 = 16;
+
+/// How many threads wait for files where nothing limits them, and at least.
+const BLOCKING: std::ops::RangeInclusive<u64> = 4..=512;
+
+/// The stack of a thread, in bytes.
+const STACK_BYTES: u64 = 2 << 20;
+
+/// How many threads may wait for files, in the address space that the system allows.
+fn blocking_threads(address_space: Option<u64>) -> usize {
+    let fit = address_space.map_or(u64::MAX, |limit| limit / STACKS_PART / STACK_BYTES);
+    // At most 512.
+    usize::try_from(fit.clamp(*BLOCKING.start(), *BLOCKING.end())).unwrap_or_default()
+}
+
 /// Runs to the end on a new runtime, and tells what went wrong. Tasks that still wait then are dropped.
 fn run(serving: impl Future<Output = Result<ExitCode, String>>) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    let address_space = AddressSpace::of_this_process().limit();
+    if address_space.is_some() {
+        share_one_arena();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .max_blocking_threads(blocking_threads(address_space))
+        .enable_all()
+        .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("Error: cannot start the runtime: {error}"), FAILED),
@@ -91,4 +119,16 @@ fn tell_of(diagnostics: &[Diagnostic]) {
 fn fail(message: &str, code: u8) -> ExitCode {
     complain(message);
     ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_fit_into_the_address_space() {
+        assert_eq!(blocking_threads(None), 512);
+        assert_eq!(blocking_threads(Some(200 << 20)), 6);
+        assert_eq!(blocking_threads(Some(1)), 4);
+    }
 }
