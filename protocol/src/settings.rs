@@ -247,7 +247,7 @@ pub struct DaemonSettings {
     pub max_pending_commands: Option<u64>,
     /// How much memory the daemon may use, in bytes, children not counted. Above it, sessions with nothing to do leave memory at
     /// once, those first that were used longest ago; while that is not enough, no session is opened and no message taken. An eighth of
-    /// it is for lines that clients are sending, as much for answers that run, and as much for messages that wait. 0
+    /// it each is for lines that clients are sending, commands that wait, answers that run, and messages that wait. 0
     /// for no limit; default 2147483648 (2 GiB), and at most a quarter of the machine's memory. A private daemon
     /// (`agentd --stdio`) has no such limit.
     #[serde(skip_serializing_if = "Option::is_none")]

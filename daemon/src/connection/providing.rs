@@ -157,7 +157,8 @@ impl Reader {
         let seat = followed
             .tools
             .get_or_insert_with(|| ToolSeat::new(session.feed(), session.id(), reader, client, calls));
-        let reply = command.map(|(id, command)| Reply { reader, id, command, environment: None });
+        let reply =
+            command.map(|(id, command)| Reply { reader, id, command, environment: None, memory: None });
         Ok(awake.handle.register_tools(seat, tools, reply).await)
     }
 
@@ -207,7 +208,8 @@ impl Reader {
             && let Some(pending) = self.owed_by(&session)
             && let Some(reader) = self.sessions.get(&session).map(|followed| followed.reader)
         {
-            let reply = Reply { reader, id: id.clone(), command: UNREGISTER, environment: None };
+            let reply =
+                Reply { reader, id: id.clone(), command: UNREGISTER, environment: None, memory: None };
             if awake.handle.tools_left(gone.clone(), Some(reply)).await {
                 return;
             }

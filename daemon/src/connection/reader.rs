@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use agentd_auth::scrub_failure;
+use agentd_memory::{Purpose, Reservation};
 use agentd_protocol::{
     Json,
     command::{Command, Scope},
     error::{ErrorCode, Failure},
     frame::{Head, Response, unknown_command},
-    lines::Line,
+    lines::{Line, SMALL_LINE_BYTES},
     message::Message,
     ui::UiResponse,
 };
@@ -249,12 +250,13 @@ impl Reader {
             Scope::SetUp => self.administer(command, head.id).await,
             Scope::Daemon => self.manage(command, head.id).await,
             Scope::Replacement => self.replace(command, head).await,
-            Scope::Session => self.for_session(command, head).await,
+            Scope::Session => self.for_session(command, head, line.len()).await,
         }
     }
 
     /// Hands a command to the session that it names, or to the current one. One that left memory is loaded first.
-    async fn for_session(&mut self, mut command: Command, head: Head) {
+    /// `bytes` is the length of its line.
+    async fn for_session(&mut self, mut command: Command, head: Head, bytes: usize) {
         if let Command::GetState(params) | Command::GetMessages(params) = &mut command {
             params.introduced = self.client.is_introduced();
             params.names_sessions = self.client.names_sessions();
@@ -269,6 +271,10 @@ impl Reader {
         {
             return self.fail(head.id, Some(name), failure).await;
         }
+        let memory = match self.memory_for(bytes) {
+            Ok(memory) => memory,
+            Err(failure) => return self.fail(head.id, Some(name), failure).await,
+        };
         let (session, awake) = match self.awaken(session).await {
             Ok(awake) => awake,
             Err(failure) => return self.fail(head.id, Some(name), failure).await,
@@ -282,10 +288,24 @@ impl Reader {
         };
         let id = head.id.clone();
         let environment = self.wishes.environment(session.id());
-        if !awake.handle.send(command, Reply { reader, id: head.id, command: name, environment }).await {
+        let reply = Reply { reader, id: head.id, command: name, environment, memory };
+        if !awake.handle.send(command, reply).await {
             pending.take_back();
             self.fail(id, Some(name), ended()).await;
         }
+    }
+
+    /// Memory for a command of so many bytes, until its session has answered it; nothing for a small one.
+    fn memory_for(&self, bytes: usize) -> Result<Option<Reservation>, Failure> {
+        if bytes < SMALL_LINE_BYTES {
+            return Ok(None);
+        }
+        let mut memory = self.registry.memory().open(Purpose::Commands);
+        memory.grow_to(bytes as u64).map_err(|refused| {
+            let text = format!("The command cannot wait for its session: {refused}.");
+            Failure::new(ErrorCode::LimitReached, text).hint(refused.hint())
+        })?;
+        Ok(Some(memory))
     }
 
     /// Takes one answer, and nothing else, of a session that the connection does not follow. It is counted as pending. For a

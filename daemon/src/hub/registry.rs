@@ -12,6 +12,7 @@ use std::{
 
 use agentd_auth::AuthServices;
 use agentd_config::Environment;
+use agentd_memory::MemoryAccount;
 use agentd_process::OutputMeter;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
@@ -128,6 +129,12 @@ impl Registry {
     #[must_use]
     pub fn auth_services(&self) -> AuthServices {
         self.services.auth_services.clone()
+    }
+
+    /// What everything that comes in is charged to.
+    #[must_use]
+    pub fn memory(&self) -> &MemoryAccount {
+        &self.services.memory
     }
 
     /// How long the daemon has run.

@@ -69,7 +69,7 @@ fn with_files(home: &Home, limit: u32, args: &[&str]) -> std::process::Command {
 #[test]
 fn thirty_two_descriptors_are_enough_for_a_session_with_a_command() {
     let call = || Reply::stream(sse::calls(&[("c1", "bash", json!({"command": "echo works | cat"}))]));
-    let server = MockServer::start([call(), fine(), call(), fine()]);
+    let server = MockServer::start([call(), fine(), call(), fine(), call(), fine()]);
     let home = Home::with_model(&server);
     let service =
         Service::start_command(with_files(&home, 32, &["serve"])).unwrap_or_else(|end| panic!("{end:?}"));
@@ -84,6 +84,10 @@ fn thirty_two_descriptors_are_enough_for_a_session_with_a_command() {
     assert_eq!(ctl::run(&home, &["down"]).code, 0);
     // And for a private daemon.
     let alone = ctl::feed(with_files(&home, 32, &["-p", "Go."]), "");
+    assert_eq!((alone.code, alone.stdout.trim()), (0, "Fine."), "{alone:?}");
+    let mut by_the_client = home.command("prlimit");
+    by_the_client.arg("--nofile=32:32").arg(binaries::agentctl()).args(["prompt", "--private", "Go."]);
+    let alone = ctl::feed(by_the_client, "");
     assert_eq!((alone.code, alone.stdout.trim()), (0, "Fine."), "{alone:?}");
 }
 

@@ -1,5 +1,5 @@
-//! One account of the memory that a process takes for what others send it: lines that have not ended, answers that run,
-//! messages that wait. Each alone is bounded; the account bounds what all of them take together.
+//! One account of the memory that a process takes for what others send it: lines that have not ended, commands and
+//! messages that wait, answers that run. Each alone is bounded; the account bounds what all of them take together.
 //!
 //! It counts what would be taken and refuses what passes the limit. It never waits, and frees nothing itself.
 
@@ -18,8 +18,8 @@ pub use address_space::AddressSpace;
 /// What is charged at once, in bytes: whoever grows by little touches the account rarely.
 const STEP: u64 = 64 << 10;
 
-/// The part of the process's memory that the account has; its purposes share it.
-const PART: u64 = 4;
+/// The part of the process's memory that there is for each purpose: together half of it, as what was taken is copied while it is worked on.
+const PART: u64 = 8;
 
 /// How often what was taken is there again while it is worked on: parsed, copied into an event, written to a file.
 const COPIES: u64 = 4;
@@ -29,6 +29,8 @@ const COPIES: u64 = 4;
 pub enum Purpose {
     /// Lines of clients that have not ended, or were not taken yet.
     Lines,
+    /// Commands that wait for their session, or are being answered by it.
+    Commands,
     /// Answers of models that run.
     Answers,
     /// Messages that wait in sessions.
@@ -36,13 +38,13 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    const ALL: [Self; 3] = [Self::Lines, Self::Answers, Self::Queues];
+    const ALL: [Self; 4] = [Self::Lines, Self::Commands, Self::Answers, Self::Queues];
 
     /// What each user has for itself and is not counted, in bytes: what is small always goes on, whatever others take. How many users there are
     /// is bounded elsewhere.
     const fn free(self) -> u64 {
         match self {
-            Self::Lines => 64 << 10,
+            Self::Lines | Self::Commands => 64 << 10,
             Self::Answers => 1 << 20,
             Self::Queues => 256 << 10,
         }
@@ -51,8 +53,9 @@ impl Purpose {
     const fn place(self) -> usize {
         match self {
             Self::Lines => 0,
-            Self::Answers => 1,
-            Self::Queues => 2,
+            Self::Commands => 1,
+            Self::Answers => 2,
+            Self::Queues => 3,
         }
     }
 }
@@ -61,6 +64,7 @@ impl fmt::Display for Purpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Lines => "lines that clients are sending",
+            Self::Commands => "commands that wait for their sessions",
             Self::Answers => "answers that are running",
             Self::Queues => "messages that wait in sessions",
         })
@@ -90,13 +94,12 @@ impl Default for Books {
 }
 
 impl MemoryAccount {
-    /// The account of a process that is to take `memory_bytes` at most, in this address space. A quarter of that is for the account: half of it
-    /// for lines, and half of it each for answers and for queues, which are rarely large at the same time.
+    /// The account of a process that is to take `memory_bytes` at most, in this address space. An eighth of that is for each purpose.
     /// [`u64::MAX`] is no limit.
     #[must_use]
     pub fn new(memory_bytes: u64, address_space: AddressSpace) -> Self {
         let memory_bytes = memory_bytes.min(address_space.limit().unwrap_or(u64::MAX));
-        let each = if memory_bytes == u64::MAX { u64::MAX } else { memory_bytes / PART / 2 };
+        let each = if memory_bytes == u64::MAX { u64::MAX } else { memory_bytes / PART };
         Self(Arc::new(Books { limits: [each; Purpose::ALL.len()], used: Default::default(), address_space }))
     }
 
@@ -264,7 +267,7 @@ mod tests {
         drop(one);
         other.grow_to(1 << 20).unwrap();
         drop(other);
-        assert_eq!(Purpose::ALL.map(|purpose| account.used(purpose)), [0; 3]);
+        assert_eq!(Purpose::ALL.map(|purpose| account.used(purpose)), [0; 4]);
     }
 
     #[test]

@@ -105,6 +105,7 @@ mod tests {
             id: Some(json!(id)),
             command,
             environment: None,
+            memory: None,
         };
         let asked = Command::parse("get_state", r#"{"type":"get_state"}"#).unwrap().unwrap();
         let too_late = [

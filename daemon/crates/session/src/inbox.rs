@@ -125,7 +125,7 @@ mod tests {
     fn command(name: &str, reader: ReaderId) -> Message {
         let line = format!(r#"{{"type":"{name}","message":"m"}}"#);
         let command = Command::parse(name, &line).unwrap().unwrap();
-        let reply = Reply { reader, id: None, command: command.name(), environment: None };
+        let reply = Reply { reader, id: None, command: command.name(), environment: None, memory: None };
         Message::Command(Box::new((command, reply)))
     }
 

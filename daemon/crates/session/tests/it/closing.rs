@@ -38,7 +38,12 @@ async fn every_command_that_a_closing_session_takes_is_answered() {
             loop {
                 let id = Some(json!(format!("state{taken}")));
                 let command = Command::parse("get_state", r#"{"type":"get_state"}"#).unwrap().unwrap();
-                if !session.send(command, Reply { reader, id, command: "get_state", environment: None }).await
+                if !session
+                    .send(
+                        command,
+                        Reply { reader, id, command: "get_state", environment: None, memory: None },
+                    )
+                    .await
                 {
                     return taken;
                 }

@@ -27,6 +27,7 @@ impl Fixture {
             id: Some("state".into()),
             command: command.name(),
             environment: None,
+            memory: None,
         };
         assert!(self.session.send(command, reply).await);
         let state = self.first.until(|line| line["id"] == "state").await["data"].take();
@@ -118,6 +119,7 @@ async fn messages_show_the_answer_that_streams() {
         id: Some("joined".into()),
         command: command.name(),
         environment: None,
+        memory: None,
     };
     assert!(fixture.session.send(command, reply).await);
     let joined = fixture.first.until(|line| line["id"] == "joined").await;

@@ -200,7 +200,7 @@ impl Fixture {
         let command = Command::parse(command["type"].as_str().unwrap(), &command.to_string());
         let command = command.expect("a command that there is").unwrap();
         let (reader, id, name) = (self.first.reader.id(), Some(id.into()), command.name());
-        let reply = Reply { reader, id, command: name, environment: None };
+        let reply = Reply { reader, id, command: name, environment: None, memory: None };
         assert!(self.session.send(command, reply).await, "a session that lives");
     }
 
