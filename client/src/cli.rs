@@ -5,6 +5,7 @@ mod bug_report;
 mod clean;
 mod config;
 mod daemon;
+mod empty;
 mod export;
 mod fsck;
 mod keys;
@@ -26,6 +27,7 @@ pub(crate) use self::{
     clean::CleanOptions,
     config::{CheckOptions, Config, ExplainOptions},
     daemon::{DownOptions, LogsOptions, StatusOptions, UpOptions},
+    empty::refusal as empty_refusal,
     export::{ExportFormat, ExportOptions},
     fsck::FsckOptions,
     keys::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions},

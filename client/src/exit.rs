@@ -1,6 +1,11 @@
 //! What the exit code means, and errors that carry one.
 
-use std::{io::Write, process::ExitCode};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use agentd_protocol::terminal_text::Shown;
 
 use crate::render::harmless;
 
@@ -75,5 +80,41 @@ impl Fault {
 
 /// Writes a line to stderr, without what could steer a terminal. A closed stderr leaves nobody to tell.
 pub(crate) fn tell(message: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", harmless(message));
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(message));
+}
+
+/// The one way to stderr besides [`tell`]: nothing that passes steers a terminal, but for colours.
+pub(crate) fn stderr() -> CleanStderr {
+    CleanStderr(Shown::default())
+}
+
+/// See [`stderr`]. What is held back, since it may be a part of something, is written when this is dropped.
+pub(crate) struct CleanStderr(Shown);
+
+impl Write for CleanStderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stderr().write_all(&self.0.clean(bytes)).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+impl Drop for CleanStderr {
+    fn drop(&mut self) {
+        // A stderr that cannot be written has no reader.
+        let _ = io::stderr().write_all(&self.0.finish());
+    }
+}
+
+/// Has a panic told like everything else: its text may quote what others wrote.
+pub(crate) fn tell_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let backtrace = std::backtrace::Backtrace::capture();
+        tell(&info.to_string());
+        if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+            tell(&backtrace.to_string());
+        }
+    }));
 }

@@ -13,23 +13,35 @@ mod signals;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use rustix::{fs::Mode, process::umask};
 
 use crate::{cli::Cli, exit::Exit};
 
 fn main() -> ExitCode {
+    exit::tell_panics();
     keep_own_rights();
     // Where a shell asks what fits at its cursor, this answers and ends the program.
     let completing = CompleteEnv::with_factory(Cli::command).shells(commands::complete::SHELLS);
     completing.var(commands::complete::VARIABLE).complete();
-    let cli = match Cli::try_parse() {
+    let definition = Cli::command();
+    let matches = definition.clone().try_get_matches();
+    if let Some(refused) = matches.as_ref().ok().and_then(|given| cli::empty_refusal(&definition, given)) {
+        exit::tell(&refused);
+        return Exit::Usage.into();
+    }
+    let cli = match matches.and_then(|given| Cli::from_arg_matches(&given)) {
         Ok(cli) => cli,
         Err(error) => {
+            if error.use_stderr() {
+                // It quotes the arguments, which may be names of files.
+                exit::tell(error.render().to_string().trim_end());
+                return Exit::Usage.into();
+            }
             // Nothing is left to report to when even this cannot be printed.
             let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Answered.into() };
+            return Exit::Answered.into();
         }
     };
     match cli.command {

@@ -37,7 +37,7 @@ pub(crate) struct Output {
 impl Output {
     /// Starts the writing thread.
     pub(crate) fn start() -> io::Result<Self> {
-        Self::start_with(io::stdout(), io::stderr())
+        Self::start_with(io::stdout(), crate::exit::stderr())
     }
 
     /// The same with other streams in their place.

@@ -8,6 +8,7 @@ use agentd::{
     export, fsck, hardening, list_models, logging, serve,
 };
 use agentd_config::{AgentDir, Environment};
+use agentd_protocol::terminal_text::harmless;
 use agentd_safe_open::{FolderFault, check_own_folder, open_folder_around};
 
 /// Ends with this when the command line or the session makes starting impossible.
@@ -125,8 +126,9 @@ fn now_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// Names in it are others' as well.
 fn print(text: &str) -> ExitCode {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+    match std::io::stdout().lock().write_all(harmless(text).as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(STARTUP_FAILED),
     }

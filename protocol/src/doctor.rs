@@ -62,6 +62,9 @@ pub struct SetupLocalParams {
     /// Only tells what would be written; default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
+    /// Also writes a server of this machine that another user runs, who reads what is sent to it; default false: it is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_user: Option<bool>,
 }
 
 /// The answer to `setup_local`.
@@ -88,6 +91,9 @@ pub struct LocalProvider {
     /// What the server probably is, by its port; absent when the port says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// Who listens there; absent for another machine, and where the system does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listener: Option<Listener>,
     /// The ids of the models that the server has.
     pub models: Vec<String>,
     /// What this means for `models.json`.
@@ -95,6 +101,26 @@ pub struct LocalProvider {
     /// Models that `models.json` has and the server does not name. They are left as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_served: Vec<String>,
+}
+
+/// Who listens on a port of this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Listener {
+    /// The user's number.
+    pub user_id: u32,
+    /// The user's name, where `/etc/passwd` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Whether that is neither the user of the daemon nor root.
+    pub is_other_user: bool,
+    /// The process, where it is one of the daemon's user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The name of that process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
 }
 
 /// What a server means for `models.json`.

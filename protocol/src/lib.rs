@@ -44,6 +44,7 @@ pub mod shown_url;
 pub mod socket_path;
 pub mod storage;
 mod surrogates;
+pub mod terminal_text;
 pub mod tool;
 pub mod tool_list;
 pub mod ui;

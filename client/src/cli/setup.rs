@@ -33,11 +33,12 @@ Examples:
   agentctl setup local --url http://127.0.0.1:9000/v1     this server
   agentctl setup local --dry-run                          only say what would be written
 
-Everything else in models.json stays as it is. On a terminal you are asked before it is written.
+Everything else in models.json stays as it is. On a terminal you are asked before it is written. A server that another
+user of this machine runs is named; where nobody can be asked it is written only with --other-user.
 
 Exit codes:
   0    the servers are in models.json (or would be, with --dry-run)
-  1    no server was found, or models.json cannot be used or written";
+  1    no server was found, it is another user's, or models.json cannot be used or written";
 
 /// The flags of `agentctl setup local`.
 #[derive(Debug, Clone, Default, Args)]
@@ -58,6 +59,10 @@ pub(crate) struct SetupLocalOptions {
     /// Write without asking
     #[arg(long, short, conflicts_with = "dry_run")]
     pub(crate) yes: bool,
+
+    /// Also write a server of this machine that another user runs, who reads what is sent to it
+    #[arg(long)]
+    pub(crate) other_user: bool,
 
     /// Only say what would be written
     #[arg(long)]

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use crate::{
-    exit::{Exit, Fault},
+    exit::{self, Exit, Fault},
     signals::Signals,
 };
 
@@ -26,7 +26,7 @@ pub(crate) fn possible() -> bool {
 pub(crate) fn agreed(question: &str, enter: Enter) -> Result<bool, Fault> {
     let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot ask: {error}"));
     let choice = if enter == Enter::Yes { "[Y/n]" } else { "[y/N]" };
-    let mut stderr = io::stderr().lock();
+    let mut stderr = exit::stderr();
     write!(stderr, "{question} {choice} ").and_then(|()| stderr.flush()).map_err(broken)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
     // Signals are ours to hear since the first call to agentd: without this, Ctrl-C would do nothing.

@@ -1,16 +1,17 @@
 //! What commands share that ask a daemon of our own one thing and print the answer.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use agentd_protocol::terminal_text::Shown;
 use serde::Serialize;
 
 use crate::{
     connect::{Daemon, Start},
-    exit::{Exit, Fault, tell},
+    exit::{self, Exit, Fault, tell},
     output::Output,
     rpc::{Call, CallError, Client},
     signals::Signals,
@@ -49,7 +50,7 @@ pub(crate) fn call_quietly_with<C: Call>(flags: &[&str], params: &C::Params) -> 
     let answer = call_with::<C>(flags, params, || Output::start_with(io::stdout(), kept.clone()));
     if answer.is_err() {
         // A stderr that cannot be written has no reader.
-        let _ = io::stderr().write_all(&kept.take());
+        let _ = exit::stderr().write_all(&kept.take());
     }
     answer
 }
@@ -116,7 +117,7 @@ pub(crate) fn converse_quietly<T>(
     let answer = converse_with(start, || Output::start_with(io::stdout(), kept.clone()), work);
     if answer.is_err() {
         // A stderr that cannot be written has no reader.
-        let _ = io::stderr().write_all(&kept.take());
+        let _ = exit::stderr().write_all(&kept.take());
     }
     answer
 }
@@ -200,13 +201,23 @@ pub(crate) fn conclude(outcome: Result<Exit, Fault>) -> Exit {
     }
 }
 
-/// Prints a text that ends with a line feed to stdout. A reader who has left is no fault, but an exit of its own.
+/// Prints a text that ends with a line feed to stdout; a terminal gets nothing of it that steers, but for colours. A reader who has
+/// left is no fault, but an exit of its own.
 ///
 /// # Errors
 /// When stdout cannot be written for another reason.
 pub(crate) fn print(text: &str) -> Result<Exit, Fault> {
+    if !io::stdout().is_terminal() {
+        return write(text.as_bytes());
+    }
+    let mut shown = Shown::default();
+    write(&[shown.clean(text.as_bytes()), shown.finish()].concat())
+}
+
+/// Writes to stdout as it is.
+fn write(bytes: &[u8]) -> Result<Exit, Fault> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(Exit::Answered),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),
         Err(error) => Err(Fault::new(Exit::Failed, format!("agentctl: cannot write to stdout: {error}"))),
@@ -221,7 +232,7 @@ pub(crate) fn print_json(data: &impl Serialize) -> Result<Exit, Fault> {
     let text = serde_json::to_string(data).map_err(|error| {
         Fault::new(Exit::Failed, format!("agentctl: the answer cannot be written as JSON: {error}"))
     })?;
-    print(&format!("{text}\n"))
+    write(format!("{text}\n").as_bytes())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `agentctl setup local`: a model server on this machine, written into `models.json`.
 
-use agentd_protocol::doctor::{LocalProvider, LocalSetup, SetupChange, SetupLocalParams};
+use agentd_protocol::doctor::{Listener, LocalProvider, LocalSetup, SetupChange, SetupLocalParams};
 
 use super::{
     ask::{self, Enter},
@@ -22,22 +22,23 @@ pub(crate) fn local(options: &SetupLocalOptions) -> Exit {
 }
 
 fn set_up(options: &SetupLocalOptions) -> Result<Exit, Fault> {
-    let params = |dry_run: bool| SetupLocalParams {
+    let params = |dry_run: bool, other_user: bool| SetupLocalParams {
         base_url: options.url.clone(),
         provider: options.provider.clone(),
         model: options.model.clone(),
         dry_run: dry_run.then_some(true),
+        other_user: other_user.then_some(true),
     };
     let asks = !options.yes && !options.dry_run && !options.json && ask::possible();
     if !asks {
-        let setup = one_call::call::<SetupLocal>(&params(options.dry_run))?;
+        let setup = one_call::call::<SetupLocal>(&params(options.dry_run, options.other_user))?;
         return if options.json {
             one_call::print_json(&setup)
         } else {
             one_call::print(&format!("{}{}", found(&setup), ending(&setup, options.dry_run)))
         };
     }
-    let planned = one_call::call::<SetupLocal>(&params(true))?;
+    let planned = one_call::call::<SetupLocal>(&params(true, false))?;
     let printed = one_call::print(&found(&planned))?;
     if printed != Exit::Answered || !changes(&planned) {
         return if printed == Exit::Answered {
@@ -47,10 +48,13 @@ fn set_up(options: &SetupLocalOptions) -> Result<Exit, Fault> {
         };
     }
     let question = format!("Write this to {}?", one_line(&planned.file));
-    if !ask::agreed(&question, Enter::Yes)? {
+    let others = planned.providers.iter().filter_map(|it| it.listener.as_ref()).any(|it| it.is_other_user);
+    let enter = if others && !options.other_user { Enter::No } else { Enter::Yes };
+    if !ask::agreed(&question, enter)? {
         return Err(Fault::new(Exit::Failed, "Nothing was written."));
     }
-    let setup = one_call::call::<SetupLocal>(&params(false))?;
+    // What was told of was agreed to.
+    let setup = one_call::call::<SetupLocal>(&params(false, others || options.other_user))?;
     one_call::print(&ending(&setup, false))
 }
 
@@ -75,6 +79,7 @@ fn about(provider: &LocalProvider) -> String {
         one_line(&provider.base_url),
         one_line(&provider.provider)
     );
+    text.push_str(&provider.listener.as_ref().map(listener).unwrap_or_default());
     for model in provider.models.iter().take(SHOWN) {
         text.push_str(&format!("  {}\n", one_line(&format!("{}/{model}", provider.provider))));
     }
@@ -86,6 +91,22 @@ fn about(provider: &LocalProvider) -> String {
         text.push_str(&format!("  In models.json and not on the server (left as they are): {ids}\n"));
     }
     text
+}
+
+/// Who gets what is sent there.
+fn listener(listener: &Listener) -> String {
+    let Listener { user_id, user, is_other_user, pid, program } = listener;
+    let user = user.as_ref().map_or_else(|| format!("user {user_id}"), |name| one_line(name));
+    match (is_other_user, pid) {
+        (true, _) => format!(
+            "  Another user listens there: {user} ({user_id}), who reads every conversation with these models\n"
+        ),
+        (false, Some(pid)) => {
+            let program = program.as_deref().map(|name| format!("{} ", one_line(name))).unwrap_or_default();
+            format!("  Run by {user}: {program}({pid})\n")
+        }
+        (false, None) => format!("  Run by {user}\n"),
+    }
 }
 
 /// What happened to the file, and the command to go on with.
@@ -116,6 +137,7 @@ mod tests {
             provider: "local".into(),
             base_url: "http://127.0.0.1:11434/v1".into(),
             server: Some("Ollama".into()),
+            listener: None,
             models: (1..=models).map(|n| format!("m{n}:8b")).collect(),
             change,
             not_served: if models > 1 { vec!["old".into()] } else { Vec::new() },
@@ -132,6 +154,17 @@ mod tests {
              /a/models.json.\nTry it:\n  agentctl prompt --model local/m1:8b \"What is in this folder?\"\n"
         );
         assert_eq!(ending(&setup, true), "This was a dry run: nothing was written to /a/models.json.\n");
+    }
+
+    #[test]
+    fn says_who_listens() {
+        let said = |is_other_user: bool, pid: Option<u32>| {
+            let (user, program) = (Some("o\u{1b}llama".into()), pid.map(|_| "ser\nve".into()));
+            listener(&Listener { user_id: 7, user, is_other_user, pid, program })
+        };
+        assert!(said(true, None).starts_with("  Another user listens there: o llama (7), who reads"));
+        assert_eq!(said(false, Some(9)), "  Run by o llama: ser ve (9)\n");
+        assert_eq!(said(false, None), "  Run by o llama\n");
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! What stdout is, and texts cut and cleaned to fit it.
 
-use std::{
-    borrow::Cow,
-    io::{self, IsTerminal},
-};
+use std::io::{self, IsTerminal};
 
 use super::{colour_wanted, coloured, line::terminal_width};
 
@@ -34,18 +31,6 @@ impl Screen {
     }
 }
 
-/// The text with what could steer a terminal replaced by blanks. Line feeds and tabs stay.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if text.contains(steers) { Cow::Owned(text.replace(steers, " ")) } else { Cow::Borrowed(text) }
-}
-
-/// Whether a character could steer a terminal, or make it show a text in another order than it is read in; line feeds and tabs do
-/// not count.
-pub(crate) fn steers(c: char) -> bool {
-    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || (c.is_control() && c != '\n' && c != '\t')
-}
-
 /// The beginning of a session's id, as lists show it.
 pub(crate) fn short_id(id: &str) -> String {
     super::one_line(id).chars().take(ID_LENGTH).collect()
@@ -68,13 +53,6 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_steers_the_terminal() {
-        assert_eq!(harmless("a\x1b[2J\u{9b}b\tc\n"), "a [2J b\tc\n");
-        assert_eq!(harmless("safe\u{202e}exe.\u{2066}txt"), "safe exe. txt");
-        assert!(matches!(harmless("plain\n \u{5d0}\u{200f}"), Cow::Borrowed(_)));
-    }
 
     #[test]
     fn long_texts_are_cut() {

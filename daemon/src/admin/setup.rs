@@ -1,11 +1,12 @@
 //! `setup_local`: model servers of this machine, written into `models.json`.
 
+mod listener;
 mod plan;
 
 use agentd_ai::local_servers::{self, DEFAULT_PORTS, LocalServer, ProbeError};
 use agentd_config::{ModelsEditError, NoAgentDir, Writing, edit_models};
 use agentd_protocol::{
-    doctor::{LocalSetup, SetupLocalParams},
+    doctor::{Listener, LocalProvider, LocalSetup, SetupChange, SetupLocalParams},
     error::{ErrorCode, Failure},
 };
 
@@ -24,7 +25,8 @@ pub(crate) async fn local(context: Context, params: SetupLocalParams) -> Result<
     wish.check()?;
     let servers = servers(params.base_url.as_deref(), &wish).await?;
     let writing = if params.dry_run == Some(true) { Writing::DryRun } else { Writing::Yes };
-    let work = move || write(&context, &servers, &wish, writing);
+    let others = params.dry_run == Some(true) || params.other_user == Some(true);
+    let work = move || write(&context, &servers, &wish, (writing, others));
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?
 }
@@ -92,7 +94,7 @@ fn write(
     context: &Context,
     servers: &[LocalServer],
     wish: &Wish,
-    writing: Writing,
+    (writing, others): (Writing, bool),
 ) -> Result<LocalSetup, Failure> {
     let no_dir = |error: NoAgentDir| Failure::new(ErrorCode::Io, error.to_string());
     let agent_dir = context.agent_dir().map_err(no_dir)?;
@@ -103,10 +105,37 @@ fn write(
         has_key: &|id| auth.is_configured(id),
     };
     let edited = edit_models(&agent_dir, writing, |models| {
-        plan(models, servers, wish, &around).map_err(SetupError::Plan)
+        let (changes, mut providers) = plan(models, servers, wish, &around).map_err(SetupError::Plan)?;
+        for provider in &mut providers {
+            provider.listener = listener::listener(&provider.base_url);
+        }
+        match providers.iter().find(|provider| !others && is_new_of_other(provider)) {
+            Some(provider) => Err(SetupError::Plan(of_other(provider))),
+            None => Ok((changes, providers)),
+        }
     });
     let (written, providers) = edited.map_err(Failure::from)?;
     Ok(LocalSetup { file: file.display().to_string(), written, providers })
+}
+
+/// Whether conversations would go to another user from now on.
+fn is_new_of_other(provider: &LocalProvider) -> bool {
+    provider.change != SetupChange::Unchanged
+        && provider.listener.as_ref().is_some_and(|listener| listener.is_other_user)
+}
+
+fn of_other(provider: &LocalProvider) -> Failure {
+    let Some(Listener { user_id, user, .. }) = &provider.listener else {
+        return Failure::new(ErrorCode::Internal, "a server of nobody");
+    };
+    let user = user.as_ref().map_or_else(|| format!("user {user_id}"), |name| format!("{name} (user {user_id})"));
+    let text = format!(
+        "The server at {} belongs to another user of this machine, {user}, who would read every conversation with its \
+         models. Nothing was written.",
+        provider.base_url
+    );
+    Failure::new(ErrorCode::Forbidden, text)
+        .hint("If that is as it should be (a system service, say): agentctl setup local --other-user")
 }
 
 /// Why there is nothing to answer.

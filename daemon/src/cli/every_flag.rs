@@ -195,7 +195,7 @@ fn mistakes_have_their_texts() {
     check(&["-r"], "--resume opens a picker");
     check(&["@file"], "@file arguments are not supported in RPC mode");
     check(&["--compat", "x"], "--compat knows only pi");
-    check(&["--record="], "--record needs a value");
+    check(&["--record="], "--record is empty");
     check(&["--replay-match", "x"], "--replay-match takes body or order");
     check(&["--shared", "--record", "x"], "--record and --replay are for a process of its own");
     check(&["--on-eof", "x"], "--on-eof takes abort or drain");

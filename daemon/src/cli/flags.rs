@@ -19,7 +19,10 @@ use agentd_tools::operations::SshTarget;
 use crate::traffic;
 
 use super::{
-    OnEof, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions, known::unknown, mode::ModeFlag,
+    OnEof, OneShotFormat, OneShotOptions, ServeOptions, StdioOptions,
+    empty::{OnEmpty, on_empty, refusal},
+    known::unknown,
+    mode::ModeFlag,
 };
 
 /// The flags as they were given.
@@ -82,6 +85,8 @@ pub(super) struct Flags {
     /// Variables that flags about the traffic with providers stand for.
     traffic: Vec<(&'static str, String)>,
     warnings: Vec<String>,
+    /// The first flag with an empty value that only the reference takes for one that was not given.
+    empty: Option<String>,
 }
 
 impl Flags {
@@ -123,6 +128,9 @@ impl Flags {
                 let input = input.filter(|input| input == "-" || !input.starts_with('-'));
                 let input =
                     input.ok_or("Error: --export needs a session file: agentd --export <in> [out]")?;
+                if input.is_empty() {
+                    return Err(refusal(flag));
+                }
                 let output = args.next_if(|next| *next == "-" || !next.starts_with('-')).cloned();
                 self.export = Some((input, output));
                 continue;
@@ -135,11 +143,25 @@ impl Flags {
                 }
                 continue;
             }
-            let mut value =
-                || inline.clone().or_else(|| args.next().cloned()).ok_or_else(|| lacks_value(flag));
+            let mut is_empty = false;
+            let mut value = || {
+                let value = inline.clone().or_else(|| args.next().cloned()).ok_or_else(|| lacks_value(flag))?;
+                is_empty = value.is_empty();
+                match on_empty(flag) {
+                    OnEmpty::Refused if is_empty => Err(refusal(flag)),
+                    _ => Ok(value),
+                }
+            };
             self.flag(flag, &mut value)?;
+            if is_empty && on_empty(flag) == OnEmpty::RefusedByUs {
+                self.empty.get_or_insert_with(|| flag.to_owned());
+            }
         }
-        Ok(())
+        // Whether the reference's ways are asked for is known only now.
+        match &self.empty {
+            Some(flag) if !self.compat => Err(refusal(flag)),
+            _ => Ok(()),
+        }
     }
 
     fn message(&mut self, text: &str) {
@@ -168,8 +190,8 @@ impl Flags {
                     other => return Err(format!("Error: --on-eof takes abort or drain, got {other}")),
                 });
             }
-            "--record" => self.traffic.push((traffic::RECORD, non_empty(flag, value()?)?)),
-            "--replay" => self.traffic.push((traffic::REPLAY, non_empty(flag, value()?)?)),
+            "--record" => self.traffic.push((traffic::RECORD, value()?)),
+            "--replay" => self.traffic.push((traffic::REPLAY, value()?)),
             "--replay-match" => {
                 let name = value()?;
                 traffic::matching(&name)?;
@@ -230,7 +252,7 @@ impl Flags {
             "-xt" | "--exclude-tools" => self.tools.exclude = list(&value()?),
             "-nt" | "--no-tools" => (self.tools.none, self.tools.none_of_clients) = (true, true),
             "-nbt" | "--no-builtin-tools" => self.tools.none = true,
-            "--ssh" => self.ssh = unless_empty(value()?).map(|host| ssh_target(&host)).transpose()?,
+            "--ssh" => self.ssh = Some(ssh_target(&value()?)?),
             "-nc" | "--no-context-files" => self.no_context_files = true,
             "--skill" => self.resources.skills.push(value()?),
             "-ns" | "--no-skills" => self.resources.no_skills = true,
@@ -393,11 +415,7 @@ fn lacks_value(flag: &str) -> String {
     }
 }
 
-fn non_empty(flag: &str, value: String) -> Result<String, String> {
-    if value.is_empty() { Err(lacks_value(flag)) } else { Ok(value) }
-}
-
-/// Scripts write `--model "$MODEL"` with a variable that may be empty: the flag then counts as not given, as in the reference.
+/// Where an empty value is taken at all ([`on_empty`]), the flag counts as not given, as in the reference.
 fn unless_empty(value: String) -> Option<String> {
     Some(value).filter(|value| !value.is_empty())
 }

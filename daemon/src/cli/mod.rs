@@ -1,6 +1,7 @@
 //! The command line of `agentd`: flags in, options out. The same parser reads the session flags that a client sends.
 
 mod checks;
+mod empty;
 mod flags;
 mod help;
 mod known;

@@ -229,6 +229,11 @@ impl Reader {
                 params.cwd
             )));
         }
+        let named = [("path", &params.path), ("sessionId", &params.session_id), ("model", &params.model)];
+        if let Some((field, _)) = named.iter().find(|(_, value)| value.as_deref() == Some("")) {
+            // Left out, it means a new session, or the user's own model: nobody is given that for an empty text.
+            return Err(bad(format!("Invalid field \"{field}\": it is empty; give it a value, or leave it out")));
+        }
         let mut environment = base.environment.clone();
         if let Some(env) = params.env {
             environment = env.into_iter().collect::<Environment>();

@@ -109,10 +109,15 @@ fn not_opened(error: &OpenError) -> String {
     format!("Error: {error}{hint}")
 }
 
+/// The text with what follows a line break indented: a name in it can have one, and is to pass for no line of ours.
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n    ")
+}
+
 /// Tells the user what is wrong with what a session was opened from.
 fn tell_of(diagnostics: &[Diagnostic]) {
     for diagnostic in diagnostics.iter().filter(|it| it.level > DiagnosticLevel::Info) {
-        complain(&format!("Warning: {diagnostic}"));
+        complain(&format!("Warning: {}", indented(&diagnostic.to_string())));
     }
 }
 

@@ -9,7 +9,7 @@ use agentd_protocol::secret::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::{
-    exit::{Exit, Fault},
+    exit::{self, Exit, Fault},
     render::one_line,
     signals::Signals,
 };
@@ -52,7 +52,7 @@ fn typed(provider: &str) -> Result<Option<String>, Fault> {
     let line = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(broken)?;
         let silence = Silence::start().map_err(broken)?;
-        write!(io::stderr(), "Key for {} (it is not shown): ", one_line(provider)).map_err(broken)?;
+        write!(exit::stderr(), "Key for {} (it is not shown): ", one_line(provider)).map_err(broken)?;
         let reading = tokio::task::spawn_blocking(|| {
             let mut line = Vec::new();
             io::stdin().lock().take(MAX_BYTES).read_until(b'\n', &mut line).map(|_| line)
@@ -63,7 +63,7 @@ fn typed(provider: &str) -> Result<Option<String>, Fault> {
         };
         drop(silence);
         // The line break that was typed was not shown either. A closed stderr shows nothing anyway.
-        let _ = writeln!(io::stderr());
+        let _ = writeln!(exit::stderr());
         line
     });
     // The thread that reads may wait there for ever.

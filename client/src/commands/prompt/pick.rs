@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::{
     commands::{anyone, ask, sessions::about},
-    exit::{Exit, Fault},
+    exit::{self, Exit, Fault},
     render::{ago, cut, one_line},
     rpc::ListSessions,
 };
@@ -39,7 +39,7 @@ pub(super) fn session_of(folder: &Path) -> Result<String, Fault> {
         return Err(Fault::new(Exit::Failed, text));
     }
     let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot ask: {error}"));
-    let mut stderr = io::stderr().lock();
+    let mut stderr = exit::stderr();
     stderr.write_all(menu(&sessions, Timestamp::now()).as_bytes()).map_err(broken)?;
     loop {
         write!(stderr, "Which one (1-{}, Enter for none)? ", sessions.len())

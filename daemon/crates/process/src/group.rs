@@ -25,6 +25,12 @@ use crate::{
     wire::{self, Order, Stage, Terms},
 };
 
+/// How long a command may take to start before it is looked at what keeps it.
+const LAUNCH_WAIT: Duration = Duration::from_millis(500);
+
+/// How often a stopped guard is told to go on.
+const GUARD_WAKE_UPS: u32 = 3;
+
 /// All processes of one session, those included that finished commands left running. Cheap to clone.
 ///
 /// When the last clone and the last [`Process`] of the group are gone, everything in it is killed.
@@ -92,7 +98,7 @@ impl ProcessGroup {
             let process = self.request(command.streams, terms).await?;
             // An error here says only that the scope ended early; its reports say why.
             let _ = process.watch().scope().send(&bytes).await;
-            let state = process.watch().launched().await;
+            let state = self.launched(&process).await;
             match (state.started, state.failure) {
                 (Some(_), _) => return Ok(process),
                 (None, Some((stage, errno))) => return Err(spawn_error(command, stage, errno)),
@@ -103,6 +109,21 @@ impl ProcessGroup {
             }
         }
         Err(self.lost())
+    }
+
+    /// Waits until the command runs or cannot. A command can stop the guard, and so all that come after it: then it is told to go
+    /// on, and replaced where that does not help.
+    async fn launched(&self, process: &Process) -> State {
+        let mut attempt = 0;
+        loop {
+            let launched = process.watch().launched();
+            if let Ok(state) = tokio::time::timeout(LAUNCH_WAIT, launched).await {
+                return state;
+            }
+            process.watch().scope().wake();
+            self.inner.launcher.wake_guard(attempt >= GUARD_WAKE_UPS).await;
+            attempt += 1;
+        }
     }
 
     /// A scope closes early also when the group was closed around it.

@@ -200,6 +200,18 @@ impl Launcher {
         Ok(())
     }
 
+    /// Has the guard go on if somebody stopped it; `or_end`: ends it then, so that the next request starts another.
+    pub(crate) async fn wake_guard(&self, or_end: bool) {
+        let mut slot = self.inner.guard.lock().await;
+        let Some(Ok(pid)) = slot.as_ref().map(|guard| i32::try_from(guard.child.0.id())) else { return };
+        if linux::Adopted::wake(pid) {
+            tracing::warn!(pid, "the process guard was stopped; it was told to go on");
+            if or_end {
+                *slot = None;
+            }
+        }
+    }
+
     /// The process id of the guard, while there is one.
     pub async fn guard_pid(&self) -> Option<u32> {
         self.inner.guard.lock().await.as_ref().map(|guard| guard.child.0.id())

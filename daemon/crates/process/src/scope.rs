@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use agentd_protocol::command::Work;
@@ -58,6 +59,8 @@ pub(crate) struct Scope {
     limits: Limits,
     /// Whether the command has written too much, known here before the scope tells.
     wrote_too_much: AtomicBool,
+    /// Becomes true when everything is to be killed.
+    doomed: watch::Sender<bool>,
 }
 
 /// Reads a scope's reports until it ends.
@@ -65,12 +68,23 @@ pub(crate) struct Monitor {
     socket: OwnedReadHalf,
     state: watch::Sender<State>,
     owner: Mark,
+    doomed: watch::Receiver<bool>,
 }
+
+/// How long a scope that is to kill everything may be stopped before it is told to go on, and twice that before the next time.
+const STOPPED_WAIT: Duration = Duration::from_millis(50);
+
+/// The longest such wait.
+const MOST_WAIT: Duration = Duration::from_millis(800);
+
+/// How often it is told.
+const WAKE_UPS: u32 = 4;
 
 impl Scope {
     pub(crate) fn new(socket: UnixStream, work: Option<Arc<Work>>, terms: Terms) -> (Self, Monitor) {
         let (read, write) = socket.into_split();
         let (sender, receiver) = watch::channel(State::default());
+        let (doomed, doom) = watch::channel(false);
         (
             Self {
                 socket: write,
@@ -79,8 +93,9 @@ impl Scope {
                 work,
                 limits: terms.limits,
                 wrote_too_much: AtomicBool::new(false),
+                doomed,
             },
-            Monitor { socket: read, state: sender, owner: terms.owner },
+            Monitor { socket: read, state: sender, owner: terms.owner, doomed: doom },
         )
     }
 
@@ -107,6 +122,17 @@ impl Scope {
         } else {
             // A scope without its command has started nothing, and ends when the socket does.
             let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+        }
+        if order.is_deadly() {
+            self.doomed.send_replace(true);
+        }
+        self.wake();
+    }
+
+    /// Has a scope go on that its command stopped: that must not keep anybody from ending the command. Does not block.
+    pub(crate) fn wake(&self) {
+        if let Some(scope) = self.now().scope {
+            linux::Adopted::wake(scope);
         }
     }
 
@@ -148,6 +174,25 @@ impl Scope {
 impl Monitor {
     /// Follows the scope to its end. `used_more` is called when it has told what it uses.
     pub(crate) async fn run(mut self, used_more: impl Fn()) {
+        let (state, doomed) = (self.state.subscribe(), self.doomed.clone());
+        let empty = tokio::select! {
+            empty = self.read(used_more) => empty,
+            () = see_to_the_end(state, doomed) => false,
+        };
+        let state = *self.state.borrow();
+        if let Some(scope) = state.scope
+            && linux::Adopted::release(scope)
+        {
+            off_thread(move || linux::Adopted::reap(scope)).await;
+        }
+        if !empty {
+            self.on_lost(state).await;
+        }
+        self.state.send_modify(|state| state.gone = true);
+    }
+
+    /// Reads reports until the scope ends. Whether it said that nothing is left.
+    async fn read(&mut self, used_more: impl Fn()) -> bool {
         let mut bytes = [0; Report::SIZE];
         let mut empty = false;
         while self.socket.read_exact(&mut bytes).await.is_ok() {
@@ -163,16 +208,7 @@ impl Monitor {
                 _ => {}
             }
         }
-        let state = *self.state.borrow();
-        if let Some(scope) = state.scope
-            && linux::Adopted::release(scope)
-        {
-            off_thread(move || linux::Adopted::reap(scope)).await;
-        }
-        if !empty {
-            self.on_lost(state).await;
-        }
-        self.state.send_modify(|state| state.gone = true);
+        empty
     }
 
     /// The scope was killed. The guard ends what that leaves; when the guard is gone too, this does.
@@ -183,11 +219,32 @@ impl Monitor {
         let owner = self.owner;
         off_thread(move || {
             linux::kill_session(session, owner);
+            linux::Adopted::relieve_guards();
             linux::Adopted::sweep();
         })
         .await;
         if running {
             self.state.send_modify(|state| state.exit = Some(ExitStatus::signaled(libc::SIGKILL)));
+        }
+    }
+}
+
+/// Once everything is to be killed: has the scope go on as long as something stops it, and kills it if that is of no use. Its end is
+/// seen by whoever reads its reports; until then this does not return.
+async fn see_to_the_end(state: watch::Receiver<State>, mut doomed: watch::Receiver<bool>) {
+    // An error means that nobody has an interest in the command any more, which ends it as well.
+    let _ = doomed.wait_for(|doomed| *doomed).await;
+    let (mut pause, mut told) = (STOPPED_WAIT, 0);
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(MOST_WAIT);
+        let Some(scope) = state.borrow().scope else { continue };
+        if told >= WAKE_UPS {
+            if linux::Adopted::kill_stopped(scope) {
+                tracing::warn!(scope, "the process that watches a command was stopped again and again; it was killed");
+            }
+        } else if linux::Adopted::wake(scope) {
+            told += 1;
         }
     }
 }

@@ -44,6 +44,11 @@ impl Order {
     /// Marks a byte whose rest is a signal.
     const SIGNAL: u8 = 0x80;
 
+    /// Whether nothing is to be left.
+    pub(crate) fn is_deadly(self) -> bool {
+        !matches!(self, Self::Terminate | Self::Signal(_))
+    }
+
     pub(crate) fn encode(self) -> u8 {
         match self {
             Self::Terminate => b't',

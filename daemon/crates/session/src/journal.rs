@@ -398,6 +398,9 @@ pub(crate) fn store_failure(error: &StoreError) -> Failure {
         StoreError::NotASession { .. } => failure.hint(
             "If it was a session once, agentctl fsck says what is left of it, and with --repair writes that into a copy.",
         ),
+        StoreError::Cut { .. } => failure.hint(
+            "The conversation is still in memory: agentctl fork copies it into a file of its own, agentctl export writes it down.",
+        ),
         _ => failure,
     }
 }

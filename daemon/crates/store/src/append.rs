@@ -64,6 +64,8 @@ struct OpenFile {
     /// Before the file, so that the note goes while the lock still holds: the next one's note must not be taken away.
     _note: Option<Note>,
     file: Box<dyn FileIo>,
+    /// The bytes that are in the file for certain: what was read or written. With fewer, somebody else cut it.
+    saved: u64,
     tail: Tail,
 }
 
@@ -107,7 +109,9 @@ impl SessionWriter {
     ) -> Self {
         let note = with.notes.leave(&*with.io, &path);
         let tail = if lacks_newline { Tail::NoNewline } else { Tail::Clean };
-        let mut open = OpenFile { path, file, tail, _note: note };
+        // One that cannot be looked at now is looked at before the first write.
+        let saved = file.state().map_or(0, |state| state.len);
+        let mut open = OpenFile { path, file, saved, tail, _note: note };
         // Where the disk is full, the line break goes out with the next entry.
         if lacks_newline
             && open.file.is_writable()
@@ -276,7 +280,7 @@ fn create(
         // Someone opened it within this instant: now it is theirs, and not ours to remove.
         return Err(with.notes.locked(path));
     }
-    let mut open = OpenFile { path: path.to_owned(), file, tail: Tail::Clean, _note: None };
+    let mut open = OpenFile { path: path.to_owned(), file, saved: 0, tail: Tail::Clean, _note: None };
     let written = locked.and_then(|_| open.write(content, with)).and_then(|()| {
         match (with.durability, path.parent()) {
             // The folder itself, and the one above it, may be as new as the file.
@@ -320,6 +324,10 @@ impl OpenFile {
         if !state.has_name {
             return Err(StoreError::Removed { path: self.path.clone() });
         }
+        if state.len < self.saved {
+            // Behind half a line, or without a header or the entry that it follows, nothing could be read again.
+            return Err(StoreError::Cut { path: self.path.clone(), found: state.len, saved: self.saved });
+        }
         let mut start = state.len;
         if let Tail::Torn { start: whole, end } = self.tail {
             if start == end {
@@ -344,6 +352,7 @@ impl OpenFile {
             Durability::Os => Ok(()),
             Durability::Fsync => self.file.sync(),
         });
+        self.saved = if result.is_ok() { start + written as u64 } else { start };
         result.map_err(|source| {
             self.cut(start, written as u64, before);
             StoreError::Io { action: "write to the session file", path: self.path.clone(), source }

@@ -63,6 +63,20 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// Someone cut the file while the session was open.
+    #[error(
+        "session file {} was cut by another program while the session was open: it has {found} bytes, and {saved} were \
+         saved, so nothing more is saved to it",
+        path.display()
+    )]
+    Cut {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        found: u64,
+        /// The size in bytes that it had at least.
+        saved: u64,
+    },
     /// An entry is so large that it could not be read again.
     #[error("an entry of {size} bytes is over the limit of {limit} bytes for one line of a session file")]
     EntryTooLarge {

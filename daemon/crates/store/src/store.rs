@@ -138,13 +138,26 @@ impl Store {
         if !path.try_exists().map_err(StoreError::io("open the session file", path))? {
             return Ok(self.deferred(path.to_owned(), new.header()?));
         }
+        self.open_there(path, Some(new))
+    }
+
+    /// As [`Self::open`] for a session that was in this file before: one that is empty now is no session.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; a file that is gone is [`StoreError::Io`].
+    pub fn reopen(&self, path: &Path) -> Result<OpenSession, StoreError> {
+        self.open_there(path, None)
+    }
+
+    /// Opens a file that is there. An empty one becomes the session `new`.
+    fn open_there(&self, path: &Path, new: Option<NewSession>) -> Result<OpenSession, StoreError> {
         let mut file = open_locked(&*self.0.io, &self.0.notes, path)?;
         let loaded = load(&mut *file, self.0.max_line_bytes);
-        match loaded.map_err(StoreError::io("read the session file", path))? {
-            Loaded::Empty => self.begin(path, new.header()?, file),
-            Loaded::Invalid => Err(StoreError::NotASession { path: path.to_owned() }),
-            Loaded::TooNew(found) => Err(StoreError::TooNew { path: path.to_owned(), found }),
-            Loaded::Session(session) => {
+        match (loaded.map_err(StoreError::io("read the session file", path))?, new) {
+            (Loaded::Empty, Some(new)) => self.begin(path, new.header()?, file),
+            (Loaded::Empty | Loaded::Invalid, _) => Err(StoreError::NotASession { path: path.to_owned() }),
+            (Loaded::TooNew(found), _) => Err(StoreError::TooNew { path: path.to_owned(), found }),
+            (Loaded::Session(session), _) => {
                 let Session { tree, mut report, mut lacks_newline } = *session;
                 if let Some(version) = report.migrated_from.filter(|_| file.is_writable()) {
                     let original;

@@ -86,7 +86,7 @@ impl Conversation {
             let failed = self.last.as_ref().and_then(failure).filter(|_| index + 1 < count);
             if let (OneShotFormat::Text, Some(why)) = (self.format, failed) {
                 let warning = format!("Warning: message {} of {count} was not answered: {why}", index + 1);
-                complain(&shown_at(&io::stderr(), warning));
+                complain(&warning);
             }
         }
         match self.format {

@@ -5,15 +5,14 @@ mod conversation;
 mod outcome;
 mod prompts;
 
-use std::{
-    io::{self, IsTerminal},
-    process::ExitCode,
+use std::{io::IsTerminal, process::ExitCode,
     sync::Arc,
     time::Duration,
 };
 
 use agentd_config::models::{DEMO_MODEL, DEMO_PROVIDER};
 use agentd_process::Cleaner;
+use agentd_protocol::terminal_text::steers;
 use agentd_session::{Attached, Limits, SessionHandle};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -149,15 +148,19 @@ async fn has_demo_model(session: &SessionHandle) -> bool {
     })
 }
 
-/// What a terminal is shown of a text that a model or a server wrote: nothing that steers it. A file or a pipe gets it as
-/// it is.
+/// What a terminal is shown of a text that a model wrote: nothing that steers it. A file or a pipe gets it as it is.
 fn shown_at(output: &impl IsTerminal, text: String) -> String {
-    if output.is_terminal() { Cleaner::new().clean(&text) } else { text }
+    if !output.is_terminal() {
+        return text;
+    }
+    let mut text = Cleaner::new().clean(&text);
+    text.retain(|c| !steers(c));
+    text
 }
 
 fn conclude(outcome: Outcome) -> ExitCode {
     match outcome.message {
-        Some(message) => fail(&shown_at(&io::stderr(), message), outcome.code),
+        Some(message) => fail(&message, outcome.code),
         None => ExitCode::from(outcome.code),
     }
 }

@@ -1,10 +1,11 @@
 //! Where the browser comes back to: a port of this machine, open for one login.
 
-use std::{io, time::Duration};
+use std::{collections::VecDeque, io, net::SocketAddr, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::oneshot,
     task::JoinSet,
     time::timeout,
 };
@@ -18,7 +19,7 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// How long a request may take to come.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Browsers open connections ahead; more at a time are not looked at.
+/// Browsers open connections ahead. One more than these takes the place of the oldest that has not said what it wants.
 const MAX_CONNECTIONS: usize = 16;
 
 /// What the provider sends along with the browser.
@@ -39,38 +40,65 @@ pub(super) struct Expected {
     pub(super) state: Option<String>,
 }
 
-/// Waits until the browser comes back. Whatever else knocks is turned away and changes nothing.
+/// Waits until the browser comes back. Whatever else knocks is turned away and changes nothing; half a request holds up nobody,
+/// however many there are.
 ///
 /// Cancel safety: dropping the future closes the port with all connections.
 pub(super) async fn wait(listener: TcpListener, expected: Expected) -> io::Result<Callback> {
     let mut visits = JoinSet::new();
+    // The oldest first.
+    let mut reading: VecDeque<oneshot::Sender<()>> = VecDeque::new();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if visits.len() < MAX_CONNECTIONS => {
-                let (stream, _) = accepted?;
-                let expected = expected.clone();
-                visits.spawn(async move { timeout(TIME_LIMIT, visit(stream, &expected)).await.ok().flatten() });
-            }
+            // One that has brought what is waited for is heard before anybody takes its place.
+            biased;
             Some(visited) = visits.join_next() => {
                 if let Ok(Some(callback)) = visited {
                     return Ok(callback);
+                }
+            }
+            accepted = listener.accept() => {
+                let Some(stream) = accepted_stream(accepted)? else { continue };
+                let expected = expected.clone();
+                let (place, replaced) = oneshot::channel();
+                let visit = async move {
+                    timeout(TIME_LIMIT, visit(stream, &expected, replaced)).await.ok().flatten()
+                };
+                visits.spawn(visit);
+                reading.retain(|place| !place.is_closed());
+                reading.push_back(place);
+                if reading.len() > MAX_CONNECTIONS {
+                    // Dropped, it tells.
+                    reading.pop_front();
                 }
             }
         }
     }
 }
 
-/// One request; what it brings, if it is the one that is waited for.
-async fn visit(mut stream: TcpStream, expected: &Expected) -> Option<Callback> {
-    let mut head = Vec::new();
-    let mut buffer = [0; 2048];
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let read = stream.read(&mut buffer).await.ok()?;
-        if read == 0 || head.len() + read > MAX_HEAD_BYTES {
-            return None;
+/// `None` for one that left before it was accepted, which is no fault of the port's.
+fn accepted_stream(accepted: io::Result<(TcpStream, SocketAddr)>) -> io::Result<Option<TcpStream>> {
+    match accepted {
+        Ok((stream, _)) => Ok(Some(stream)),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) =>
+        {
+            Ok(None)
         }
-        head.extend_from_slice(&buffer[..read]);
+        Err(error) => Err(error),
     }
+}
+
+/// One request; what it brings, if it is the one that is waited for. Until it is there, another may take its place.
+async fn visit(
+    mut stream: TcpStream,
+    expected: &Expected,
+    replaced: oneshot::Receiver<()>,
+) -> Option<Callback> {
+    let head = tokio::select! {
+        head = read_head(&mut stream) => head?,
+        _ = replaced => return None,
+    };
     let line = String::from_utf8_lossy(&head);
     let target = line.lines().next().and_then(|line| line.strip_prefix("GET ")?.split(' ').next());
     let found = target.map_or(Err("404 Not Found"), |target| read_target(target, expected));
@@ -96,6 +124,23 @@ async fn visit(mut stream: TcpStream, expected: &Expected) -> Option<Callback> {
         let _ = stream.shutdown().await;
     }
     found.ok()
+}
+
+/// `None` for one that is too long, or that ends early.
+async fn read_head(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut buffer = [0; 2048];
+    loop {
+        let read = stream.read(&mut buffer).await.ok()?;
+        if read == 0 || head.len() + read > MAX_HEAD_BYTES {
+            return None;
+        }
+        let before = head.len().saturating_sub(3);
+        head.extend_from_slice(&buffer[..read]);
+        if head[before..].windows(4).any(|end| end == b"\r\n\r\n") {
+            return Some(head);
+        }
+    }
 }
 
 /// What a request brings, or the status that turns it away.
@@ -228,5 +273,23 @@ mod tests {
         assert!(good.starts_with("HTTP/1.1 200 ") && !good.contains("good"), "{good}");
         assert_eq!(waiting.await.unwrap().unwrap(), code("good"));
         assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err(), "the port is closed");
+    }
+
+    #[tokio::test]
+    async fn half_requests_hold_up_nobody() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let waiting = tokio::spawn(wait(listener, expected()));
+        let mut halves = Vec::new();
+        for _ in 0..MAX_CONNECTIONS * 3 {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            stream.write_all(b"GET /cb?code=a&state=s").await.unwrap();
+            halves.push(stream);
+        }
+        let mut browser = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        browser.write_all(b"GET /cb?code=good&state=st HTTP/1.1\r\n\r\n").await.unwrap();
+        // Before the deadline of any of them.
+        let found = timeout(TIME_LIMIT / 2, waiting).await.expect("nobody waits for the others");
+        assert_eq!(found.unwrap().unwrap(), code("good"));
     }
 }

@@ -7,15 +7,15 @@
 use std::{
     borrow::Cow,
     collections::VecDeque,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{OnceLock, PoisonError, RwLock},
 };
 
 use agentd_protocol::{error::Failure, resources::Diagnostic};
+use aho_corasick::{AhoCorasick, MatchKind};
 use base64::{
     Engine,
-    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+    engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD, URL_SAFE_NO_PAD},
 };
-use memchr::memmem::Finder;
 
 use super::REDACTED;
 
@@ -28,10 +28,15 @@ const MIN_BYTES_OF_WORD: usize = 20;
 /// How many secrets are known at a time. The oldest is forgotten: tokens end, and others take their place.
 const MAX_SECRETS: usize = 512;
 
-/// How much of Base64 is searched for. A secret's beginning is enough to find it, and what follows is taken out with it.
+/// How much of Base64 is searched for at least.
 const MIN_ENCODED: usize = 10;
 
-static KNOWN: RwLock<Known> = RwLock::new(Known { secrets: VecDeque::new() });
+/// The beginning of a secret that is taken out though the rest does not follow: half of it, but no fewer and no more characters
+/// than these. What keys of one provider have in common (`sk-ant-api03-`) is shorter; so is what servers show of a key so that its
+/// owner knows it.
+const HEAD: (usize, usize) = (12, 24);
+
+static KNOWN: RwLock<Known> = RwLock::new(Known { secrets: VecDeque::new(), search: OnceLock::new() });
 
 /// Remembers a secret for as long as the process lives; one that is known already costs a look. Texts that are too short to be
 /// secrets are left alone.
@@ -43,12 +48,12 @@ pub fn know(secret: &str) {
     if KNOWN.read().unwrap_or_else(PoisonError::into_inner).has(secret) {
         return;
     }
-    let entry = Arc::new(Entry::of(secret));
+    let entry = Entry::of(secret);
     KNOWN.write().unwrap_or_else(PoisonError::into_inner).add(entry);
 }
 
-/// The text with `[redacted]` in the place of every known secret: as it is, as JSON, percent-encoded and in Base64. What holds none
-/// is not copied.
+/// The text with `[redacted]` in the place of every known secret: as it is, as JSON, percent-encoded, in hexadecimal digits and in
+/// Base64, whole or its long beginning. What holds none is not copied.
 #[must_use]
 pub fn scrub(text: &str) -> Cow<'_, str> {
     KNOWN.read().unwrap_or_else(PoisonError::into_inner).scrub(text)
@@ -81,18 +86,35 @@ fn is_plausible(secret: &str) -> bool {
     secret.len() >= if has_digit { MIN_BYTES } else { MIN_BYTES_OF_WORD }
 }
 
-/// The longest first: one secret may be part of another.
+/// The secrets, and what finds them.
 #[derive(Default)]
 struct Known {
     /// In the order in which they came.
-    secrets: VecDeque<Arc<Entry>>,
+    secrets: VecDeque<Entry>,
+    /// Made when there is something to search in.
+    search: OnceLock<Search>,
 }
 
 /// A secret in all its spellings.
 struct Entry {
     secret: String,
-    /// The longest first.
-    spellings: Vec<Finder<'static>>,
+    spellings: Vec<Spelling>,
+}
+
+/// One way to write a secret.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Spelling {
+    text: String,
+    /// How many bytes of it are enough to know it by. All, where its beginning says nothing.
+    head: usize,
+}
+
+/// Finds the beginnings of all spellings in one pass, however many there are.
+struct Search {
+    /// `None`: they are too much for it, which takes gigabytes. Then everything is taken for a secret.
+    heads: Option<AhoCorasick>,
+    /// The whole spelling of each.
+    spellings: Vec<String>,
 }
 
 impl Known {
@@ -100,7 +122,7 @@ impl Known {
         self.secrets.iter().any(|entry| entry.secret == secret)
     }
 
-    fn add(&mut self, entry: Arc<Entry>) {
+    fn add(&mut self, entry: Entry) {
         if self.has(&entry.secret) {
             return;
         }
@@ -108,15 +130,17 @@ impl Known {
             self.secrets.pop_front();
         }
         self.secrets.push_back(entry);
+        self.search = OnceLock::new();
     }
 
     fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        // All places at first, and then one pass: a secret that is part of another must not break that up.
-        let mut places: Vec<(usize, usize)> = Vec::new();
-        for spelling in self.secrets.iter().flat_map(|entry| &entry.spellings) {
-            let length = spelling.needle().len();
-            places.extend(spelling.find_iter(text.as_bytes()).map(|at| (at, at + length)));
+        if self.secrets.is_empty() {
+            return Cow::Borrowed(text);
         }
+        let spellings = || self.secrets.iter().flat_map(|entry| &entry.spellings);
+        let search = self.search.get_or_init(|| Search::of(spellings()));
+        // All places at first, and then one pass: a secret that is part of another must not break that up.
+        let mut places = search.places(text.as_bytes());
         if places.is_empty() {
             return Cow::Borrowed(text);
         }
@@ -136,31 +160,79 @@ impl Known {
     }
 }
 
+impl Search {
+    fn of<'a>(spellings: impl Iterator<Item = &'a Spelling>) -> Self {
+        let (heads, spellings): (Vec<&[u8]>, Vec<String>) =
+            spellings.map(|it| (&it.text.as_bytes()[..it.head], it.text.clone())).unzip();
+        Self { heads: AhoCorasick::builder().match_kind(MatchKind::Standard).build(heads).ok(), spellings }
+    }
+
+    /// Where secrets are, those in others included.
+    fn places(&self, text: &[u8]) -> Vec<(usize, usize)> {
+        let Some(heads) = &self.heads else { return vec![(0, text.len())] };
+        let mut places: Vec<(usize, usize)> = Vec::new();
+        for found in heads.find_overlapping_iter(text) {
+            let rest = &self.spellings[found.pattern().as_usize()].as_bytes()[found.len()..];
+            let more = rest.iter().zip(&text[found.end()..]).take_while(|(one, other)| one == other).count();
+            places.push((found.start(), found.end() + more));
+        }
+        places
+    }
+}
+
 impl Entry {
     fn of(secret: &str) -> Self {
-        let mut spellings = vec![secret.to_owned()];
-        let json = in_json(secret);
-        spellings.push(in_json(&json));
-        spellings.push(json);
-        spellings.extend([true, false].map(|upper_case| percent_encoded(secret, upper_case)));
+        let head = head_of(secret);
+        let mut spellings = Vec::new();
+        let mut add = |text: String, head: String| {
+            let head = if text.starts_with(&head) { head.len() } else { text.len() };
+            spellings.push(Spelling { text, head });
+        };
+        let json = |text: &str| in_json(text);
+        let nested = |text: &str| in_json(&in_json(text));
+        let spelled: [&dyn Fn(&str) -> String; 9] = [
+            &|text| text.to_owned(),
+            &json,
+            &nested,
+            &|text| percent_encoded(text, Case::Upper, is_unreserved),
+            &|text| percent_encoded(text, Case::Lower, is_unreserved),
+            &|text| percent_encoded(text, Case::Upper, |_| false),
+            &|text| percent_encoded(text, Case::Lower, |_| false),
+            &|text| hexadecimal(text, Case::Upper),
+            &|text| hexadecimal(text, Case::Lower),
+        ];
+        for spell in spelled {
+            add(spell(secret), spell(head));
+        }
         for offset in 0..3 {
-            let shifted = [&[0; 3][..offset], secret.as_bytes()].concat();
-            // What the bytes beside it make of the ends is not known.
-            let begin = [0, 2, 3][offset];
-            let end = shifted.len() / 3 * 4;
-            for encoded in [STANDARD_NO_PAD.encode(&shifted), URL_SAFE_NO_PAD.encode(&shifted)] {
-                let inner = &encoded[begin..end];
+            for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
+                let (inner, head) = (in_base64(secret, offset, engine), in_base64(head, offset, engine));
                 if inner.len() >= MIN_ENCODED {
-                    spellings.push(inner.to_owned());
+                    let head = if head.len() >= MIN_ENCODED { head } else { inner.clone() };
+                    add(inner, head);
                 }
             }
         }
         spellings.sort_unstable();
         spellings.dedup();
-        spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
-        let finder = |spelling: String| Finder::new(spelling.as_bytes()).into_owned();
-        Self { secret: secret.to_owned(), spellings: spellings.into_iter().map(finder).collect() }
+        Self { secret: secret.to_owned(), spellings }
     }
+}
+
+/// The beginning of a secret that is enough to know it by. The beginning of a text of several words, as certificates and headers
+/// are, says nothing, and neither does the one of an address.
+fn head_of(secret: &str) -> &str {
+    let length = (secret.len().div_ceil(2)).clamp(HEAD.0, HEAD.1);
+    let is_token = secret.bytes().all(|byte| byte.is_ascii_graphic()) && !secret.contains("://");
+    if is_token && length < secret.len() { &secret[..length] } else { secret }
+}
+
+/// What of the Base64 of bytes that begin so far behind a group of three does not depend on the bytes beside them.
+fn in_base64(text: &str, offset: usize, engine: &GeneralPurpose) -> String {
+    let shifted = [&[0; 3][..offset], text.as_bytes()].concat();
+    let begin = [0, 2, 3][offset];
+    let end = shifted.len() / 3 * 4;
+    engine.encode(&shifted).get(begin..end).unwrap_or_default().to_owned()
 }
 
 fn in_json(text: &str) -> String {
@@ -168,21 +240,42 @@ fn in_json(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// As parts of addresses and forms are written.
-fn percent_encoded(text: &str, upper_case: bool) -> String {
+/// How digits from 10 on are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Upper,
+    Lower,
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte)
+}
+
+/// As parts of addresses and forms are written: every byte encoded but those that are `plain`.
+fn percent_encoded(text: &str, case: Case, plain: impl Fn(u8) -> bool) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+        if plain(byte) {
             encoded.push(char::from(byte));
         } else {
             encoded.push('%');
-            for digit in [byte >> 4, byte & 15] {
-                let digit = char::from_digit(digit.into(), 16).unwrap_or('0');
-                encoded.push(if upper_case { digit.to_ascii_uppercase() } else { digit });
-            }
+            push_digits(byte, case, &mut encoded);
         }
     }
     encoded
+}
+
+fn hexadecimal(text: &str, case: Case) -> String {
+    let mut digits = String::with_capacity(text.len() * 2);
+    text.bytes().for_each(|byte| push_digits(byte, case, &mut digits));
+    digits
+}
+
+fn push_digits(byte: u8, case: Case, to: &mut String) {
+    for digit in [byte >> 4, byte & 15] {
+        let digit = char::from_digit(digit.into(), 16).unwrap_or('0');
+        to.push(if case == Case::Upper { digit.to_ascii_uppercase() } else { digit });
+    }
 }
 
 #[cfg(test)]
@@ -194,7 +287,7 @@ mod tests {
 
     fn known(secrets: &[&str]) -> Known {
         let mut known = Known::default();
-        secrets.iter().for_each(|secret| known.add(Arc::new(Entry::of(secret))));
+        secrets.iter().for_each(|secret| known.add(Entry::of(secret)));
         known
     }
 
@@ -214,6 +307,35 @@ mod tests {
     }
 
     #[test]
+    fn every_encoding_of_every_byte_is_taken_out() {
+        let secret = "sk-abcd-J/ke.y_12\u{e9}";
+        let known = known(&[secret]);
+        let bytes = |format: fn(u8) -> String| secret.bytes().map(format).collect::<String>();
+        for text in [
+            bytes(|byte| format!("{byte:02x}")),
+            bytes(|byte| format!("{byte:02X}")),
+            bytes(|byte| format!("%{byte:02x}")),
+            bytes(|byte| format!("%{byte:02X}")),
+        ] {
+            assert_eq!(known.scrub(&format!("a {text} b")), "a [redacted] b", "{text}");
+        }
+    }
+
+    #[test]
+    fn long_beginnings_are_taken_out_and_common_ones_stay() {
+        let key = "sk-ant-api03-Abc1Def2Ghi3Jkl4Mno5Pqr6Stu7Vwx8Yz90";
+        let known = known(&[key, "-----BEGIN PRIVATE KEY-----\nMIIE123"]);
+        assert_eq!(known.scrub(&format!("{}... is wrong", &key[..30])), "[redacted]... is wrong");
+        assert_eq!(known.scrub(&format!("{}****", &key[..24])), "[redacted]****");
+        let hex: String = key[..26].bytes().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(known.scrub(&format!("<{hex}>")), "<[redacted]>");
+        for text in ["keys begin with sk-ant-api03-", "sk-ant-api03-Abc1...Yz90", "-----BEGIN PRIVATE KEY-----\nMIIE9"]
+        {
+            assert!(matches!(known.scrub(text), Cow::Borrowed(_)), "{text}");
+        }
+    }
+
+    #[test]
     fn one_secret_in_another_leaves_nothing() {
         let known = known(&["hush-1234", "sk-hush-1234-long", "1234-long-tail"]);
         assert_eq!(known.scrub("sk-hush-1234-long, hush-1234"), "[redacted], [redacted]");
@@ -226,8 +348,8 @@ mod tests {
         assert!(is_plausible("hush-1234") && is_plausible("correct-horse-battery-staple"));
         let mut known = Known::default();
         for number in 0..=MAX_SECRETS {
-            known.add(Arc::new(Entry::of(&format!("secret-{number}-"))));
-            known.add(Arc::new(Entry::of(&format!("secret-{number}-"))));
+            known.add(Entry::of(&format!("secret-{number}-")));
+            known.add(Entry::of(&format!("secret-{number}-")));
         }
         assert_eq!(known.secrets.len(), MAX_SECRETS);
         assert!(!known.has("secret-0-") && known.has("secret-1-"));

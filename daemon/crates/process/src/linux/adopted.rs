@@ -46,6 +46,46 @@ impl Adopted {
         }
     }
 
+    /// Has a guard or scope that somebody stopped go on. Returns whether it was stopped. Does not block.
+    pub(crate) fn wake(pid: i32) -> bool {
+        let stopped = stopped(pid);
+        stopped.inspect(|stat| stat.signal(Signal::CONT)).is_some()
+    }
+
+    /// Kills a guard or scope that is stopped: one that is stopped again whenever it is told to go on ends nothing, and without it
+    /// others do. Returns whether it was stopped. Does not block.
+    pub(crate) fn kill_stopped(pid: i32) -> bool {
+        stopped(pid).inspect(|stat| stat.signal(Signal::KILL)).is_some()
+    }
+
+    /// Kills what killed scopes left to a guard that is stopped, and has the guard go on. May block, for two seconds at most.
+    ///
+    /// Each command runs in a session of its own, and scopes in that of their guard.
+    pub(crate) fn relieve_guards() {
+        const PAUSE: Duration = Duration::from_millis(20);
+        const MOST_PASSES: u32 = 100;
+        let own = getpid().as_raw_nonzero().get();
+        for _ in 0..MOST_PASSES {
+            let pids: Vec<i32> = known().iter().flat_map(|known| known.keys().copied()).collect();
+            let guards: Vec<Stat> = pids.into_iter().filter_map(Stat::of).filter(|stat| stat.parent == own).collect();
+            // A guard that is at work does this itself.
+            let stopped: Vec<&Stat> = guards.iter().filter(|stat| stat.stopped).collect();
+            if stopped.is_empty() {
+                return;
+            }
+            let Ok(all) = procfs::everything() else { return };
+            let is_left = |stat: &&Stat| {
+                stopped.iter().any(|guard| stat.parent == guard.pid && stat.session != guard.session)
+            };
+            let left = procfs::with_descendants(all.iter().filter(is_left).map(|stat| stat.pid).collect(), &all);
+            left.iter().for_each(|stat| stat.signal(Signal::STOP));
+            left.iter().for_each(|stat| stat.signal(Signal::KILL));
+            stopped.iter().for_each(|guard| guard.signal(Signal::CONT));
+            std::thread::sleep(PAUSE);
+        }
+        tracing::warn!("the process guard is stopped again and again");
+    }
+
     /// Forgets a guard that has ended and was reaped.
     pub(crate) fn forget(pid: i32) {
         known().get_or_insert_default().remove(&pid);
@@ -92,6 +132,12 @@ impl Adopted {
         }
         tracing::warn!("processes that were left by a killed guard survive SIGKILL");
     }
+}
+
+/// A guard or scope that is known and stopped.
+fn stopped(pid: i32) -> Option<Stat> {
+    let started = known().as_ref().and_then(|known| known.get(&pid).copied())?;
+    Stat::of(pid).filter(|stat| stat.started == started && stat.stopped)
 }
 
 /// Kills what is there now. Returns whether anything was.

@@ -7,12 +7,15 @@ use std::{
 };
 
 use rustix::{
-    param::{clock_ticks_per_second, page_size},
+    param::clock_ticks_per_second,
     process::{Pid, getpid},
     time::{ClockId, clock_gettime},
 };
 
-use super::procfs::{self, Stat};
+use super::{
+    procfs::{self, Stat},
+    shared::{Resident, Shared},
+};
 use crate::limits::{Limits, Resource};
 
 /// Pauses between two looks: short while something grows, long while a command only goes on.
@@ -101,17 +104,21 @@ impl Meter {
         let with_memory = self.limits.of(Resource::Memory).is_some();
         let mut usage = Usage::default();
         let mut ticks = procfs::children_ticks();
+        let mut shared = Shared::default();
         walk(|stat| {
             // What has ended and was not waited for has its time still.
             ticks += stat.cpu + stat.children_cpu;
             if !stat.zombie {
                 usage.processes += 1;
                 if with_memory {
-                    usage.memory_bytes += private_bytes(stat.pid);
+                    let resident = Resident::of(stat.pid);
+                    usage.memory_bytes += resident.private;
+                    shared.add(stat.pid, resident.shared);
                 }
             }
             usage.processes <= processes
         });
+        usage.memory_bytes = usage.memory_bytes.saturating_add(shared.bytes());
         let ms = ticks.saturating_mul(1000).checked_div(clock_ticks_per_second()).unwrap_or(0);
         usage.cpu = Duration::from_millis(ms);
         usage
@@ -156,15 +163,6 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Memory that mirrors no file.
-fn private_bytes(pid: i32) -> u64 {
-    // A process that has ended meanwhile has none.
-    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let mut fields = text.split_ascii_whitespace().skip(1).map_while(|field| field.parse::<u64>().ok());
-    let (Some(resident), Some(shared)) = (fields.next(), fields.next()) else { return 0 };
-    resident.saturating_sub(shared).saturating_mul(page_size() as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,12 +185,5 @@ mod tests {
     fn the_system_has_tasks() {
         let own = procfs::everything().unwrap().len() as u64;
         assert!(tasks_of_system().unwrap() >= own.min(3));
-    }
-
-    #[test]
-    fn private_memory_is_a_part_of_all_memory() {
-        let bytes = private_bytes(getpid().as_raw_nonzero().get());
-        assert!((10_000..10_000_000_000).contains(&bytes), "{bytes}");
-        assert_eq!(private_bytes(-1), 0);
     }
 }

@@ -8,6 +8,7 @@ mod meter;
 mod peer;
 mod procfs;
 mod scope;
+mod shared;
 mod sys;
 mod table;
 

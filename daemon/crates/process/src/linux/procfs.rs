@@ -22,6 +22,8 @@ pub(super) struct Stat {
     pub(super) pid: i32,
     /// It has ended and waits to be reaped.
     pub(super) zombie: bool,
+    /// It does nothing until it is told to go on.
+    pub(super) stopped: bool,
     pub(super) parent: i32,
     group: i32,
     /// 0 when the session's leader is outside of this process id namespace, as in a container whose first process was
@@ -51,6 +53,7 @@ impl FromStr for Stat {
         Ok(Self {
             pid: number(pid)?,
             zombie: matches!(field(0)?, "Z" | "X"),
+            stopped: matches!(field(0)?, "T" | "t"),
             parent: number(field(1)?)?,
             group: number(field(2)?)?,
             session: number(field(3)?)?,
@@ -249,6 +252,7 @@ mod tests {
         let expected = Stat {
             pid: 42,
             zombie: false,
+            stopped: false,
             parent: 7,
             group: 5,
             session: 4,

@@ -124,7 +124,7 @@ fn prepare_from(
     let mut passed_over = None;
     let (mut session, has_past) = match (rested, copied) {
         (Some(rested), _) => {
-            let session = reopen(rested, options, &files)?;
+            let session = reopen(rested, &files)?;
             was_changed = rested.has_changed();
             (session, true)
         }

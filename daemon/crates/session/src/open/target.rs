@@ -65,14 +65,13 @@ impl Files<'_> {
 /// A session that left memory.
 pub(super) fn reopen(
     rested: &Rested,
-    options: &SessionOptions,
     files: &Files<'_>,
 ) -> Result<OpenSession, OpenError> {
     let store = files.store();
     let mut session = match &rested.unsaved {
         Some(lines) => store.resume(&rested.file, lines)?,
         None if !rested.file.exists() => return Err(OpenError::Gone(rested.file.to_path_buf())),
-        None => store.open(&rested.file, NewSession::new(options.cwd.display().to_string(), now_ms()))?,
+        None => store.reopen(&rested.file)?,
     };
     let placed = match &rested.leaf {
         Leaf::Last => Ok(()),

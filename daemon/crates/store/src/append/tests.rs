@@ -277,6 +277,34 @@ fn a_removed_file_is_noticed() {
 }
 
 #[test]
+fn nothing_is_appended_to_a_file_that_was_cut() {
+    for left in [0, 1, 20, 150] {
+        let mut bench = Bench::started();
+        bench.say("user", "second").unwrap();
+        OpenOptions::new().write(true).open(bench.path()).unwrap().set_len(left).unwrap();
+        let before = fs::read(bench.path()).unwrap();
+        for _ in 0..2 {
+            let error = bench.say("user", "x").unwrap_err();
+            assert!(matches!(error, StoreError::Cut { found, .. } if found == left), "{error}");
+        }
+        assert_eq!(fs::read(bench.path()).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_session_whose_file_was_emptied_is_none() {
+    let mut bench = Bench::started();
+    bench.say("user", "second").unwrap();
+    let path = bench.path().to_owned();
+    let Bench { store, session, dir: _dir, .. } = bench;
+    drop(session);
+    assert_eq!(store.reopen(&path).unwrap().tree.entries().len(), 2);
+    fs::write(&path, "").unwrap();
+    assert!(matches!(store.reopen(&path), Err(StoreError::NotASession { .. })));
+    assert_eq!(fs::read(&path).unwrap(), b"");
+}
+
+#[test]
 fn an_entry_that_could_not_be_read_again_is_refused() {
     let mut bench = Bench::started();
     let error = bench.say("user", &"x".repeat(4096)).unwrap_err();
