@@ -90,9 +90,13 @@ impl Reader {
         if joined.was_open {
             let (session, awake) = self.awaken(Arc::clone(&joined.session)).await?;
             let id = Arc::clone(session.id());
+            let asked_for = asked.cwd.display().to_string();
             warnings = match awake.handle.reopen(asked, fields.if_idle).await {
                 Some(Ok(warnings)) => warnings,
-                Some(Err(NotAsAsked::Differs(flags))) => return Err(fields.refusal(&flags, &id)),
+                Some(Err(NotAsAsked::Differs(flags))) => {
+                    let elsewhere = flags.contains(&"cwd").then(|| (session.info().cwd, asked_for));
+                    return Err(fields.refusal(&flags, &id, elsewhere));
+                }
                 Some(Err(NotAsAsked::Failed(failure))) => return Err(failure),
                 None => return Err(gone(&id)),
             };
@@ -296,8 +300,9 @@ impl Fields {
         }
     }
 
-    /// What to say to wishes that an open session cannot be given any more.
-    fn refusal(&self, flags: &[&str], session: &str) -> Failure {
+    /// What to say to wishes that an open session cannot be given any more. `elsewhere`: the folder that it works in, and the one that
+    /// was asked for.
+    fn refusal(&self, flags: &[&str], session: &str, elsewhere: Option<(String, String)>) -> Failure {
         let of = |flag: &&&str| field_of(flag).filter(|field| self.given.contains(field));
         let mut said: Vec<String> = Vec::new();
         let mut fields: Vec<&str> = Vec::new();
@@ -314,8 +319,12 @@ impl Fields {
         let which = if fields.len() == 1 { "field" } else { "fields" };
         let fields = fields.iter().map(|field| format!("\"{field}\"")).collect::<Vec<_>>().join(", ");
         let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
-        let text =
-            format!("Invalid {which} {fields}{said}: the session {session} is open with another value.");
+        let folders = elsewhere
+            .map(|(works_in, asked_for)| format!(" It works in {works_in}, not in {asked_for}."))
+            .unwrap_or_default();
+        let text = format!(
+            "Invalid {which} {fields}{said}: the session {session} is open with another value.{folders}"
+        );
         let hint = "It counts when a session is opened: close it first (close_session), or leave that out.";
         let hint = match flags {
             ["cwd"] => "Name the folder that the session works in (list_sessions), or its file (path).",

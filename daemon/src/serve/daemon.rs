@@ -1,7 +1,7 @@
 //! Serving a local socket: many sessions and clients, until a signal or a client ends it.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     os::unix::net::UnixListener,
     path::PathBuf,
     process::ExitCode,
@@ -13,7 +13,9 @@ use std::{
 };
 
 use agentd_process::{Peer, raise_file_limit};
-use agentd_protocol::{daemon::EndMode, error::Failure, frame::Response, lines::write_line};
+use agentd_protocol::{
+    daemon::EndMode, error::Failure, frame::Response, lines::write_line, terminal_text::harmless,
+};
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use tokio::{
@@ -214,6 +216,8 @@ impl Daemon {
             self.socket.display(),
             std::process::id()
         );
+        // A program reads the path from it.
+        let line = if io::stdout().is_terminal() { harmless(&line) } else { line.as_str().into() };
         // A reader who has left does not want to know.
         let _ = io::stdout().lock().write_all(line.as_bytes()).and_then(|()| io::stdout().flush());
         if self.options.detached {

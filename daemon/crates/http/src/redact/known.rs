@@ -206,10 +206,10 @@ impl Entry {
         }
         for offset in 0..3 {
             for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
-                let (inner, head) = (in_base64(secret, offset, engine), in_base64(head, offset, engine));
+                let (inner, whole) = in_base64(secret, offset, engine);
+                let (beginning, _) = in_base64(head, offset, engine);
                 if inner.len() >= MIN_ENCODED {
-                    let head = if head.len() >= MIN_ENCODED { head } else { inner.clone() };
-                    add(inner, head);
+                    add(whole, if beginning.len() >= MIN_ENCODED { beginning } else { inner });
                 }
             }
         }
@@ -227,12 +227,15 @@ fn head_of(secret: &str) -> &str {
     if is_token && length < secret.len() { &secret[..length] } else { secret }
 }
 
-/// What of the Base64 of bytes that begin so far behind a group of three does not depend on the bytes beside them.
-fn in_base64(text: &str, offset: usize, engine: &GeneralPurpose) -> String {
+/// The Base64 of bytes that begin so far behind a group of three: what of it does not depend on the bytes beside them, and that up to
+/// the end, where no bytes follow.
+fn in_base64(text: &str, offset: usize, engine: &GeneralPurpose) -> (String, String) {
     let shifted = [&[0; 3][..offset], text.as_bytes()].concat();
     let begin = [0, 2, 3][offset];
     let end = shifted.len() / 3 * 4;
-    engine.encode(&shifted).get(begin..end).unwrap_or_default().to_owned()
+    let encoded = engine.encode(&shifted);
+    let part = |part: Option<&str>| part.unwrap_or_default().to_owned();
+    (part(encoded.get(begin..end)), part(encoded.get(begin..)))
 }
 
 fn in_json(text: &str) -> String {
