@@ -34,10 +34,10 @@ pub(crate) fn refusal(command: &Command, matches: &ArgMatches) -> Option<String>
         if let Some(arg) = empty {
             let what = match arg.get_long() {
                 Some(long) => format!("--{long}"),
-                None => arg.get_value_names().and_then(|names| names.first()).map_or_else(
-                    || arg.get_id().to_string(),
-                    ToString::to_string,
-                ),
+                None => arg
+                    .get_value_names()
+                    .and_then(|names| names.first())
+                    .map_or_else(|| arg.get_id().to_string(), ToString::to_string),
             };
             return Some(format!(
                 "{name}: {what} is empty (a variable that is not set?): give it a value, or leave it out."

@@ -128,7 +128,8 @@ fn of_other(provider: &LocalProvider) -> Failure {
     let Some(Listener { user_id, user, .. }) = &provider.listener else {
         return Failure::new(ErrorCode::Internal, "a server of nobody");
     };
-    let user = user.as_ref().map_or_else(|| format!("user {user_id}"), |name| format!("{name} (user {user_id})"));
+    let user =
+        user.as_ref().map_or_else(|| format!("user {user_id}"), |name| format!("{name} (user {user_id})"));
     let text = format!(
         "The server at {} belongs to another user of this machine, {user}, who would read every conversation with its \
          models. Nothing was written.",

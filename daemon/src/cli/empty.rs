@@ -86,7 +86,9 @@ mod tests {
     fn every_flag_with_a_value_is_decided() {
         let takes = |flag: &&&str| {
             said("agentd", &["--stdio", flag]).is_err_and(|error| {
-                error.contains("needs a value") || error.contains("needs a session file") || error.contains("requires text")
+                error.contains("needs a value")
+                    || error.contains("needs a session file")
+                    || error.contains("requires text")
             })
         };
         let taking: BTreeSet<&str> = NAMES.iter().filter(takes).copied().chain(["--list-models"]).collect();
@@ -121,6 +123,9 @@ mod tests {
             }
         }
         let error = said("agentd", &["--stdio", "--ssh", ""]).unwrap_err();
-        assert_eq!(error, "Error: --ssh is empty (a variable that is not set?): give it a value, or leave it out.");
+        assert_eq!(
+            error,
+            "Error: --ssh is empty (a variable that is not set?): give it a value, or leave it out."
+        );
     }
 }

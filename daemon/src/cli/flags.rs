@@ -145,7 +145,8 @@ impl Flags {
             }
             let mut is_empty = false;
             let mut value = || {
-                let value = inline.clone().or_else(|| args.next().cloned()).ok_or_else(|| lacks_value(flag))?;
+                let value =
+                    inline.clone().or_else(|| args.next().cloned()).ok_or_else(|| lacks_value(flag))?;
                 is_empty = value.is_empty();
                 match on_empty(flag) {
                     OnEmpty::Refused if is_empty => Err(refusal(flag)),

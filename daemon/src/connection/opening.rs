@@ -13,7 +13,7 @@ use agentd_protocol::{
     message::Message,
     resources::DiagnosticLevel,
 };
-use agentd_session::{Attached, NotAsAsked, SessionOptions, Target};
+use agentd_session::{Attached, NotAsAsked, SessionOptions, Target, locate};
 use serde_json::Value;
 
 use super::{reader::Reader, wishes::Wish, writer::Out};
@@ -78,6 +78,7 @@ impl Reader {
         mut asked: SessionOptions,
         fields: &Fields,
     ) -> Result<(Joined, Vec<String>), Failure> {
+        self.check_folder(&asked).await?;
         let mut joined = self.registry.open(asked.clone()).await?;
         if joined.was_open {
             self.may_join(&joined.session)?;
@@ -104,6 +105,26 @@ impl Reader {
         }
         self.keep_wish(joined.session.id(), wish)?;
         Ok((joined, warnings))
+    }
+
+    /// An id that a client chose names one session of the daemon: one that has its file elsewhere is not begun a second time here.
+    async fn check_folder(&self, asked: &SessionOptions) -> Result<(), Failure> {
+        let Target::Id(id) = &asked.target else { return Ok(()) };
+        if self.registry.get(id).is_some() {
+            // It is compared with what it was opened with.
+            return Ok(());
+        }
+        let (agent_dir, asked, id) = (self.agent_dir()?, asked.clone(), id.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            // None, or none that could be read: then there is nothing to mistake it for.
+            let (path, header) = hub::list::file_of(&agent_dir, &id).ok()?;
+            let works_in = header.cwd().to_owned();
+            let is_here = std::path::Path::new(&works_in) == asked.cwd
+                || locate(&asked).is_ok_and(|found| found.is_some());
+            (!is_here).then(|| elsewhere(&id, &works_in, &asked.cwd, &path))
+        });
+        let refused = looked.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+        refused.map_or(Ok(()), Err)
     }
 
     /// Keeps in mind what the client asked for in a session.
@@ -236,7 +257,9 @@ impl Reader {
         let named = [("path", &params.path), ("sessionId", &params.session_id), ("model", &params.model)];
         if let Some((field, _)) = named.iter().find(|(_, value)| value.as_deref() == Some("")) {
             // Left out, it means a new session, or the user's own model: nobody is given that for an empty text.
-            return Err(bad(format!("Invalid field \"{field}\": it is empty; give it a value, or leave it out")));
+            return Err(bad(format!(
+                "Invalid field \"{field}\": it is empty; give it a value, or leave it out"
+            )));
         }
         let mut environment = base.environment.clone();
         if let Some(env) = params.env {
@@ -333,6 +356,16 @@ impl Fields {
         };
         Failure::new(ErrorCode::InvalidField, text).hint(hint)
     }
+}
+
+fn elsewhere(id: &str, works_in: &str, cwd: &std::path::Path, file: &std::path::Path) -> Failure {
+    let text = format!(
+        "Invalid field \"cwd\": the session {id} works in {works_in}, not in {}. Its file is {}.",
+        cwd.display(),
+        file.display()
+    );
+    Failure::new(ErrorCode::InvalidField, text)
+        .hint("Name the folder that the session works in, its file (path), or another id.")
 }
 
 fn gone(session: &str) -> Failure {

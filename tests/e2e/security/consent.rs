@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, ctl, sse};
+use agentd_e2e::{DEADLINE, Daemon, Home, MockServer, Reply, Service, ctl, sse};
 use rustix::{process::Uid, thread::set_thread_res_uid};
 use serde_json::{Value, json};
 
@@ -46,7 +46,8 @@ fn an_empty_value_is_not_the_wider_meaning() {
             assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{args:?}: {done:?}");
             assert_says(&done.stderr, &[&says]);
         }
-        let answer = client.refused(json!({"type": "open_session", "cwd": home.project(), "args": [flag, ""]}));
+        let answer =
+            client.refused(json!({"type": "open_session", "cwd": home.project(), "args": [flag, ""]}));
         assert_says(&answer.to_string(), &["invalid_field", &says]);
     }
     for args in [
@@ -98,9 +99,7 @@ fn a_new_id_means_one_folder() {
     let service = Service::start(&home, &[]);
     let (one, other) = (home.project(), home.root().join("other"));
     fs::create_dir(&other).unwrap();
-    let open = |cwd: &std::path::Path, id: &str| {
-        json!({"type": "open_session", "cwd": cwd, "sessionId": id, "args": ["--model", "fake/fake"]})
-    };
+    let open = |cwd: &std::path::Path, id: &str| json!({"type": "open_session", "cwd": cwd, "sessionId": id, "args": ["--model", "fake/fake"]});
     let mut first = service.client();
     first.done(open(&one, "chosen"));
     let refuse = |command: Value| {
@@ -116,6 +115,11 @@ fn a_new_id_means_one_folder() {
     refuse(open(&other, "chosen"));
     let mut same = service.client();
     assert_eq!(same.done(open(&one, "chosen"))["sessionId"], "chosen");
+    // Nor is it begun a second time when it is closed.
+    same.done(json!({"type": "close_session", "sessionId": "chosen"}));
+    refuse(open(&other, "chosen"));
+    assert_eq!(home.session_files().len(), 1);
+    assert_eq!(service.client().done(open(&one, "chosen"))["messageCount"], 3);
     // Two at the same time: one of them has it.
     let (mut left, mut right) = (service.client(), service.client());
     left.send(&json!({"id": "l", "type": "open_session", "cwd": one, "sessionId": "both"}));
@@ -152,6 +156,7 @@ fn half_requests_do_not_keep_the_browser_out() {
     let state = url.split(['?', '&']).find_map(|pair| pair.strip_prefix("state=")).unwrap();
     let mut browser = TcpStream::connect(address).unwrap();
     browser.write_all(format!("GET /{path}?code=c&state={state} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+    browser.set_read_timeout(Some(DEADLINE)).unwrap();
     let mut page = String::new();
     browser.read_to_string(&mut page).unwrap();
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");

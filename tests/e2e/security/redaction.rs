@@ -45,13 +45,22 @@ fn a_key_is_not_repeated_in_any_form() {
         "baseUrl": server.base_url(), "api": "openai-completions", "apiKey": KEY, "models": [{"id": "fake"}],
     }}}));
     for (what, form) in forms() {
-        let message = format!("Incorrect API key provided: <{form}>. sk-proj- keys are made on the page of keys.");
-        server.push(Reply::status(401, "application/json", json!({"error": {"message": message}}).to_string()));
+        let message =
+            format!("Incorrect API key provided: <{form}>. sk-proj- keys are made on the page of keys.");
+        server.push(Reply::status(
+            401,
+            "application/json",
+            json!({"error": {"message": message}}).to_string(),
+        ));
         let mut command = ctl::agentd(&home, &["-p", "--model", "fake/fake", "hi"]);
         command.env("AGENTD_LOG", "trace");
         let done = ctl::feed(command, "");
         assert_eq!(done.code, 1, "{what}: {done:?}");
-        assert!(done.stderr.contains("<[redacted]>") || done.stderr.contains("<[redacted]=>"), "{what}: {}", done.stderr);
+        assert!(
+            done.stderr.contains("<[redacted]>") || done.stderr.contains("<[redacted]=>"),
+            "{what}: {}",
+            done.stderr
+        );
         // What keys have in common is no secret.
         assert!(done.stderr.contains("sk-proj- keys"), "{what}: {}", done.stderr);
         let files = home.session_files().into_iter().map(|file| fs::read_to_string(file).unwrap());

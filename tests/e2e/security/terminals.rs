@@ -16,7 +16,8 @@ fn file_name(end: &str) -> String {
 }
 
 fn steers(c: char) -> bool {
-    let turns = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
+    let turns =
+        "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
     turns.contains(c) || (c.is_control() && c != '\n' && c != '\t')
 }
 
@@ -86,7 +87,11 @@ fn nothing_that_agentd_says_steers_a_terminal() {
         command.env("AGENTD_LOG", "trace");
         let done = ctl::feed(command, "");
         assert_harmless(&format!("stderr of {args:?}"), &done.stderr);
-        assert!(!done.stderr.lines().any(|line| line.starts_with("ERROR forged")), "{args:?}: {}", done.stderr);
+        assert!(
+            !done.stderr.lines().any(|line| line.starts_with("ERROR forged")),
+            "{args:?}: {}",
+            done.stderr
+        );
         if args[0] == "--list-models" {
             assert_harmless(&format!("stdout of {args:?}"), &done.stdout);
         }
@@ -96,7 +101,8 @@ fn nothing_that_agentd_says_steers_a_terminal() {
 
 #[test]
 fn nothing_that_agentctl_says_steers_a_terminal() {
-    let call = sse::calls(&[("c1", "bash", json!({"command": format!("printf '%s\\n' '{STEERING}'; false")}))]);
+    let call =
+        sse::calls(&[("c1", "bash", json!({"command": format!("printf '%s\\n' '{STEERING}'; false")}))]);
     let server = MockServer::start([Reply::stream(call), Reply::stream(sse::answer(STEERING))]);
     let home = hostile_home(&server);
     let folder = home.project().join(format!("in{STEERING}"));
@@ -106,7 +112,8 @@ fn nothing_that_agentctl_says_steers_a_terminal() {
     let file = home.project().join(file_name(".jsonl")).display().to_string();
     let up = ctl::run(&home, &["up"]);
     assert_eq!(up.code, 0, "{up:?}");
-    let prompt = ["prompt", "--model", "fake/fake", "--name", STEERING, "--cwd", folder.to_str().unwrap(), STEERING];
+    let prompt =
+        ["prompt", "--model", "fake/fake", "--name", STEERING, "--cwd", folder.to_str().unwrap(), STEERING];
     let prompted = ctl::run(&home, &prompt);
     assert_eq!(prompted.code, 0, "{prompted:?}");
     let listed = ctl::run(&home, &["sessions", "--json"]).stdout;
@@ -228,7 +235,9 @@ fn completions_steer_no_terminal() {
             let args: Vec<&str> = program.iter().chain(rest).copied().collect();
             let mut command = ctl::command(&home, &args);
             let line = words.join(" ");
-            command.env("AGENTCTL_COMPLETE", shell).env("AGENTCTL_COMPLETE_AT", (words.len() - 1).to_string());
+            command
+                .env("AGENTCTL_COMPLETE", shell)
+                .env("AGENTCTL_COMPLETE_AT", (words.len() - 1).to_string());
             command.env("AGENTCTL_COMPLETE_LINE", line).env("AGENTCTL_COMPLETE_WORD", words[words.len() - 1]);
             let done = ctl::feed(command, "");
             // They part what they offer with control characters of their own.

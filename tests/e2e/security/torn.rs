@@ -45,7 +45,8 @@ fn nothing_is_written_behind_a_cut() {
         // What the hint says: the conversation goes on in a file of its own.
         let done = ctl::run(&home, &["fork", &id]);
         assert_eq!(done.code, 0, "{done:?}");
-        let copy = home.session_files().into_iter().find(|path| path.to_string_lossy().contains(done.stdout.trim()));
+        let copy =
+            home.session_files().into_iter().find(|path| path.to_string_lossy().contains(done.stdout.trim()));
         assert!(fs::read_to_string(copy.unwrap()).unwrap().contains("apricot"), "{bytes}");
         client.done(json!({"type": "clone"}));
         let copy = client.done(json!({"type": "get_state"}))["sessionFile"].as_str().unwrap().to_owned();

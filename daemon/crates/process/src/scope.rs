@@ -241,7 +241,10 @@ async fn see_to_the_end(state: watch::Receiver<State>, mut doomed: watch::Receiv
         let Some(scope) = state.borrow().scope else { continue };
         if told >= WAKE_UPS {
             if linux::Adopted::kill_stopped(scope) {
-                tracing::warn!(scope, "the process that watches a command was stopped again and again; it was killed");
+                tracing::warn!(
+                    scope,
+                    "the process that watches a command was stopped again and again; it was killed"
+                );
             }
         } else if linux::Adopted::wake(scope) {
             told += 1;

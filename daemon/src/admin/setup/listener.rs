@@ -92,7 +92,8 @@ fn socket(line: &str) -> Option<Socket> {
 
 /// Words of 32 bits, each in the byte order of the machine.
 fn address_of(digits: &str) -> Option<IpAddr> {
-    let word = |at: usize| u32::from_str_radix(digits.get(at * 8..at * 8 + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let word =
+        |at: usize| u32::from_str_radix(digits.get(at * 8..at * 8 + 8)?, 16).ok().map(u32::to_ne_bytes);
     match digits.len() {
         8 => Some(Ipv4Addr::from(word(0)?).into()),
         32 => {

@@ -5,10 +5,7 @@ mod conversation;
 mod outcome;
 mod prompts;
 
-use std::{io::IsTerminal, process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use agentd_config::models::{DEMO_MODEL, DEMO_PROVIDER};
 use agentd_process::Cleaner;

@@ -332,8 +332,11 @@ mod tests {
         assert_eq!(known.scrub(&format!("{}****", &key[..24])), "[redacted]****");
         let hex: String = key[..26].bytes().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(known.scrub(&format!("<{hex}>")), "<[redacted]>");
-        for text in ["keys begin with sk-ant-api03-", "sk-ant-api03-Abc1...Yz90", "-----BEGIN PRIVATE KEY-----\nMIIE9"]
-        {
+        for text in [
+            "keys begin with sk-ant-api03-",
+            "sk-ant-api03-Abc1...Yz90",
+            "-----BEGIN PRIVATE KEY-----\nMIIE9",
+        ] {
             assert!(matches!(known.scrub(text), Cow::Borrowed(_)), "{text}");
         }
     }

@@ -67,7 +67,8 @@ impl Adopted {
         let own = getpid().as_raw_nonzero().get();
         for _ in 0..MOST_PASSES {
             let pids: Vec<i32> = known().iter().flat_map(|known| known.keys().copied()).collect();
-            let guards: Vec<Stat> = pids.into_iter().filter_map(Stat::of).filter(|stat| stat.parent == own).collect();
+            let guards: Vec<Stat> =
+                pids.into_iter().filter_map(Stat::of).filter(|stat| stat.parent == own).collect();
             // A guard that is at work does this itself.
             let stopped: Vec<&Stat> = guards.iter().filter(|stat| stat.stopped).collect();
             if stopped.is_empty() {
@@ -77,7 +78,8 @@ impl Adopted {
             let is_left = |stat: &&Stat| {
                 stopped.iter().any(|guard| stat.parent == guard.pid && stat.session != guard.session)
             };
-            let left = procfs::with_descendants(all.iter().filter(is_left).map(|stat| stat.pid).collect(), &all);
+            let left =
+                procfs::with_descendants(all.iter().filter(is_left).map(|stat| stat.pid).collect(), &all);
             left.iter().for_each(|stat| stat.signal(Signal::STOP));
             left.iter().for_each(|stat| stat.signal(Signal::KILL));
             stopped.iter().for_each(|guard| guard.signal(Signal::CONT));

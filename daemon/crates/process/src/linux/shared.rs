@@ -66,7 +66,8 @@ impl Shared {
                 return;
             }
             let path = entry.path();
-            if fs::read_link(&path).is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"))
+            if fs::read_link(&path)
+                .is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"))
                 && let Ok(file) = fs::metadata(&path)
             {
                 self.object(file.ino(), file.blocks().saturating_mul(512));

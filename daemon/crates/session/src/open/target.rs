@@ -63,10 +63,7 @@ impl Files<'_> {
 }
 
 /// A session that left memory.
-pub(super) fn reopen(
-    rested: &Rested,
-    files: &Files<'_>,
-) -> Result<OpenSession, OpenError> {
+pub(super) fn reopen(rested: &Rested, files: &Files<'_>) -> Result<OpenSession, OpenError> {
     let store = files.store();
     let mut session = match &rested.unsaved {
         Some(lines) => store.resume(&rested.file, lines)?,
