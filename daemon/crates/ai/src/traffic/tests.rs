@@ -70,7 +70,7 @@ fn request(base_url: &str, session: &str, prompt: &str) -> Request {
 
 async fn ask(traffic: &Traffic, request: Request) -> Vec<Delta> {
     let clients = HttpClients::new(Network::default());
-    let transport = Transport { clients, traffic: traffic.clone() };
+    let transport = Transport { clients, traffic: traffic.clone(), ..Transport::default() };
     let provider = HttpProvider::new(Arc::new(transport), OpenAiCompletions);
     provider.stream(request, CancellationToken::new()).collect().await
 }
@@ -189,8 +189,11 @@ async fn another_request_is_refused_with_what_differs() {
 async fn an_answer_that_was_aborted_says_so_when_it_is_played() {
     let folder = tempfile::tempdir().unwrap();
     let base = server(vec![vec![head("200 OK"), text("one"), text("two")]]).await;
-    let transport =
-        Transport { clients: HttpClients::new(Network::default()), traffic: recorder(folder.path()) };
+    let transport = Transport {
+        clients: HttpClients::new(Network::default()),
+        traffic: recorder(folder.path()),
+        ..Transport::default()
+    };
     let provider = HttpProvider::new(Arc::new(transport), OpenAiCompletions);
     let cancel = CancellationToken::new();
     let mut stream = provider.stream(request(&base, "a", "1"), cancel.clone());
