@@ -318,6 +318,19 @@ pub struct SessionList {
     /// What gets the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// Session files that cannot be read, 100 at most: on the first page of a list of all sessions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableSession>,
+}
+
+/// A session file that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnreadableSession {
+    /// The file.
+    pub path: String,
+    /// What is wrong with it, as the end of a sentence that begins with the path.
+    pub problem: String,
 }
 
 /// What lists say of a session.

@@ -12,7 +12,7 @@ use super::{anyone, one_call};
 use crate::{
     cli::SessionsOptions,
     exit::{Exit, Fault, tell},
-    render::Screen,
+    render::{Screen, one_line},
     rpc::ListSessions,
 };
 
@@ -47,6 +47,9 @@ fn show(options: &SessionsOptions) -> Result<Exit, Fault> {
 fn after(list: &SessionList) {
     if list.sessions.is_empty() {
         tell("No session fits. `agentctl prompt \"...\"` starts one.");
+    }
+    for file in &list.unreadable {
+        tell(&format!("{} {}", one_line(&file.path), one_line(&file.problem)));
     }
     if let Some(cursor) = &list.cursor {
         tell(&format!("There are more: agentctl sessions --cursor {cursor}"));

@@ -142,7 +142,7 @@ mod tests {
     fn pick(ids: &[&str], given: &str) -> Result<String, Fault> {
         let mut search = Search::new(given, Among::All)?;
         let sessions = ids.iter().map(|id| example(id)).collect();
-        assert_eq!(search.add(SessionList { sessions, cursor: None }), None);
+        assert_eq!(search.add(SessionList { sessions, cursor: None, unreadable: Vec::new() }), None);
         search.only().map(|session| session.id)
     }
 
@@ -163,7 +163,10 @@ mod tests {
     fn several_are_listed() {
         let sessions = (0..12).map(|n| example(&format!("ab-{n}"))).collect();
         let mut search = Search::new("ab", Among::Live).unwrap();
-        assert_eq!(search.add(SessionList { sessions, cursor: Some("c".into()) }), Some("c".into()));
+        assert_eq!(
+            search.add(SessionList { sessions, cursor: Some("c".into()), unreadable: Vec::new() }),
+            Some("c".into())
+        );
         let text = search.several("2026-11-21T14:09:00Z".parse().unwrap()).message;
         assert!(text.starts_with("Error: \"ab\" is the beginning of 12 ids."), "{text}");
         assert!(text.contains("\n  ab-0   5m  project: What is this?\n"), "{text}");

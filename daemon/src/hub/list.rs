@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     fs::{self, TryLockError},
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,7 +12,7 @@ use agentd_config::AgentDir;
 use agentd_fail_point::{self as fail_point, Point};
 use agentd_process::ArtifactFolder;
 use agentd_protocol::{
-    daemon::{ListSessionsParams, SessionInfo, SessionList},
+    daemon::{ListSessionsParams, SessionInfo, SessionList, UnreadableSession},
     error::{ErrorCode, Failure},
 };
 use agentd_safe_open::{Links, Rules};
@@ -27,6 +28,9 @@ const DEFAULT_LIMIT: usize = 50;
 
 /// Sessions of a page at most.
 const MAX_LIMIT: usize = 1_000;
+
+/// Files that cannot be read are named, so many of them.
+const MAX_UNREADABLE: usize = 100;
 
 /// Which sessions that have no file are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +57,7 @@ pub fn sessions(
         params.search.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_lowercase);
     let text = if search.is_some() { ListText::All } else { ListText::First };
     let known = registry.known();
-    let mut found = Vec::new();
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
     // Of those in memory the files are known; for all others every folder is looked through.
     let folders = if params.live == Some(true) { Vec::new() } else { folders(agent_dir)? };
     for file in known
@@ -69,7 +73,9 @@ pub fn sessions(
     }
     for folder in folders {
         let dir = SessionDir { path: folder, is_shared: false };
-        for summary in list(&dir, None, text, is_wanted).map_err(unreadable(agent_dir))? {
+        let listed = list(&dir, None, text, is_wanted).map_err(unlistable(agent_dir))?;
+        unreadable.extend(listed.unreadable);
+        for summary in listed.sessions {
             let by_id = known.iter().find(|known| **known.id() == *summary.id);
             found.push((summary.modified_ms, info(summary, by_id, search.as_deref())));
         }
@@ -103,7 +109,22 @@ pub fn sessions(
         format!("{time}-{}", last.id)
     });
     found.truncate(limit);
-    Ok(SessionList { sessions: found.into_iter().map(|(_, info)| info).collect(), cursor })
+    // Whose they are is not known: they are told with all sessions, once.
+    let is_of_all = after.is_none() && params.cwd.is_none() && search.is_none();
+    let unreadable = unreadable.into_iter().filter(|_| is_of_all).take(MAX_UNREADABLE);
+    let unreadable = unreadable.map(|(path, error)| UnreadableSession {
+        path: path.display().to_string(),
+        problem: match error.kind() {
+            // In words already.
+            ErrorKind::InvalidInput => error.to_string(),
+            _ => format!("cannot be read: {error}"),
+        },
+    });
+    Ok(SessionList {
+        sessions: found.into_iter().map(|(_, info)| info).collect(),
+        cursor,
+        unreadable: unreadable.collect(),
+    })
 }
 
 /// The file of a session, and its header. Reads files; blocks.
@@ -114,7 +135,7 @@ pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<(PathBuf, Header), Fail
     let end = format!("_{id}.jsonl");
     let mut named = Vec::new();
     for folder in folders(agent_dir)? {
-        for entry in fs::read_dir(folder).map_err(unreadable(agent_dir))?.flatten() {
+        for entry in fs::read_dir(folder).map_err(unlistable(agent_dir))?.flatten() {
             let path = entry.path();
             if path.to_string_lossy().ends_with(&end) && is_own_file(&path) {
                 named.push(path);
@@ -186,12 +207,12 @@ fn folders(agent_dir: &AgentDir) -> Result<Vec<PathBuf>, Failure> {
     let entries = match fs::read_dir(&root) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(unreadable(agent_dir)(error)),
+        Err(error) => return Err(unlistable(agent_dir)(error)),
     };
     Ok(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect())
 }
 
-fn unreadable(agent_dir: &AgentDir) -> impl Fn(std::io::Error) -> Failure {
+fn unlistable(agent_dir: &AgentDir) -> impl Fn(std::io::Error) -> Failure {
     let root = agent_dir.sessions_dir();
     move |error| {
         Failure::new(ErrorCode::Io, format!("cannot look for sessions in {}: {error}", root.display()))

@@ -50,7 +50,7 @@ fn a_session_file_without_end_is_refused_at_once() {
     fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(5 << 40).unwrap();
     let named = file.to_str().unwrap();
     let sessions = ctl::run(&home, &["sessions"]);
-    assert_says(&sessions.stderr, &["No session fits"]);
+    assert_says(&sessions.stderr, &["No session fits", named, "is 5497558138880 bytes long"]);
     let page = home.root().join("page");
     for args in [
         &["tree", named][..],

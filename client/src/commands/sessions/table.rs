@@ -75,13 +75,16 @@ mod tests {
             session("x", "2026-11-19T11:00:00Z", "", false, false),
         ];
         let (now, screen) = (NOW.parse().unwrap(), Screen { width: Some(60), ..Screen::default() });
-        let text = table(&SessionList { sessions, cursor: None }, now, screen);
+        let text = table(&SessionList { sessions, cursor: None, unreadable: Vec::new() }, now, screen);
         assert_eq!(
             text,
             "* 0198c0de-0000  now  12  project: What is this?\n\
              + 0198c0dd-1111   2d  12  project: long long long long long…\n\
              \u{20} x               2d  12  project:\n"
         );
-        assert_eq!(table(&SessionList { sessions: Vec::new(), cursor: None }, now, screen), "");
+        assert_eq!(
+            table(&SessionList { sessions: Vec::new(), cursor: None, unreadable: Vec::new() }, now, screen),
+            ""
+        );
     }
 }

@@ -75,7 +75,7 @@ pub use ids::{check_session_id, new_session_id};
 pub use landing::Landing;
 pub use lines::Place;
 pub use list::{
-    Found, ListText, SessionSummary, find, find_by_id, is_own_file, list, looks_like_path, newest,
+    Found, ListText, Listed, SessionSummary, find, find_by_id, is_own_file, list, looks_like_path, newest,
     read_header, summarize,
 };
 pub use load::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};

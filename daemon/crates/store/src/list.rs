@@ -189,31 +189,40 @@ pub enum ListText {
     All,
 }
 
+/// What is in a folder of sessions.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The sessions, the last modified first.
+    pub sessions: Vec<SessionSummary>,
+    /// The files that cannot be read, and why not.
+    pub unreadable: Vec<(PathBuf, io::Error)>,
+}
+
 /// The sessions in a folder, the last modified first; only those of `cwd` in a shared one, unless `cwd` is `None`.
 ///
 /// # Errors
-/// When the folder cannot be read; one that is not there holds nothing. Files that cannot be read are passed over. Also once
+/// When the folder cannot be read; one that is not there holds nothing. Also once
 /// `is_wanted` says that nobody waits for the list any more.
 pub fn list(
     dir: &SessionDir,
     cwd: Option<&str>,
     text: ListText,
     is_wanted: &dyn Fn() -> bool,
-) -> io::Result<Vec<SessionSummary>> {
+) -> io::Result<Listed> {
     let is_of_cwd = |file: &SessionFile| match cwd {
         Some(cwd) if dir.is_shared => header_of(file).is_some_and(|header| is_local(&header, dir, cwd)),
         _ => true,
     };
-    let mut sessions = Vec::new();
+    let (mut sessions, mut unreadable) = (Vec::new(), Vec::new());
     for file in files(&dir.path)?.into_iter().filter(is_of_cwd) {
         match summarize(&file.path, text, is_wanted) {
             _ if !is_wanted() => return Err(unwanted()),
             Ok(summary) => sessions.extend(summary),
-            Err(error) => tracing::warn!(%error, path = %file.path.display(), "cannot read a session file"),
+            Err(error) => unreadable.push((file.path, error)),
         }
     }
     sessions.sort_by_key(|session| std::cmp::Reverse(session.modified_ms));
-    Ok(sessions)
+    Ok(Listed { sessions, unreadable })
 }
 
 /// Reads a session file for a list; `None` for what is no session. Nothing is locked, and nothing but the result is
