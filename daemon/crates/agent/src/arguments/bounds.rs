@@ -11,8 +11,9 @@ use super::keywords::{Document, deeper};
 /// How large a schema may be, in bytes of JSON.
 pub(super) const MAX_BYTES: usize = 256 << 10;
 
-/// How deep its values may nest.
-const MAX_NESTING: usize = 64;
+/// How deep its values may nest, two levels for each object in an object. The validator checks the schema itself first, and calls itself several times for each
+/// level, on a stack of 2 MiB.
+const MAX_NESTING: usize = 40;
 
 /// How many schemas one value may be held against, one in the other by alternatives and references.
 const MAX_WEIGHT: u64 = 10_000;
