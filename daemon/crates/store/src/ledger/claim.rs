@@ -11,6 +11,8 @@ use std::{
     time::UNIX_EPOCH,
 };
 
+use super::Ledger;
+
 /// Notes on ledgers that lie outside of the agent directory, in a folder of it: one file for each, with its path, its number and
 /// when it was made. Another file in the place of a ledger is not covered by the note. Blocks.
 #[derive(Debug, Clone)]
@@ -72,6 +74,44 @@ fn claim(ledger: &Path) -> io::Result<Vec<u8>> {
     let mut text = ledger.as_os_str().as_bytes().to_vec();
     text.extend_from_slice(format!("\n{} {:?}\n", about.ino(), made).as_bytes());
     Ok(text)
+}
+
+/// Whether the ledger of one session is noted as ours.
+#[derive(Default)]
+pub(super) struct Claimed {
+    /// `None` for a ledger in the agent directory.
+    claims: Option<Claims>,
+    /// Whether the file says what somebody else may have written.
+    is_foreign: bool,
+}
+
+impl Claimed {
+    /// There is a new file.
+    pub(super) fn is_made(&self, ledger: &Path) {
+        if let Some(claims) = self.claims.as_ref().filter(|_| !self.is_foreign) {
+            claims.make(ledger);
+        }
+    }
+
+    /// The file is gone, or empty.
+    pub(super) fn is_gone(&mut self, ledger: &Path) {
+        self.is_foreign = false;
+        if let Some(claims) = &self.claims {
+            claims.withdraw(ledger);
+        }
+    }
+}
+
+impl Ledger {
+    /// The ledger lies outside of the agent directory: each one that is made is noted there as ours.
+    pub fn claim_in(&mut self, claims: Claims) {
+        self.claimed.claims = Some(claims);
+    }
+
+    /// What is left in it may be somebody else's. It is not noted as ours for as long as it says anything of that.
+    pub fn is_of_others(&mut self) {
+        self.claimed.is_foreign = true;
+    }
 }
 
 #[cfg(test)]

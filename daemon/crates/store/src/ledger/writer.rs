@@ -9,7 +9,7 @@ use std::{
 
 use agentd_fail_point::{self as fail_point, Point};
 
-use super::{Claims, Record, Unfinished};
+use super::{Record, Unfinished, claim::Claimed};
 use crate::{
     Durability, StoreError,
     io::{FileIo, Io},
@@ -48,10 +48,8 @@ pub struct Ledger {
     warned: bool,
     /// Whether what an earlier process left could not be stored yet: it stays as it is.
     held: bool,
-    /// Notes of ledgers that lie outside of the agent directory; `None` for one that lies in it.
-    claims: Option<Claims>,
-    /// Whether the file says what somebody else may have written.
-    is_foreign: bool,
+    /// Whether the file is noted as ours.
+    pub(super) claimed: Claimed,
 }
 
 struct OpenLedger {
@@ -88,8 +86,7 @@ impl Ledger {
             early: Vec::new(),
             warned: false,
             held: false,
-            claims: None,
-            is_foreign: false,
+            claimed: Claimed::default(),
         }
     }
 
@@ -102,30 +99,6 @@ impl Ledger {
     /// The session file is there from now on. Before that nothing is written.
     pub fn arm(&mut self) {
         self.armed = true;
-    }
-
-    /// The ledger lies outside of the agent directory: each one that is made is noted there as ours.
-    pub fn claim_in(&mut self, claims: Claims) {
-        self.claims = Some(claims);
-    }
-
-    /// What is left in it may be somebody else's. It is not noted as ours for as long as it says anything of that.
-    pub fn is_of_others(&mut self) {
-        self.is_foreign = true;
-    }
-
-    fn claim(&self, path: &Path) {
-        if let Some(claims) = self.claims.as_ref().filter(|_| !self.is_foreign) {
-            claims.make(path);
-        }
-    }
-
-    /// The file is gone, or empty.
-    fn unclaim(&mut self) {
-        self.is_foreign = false;
-        if let (Some(claims), Some(path)) = (&self.claims, &self.path) {
-            claims.withdraw(path);
-        }
     }
 
     /// What an earlier process left could not be stored yet. Until [`Self::replace`] it stays, and nothing may begin.
@@ -238,7 +211,7 @@ impl Ledger {
                     Err(StoreError::Io { action: "remove", path, source })
                 }
                 _ => {
-                    self.unclaim();
+                    self.claimed.is_gone(&path);
                     Ok(())
                 }
             };
@@ -257,7 +230,7 @@ impl Ledger {
                 file.sync()?;
             }
             self.io.rename(&temporary, &path)?;
-            self.claim(&path);
+            self.claimed.is_made(&path);
             Ok(file)
         })();
         match made {
@@ -320,8 +293,8 @@ impl Ledger {
                 tracing::warn!(%error, path = %path.display(), "cannot remove the ledger of a session");
             }
         }
-        if self.file.take().is_some() {
-            self.unclaim();
+        if let (Some(_), Some(path)) = (self.file.take(), &self.path) {
+            self.claimed.is_gone(path);
         }
         true
     }
@@ -339,9 +312,7 @@ impl Ledger {
             Some(open) => open,
             none => {
                 let file = create(&*self.io, path).map_err(failed)?;
-                if let Some(claims) = self.claims.as_ref().filter(|_| !self.is_foreign) {
-                    claims.make(path);
-                }
+                self.claimed.is_made(path);
                 none.insert(OpenLedger { file, len: 0, renewed_at: RENEWED_BYTES, torn: false })
             }
         };
