@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     outcome::{Outcome, failure, of_events, of_text},
+    plain,
     prompts::Prompts,
     shown_at,
 };
@@ -86,7 +87,7 @@ impl Conversation {
             let failed = self.last.as_ref().and_then(failure).filter(|_| index + 1 < count);
             if let (OneShotFormat::Text, Some(why)) = (self.format, failed) {
                 let warning = format!("Warning: message {} of {count} was not answered: {why}", index + 1);
-                complain(&warning);
+                complain(&plain(&warning));
             }
         }
         match self.format {

@@ -147,17 +147,20 @@ async fn has_demo_model(session: &SessionHandle) -> bool {
 
 /// What a terminal is shown of a text that a model wrote: nothing that steers it. A file or a pipe gets it as it is.
 fn shown_at(output: &impl IsTerminal, text: String) -> String {
-    if !output.is_terminal() {
-        return text;
-    }
-    let mut text = Cleaner::new().clean(&text);
+    if output.is_terminal() { plain(&text) } else { text }
+}
+
+/// The text without escape sequences, and without what turns the direction of writing.
+fn plain(text: &str) -> String {
+    let mut text = Cleaner::new().clean(text);
     text.retain(|c| !steers(c));
     text
 }
 
 fn conclude(outcome: Outcome) -> ExitCode {
     match outcome.message {
-        Some(message) => fail(&message, outcome.code),
+        // Stderr is clean in any case; here no more of a sequence is to be left than of the text.
+        Some(message) => fail(&plain(&message), outcome.code),
         None => ExitCode::from(outcome.code),
     }
 }
