@@ -433,9 +433,10 @@ fn another_user_is_refused() {
         Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
     }
     assert_eq!(String::from_utf8_lossy(&said), "");
+    // Nor are the settings and sessions of another user taken for its own.
     let status = ctl::run(&home, &["status"]);
-    assert_eq!(status.code, 3, "{status:?}");
-    assert_says(&status.stderr, &["belongs to user 65534"]);
+    assert_eq!(status.code, 1, "{status:?}");
+    assert_says(&status.stderr, &["belongs to another user (uid 65534; this program runs as uid 0)"]);
     service.signal(Signal::TERM);
     let ended = service.wait();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");

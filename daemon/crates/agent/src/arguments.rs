@@ -114,13 +114,11 @@ impl ArgumentSchema {
     ) -> Result<Value, String> {
         let arguments = Value::Object(arguments);
         // The schema is compiled with the first check.
-        let compiled = self.0.validator.get();
-        let is_short = compiled.is_some_and(|validator| {
-            let work = |validator: &Validator| validator.work(&self.0.schema, &arguments);
-            validator
-                .as_ref()
-                .is_none_or(|validator| work(validator).is_none_or(|steps| steps < STEPS_AT_ONCE))
-        });
+        let is_compiled = self.0.validator.get().is_some() || bounds::is_small(&self.0.schema);
+        let is_short = is_compiled
+            && self.validator().is_none_or(|validator| {
+                validator.work(&self.0.schema, &arguments).is_none_or(|steps| steps < STEPS_AT_ONCE)
+            });
         let Value::Object(arguments) = arguments else { return Ok(arguments) };
         if is_short {
             return self.check(tool_name, arguments);

@@ -6,7 +6,10 @@ use std::collections::{HashMap, HashSet};
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
-use super::keywords::{Document, deeper};
+use super::{
+    fit::units,
+    keywords::{Document, deeper},
+};
 
 /// How large a schema may be, in bytes of JSON.
 pub(super) const MAX_BYTES: usize = 256 << 10;
@@ -29,6 +32,16 @@ const PATTERN_SIZES: [usize; 4] = [32 << 10, 128 << 10, 512 << 10, 2 << 20];
 
 /// What one counts that is of another dialect: most of these are left out.
 const ODD_PATTERN_BYTES: usize = 256 << 10;
+
+/// What a schema has at most that is compiled in a moment, in values.
+const SMALL: usize = 1_000;
+
+/// Whether a schema is compiled in a moment, as those of the tools of this program are.
+pub(super) fn is_small(schema: &Value) -> bool {
+    let mut patterns = HashSet::new();
+    collect_patterns(schema, &mut patterns);
+    patterns.is_empty() && units(schema, SMALL) < SMALL
+}
 
 /// Whether a schema stays within its bounds; what its references name.
 ///

@@ -105,7 +105,7 @@ fn spend(value: &Value, steps: u32) -> Option<u32> {
 }
 
 /// The values in `value`, and its text in pieces of 64 bytes; counts on to little more than `most`.
-fn units(value: &Value, most: usize) -> usize {
+pub(super) fn units(value: &Value, most: usize) -> usize {
     fn sum<'a>(parts: impl Iterator<Item = &'a Value>, most: usize) -> usize {
         let mut sum = 1;
         for part in parts {
