@@ -1,15 +1,17 @@
 //! Which ledgers outside of the agent directory this user's daemons wrote: anybody may have put one beside a session file there.
 
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
-    io::{self, Write as _},
+    fs::{self, DirBuilder},
+    io,
     os::unix::{
         ffi::OsStrExt as _,
-        fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+        fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _},
     },
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
+
+use agentd_safe_open::{Links, Rules};
 
 use super::Ledger;
 
@@ -33,13 +35,27 @@ impl Claims {
     }
 
     /// Notes a ledger that was just made. Without the note it is told from others no more: what waits in it is asked about.
+    ///
+    /// A note that is there is written over: a session makes a ledger with each run, and a file that comes and goes costs the file system
+    /// far more than one that is changed.
     pub(super) fn make(&self, ledger: &Path) {
         let made = || -> io::Result<()> {
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
-            let mut options = OpenOptions::new();
-            let mut note =
-                options.write(true).create(true).truncate(true).mode(0o600).open(self.note(ledger))?;
-            note.write_all(&claim(ledger)?)
+            let claim = claim(ledger)?;
+            let note = self.note(ledger);
+            let open = || Rules::new(Links::Refused).open_or_create(&note);
+            let note = open().or_else(|error| {
+                if !error.is_missing() {
+                    return Err(error);
+                }
+                // Where that fails, so does what follows.
+                let _ = DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
+                open()
+            })?;
+            let length = claim.len() as u64;
+            if note.metadata()?.len() > length {
+                note.set_len(length)?;
+            }
+            note.write_all_at(&claim, 0)
         };
         if let Err(error) = made() {
             tracing::warn!(%error, path = %ledger.display(), "a ledger outside of the agent directory is not noted as ours");
@@ -72,7 +88,9 @@ fn claim(ledger: &Path) -> io::Result<Vec<u8>> {
     }
     let made = about.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
     let mut text = ledger.as_os_str().as_bytes().to_vec();
-    text.extend_from_slice(format!("\n{} {:?}\n", about.ino(), made).as_bytes());
+    // Numbers of one width: a note that is written over keeps its length.
+    let made = made.map_or(0, |made| made.as_nanos());
+    text.extend_from_slice(format!("\n{:020} {made:039}\n", about.ino()).as_bytes());
     Ok(text)
 }
 
@@ -83,20 +101,31 @@ pub(super) struct Claimed {
     claims: Option<Claims>,
     /// Whether the file says what somebody else may have written.
     is_foreign: bool,
+    /// The ledger that there is a note of.
+    noted: Option<PathBuf>,
 }
 
 impl Claimed {
     /// There is a new file.
-    pub(super) fn is_made(&self, ledger: &Path) {
+    pub(super) fn is_made(&mut self, ledger: &Path) {
         if let Some(claims) = self.claims.as_ref().filter(|_| !self.is_foreign) {
             claims.make(ledger);
+            self.noted.get_or_insert_with(|| ledger.to_owned());
         }
     }
 
-    /// The file is gone, or empty.
-    pub(super) fn is_gone(&mut self, ledger: &Path) {
+    /// The file is gone, or empty. Its note covers no other, and is needed again with the next run.
+    pub(super) fn is_gone(&mut self) {
         self.is_foreign = false;
-        if let Some(claims) = &self.claims {
+    }
+}
+
+impl Drop for Claimed {
+    /// The session is over: a note without its ledger is of no use any more.
+    fn drop(&mut self) {
+        if let (Some(claims), Some(ledger)) = (&self.claims, &self.noted)
+            && ledger.symlink_metadata().is_err()
+        {
             claims.withdraw(ledger);
         }
     }
@@ -105,6 +134,9 @@ impl Claimed {
 impl Ledger {
     /// The ledger lies outside of the agent directory: each one that is made is noted there as ours.
     pub fn claim_in(&mut self, claims: Claims) {
+        // An earlier daemon may have left a note.
+        let noted = |ledger: &PathBuf| claims.note(ledger).symlink_metadata().is_ok();
+        self.claimed.noted = self.path().map(Path::to_owned).filter(noted);
         self.claimed.claims = Some(claims);
     }
 
@@ -135,7 +167,32 @@ mod tests {
         fs::write(&ledger, "theirs").unwrap();
         assert!(!claims.covers(&ledger));
         claims.make(&ledger);
+        assert!(claims.covers(&ledger));
         claims.withdraw(&ledger);
         assert!(!claims.covers(&ledger));
+    }
+
+    #[test]
+    fn a_note_goes_with_the_session_and_stays_with_a_ledger_that_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let (claims, ledger) = (Claims::below(&folder.path().join("run")), folder.path().join("s.ledger"));
+        let notes = || fs::read_dir(folder.path().join("run/ledgers")).unwrap().count();
+        let claimed_by =
+            |claims: &Claims| Claimed { claims: Some(claims.clone()), is_foreign: false, noted: None };
+        let mut claimed = claimed_by(&claims);
+        fs::write(&ledger, "ours").unwrap();
+        claimed.is_made(&ledger);
+        fs::remove_file(&ledger).unwrap();
+        claimed.is_gone();
+        assert!(!claims.covers(&ledger));
+        fs::write(&ledger, "ours again").unwrap();
+        claimed.is_made(&ledger);
+        drop(claimed);
+        assert!(claims.covers(&ledger) && notes() == 1);
+        let mut claimed = claimed_by(&claims);
+        claimed.is_made(&ledger);
+        fs::remove_file(&ledger).unwrap();
+        drop(claimed);
+        assert_eq!(notes(), 0);
     }
 }

@@ -211,7 +211,7 @@ impl Ledger {
                     Err(StoreError::Io { action: "remove", path, source })
                 }
                 _ => {
-                    self.claimed.is_gone(&path);
+                    self.claimed.is_gone();
                     Ok(())
                 }
             };
@@ -293,8 +293,8 @@ impl Ledger {
                 tracing::warn!(%error, path = %path.display(), "cannot remove the ledger of a session");
             }
         }
-        if let (Some(_), Some(path)) = (self.file.take(), &self.path) {
-            self.claimed.is_gone(path);
+        if self.file.take().is_some() {
+            self.claimed.is_gone();
         }
         true
     }
