@@ -20,7 +20,10 @@ use serde_json::Value;
 
 use crate::{
     AgentDir, Environment, MemberChange, PrivateObject, PrivateObjectError, ProjectFolders,
-    json_file::read_project_json, paths::canonical, resources::context_candidates, settings::is_told,
+    json_file::read_project_json,
+    paths::canonical,
+    resources::{Candidate, context_candidates},
+    settings::is_told,
 };
 
 use identity::FolderIdentity;
@@ -106,7 +109,8 @@ pub enum TrustBasis {
 #[must_use]
 pub fn decide_trust(question: TrustQuestion<'_>) -> Trust {
     let TrustQuestion { cwd, folders, agent_dir, environment, approve, given, default } = question;
-    let files = StartingFiles::of(cwd, folders, agent_dir, environment);
+    let instructions = context_candidates(agent_dir, cwd, environment);
+    let files = StartingFiles::with(&instructions, cwd, folders, environment);
     let decided = |trusted, basis| Trust {
         trusted,
         basis,
@@ -121,7 +125,7 @@ pub fn decide_trust(question: TrustQuestion<'_>) -> Trust {
             None => decided(approve, TrustBasis::Flag),
         };
     }
-    if !needs_trust(&question) {
+    if !needs_trust(&question, &instructions) {
         return decided(true, TrustBasis::NothingToTrust);
     }
     let unreadable = |problem: Diagnostic| {
@@ -260,12 +264,10 @@ fn told_settings(path: &Path) -> Vec<String> {
     settings.into_iter().map(|(key, _)| key).filter(|key| is_told(key)).collect()
 }
 
-fn needs_trust(question: &TrustQuestion<'_>) -> bool {
-    CONFIGURING.into_iter().any(|name| question.folders.find(name).is_some())
+fn needs_trust(question: &TrustQuestion<'_>, instructions: &[Candidate]) -> bool {
+    instructions.iter().any(|it| it.needs_trust().is_some())
+        || CONFIGURING.into_iter().any(|name| question.folders.find(name).is_some())
         || project_skills(question.cwd, question.environment).is_some()
-        || context_candidates(question.agent_dir, question.cwd, question.environment)
-            .iter()
-            .any(|it| it.needs_trust().is_some())
 }
 
 /// `.agents/skills` of the working directory or of an ancestor up to the root of its repository.

@@ -19,10 +19,14 @@ pub(super) fn open(path: &Path, links: Links<'_>, flags: OFlags, mode: Mode) -> 
     match links {
         Links::Followed => {
             // Opening some devices does something; what stands there is looked at before, and again when it is open.
-            if let Ok(about) = path.metadata()
-                && Kind::of(&about) != Kind::File
-            {
-                return Err(Problem::NotAFile(Kind::of(&about)));
+            match path.metadata() {
+                Ok(about) if Kind::of(&about) != Kind::File => {
+                    return Err(Problem::NotAFile(Kind::of(&about)));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !flags.contains(OFlags::CREATE) => {
+                    return Err(Problem::System(error));
+                }
+                Ok(_) | Err(_) => {}
             }
             openat(CWD, path, flags, mode).map(File::from).map_err(|errno| other(path, errno))
         }

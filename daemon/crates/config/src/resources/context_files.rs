@@ -12,8 +12,8 @@ use agentd_safe_open::{Links, Owner, Rules};
 use super::resource_file;
 use crate::{AgentDir, Environment, StartingFiles};
 
-pub(crate) use candidates::context_candidates;
-use candidates::{Candidate, Standing};
+use candidates::Standing;
+pub(crate) use candidates::{Candidate, context_candidates};
 
 const KIND: DiagnosticKind = DiagnosticKind::ContextFile;
 

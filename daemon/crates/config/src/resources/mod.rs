@@ -26,7 +26,7 @@ mod testing;
 mod tests;
 mod walk;
 
-pub(crate) use context_files::context_candidates;
+pub(crate) use context_files::{Candidate, context_candidates};
 pub use context_files::{ContextFile, ContextFiles, ContextQuery, context_files};
 pub use expand::{ExpandError, expand};
 pub use load::{Resources, load_resources, load_skills};

@@ -11,8 +11,11 @@ use sha2::{Digest, Sha256};
 
 use super::identity::FolderIdentity;
 use crate::{
-    AgentDir, Environment, ProjectFolders, json_file::read_project_json, paths::canonical, resolve_path,
-    resources::context_candidates,
+    AgentDir, Environment, ProjectFolders,
+    json_file::read_project_json,
+    paths::canonical,
+    resolve_path,
+    resources::{Candidate, context_candidates},
 };
 
 /// The files of a project folder that can start something.
@@ -37,11 +40,21 @@ impl StartingFiles {
     /// The files as they are now. Reads them; blocks.
     #[must_use]
     pub fn of(cwd: &Path, folders: &ProjectFolders, agent_dir: &AgentDir, environment: &Environment) -> Self {
+        Self::with(&context_candidates(agent_dir, cwd, environment), cwd, folders, environment)
+    }
+
+    /// The same, with the instructions that there are for the folder.
+    pub(super) fn with(
+        instructions: &[Candidate],
+        cwd: &Path,
+        folders: &ProjectFolders,
+        environment: &Environment,
+    ) -> Self {
         let in_folders = folders.all().flat_map(|folder| STARTING.map(|name| folder.join(name)));
         let files = in_folders.chain(shell(cwd, folders, environment));
         let hashed = files.filter_map(|path| Some((name(cwd, &path), hash(&path)?)));
-        let foreign = context_candidates(agent_dir, cwd, environment)
-            .into_iter()
+        let foreign = instructions
+            .iter()
             .filter(|it| it.is_foreign())
             .map(|it| (name(cwd, &it.path), leads_to(&it.real)));
         Self { files: hashed.chain(foreign).collect(), identity: FolderIdentity::of(cwd) }
