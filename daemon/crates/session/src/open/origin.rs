@@ -5,12 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_config::{
-    AgentDir, SessionDir as SessionDirRule, is_of_project, session_dir, settings::load_user,
-};
+use agentd_config::{AgentDir, SessionDir as SessionDirRule, is_of_project, settings::load_user};
 use agentd_safe_open::Owner;
 use agentd_store::ledger::{Claims, ledger_path};
 
+use super::target::folder_rule;
 use crate::{SessionOptions, recovery::Origin};
 
 /// Whose a session file is that was opened for one of these working directories, and where its ledgers are noted when it lies
@@ -37,15 +36,7 @@ pub(super) fn origin(
 
 /// Whether the file is in the folder that the user named for sessions, by a flag, a variable or the user's own settings.
 fn is_in_session_dir(real: &Path, agent_dir: &AgentDir, options: &SessionOptions) -> bool {
-    let settings = load_user(agent_dir);
-    let rule = session_dir(
-        options.session_dir.as_deref(),
-        &options.environment,
-        settings.session_dir.as_deref(),
-        agent_dir,
-        &options.cwd,
-    );
-    match rule {
+    match folder_rule(options, agent_dir, &load_user(agent_dir)) {
         SessionDirRule::Exact(folder) => {
             folder.canonicalize().is_ok_and(|folder| real.parent() == Some(folder.as_path()))
         }

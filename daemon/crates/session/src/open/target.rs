@@ -182,17 +182,25 @@ pub fn locate(options: &SessionOptions) -> Result<Option<(PathBuf, String)>, Ope
 
 /// The folder of session files.
 fn folder(options: &SessionOptions, agent_dir: &AgentDir, settings: &Settings) -> SessionDir {
-    let rule = session_dir(
+    match folder_rule(options, agent_dir, settings) {
+        SessionDirRule::PerCwd(root) => SessionDir::of_cwd(&root, &options.cwd),
+        SessionDirRule::Exact(path) => SessionDir::custom(path, &agent_dir.sessions_dir(), &options.cwd),
+    }
+}
+
+/// Which folder a session's flag, variable and these settings name.
+pub(super) fn folder_rule(
+    options: &SessionOptions,
+    agent_dir: &AgentDir,
+    settings: &Settings,
+) -> SessionDirRule {
+    session_dir(
         options.session_dir.as_deref(),
         &options.environment,
         settings.session_dir.as_deref(),
         agent_dir,
         &options.cwd,
-    );
-    match rule {
-        SessionDirRule::PerCwd(root) => SessionDir::of_cwd(&root, &options.cwd),
-        SessionDirRule::Exact(path) => SessionDir::custom(path, &agent_dir.sessions_dir(), &options.cwd),
-    }
+    )
 }
 
 /// A file that is there already.
