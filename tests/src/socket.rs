@@ -175,6 +175,19 @@ impl SocketClient {
         assert_eq!(ready, Ok(1), "agentd says nothing");
     }
 
+    /// Waits until the daemon has begun to say something to one of the clients, and gives that one's index. Takes none of it.
+    #[must_use]
+    pub fn first_readable(clients: &[Self]) -> usize {
+        let timeout = Timespec { tv_sec: DEADLINE.as_secs().cast_signed(), tv_nsec: 0 };
+        let mut waiting: Vec<PollFd<'_>> =
+            clients.iter().map(|client| PollFd::new(&client.wire.stream, PollFlags::IN)).collect();
+        poll(&mut waiting, Some(&timeout)).expect("a poll of sockets");
+        waiting
+            .iter()
+            .position(|one| one.revents().contains(PollFlags::IN))
+            .expect("a client that agentd talks to")
+    }
+
     /// Says that no more will be sent.
     pub fn end_input(&mut self) {
         // It fails only when the daemon has closed the connection.

@@ -50,15 +50,16 @@ fn unfinished_lines_of_all_clients_together_have_a_bound() {
     // 160 MiB, of which 32 are kept. Nobody ends the line.
     let mut crowd: Vec<SocketClient> = (0..20).map(|_| service.client()).collect();
     crowd.iter().for_each(|client| begin_line(client, 8 << 20));
-    // All but three or four have been told, whether they asked for too much or stood still in the way of others.
-    let refusal = crowd[19].until("a refusal", is_refusal);
+    // At most four keep their lines. Which ones depends on how long the others stood still, and so on the load of the machine.
+    let refused = SocketClient::first_readable(&crowd);
+    let refusal = crowd[refused].until("a refusal", is_refusal);
     assert!(refusal["hint"].as_str().unwrap().contains("daemon.maxMemoryBytes"), "{refusal}");
     assert!(usage::of(service.id()).peak < MEMORY, "{:?}", usage::of(service.id()));
     assert_eq!(text(answers(&working.prompt("Hi"))[0]), "Fine.");
     works(&service, &home);
     // The rest of a line that was given up is skipped, and the next one counts.
-    crowd[19].send_bytes(b"\"}\n");
-    crowd[19].done(json!({"type": "daemon_status"}));
+    crowd[refused].send_bytes(b"\"}\n");
+    crowd[refused].done(json!({"type": "daemon_status"}));
     // A line that moves gets the room of those that stand still.
     let long = json!({"type": "daemon_status", "more": "y".repeat(20 << 20)});
     let end = Instant::now() + DEADLINE;
