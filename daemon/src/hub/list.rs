@@ -17,8 +17,8 @@ use agentd_protocol::{
 };
 use agentd_safe_open::{Links, Rules};
 use agentd_store::{
-    Header, ListText, SessionDir, SessionSummary, is_own_file, iso_timestamp, ledger::ledger_path, list,
-    originals, read_header, summarize,
+    Header, ListText, SessionDir, SessionSummary, intent_log::intent_log_path, is_own_file, iso_timestamp,
+    kept_originals, list, read_header, summarize,
 };
 
 use super::{Known, Registry};
@@ -175,10 +175,10 @@ pub fn delete(path: &Path) -> Result<(), Failure> {
         Ok(()) => {
             fail_point::call(Point::DeleteArtifacts).map_err(io)?;
             ArtifactFolder::beside(path).remove().map_err(io)?;
-            for original in originals(path) {
+            for original in kept_originals(path) {
                 fs::remove_file(original).map_err(io)?;
             }
-            match fs::remove_file(ledger_path(path)) {
+            match fs::remove_file(intent_log_path(path)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
                 _ => {}
             }

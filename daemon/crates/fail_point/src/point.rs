@@ -47,31 +47,31 @@ points! {
     StoreRename = "store.rename",
     /// A file was put in the place of another.
     StoreRenamed = "store.renamed",
-    /// What is about to happen is about to be written to the ledger.
-    LedgerIntent = "ledger.intent",
-    /// It is in the ledger, and has not happened.
-    LedgerIntentWritten = "ledger.intent_written",
-    /// What came of something is about to be written to the ledger.
-    LedgerOutcome = "ledger.outcome",
-    /// It is in the ledger.
-    LedgerOutcomeWritten = "ledger.outcome_written",
-    /// Text that the model streamed is about to be written to the ledger.
-    LedgerFlush = "ledger.flush",
-    /// It is in the ledger.
-    LedgerFlushed = "ledger.flushed",
-    /// A ledger is about to be removed: nothing is under way any more.
-    LedgerClear = "ledger.clear",
+    /// What is about to happen is about to be written to the intent log.
+    IntentLogIntent = "ledger.intent",
+    /// It is in the intent log, and has not happened.
+    IntentLogIntentWritten = "ledger.intent_written",
+    /// What came of something is about to be written to the intent log.
+    IntentLogOutcome = "ledger.outcome",
+    /// It is in the intent log.
+    IntentLogOutcomeWritten = "ledger.outcome_written",
+    /// Text that the model streamed is about to be written to the intent log.
+    IntentLogFlush = "ledger.flush",
+    /// It is in the intent log.
+    IntentLogFlushed = "ledger.flushed",
+    /// An intent log is about to be removed: nothing is under way any more.
+    IntentLogClear = "ledger.clear",
     /// A crash interrupted a session; what is missing is about to be added.
     RecoveryBegin = "recovery.begin",
-    /// It is in the session file, and the ledger is there still.
+    /// It is in the session file, and the intent log is there still.
     RecoveryAppended = "recovery.appended",
-    /// The ledger is gone, or says only that the run goes on.
+    /// The intent log is gone, or says only that the run goes on.
     RecoveryCleared = "recovery.cleared",
-    /// Tools are about to run: the ledger says so.
+    /// Tools are about to run: the intent log says so.
     RunToolStarted = "run.tool_started",
     /// A part of an answer came; nobody was told.
     RunDelta = "run.delta",
-    /// The model is about to be asked: the ledger says so.
+    /// The model is about to be asked: the intent log says so.
     RunModelAsked = "run.model_asked",
     /// A file for a long output is about to be made.
     SpillCreate = "spill.create",

@@ -9,7 +9,7 @@ use std::sync::{
 
 use agentd_store::{
     StoreError,
-    ledger::{AskRecord, CallsRecord, Ledger, NamedCall, Record, RunRecord, Unfinished},
+    intent_log::{AskRecord, CallsRecord, IntentLog, IntentRecord, NamedCall, RunRecord, UnfinishedWork},
 };
 use tokio::task::spawn_blocking;
 
@@ -23,14 +23,14 @@ pub(crate) const MAX_RESULT: usize = 1 << 20;
 pub(crate) struct CrashLedger(Option<Arc<Kept>>);
 
 struct Kept {
-    ledger: Mutex<Ledger>,
+    ledger: Mutex<IntentLog>,
     /// Whether a run is over and the ledger has yet to be told.
     settling: AtomicBool,
 }
 
 impl CrashLedger {
     /// A ledger that recovery has looked at; of a session in memory there is none.
-    pub(crate) fn of(ledger: Ledger) -> Self {
+    pub(crate) fn of(ledger: IntentLog) -> Self {
         let is_kept = ledger.path().is_some();
         let kept = Kept { ledger: Mutex::new(ledger), settling: AtomicBool::new(false) };
         Self(is_kept.then(|| Arc::new(kept)))
@@ -40,7 +40,7 @@ impl CrashLedger {
     ///
     /// # Errors
     /// [`StoreError`]: it must not happen then.
-    pub(crate) fn intend_here(&self, records: &[Record]) -> Result<(), StoreError> {
+    pub(crate) fn intend_here(&self, records: &[IntentRecord]) -> Result<(), StoreError> {
         let Some(kept) = self.0.as_deref() else { return Ok(()) };
         let mut ledger = kept.lock();
         ledger.arm();
@@ -48,7 +48,7 @@ impl CrashLedger {
     }
 
     /// As well for what came of something.
-    pub(crate) fn note_here(&self, records: &[Record]) {
+    pub(crate) fn note_here(&self, records: &[IntentRecord]) {
         if let Some(kept) = self.0.as_deref().filter(|_| !records.is_empty()) {
             let mut ledger = kept.lock();
             records.iter().for_each(|record| ledger.note(record));
@@ -59,13 +59,13 @@ impl CrashLedger {
     ///
     /// # Errors
     /// [`StoreError`]: it must not happen then. Cancel safety: dropped early, it is written or not.
-    pub(crate) async fn intend(&self, records: Vec<Record>) -> Result<(), StoreError> {
+    pub(crate) async fn intend(&self, records: Vec<IntentRecord>) -> Result<(), StoreError> {
         let Some(kept) = self.0.clone() else { return Ok(()) };
         spawn_blocking(move || kept.lock().intend(&records)).await.unwrap_or(Ok(()))
     }
 
     /// Says what came of something; where that fails, it is logged.
-    pub(crate) async fn note(&self, record: Record) {
+    pub(crate) async fn note(&self, record: IntentRecord) {
         if let Some(kept) = self.0.clone() {
             // It fails only when the runtime ends.
             let _ = spawn_blocking(move || kept.lock().note(&record)).await;
@@ -76,7 +76,7 @@ impl CrashLedger {
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read.
-    pub(crate) async fn left(&self) -> Result<Option<Unfinished>, StoreError> {
+    pub(crate) async fn left(&self) -> Result<Option<UnfinishedWork>, StoreError> {
         let Some(kept) = self.0.clone() else { return Ok(None) };
         spawn_blocking(move || kept.lock().left()).await.unwrap_or(Ok(None))
     }
@@ -85,7 +85,7 @@ impl CrashLedger {
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be written, or removed: it is as it was.
-    pub(crate) async fn replace(&self, records: Vec<Record>) -> Result<(), StoreError> {
+    pub(crate) async fn replace(&self, records: Vec<IntentRecord>) -> Result<(), StoreError> {
         let Some(kept) = self.0.clone() else { return Ok(()) };
         spawn_blocking(move || kept.lock().replace(&records)).await.unwrap_or(Ok(()))
     }
@@ -109,7 +109,7 @@ impl CrashLedger {
 
 impl Kept {
     /// The ledger, told of the end of the run if there was one.
-    fn lock(&self) -> MutexGuard<'_, Ledger> {
+    fn lock(&self) -> MutexGuard<'_, IntentLog> {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         if self.settling.load(Ordering::Acquire) {
             ledger.settle();
@@ -132,21 +132,22 @@ pub(crate) struct Intents {
 
 impl Intents {
     /// The records, for a message that has this entry.
-    pub(crate) fn records(self, entry: &str) -> Vec<Record> {
+    pub(crate) fn records(self, entry: &str) -> Vec<IntentRecord> {
         let Self { run, ask, calls } = self;
-        let run =
-            run.then(|| Record::Run(RunRecord { at: now_ms(), entry: Some(entry.to_owned()), resumes: 0 }));
+        let run = run.then(|| {
+            IntentRecord::Run(RunRecord { at: now_ms(), entry: Some(entry.to_owned()), resumes: 0 })
+        });
         let ask = ask.map(|choice| ask_record(&choice, Some(entry)));
         let calls =
-            (!calls.is_empty()).then(|| Record::Calls(CallsRecord { entry: entry.to_owned(), calls }));
+            (!calls.is_empty()).then(|| IntentRecord::Calls(CallsRecord { entry: entry.to_owned(), calls }));
         run.into_iter().chain(ask).chain(calls).collect()
     }
 }
 
 /// The model is about to be asked, and this is the last entry that it is shown.
-pub(crate) fn ask_record(choice: &Choice, after: Option<&str>) -> Record {
+pub(crate) fn ask_record(choice: &Choice, after: Option<&str>) -> IntentRecord {
     let Choice { model, level } = choice;
-    Record::Ask(AskRecord {
+    IntentRecord::Ask(AskRecord {
         at: now_ms(),
         after: after.map(str::to_owned),
         api: model.api.clone(),

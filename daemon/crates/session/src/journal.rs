@@ -19,7 +19,7 @@ use agentd_protocol::{
 use agentd_store::{
     Context, ContextMeter, Entry, EntryKind, LoadReport, ModelRef, NewEntry, OpenSession, SessionTree,
     SessionWriter, StatsCounter, StoreError, UnknownEntry, estimate_tokens,
-    ledger::{DeliveredRecord, Record as LedgerRecord},
+    intent_log::{DeliveredRecord, IntentRecord},
 };
 
 use crate::{
@@ -238,7 +238,7 @@ impl Journal {
         &mut self,
         message: Json<Message>,
         key: Option<&RequestKey>,
-        then: LedgerRecord,
+        then: IntentRecord,
     ) -> Result<(), StoreError> {
         let mut entry = NewEntry::message(message);
         if let Some(key) = key {
@@ -298,7 +298,7 @@ impl Journal {
     }
 
     /// Adds an entry, and what belongs to it to the ledger.
-    async fn add_with<F: FnOnce(&str) -> Vec<LedgerRecord>>(
+    async fn add_with<F: FnOnce(&str) -> Vec<IntentRecord>>(
         &mut self,
         new: NewEntry,
         around: Around<F>,
@@ -312,7 +312,7 @@ impl Journal {
             // Before: a crash between the two is told from one after both by the entry.
             let delivered = delivered.map(|number| {
                 let after = entry.parent_id().map(str::to_owned);
-                LedgerRecord::Delivered(DeliveredRecord { number, after })
+                IntentRecord::Delivered(DeliveredRecord { number, after })
             });
             ledger.note_here(delivered.as_slice());
             writer.append(&entry)?;
@@ -341,7 +341,7 @@ struct Around<F> {
     /// What its id gives for the ledger once it is stored.
     intents: F,
     /// What else the ledger is told then.
-    then: Option<LedgerRecord>,
+    then: Option<IntentRecord>,
 }
 
 /// A message that was stored.

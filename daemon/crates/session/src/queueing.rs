@@ -6,7 +6,7 @@ use agentd_protocol::{
     message::ImageContent,
     session::InterruptMode,
 };
-use agentd_store::ledger::{QueuedRecord, Record};
+use agentd_store::intent_log::{IntentRecord, QueuedRecord};
 
 use crate::{
     actor::Actor,
@@ -35,7 +35,7 @@ impl Actor {
         }
         let images: Vec<ImageContent> = images.into_iter().map(Into::into).collect();
         let about = self.queues.about(kind, &text, &images, asked.key());
-        if let Err(error) = self.journal.ledger().intend(vec![Record::Queued(about)]).await {
+        if let Err(error) = self.journal.ledger().intend(vec![IntentRecord::Queued(about)]).await {
             return self.refuse(asked, store_failure(&error));
         }
         self.queues.push(kind, text, images, asked.key().cloned(), &self.feed);
@@ -48,7 +48,7 @@ impl Actor {
     /// Takes all messages back. Nothing comes of them, so that their keys are free again.
     pub(crate) async fn clear_queue(&mut self, reply: Reply) {
         if self.held_back.forget() {
-            self.journal.ledger().note(Record::Unqueued).await;
+            self.journal.ledger().note(IntentRecord::Unqueued).await;
         } else {
             self.forget_waiting().await;
         }
@@ -62,7 +62,7 @@ impl Actor {
     /// What waits is to be forgotten, after a crash as well.
     pub(crate) async fn forget_waiting(&self) {
         if self.queues.len() > 0 {
-            self.journal.ledger().note(Record::Unqueued).await;
+            self.journal.ledger().note(IntentRecord::Unqueued).await;
         }
     }
 
@@ -87,7 +87,7 @@ impl Actor {
     /// A message that was taken out of its queue is no entry.
     pub(crate) async fn wait_again(&mut self, delivered: Delivered) {
         let about = self.queues.put_back(delivered, &self.feed);
-        self.journal.ledger().note(Record::Queued(about)).await;
+        self.journal.ledger().note(IntentRecord::Queued(about)).await;
     }
 
     /// Messages that waited when the daemon was killed wait again; who sends them once more is answered as before.

@@ -11,7 +11,7 @@ use agentd_protocol::{
     message::ImageContent,
     session::QueueMode,
 };
-use agentd_store::ledger::QueuedRecord;
+use agentd_store::intent_log::QueuedRecord;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{

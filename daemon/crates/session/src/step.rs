@@ -15,7 +15,7 @@ use agentd_protocol::{
     error::Failure,
     message::{Message, StopReason},
 };
-use agentd_store::Landing;
+use agentd_store::NavigationTarget;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -86,7 +86,7 @@ pub(crate) enum Step {
     /// A compaction to store. Answered with the estimated tokens of the context from there on.
     StoreCompaction { entry: Box<EntryBody>, stored: oneshot::Sender<Result<u64, CompactionError>> },
     /// What a branch that is to be left comes to, and where the conversation goes on.
-    BranchSummarised(Box<(Landing, Result<EntryBody, CompactionError>)>),
+    BranchSummarised(Box<(NavigationTarget, Result<EntryBody, CompactionError>)>),
     /// The compaction of a command ended.
     Compacted(Box<Result<CompactionResult, CompactionError>>),
     /// What is in flight, for those who join: exactly what the steps before it add up to.

@@ -6,7 +6,9 @@ use agentd_protocol::{
     entry::EntryBody,
     error::{ErrorCode, Failure},
 };
-use agentd_store::{ForkError, ForkPoint, Landing, NewSession, SessionTree, copy_branch, fork_messages};
+use agentd_store::{
+    ForkError, ForkPoint, NavigationTarget, NewSession, SessionTree, copy_branch, fork_messages,
+};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -50,7 +52,7 @@ impl Actor {
     }
 
     /// Where a command leads to, if the session can go there now.
-    fn landing(&self, params: &NavigateTreeParams) -> Result<Landing, Failure> {
+    fn landing(&self, params: &NavigateTreeParams) -> Result<NavigationTarget, Failure> {
         if self.run.is_active() || self.compacting.is_active() {
             let text = "The session is at work: it cannot go back to another entry meanwhile.";
             let hint = "Wait for agent_settled or compaction_end, or abort first.";
@@ -60,11 +62,12 @@ impl Actor {
         if let Some(failure) = self.overdue.failure() {
             return Err(failure);
         }
-        Landing::at(self.journal.tree(), &params.entry_id).map_err(|error| no_entry(error.to_string()))
+        NavigationTarget::at(self.journal.tree(), &params.entry_id)
+            .map_err(|error| no_entry(error.to_string()))
     }
 
     /// Moves the leaf. Nothing is written: the next entry shows where the session went on.
-    pub(crate) fn land(&mut self, landing: Landing) -> Result<Navigated, Failure> {
+    pub(crate) fn land(&mut self, landing: NavigationTarget) -> Result<Navigated, Failure> {
         let moved = self.journal.set_leaf(landing.leaf.as_deref());
         moved.map_err(|error| no_entry(error.to_string()))?;
         self.has_moved = true;

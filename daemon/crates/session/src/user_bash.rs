@@ -11,7 +11,7 @@ use agentd_protocol::{
     event::{BashExecutionUpdate, Event},
     message::{BashExecutionMessage, Message},
 };
-use agentd_store::ledger::{BashDoneRecord, BashRecord, Record};
+use agentd_store::intent_log::{BashDoneRecord, BashRecord, IntentRecord};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -119,7 +119,7 @@ impl Actor {
         let (shared, steps) = (std::sync::Arc::clone(&self.shared), self.steps.clone());
         let (ledger, feed) = (self.journal.ledger().clone(), self.feed.clone());
         let environment = self.environment_of(Some(&asked));
-        let begun = Record::Bash(BashRecord {
+        let begun = IntentRecord::Bash(BashRecord {
             number,
             at: now_ms(),
             command: params.command.clone(),
@@ -259,10 +259,10 @@ fn shell_failure(error: &ShellError) -> Failure {
 }
 
 /// A command came to its end. Its message waits to be stored; without one there is nothing to be stored any more.
-fn done(number: u64, message: Option<Json<Message>>) -> Record {
+fn done(number: u64, message: Option<Json<Message>>) -> IntentRecord {
     let stored = message.is_none();
     let message = message.filter(|message| message.text().len() <= MAX_RESULT);
-    Record::BashDone(BashDoneRecord { number, message, stored })
+    IntentRecord::BashDone(BashDoneRecord { number, message, stored })
 }
 
 /// Runs a command and publishes its output as it comes.

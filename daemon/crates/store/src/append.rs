@@ -8,8 +8,8 @@ use std::{
 
 use crate::{
     Entry, Header, StoreError,
+    intent_log::{IntentLog, intent_log_path},
     io::{FileIo, FileState, Io},
-    ledger::{Ledger, ledger_path},
     lock::{Note, Notes},
 };
 
@@ -146,9 +146,9 @@ impl SessionWriter {
 
     /// What says which work is under way in this session.
     #[must_use]
-    pub fn ledger(&self) -> Ledger {
-        let path = self.path().map(ledger_path);
-        Ledger::new(Arc::clone(&self.with.io), self.with.durability, path, self.is_on_disk())
+    pub fn intent_log(&self) -> IntentLog {
+        let path = self.path().map(intent_log_path);
+        IntentLog::new(Arc::clone(&self.with.io), self.with.durability, path, self.is_on_disk())
     }
 
     /// The lines that wait in memory because there is no file yet: what [`Store::resume`](crate::Store::resume) takes.

@@ -13,14 +13,14 @@ use agentd_protocol::lines::{Line, LineSplitter};
 use serde::de::IgnoredAny;
 
 use crate::{
-    Context, ContextMeter, Entry, ForkPoint, Header, Landing, LoadReport, NewSession, SessionTree,
+    Context, ContextMeter, Entry, ForkPoint, Header, LoadReport, NavigationTarget, NewSession, SessionTree,
     StatsCounter, Store, StoreOptions, context_usage, copy_all, copy_branch, fork_messages,
-    ledger::{Record, Unfinished},
+    intent_log::{IntentRecord, UnfinishedWork},
 };
 
 /// The laws, by the names of their fuzz targets.
 pub const LAWS: &[(&str, fn(&[u8]))] =
-    &[("sessions", sessions), ("old_sessions", old_sessions), ("ledgers", ledgers)];
+    &[("sessions", sessions), ("old_sessions", old_sessions), ("ledgers", intent_logs)];
 
 /// The cap of a line where inputs are to reach it, in bytes.
 const SMALL_LINE_BYTES: usize = 160;
@@ -70,22 +70,22 @@ pub fn old_sessions(input: &[u8]) {
     keeps_the_laws(&tree);
 }
 
-/// Any bytes are read as a ledger; what they come to is what the records among them come to, written as they are written by this
+/// Any bytes are read as an intent log; what they come to is what the records among them come to, written as they are written by this
 /// version. A line that was torn takes nothing from those before it.
-pub fn ledgers(input: &[u8]) {
-    let left = Unfinished::read(input);
+pub fn intent_logs(input: &[u8]) {
+    let left = UnfinishedWork::read(input);
     let lines = input.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
     let mut written = Vec::new();
-    for record in lines.filter_map(Record::parse) {
+    for record in lines.filter_map(IntentRecord::parse) {
         assert!(record.write_line(&mut written).is_ok(), "what was read can be written");
     }
-    assert_eq!(Unfinished::read(&written), left, "what was written reads as the same");
+    assert_eq!(UnfinishedWork::read(&written), left, "what was written reads as the same");
     if let Ok(header) = NewSession::new("/w", 0).header() {
         let waiting = left.waiting(&SessionTree::new(header)).len();
         assert_eq!(waiting, left.messages.len(), "in a session without entries all of them wait");
     }
     written.extend(b"{\"type\":\"run\",\"at\":1");
-    assert_eq!(Unfinished::read(&written), left, "a torn line counts for nothing");
+    assert_eq!(UnfinishedWork::read(&written), left, "a torn line counts for nothing");
 }
 
 fn keeps_the_laws(tree: &SessionTree) {
@@ -115,7 +115,7 @@ fn keeps_the_laws(tree: &SessionTree) {
     }
     let step = tree.entries().len() / LOOKED_AT + 1;
     for entry in tree.entries().iter().step_by(step) {
-        let _ = Landing::at(tree, entry.id());
+        let _ = NavigationTarget::at(tree, entry.id());
         let Ok(copy) = copy_branch(tree, Some(entry.id()), NewSession::new("/w", 0)) else {
             panic!("the branch of {} cannot be copied", entry.id())
         };

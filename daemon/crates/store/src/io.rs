@@ -8,7 +8,7 @@ use std::{
 
 use agentd_fail_point::{self as fail_point, Point};
 
-use crate::opening::{LEDGER, SESSION};
+use crate::opening::{INTENT_LOG, SESSION};
 
 /// What the store asks of a file system. Blocks.
 pub(crate) trait Io: Send + Sync {
@@ -16,16 +16,16 @@ pub(crate) trait Io: Send + Sync {
     fn open(&self, path: &Path) -> io::Result<Box<dyn FileIo>>;
     /// Makes a file, private to the user, to be read and appended to; fails if it is there.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn FileIo>>;
-    /// Opens a ledger to be read.
-    fn open_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+    /// Opens an intent log to be read.
+    fn open_intent_log(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
         self.open(path)
     }
-    /// Makes a ledger, private to the user, to be appended to; fails if it is there.
-    fn create_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+    /// Makes an intent log, private to the user, to be appended to; fails if it is there.
+    fn create_intent_log(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
         self.create_new(path)
     }
-    /// Removes a ledger.
-    fn remove_ledger(&self, path: &Path) -> io::Result<()> {
+    /// Removes an intent log.
+    fn remove_intent_log(&self, path: &Path) -> io::Result<()> {
         self.remove(path)
     }
     /// Makes a folder and those above it, private to the user; one that is there is left as it is.
@@ -101,19 +101,21 @@ impl Io for Disk {
         Ok(Box::new(DiskFile { file, is_writable: true }))
     }
 
-    fn open_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
-        Ok(Box::new(LedgerFile(LEDGER.open(path).map_err(|error| io::Error::from(error.into_problem()))?)))
+    fn open_intent_log(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        Ok(Box::new(IntentLogFile(
+            INTENT_LOG.open(path).map_err(|error| io::Error::from(error.into_problem()))?,
+        )))
     }
 
-    fn create_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+    fn create_intent_log(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
         let mut options = OpenOptions::new();
         options.append(true).create_new(true);
         private_file(&mut options);
-        Ok(Box::new(LedgerFile(options.open(path)?)))
+        Ok(Box::new(IntentLogFile(options.open(path)?)))
     }
 
-    fn remove_ledger(&self, path: &Path) -> io::Result<()> {
-        fail_point::call(Point::LedgerClear)?;
+    fn remove_intent_log(&self, path: &Path) -> io::Result<()> {
+        fail_point::call(Point::IntentLogClear)?;
         fs::remove_file(path)
     }
 
@@ -222,16 +224,16 @@ impl FileIo for DiskFile {
     }
 }
 
-/// A ledger: never locked, since the session file is; its fail points are with whoever knows what is written.
-struct LedgerFile(File);
+/// An intent log: never locked, since the session file is; its fail points are with whoever knows what is written.
+struct IntentLogFile(File);
 
-impl Read for LedgerFile {
+impl Read for IntentLogFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer)
     }
 }
 
-impl FileIo for LedgerFile {
+impl FileIo for IntentLogFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }

@@ -39,15 +39,15 @@ mod fork;
 pub mod fuzz;
 mod header;
 mod ids;
+pub mod intent_log;
 mod io;
-mod landing;
-pub mod ledger;
 mod lines;
 mod list;
 mod load;
 mod lock;
 mod meter;
 mod migrate;
+mod navigation;
 mod network;
 mod new_entry;
 mod object;
@@ -72,21 +72,21 @@ pub use estimate::{context_usage, estimate_tokens};
 pub use fork::{ForkError, ForkMessage, ForkPoint, copy_all, copy_branch, fork_messages};
 pub use header::Header;
 pub use ids::{check_session_id, new_session_id};
-pub use landing::Landing;
-pub use lines::Place;
+pub use lines::LinePosition;
 pub use list::{
-    Found, ListText, Listed, SessionSummary, find, find_by_id, is_own_file, list, looks_like_path, newest,
-    read_header, summarize,
+    FoundSession, ListText, SessionList, SessionSummary, find, find_by_id, is_own_file, list,
+    looks_like_path, newest, read_header, summarize,
 };
 pub use load::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};
 pub use lock::Holder;
 pub use meter::ContextMeter;
+pub use navigation::NavigationTarget;
 pub use network::{network_file_system, network_warning};
 pub use new_entry::NewEntry;
 pub use paths::{SessionDir, create_dirs, cwd_dir_name, session_file_name};
-pub use repair::{Checked, Repaired, unreadable_lines};
-pub use replace::originals;
-pub use stats::{StatsCounter, Totals};
-pub use store::{Begin, NewSession, OpenSession, Store, StoreOptions};
+pub use repair::{FileCheck, RepairResult, unreadable_lines};
+pub use replace::kept_originals;
+pub use stats::{SessionTotals, StatsCounter};
+pub use store::{FileCreation, NewSession, OpenSession, Store, StoreOptions};
 pub use time::{iso_timestamp, parse_timestamp};
 pub use tree::{Label, SessionTree, UnknownEntry};

@@ -9,7 +9,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 /// Where something stands in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct LinePosition {
     /// The line, from 1: one more than the LFs before it.
     pub line: u64,
     /// Its first byte, from 0.
@@ -21,7 +21,7 @@ pub struct Place {
 /// A line of a file, or a part of one that zeros cut up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
-    pub(crate) place: Place,
+    pub(crate) place: LinePosition,
     pub(crate) content: Content<'a>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn each_line(
     Ok(ending)
 }
 
-const START: Place = Place { line: 1, byte: 0, bytes: 0 };
+const START: LinePosition = LinePosition { line: 1, byte: 0, bytes: 0 };
 
 /// What the bytes in hand are part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ struct Cutter<'a> {
     /// The beginning of a line that goes on in the next chunk.
     partial: Vec<u8>,
     /// The piece in hand: where it begins, and how much of it was in earlier chunks.
-    at: Place,
+    at: LinePosition,
     run: Run,
 }
 
@@ -114,7 +114,7 @@ impl Cutter<'_> {
             };
             self.end(&rest[..end]);
             if rest[end] == b'\n' {
-                self.at = Place { line: self.at.line + 1, byte: self.at.byte + 1, bytes: 0 };
+                self.at = LinePosition { line: self.at.line + 1, byte: self.at.byte + 1, bytes: 0 };
                 rest = &rest[end + 1..];
             } else {
                 self.run = Run::Zeros;
@@ -154,7 +154,7 @@ impl Cutter<'_> {
         }
         self.partial.clear();
         self.run = Run::Text;
-        self.at = Place { byte: self.at.byte + self.at.bytes, bytes: 0, ..self.at };
+        self.at = LinePosition { byte: self.at.byte + self.at.bytes, bytes: 0, ..self.at };
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
 
     /// A line as it is handed out, with its bytes where there are any.
     #[derive(Debug, PartialEq)]
-    struct Kept(Place, Option<Vec<u8>>, bool);
+    struct Kept(LinePosition, Option<Vec<u8>>, bool);
 
     fn cut(bytes: &[u8], sizes: Vec<usize>, max: usize) -> (Vec<Kept>, Ending) {
         let mut lines = Vec::new();
@@ -207,7 +207,7 @@ mod tests {
             let end = (at..bytes.len())
                 .find(|end| bytes[*end] == b'\n' || (bytes[*end] == 0) != is_zeros)
                 .unwrap_or(bytes.len());
-            let place = Place { line: number, byte: at as u64, bytes: (end - at) as u64 };
+            let place = LinePosition { line: number, byte: at as u64, bytes: (end - at) as u64 };
             let kept = (!is_zeros && end - at <= max).then(|| bytes[at..end].to_vec());
             lines.push(Kept(place, kept, is_zeros));
             at = end;
@@ -221,7 +221,7 @@ mod tests {
         let (lines, ending) = cut(&text, vec![CHUNK_BYTES; 99], 100);
         assert_eq!(lines, expected(&text, 100));
         assert_eq!((lines.len(), ending), (5, Ending::MidLine));
-        assert_eq!(lines[3].0, Place { line: 2, byte: 7 + (3 << 20), bytes: 5 });
+        assert_eq!(lines[3].0, LinePosition { line: 2, byte: 7 + (3 << 20), bytes: 5 });
     }
 
     proptest! {

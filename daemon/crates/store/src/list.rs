@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::{
     Header, Role, SessionDir,
-    lines::{Content, Place, each_line},
+    lines::{Content, LinePosition, each_line},
     load::clean,
     object::{each_member, name, string},
     opening::open_named,
@@ -45,7 +45,7 @@ pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
             memchr::memchr(b'\n', &bytes[done..]).map(|at| done + at).or(is_all.then_some(bytes.len()))
         {
             let line = String::from_utf8_lossy(&bytes[done..end]);
-            let place = Place { byte: done as u64, ..Place::default() };
+            let place = LinePosition { byte: done as u64, ..LinePosition::default() };
             // Zeros in the place of lines that a loss of power took.
             let (line, _) = clean(&line, &place);
             match line.trim_matches('\0').trim_ascii() {
@@ -67,7 +67,7 @@ pub fn read_header(path: &Path) -> io::Result<Option<Header>> {
 
 /// A session file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundSession {
     /// One of the working directory.
     Local(PathBuf),
     /// One that works elsewhere.
@@ -116,9 +116,9 @@ pub fn find_by_id(id: &str, dir: &SessionDir, cwd: &str) -> io::Result<Option<Pa
 ///
 /// # Errors
 /// When a folder cannot be read; one that is not there holds nothing.
-pub fn find(id: &str, dir: &SessionDir, root: &Path, cwd: &str) -> io::Result<Option<Found>> {
+pub fn find(id: &str, dir: &SessionDir, root: &Path, cwd: &str) -> io::Result<Option<FoundSession>> {
     if let Some(path) = find_by_id(id, dir, cwd)? {
-        return Ok(Some(Found::Local(path)));
+        return Ok(Some(FoundSession::Local(path)));
     }
     // An empty text is the beginning of every id; nobody means that.
     if id.is_empty() {
@@ -131,7 +131,7 @@ pub fn find(id: &str, dir: &SessionDir, root: &Path, cwd: &str) -> io::Result<Op
         }
     }
     // The best of each rank, in the order of the ranks; `files` has the latest first.
-    let mut ranks: [Option<Found>; 3] = [None, None, None];
+    let mut ranks: [Option<FoundSession>; 3] = [None, None, None];
     let mut latest = [i64::MIN; 3];
     for file in all {
         let Some(header) = header_of(&file).filter(|header| header.id().starts_with(id)) else { continue };
@@ -147,8 +147,11 @@ pub fn find(id: &str, dir: &SessionDir, root: &Path, cwd: &str) -> io::Result<Op
         if ranks[rank].is_none() || file.modified_ms > latest[rank] {
             latest[rank] = file.modified_ms;
             let cwd = header.cwd().to_owned();
-            ranks[rank] =
-                Some(if local { Found::Local(file.path) } else { Found::Elsewhere { path: file.path, cwd } });
+            ranks[rank] = Some(if local {
+                FoundSession::Local(file.path)
+            } else {
+                FoundSession::Elsewhere { path: file.path, cwd }
+            });
         }
     }
     Ok(ranks.into_iter().flatten().next())
@@ -191,7 +194,7 @@ pub enum ListText {
 
 /// What is in a folder of sessions.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct SessionList {
     /// The sessions, the last modified first.
     pub sessions: Vec<SessionSummary>,
     /// The files that cannot be read, and why not.
@@ -208,7 +211,7 @@ pub fn list(
     cwd: Option<&str>,
     text: ListText,
     is_wanted: &dyn Fn() -> bool,
-) -> io::Result<Listed> {
+) -> io::Result<SessionList> {
     let is_of_cwd = |file: &SessionFile| match cwd {
         Some(cwd) if dir.is_shared => header_of(file).is_some_and(|header| is_local(&header, dir, cwd)),
         _ => true,
@@ -222,7 +225,7 @@ pub fn list(
         }
     }
     sessions.sort_by_key(|session| std::cmp::Reverse(session.modified_ms));
-    Ok(Listed { sessions, unreadable })
+    Ok(SessionList { sessions, unreadable })
 }
 
 /// Reads a session file for a list; `None` for what is no session. Nothing is locked, and nothing but the result is

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 pub use self::report::{KEPT_ODDITIES, LoadReport, Oddity, OddityKind};
 use crate::{
     Entry, Header, SessionTree,
-    lines::{Content, Ending, Line, Place, each_line},
+    lines::{Content, Ending, Line, LinePosition, each_line},
     migrate,
     object::Object,
     tree::Taken,
@@ -74,7 +74,7 @@ fn load_by(reader: &mut dyn Read, max_line_bytes: usize, mut collector: Collecto
 }
 
 /// The text of a line as it is read: without space around it and, at the beginning of a file, without a byte order mark.
-pub(crate) fn clean<'a>(text: &'a str, place: &Place) -> (&'a str, bool) {
+pub(crate) fn clean<'a>(text: &'a str, place: &LinePosition) -> (&'a str, bool) {
     match text.strip_prefix(BYTE_ORDER_MARK).filter(|_| place.byte == 0) {
         Some(rest) => (rest.trim_ascii(), true),
         None => (text.trim_ascii(), false),
@@ -87,7 +87,7 @@ struct OldFile {
     version: u32,
     lines: Vec<String>,
     /// Where they stand, from version 2 on: the lines of version 1 are linked here, and have nothing odd about them.
-    places: Vec<Place>,
+    places: Vec<LinePosition>,
 }
 
 /// Builds a tree from lines.
@@ -96,9 +96,9 @@ struct Collector<'a> {
     report: LoadReport,
     state: State,
     /// The last line that was no JSON: torn, if nothing comes behind it.
-    broken: Option<Place>,
+    broken: Option<LinePosition>,
     /// Entries that follow one that was not there yet, as far as the report has a place for them.
-    orphans: Vec<(Place, u32)>,
+    orphans: Vec<(LinePosition, u32)>,
     /// Whether a header is yet to come, behind entries.
     lacks_header: bool,
     /// What makes a header where there is none that can be used.
@@ -114,7 +114,7 @@ enum State {
     TooNew(u32),
     Current(SessionTree),
     /// The header names no version that could be: the first entry will tell.
-    Unclear(Header, Place),
+    Unclear(Header, LinePosition),
     /// A file of an old version: its lines are made current once all of them are there.
     Old(OldFile),
 }
@@ -133,7 +133,7 @@ impl Collector<'_> {
         let text = String::from_utf8_lossy(bytes);
         let (record, has_mark) = clean(&text, &place);
         if has_mark {
-            self.report.note(OddityKind::ByteOrderMark, Place { bytes: 3, ..place });
+            self.report.note(OddityKind::ByteOrderMark, LinePosition { bytes: 3, ..place });
         }
         if record.is_empty() {
             return;
@@ -148,7 +148,7 @@ impl Collector<'_> {
     }
 
     /// Takes the text of a line. Whether anything of it was read.
-    fn record(&mut self, text: &str, place: Place) -> bool {
+    fn record(&mut self, text: &str, place: LinePosition) -> bool {
         work(text);
         match &mut self.state {
             State::Current(tree) => match Entry::parse(text) {
@@ -184,7 +184,7 @@ impl Collector<'_> {
     }
 
     /// The first line that is JSON must be the header.
-    fn first(&mut self, text: &str, place: Place) -> bool {
+    fn first(&mut self, text: &str, place: LinePosition) -> bool {
         let header = Header::parse(text);
         let replaced = match (&header, self.stand_in) {
             (Some(header), Some(stand_in)) if header.version() > SESSION_VERSION => stand_in(Some(header)),
@@ -196,7 +196,7 @@ impl Collector<'_> {
             if header.is_some() {
                 return true;
             }
-            self.report.note(OddityKind::MissingHeader, Place { bytes: 0, ..place });
+            self.report.note(OddityKind::MissingHeader, LinePosition { bytes: 0, ..place });
             self.lacks_header = true;
             return self.record(text, place);
         }
@@ -216,7 +216,7 @@ impl Collector<'_> {
 
     /// Finds the version of a file whose header names none: entries were linked from version 2 on, and a file of version 2
     /// differs from one of version 3 by nothing that a reader of both could take wrong.
-    fn first_entry(&mut self, text: &str, place: Place) -> bool {
+    fn first_entry(&mut self, text: &str, place: LinePosition) -> bool {
         let State::Unclear(header, of_header) = &self.state else { return false };
         let Some(fields) = Object::parse(text) else { return self.odd(text, place) };
         let is_linked = fields.string("id").is_some() && fields.get("parentId").is_some();
@@ -228,7 +228,7 @@ impl Collector<'_> {
         self.record(text, place)
     }
 
-    fn taken(&mut self, taken: Taken, place: Place) {
+    fn taken(&mut self, taken: Taken, place: LinePosition) {
         if taken.is_repeated {
             return self.report.note(OddityKind::Repeated, place);
         }
@@ -244,7 +244,7 @@ impl Collector<'_> {
     }
 
     /// Takes a line that is no entry: names what it is, and reads what there is to be read. Whether there was anything.
-    fn odd(&mut self, text: &str, place: Place) -> bool {
+    fn odd(&mut self, text: &str, place: LinePosition) -> bool {
         work(text);
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
         let mut records: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! What is accepted in the place of a session file, a ledger and a note of who has a session open.
+//! What is accepted in the place of a session file, an intent log and a note of who has a session open.
 
 use std::{fs::File, io, path::Path};
 
@@ -11,8 +11,8 @@ use crate::StoreError;
 pub(crate) const SESSION: Rules<'_> =
     Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_SESSION_FILE_BYTES);
 
-/// Nobody names a ledger: it counts where it is this user's own.
-pub(crate) const LEDGER: Rules<'_> = Rules::new(Links::Refused);
+/// Nobody names an intent log: it counts where it is this user's own.
+pub(crate) const INTENT_LOG: Rules<'_> = Rules::new(Links::Refused);
 
 /// A note has a path in it.
 pub(crate) const NOTE: Rules<'_> = Rules::new(Links::Refused).max_bytes(64 << 10);

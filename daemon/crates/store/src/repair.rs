@@ -11,7 +11,7 @@ use std::{
 
 use self::mend::{Mended, mend};
 use crate::{
-    Header, LoadReport, NewSession, OddityKind, Place, SessionTree, Store, StoreError,
+    Header, LinePosition, LoadReport, NewSession, OddityKind, SessionTree, Store, StoreError,
     io::{FileIo, Io},
     lines::{Content, each_line},
     load::{Loaded, Session, load, salvage},
@@ -23,7 +23,7 @@ use crate::{
 
 /// What was found out about a session file.
 #[derive(Debug)]
-pub struct Checked {
+pub struct FileCheck {
     /// The session's id; `None` where no header names one.
     pub id: Option<String>,
     /// The entries that can be read.
@@ -36,7 +36,7 @@ pub struct Checked {
 
 /// What a repair made.
 #[derive(Debug)]
-pub struct Repaired {
+pub struct RepairResult {
     /// The copy.
     pub path: PathBuf,
     /// Its session id.
@@ -56,10 +56,10 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotASession`] when not one entry is in it, [`StoreError::NotAFile`], [`StoreError::Io`].
-    pub fn check(&self, path: &Path) -> Result<Checked, StoreError> {
+    pub fn check(&self, path: &Path) -> Result<FileCheck, StoreError> {
         let found = self.salvage(path)?;
         let has_header = found.session.report.count(OddityKind::MissingHeader) == 0 || found.has_late_header;
-        Ok(Checked {
+        Ok(FileCheck {
             id: has_header.then(|| found.session.tree.header().id().to_owned()),
             entries: found.session.tree.entries().len(),
             report: found.session.report,
@@ -74,7 +74,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Locked`] while somebody has the session open, [`StoreError::Exists`] when the copy is there already,
     /// [`StoreError::TooNew`] for a session of a later version, and as [`Self::check`]; there is no copy then.
-    pub fn repair(&self, path: &Path, new: NewSession) -> Result<Repaired, StoreError> {
+    pub fn repair(&self, path: &Path, new: NewSession) -> Result<RepairResult, StoreError> {
         let _held = self.hold(path)?;
         let Salvaged { session, too_new, .. } = self.salvage(path)?;
         if let Some(found) = too_new {
@@ -95,7 +95,7 @@ impl Store {
             OddityKind::SecondHeader,
             OddityKind::Repeated,
         ];
-        Ok(Repaired {
+        Ok(RepairResult {
             path: target,
             id,
             entries: tree.entries().len(),
@@ -201,7 +201,7 @@ impl Store {
 pub fn unreadable_lines(
     path: &Path,
     max_line_bytes: usize,
-) -> Result<(Vec<(OddityKind, Place)>, u64), StoreError> {
+) -> Result<(Vec<(OddityKind, LinePosition)>, u64), StoreError> {
     let mut file = open_to_read(path)?;
     let (mut places, mut count) = (Vec::new(), 0);
     let read = each_line(&mut file, max_line_bytes, &mut |line| {

@@ -96,7 +96,7 @@ fn keep(io: &dyn Io, real: &Path, version: u32) -> io::Result<PathBuf> {
 
 /// The originals of a session file that was brought to the current version.
 #[must_use]
-pub fn originals(path: &Path) -> Vec<PathBuf> {
+pub fn kept_originals(path: &Path) -> Vec<PathBuf> {
     let named = |version: u32| {
         (1..=ORIGINALS)
             .map(move |attempt| with_end(path, &end_of_original(version, attempt)))

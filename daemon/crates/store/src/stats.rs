@@ -16,7 +16,7 @@ use crate::{
 
 /// Sums over the entries of a session.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Totals {
+pub struct SessionTotals {
     /// User messages.
     pub user_messages: u64,
     /// Answers.
@@ -37,12 +37,12 @@ pub struct Totals {
 #[derive(Debug, Clone, Default)]
 pub struct StatsCounter {
     counted: usize,
-    totals: Totals,
+    totals: SessionTotals,
 }
 
 impl StatsCounter {
     /// The sums over all entries of `tree`, which must be the one of the calls before, grown or not.
-    pub fn totals(&mut self, tree: &SessionTree) -> &Totals {
+    pub fn totals(&mut self, tree: &SessionTree) -> &SessionTotals {
         for entry in tree.entries().get(self.counted..).unwrap_or_default() {
             self.totals.add(entry);
         }
@@ -74,7 +74,7 @@ impl StatsCounter {
     }
 }
 
-impl Totals {
+impl SessionTotals {
     fn add(&mut self, entry: &Entry) {
         // The texts, not the typed views: those would stay in memory for every message of the session.
         match entry.kind() {
@@ -174,7 +174,7 @@ mod tests {
             &other("i", "branch_summary"),
             &other("j", "from_the_future"),
         ]);
-        let totals = Totals {
+        let totals = SessionTotals {
             user_messages: 1,
             assistant_messages: 2,
             tool_calls: 2,

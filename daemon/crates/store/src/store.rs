@@ -207,7 +207,7 @@ impl Store {
         &self,
         tree: SessionTree,
         dir: Option<&Path>,
-        begin: Begin,
+        creation: FileCreation,
     ) -> Result<OpenSession, StoreError> {
         let mut writer = match dir {
             None => SessionWriter::memory(self.0.clone()),
@@ -218,7 +218,7 @@ impl Store {
             }
         };
         writer.append_all(tree.entries())?;
-        if begin == Begin::AtOnce {
+        if creation == FileCreation::AtOnce {
             writer.create_now()?;
         }
         Ok(OpenSession { tree, writer, report: LoadReport::default() })
@@ -256,7 +256,7 @@ impl Store {
 
 /// When an adopted session gets its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begin {
+pub enum FileCreation {
     /// With the first message of the user or of the model.
     WithMessage,
     /// Now.

@@ -113,17 +113,17 @@ impl Io for FaultyDisk {
         self.file(Disk.create_new(path))
     }
 
-    fn open_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
-        self.file(Disk.open_ledger(path))
+    fn open_intent_log(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        self.file(Disk.open_intent_log(path))
     }
 
-    fn create_ledger(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
-        self.file(Disk.create_ledger(path))
+    fn create_intent_log(&self, path: &Path) -> io::Result<Box<dyn FileIo>> {
+        self.file(Disk.create_intent_log(path))
     }
 
-    fn remove_ledger(&self, path: &Path) -> io::Result<()> {
+    fn remove_intent_log(&self, path: &Path) -> io::Result<()> {
         self.alive()?;
-        Disk.remove_ledger(path)
+        Disk.remove_intent_log(path)
     }
 
     fn create_dirs(&self, path: &Path) -> io::Result<()> {

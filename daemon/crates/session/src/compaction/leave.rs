@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use agentd_protocol::{command::Navigated, entry::EntryBody, error::Failure};
-use agentd_store::Landing;
+use agentd_store::NavigationTarget;
 use futures::FutureExt;
 
 use super::{
@@ -17,7 +17,12 @@ use crate::{actor::Actor, choice::Choice, reply::Reply, step::Step};
 impl Actor {
     /// Goes on at `landing` once what is left behind is summarised; at once where nothing is. While that works, it is as with
     /// a compaction: prompts are refused, and an abort stops it.
-    pub(crate) fn leave_with_summary(&mut self, landing: Landing, focus: Option<String>, reply: Reply) {
+    pub(crate) fn leave_with_summary(
+        &mut self,
+        landing: NavigationTarget,
+        focus: Option<String>,
+        reply: Reply,
+    ) {
         let choice = self.chooser.current();
         let budget = branch_budget(&self.shared.settings, &choice.model);
         let Some(branch) = plan(self.journal.tree(), landing.leaf.as_deref(), budget) else {
@@ -40,7 +45,7 @@ impl Actor {
     /// The summary of a branch is there: moves, and adds it. Without one, nothing has changed.
     pub(crate) async fn on_branch_summarised(
         &mut self,
-        landing: Landing,
+        landing: NavigationTarget,
         result: Result<EntryBody, CompactionError>,
     ) {
         let stopped = result == Err(CompactionError::Cancelled);
@@ -58,7 +63,11 @@ impl Actor {
         self.end_summary(stopped, |reply, feed| reply.result(feed, outcome)).await;
     }
 
-    async fn land_with(&mut self, landing: Landing, summary: &EntryBody) -> Result<Navigated, Failure> {
+    async fn land_with(
+        &mut self,
+        landing: NavigationTarget,
+        summary: &EntryBody,
+    ) -> Result<Navigated, Failure> {
         let before = self.journal.tree().leaf_id().map(str::to_owned);
         let navigated = self.land(landing)?;
         if let Err(failure) = self.journal.append(summary).await {

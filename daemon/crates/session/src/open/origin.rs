@@ -7,7 +7,7 @@ use std::{
 
 use agentd_config::{AgentDir, SessionDir as SessionDirRule, is_of_project, settings::load_user};
 use agentd_safe_open::Owner;
-use agentd_store::ledger::{Claims, ledger_path};
+use agentd_store::intent_log::{OwnershipNotes, intent_log_path};
 
 use super::target::folder_rule;
 use crate::{SessionOptions, recovery::Origin};
@@ -19,7 +19,7 @@ pub(super) fn origin(
     cwds: [&PathBuf; 2],
     agent_dir: &AgentDir,
     options: &SessionOptions,
-) -> (Origin, Option<Claims>) {
+) -> (Origin, Option<OwnershipNotes>) {
     if cwds.iter().any(|cwd| is_of_project(file, cwd, agent_dir, &options.environment)) {
         return (Origin::Project, None);
     }
@@ -28,7 +28,7 @@ pub(super) fn origin(
     if own.iter().filter_map(|folder| folder.canonicalize().ok()).any(|folder| real.starts_with(folder)) {
         return (Origin::User, None);
     }
-    let (claims, ledger) = (Claims::below(&agent_dir.run_dir()), ledger_path(file));
+    let (claims, ledger) = (OwnershipNotes::below(&agent_dir.run_dir()), intent_log_path(file));
     let is_users =
         claims.covers(&ledger) || (is_in_session_dir(&real, agent_dir, options) && is_own(&ledger));
     (if is_users { Origin::User } else { Origin::Outside }, Some(claims))

@@ -17,7 +17,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
 };
-use agentd_store::{NewEntry, ledger::QueuedRecord, network_warning, read_header};
+use agentd_store::{NewEntry, intent_log::QueuedRecord, network_warning, read_header};
 
 use super::{
     Beginning, OpenError,

@@ -12,8 +12,8 @@ use agentd_protocol::{
     settings::{Durability as DurabilitySetting, Settings},
 };
 use agentd_store::{
-    Begin, Durability, Found, NewSession, OpenSession, SessionDir, Store, StoreOptions, check_session_id,
-    copy_all, create_dirs, find, find_by_id, looks_like_path, newest, read_header,
+    Durability, FileCreation, FoundSession, NewSession, OpenSession, SessionDir, Store, StoreOptions,
+    check_session_id, copy_all, create_dirs, find, find_by_id, looks_like_path, newest, read_header,
 };
 
 use super::OpenError;
@@ -85,7 +85,7 @@ pub(super) fn reopen(rested: &Rested, files: &Files<'_>) -> Result<OpenSession, 
 /// folder.
 pub(super) fn adopt(copied: Copied, files: &Files<'_>) -> Result<OpenSession, OpenError> {
     let Copied { tree, folder, artifacts, tools: _, text: _ } = copied;
-    let session = files.store().adopt(*tree, folder.as_deref(), Begin::WithMessage)?;
+    let session = files.store().adopt(*tree, folder.as_deref(), FileCreation::WithMessage)?;
     fail_point::hit(Point::CopyFiled);
     share(artifacts.as_ref(), &session);
     Ok(session)
@@ -135,7 +135,7 @@ pub(super) fn open_session(options: &SessionOptions, files: &Files<'_>) -> Resul
         let (tree, _) = store.read(&source)?;
         let parent_session = Some(source.display().to_string());
         let copy = copy_all(&tree, NewSession { parent_session, ..new(id.as_deref()) })?;
-        let session = store.adopt(copy, Some(&dir.path), Begin::AtOnce)?;
+        let session = store.adopt(copy, Some(&dir.path), FileCreation::AtOnce)?;
         share(Some(&ArtifactFolder::beside(&source)), &session);
         return opened(session, true);
     }
@@ -269,9 +269,9 @@ fn existing_file(
     }
     let id = text.to_owned();
     match find(text, dir, root, &options.cwd.display().to_string()).map_err(unsearchable(dir))? {
-        Some(Found::Local(path)) => Ok(path),
-        Some(Found::Elsewhere { path, .. }) if elsewhere == Elsewhere::Fine => Ok(path),
-        Some(Found::Elsewhere { path, cwd }) => Err(OpenError::Elsewhere { id, cwd, path }),
+        Some(FoundSession::Local(path)) => Ok(path),
+        Some(FoundSession::Elsewhere { path, .. }) if elsewhere == Elsewhere::Fine => Ok(path),
+        Some(FoundSession::Elsewhere { path, cwd }) => Err(OpenError::Elsewhere { id, cwd, path }),
         None => Err(OpenError::NotFound(id)),
     }
 }

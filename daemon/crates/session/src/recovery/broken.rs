@@ -9,7 +9,7 @@ use agentd_protocol::{
 };
 use agentd_store::{
     EntryKind, NewEntry, Role, StoreError,
-    ledger::{MadeCalls, NamedCall, RunRecord, Unfinished},
+    intent_log::{MadeCalls, NamedCall, RunRecord, UnfinishedWork},
 };
 use tokio::sync::mpsc;
 
@@ -52,7 +52,7 @@ impl Actor {
             None => self.known_without_ledger(open),
         };
         // Commands of the user's go on.
-        let left = Unfinished { commands: Vec::new(), ..left };
+        let left = UnfinishedWork { commands: Vec::new(), ..left };
         let plan = plan::plan(self.journal.tree(), &left, now_ms())?;
         let mut added = Vec::new();
         for entry in plan.entries {
@@ -77,15 +77,15 @@ impl Actor {
     }
 
     /// What can be known of a session that has no ledger: one without a file.
-    pub(super) fn known_without_ledger(&self, open: &Open) -> Unfinished {
-        let Some(first) = &open.first else { return Unfinished::default() };
+    pub(super) fn known_without_ledger(&self, open: &Open) -> UnfinishedWork {
+        let Some(first) = &open.first else { return UnfinishedWork::default() };
         let run = RunRecord { at: now_ms(), entry: Some(first.clone()), resumes: 0 };
         let calls = self.last_answer_entry().map(|entry| MadeCalls {
             entry,
             begun: open.calls.iter().map(|id| NamedCall { id: id.clone(), name: String::new() }).collect(),
             ..MadeCalls::default()
         });
-        Unfinished { run: Some(run), calls, ..Unfinished::default() }
+        UnfinishedWork { run: Some(run), calls, ..UnfinishedWork::default() }
     }
 
     /// The entry of the branch's last answer.

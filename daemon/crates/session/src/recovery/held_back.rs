@@ -1,7 +1,7 @@
 //! Messages in the ledger of a session that is the project's, or lies outside of the agent directory: they wait only when the user says so.
 
 use agentd_protocol::{command::Disposition, ui::NotifyType};
-use agentd_store::ledger::QueuedRecord;
+use agentd_store::intent_log::QueuedRecord;
 use tokio_util::sync::CancellationToken;
 
 use super::Origin;

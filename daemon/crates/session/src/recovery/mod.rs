@@ -18,7 +18,7 @@ use agentd_protocol::{
 };
 use agentd_store::{
     NewEntry, OpenSession, SessionTree, StoreError,
-    ledger::{Claims, Ledger, QueuedRecord, Record, RunRecord, Unfinished},
+    intent_log::{IntentLog, IntentRecord, OwnershipNotes, QueuedRecord, RunRecord, UnfinishedWork},
 };
 
 use crate::clock::now_ms;
@@ -72,7 +72,7 @@ impl Origin {
 /// What recovery came to.
 pub(crate) struct Recovered {
     /// The session's ledger, for what comes now.
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: IntentLog,
     /// What the user should know.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Whether the turn goes on.
@@ -95,10 +95,10 @@ pub(crate) fn recover(
     session: &mut OpenSession,
     way: CrashRecovery,
     origin: Origin,
-    claims: Option<Claims>,
+    claims: Option<OwnershipNotes>,
 ) -> Recovered {
     let way = if origin != Origin::User && way == CrashRecovery::Resume { CrashRecovery::Ask } else { way };
-    let mut ledger = session.writer.ledger();
+    let mut ledger = session.writer.intent_log();
     if let Some(claims) = claims {
         ledger.claim_in(claims);
     }
@@ -170,8 +170,8 @@ struct Finished {
 
 fn finish(
     session: &mut OpenSession,
-    ledger: &mut Ledger,
-    left: &Unfinished,
+    ledger: &mut IntentLog,
+    left: &UnfinishedWork,
     way: CrashRecovery,
 ) -> Result<Finished, StoreError> {
     let plan = plan::plan(&session.tree, left, now_ms())?;
@@ -194,17 +194,18 @@ fn finish(
     let resumes = resumes + u32::from(after == AfterCrash::GoesOn);
     let run = (after != AfterCrash::Nothing).then(|| {
         let entry = session.tree.leaf_id().map(str::to_owned);
-        Record::Run(RunRecord { at: now_ms(), entry, resumes })
+        IntentRecord::Run(RunRecord { at: now_ms(), entry, resumes })
     });
     let waiting = waiting(left, &session.tree);
-    ledger
-        .replace(&run.into_iter().chain(waiting.iter().cloned().map(Record::Queued)).collect::<Vec<_>>())?;
+    ledger.replace(
+        &run.into_iter().chain(waiting.iter().cloned().map(IntentRecord::Queued)).collect::<Vec<_>>(),
+    )?;
     fail_point::hit(Point::RecoveryCleared);
     Ok(Finished { story: plan.story, after, waiting })
 }
 
 /// The messages that wait, by the numbers that they have from now on.
-fn waiting(left: &Unfinished, tree: &SessionTree) -> Vec<QueuedRecord> {
+fn waiting(left: &UnfinishedWork, tree: &SessionTree) -> Vec<QueuedRecord> {
     let renumbered = |(number, queued): (u64, &QueuedRecord)| QueuedRecord { number, ..queued.clone() };
     (1..).zip(left.waiting(tree)).map(renumbered).collect()
 }

@@ -8,7 +8,7 @@ use agentd_protocol::{
 };
 use agentd_store::{
     StoreError,
-    ledger::{MadeCalls, Record, Unfinished},
+    intent_log::{IntentRecord, MadeCalls, UnfinishedWork},
 };
 
 use super::{broken::ended, plan, words::Cause};
@@ -31,7 +31,7 @@ enum Due {
     /// What a crash left. The ledger knows it.
     OfACrash,
     /// The results of calls of a run that ended because of that. The ledger stays for as long, too.
-    OfARun(Box<Unfinished>),
+    OfARun(Box<UnfinishedWork>),
     /// Results of the user's commands, which wait with them.
     OfCommands,
 }
@@ -144,7 +144,7 @@ impl Actor {
                     let plan = plan::plan(self.journal.tree(), &left, now_ms())?;
                     self.add_late(plan).await?;
                     let waiting = super::waiting(&left, self.journal.tree());
-                    let records = waiting.iter().cloned().map(Record::Queued).collect();
+                    let records = waiting.iter().cloned().map(IntentRecord::Queued).collect();
                     self.journal.ledger().replace(records).await?;
                     let waiting = self.held_back.take_in(waiting);
                     self.queues.reserve(self.held_back.messages());

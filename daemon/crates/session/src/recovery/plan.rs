@@ -11,7 +11,7 @@ use agentd_protocol::{
 };
 use agentd_store::{
     Entry, EntryKind, NewEntry, Role, SessionTree, StoreError,
-    ledger::{MadeCalls, StreamedAnswer, Unfinished, UserCommand},
+    intent_log::{MadeCalls, StreamedAnswer, UnfinishedWork, UserCommand},
 };
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ pub(super) struct Plan {
 }
 
 /// What is missing in `tree` after a crash, by what the ledger says. The tree's leaf is where the session was.
-pub(super) fn plan(tree: &SessionTree, left: &Unfinished, now_ms: i64) -> Result<Plan, StoreError> {
+pub(super) fn plan(tree: &SessionTree, left: &UnfinishedWork, now_ms: i64) -> Result<Plan, StoreError> {
     plan_after(Cause::Crash, tree, left, now_ms)
 }
 
@@ -41,7 +41,7 @@ pub(super) fn plan(tree: &SessionTree, left: &Unfinished, now_ms: i64) -> Result
 pub(super) fn plan_after(
     cause: Cause,
     tree: &SessionTree,
-    left: &Unfinished,
+    left: &UnfinishedWork,
     now_ms: i64,
 ) -> Result<Plan, StoreError> {
     let branch = tree.branch();

@@ -1,5 +1,5 @@
 use agentd_protocol::message::{Message, StopReason};
-use agentd_store::{NewSession, Store, StoreOptions, ledger::ledger_path};
+use agentd_store::{NewSession, Store, StoreOptions, intent_log::intent_log_path};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ impl Place {
     fn write(&self, session: &str, ledger: &str) {
         let header = json!({"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/"});
         std::fs::write(self.file(), format!("{header}\n{session}")).unwrap();
-        std::fs::write(ledger_path(&self.file()), ledger).unwrap();
+        std::fs::write(intent_log_path(&self.file()), ledger).unwrap();
     }
 
     fn file(&self) -> std::path::PathBuf {
@@ -104,7 +104,7 @@ fn nothing_happens_without_a_ledger() {
             (added, recovered.next, recovered.diagnostics.len()),
             (Vec::new(), AfterCrash::Nothing, 0)
         );
-        let _ = std::fs::remove_file(ledger_path(&place.file()));
+        let _ = std::fs::remove_file(intent_log_path(&place.file()));
     }
 }
 
@@ -132,7 +132,7 @@ fn every_call_gets_a_truthful_result() {
     {
         assert!(told.message.contains(part), "{}", told.message);
     }
-    assert!(!ledger_path(&place.file()).exists());
+    assert!(!intent_log_path(&place.file()).exists());
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn the_turn_goes_on_as_the_setting_says_and_not_for_ever() {
         let (recovered, added) = place.recover(CrashRecovery::Resume);
         assert_eq!((recovered.next, added.len()), (expected, added_entries));
     }
-    assert!(!ledger_path(&place.file()).exists());
+    assert!(!intent_log_path(&place.file()).exists());
 }
 
 #[test]
@@ -232,13 +232,13 @@ fn text_of_a_turn_that_went_on_is_kept_as_well() {
     let place = Place::new(&[user("u", None)], &[run("u"), ask("u"), said("One")]);
     assert_eq!(place.recover(CrashRecovery::Resume).1.len(), 1);
     let last = place.open().tree.leaf_id().unwrap().to_owned();
-    let mut ledger = std::fs::read_to_string(ledger_path(&place.file())).unwrap();
+    let mut ledger = std::fs::read_to_string(intent_log_path(&place.file())).unwrap();
     ledger.push_str(&text(&[ask(&last), said("Two")]));
-    std::fs::write(ledger_path(&place.file()), &ledger).unwrap();
+    std::fs::write(intent_log_path(&place.file()), &ledger).unwrap();
     for expected in [1, 0] {
         let (_, added) = place.recover(CrashRecovery::Close);
         assert_eq!(added.len(), expected);
-        std::fs::write(ledger_path(&place.file()), &ledger).unwrap();
+        std::fs::write(intent_log_path(&place.file()), &ledger).unwrap();
     }
     let session = place.open();
     let Some(Message::Assistant(answer)) = session.tree.leaf().and_then(|leaf| leaf.message()?.get()) else {
@@ -270,7 +270,7 @@ fn commands_of_the_user_are_there_once() {
     let written = std::fs::read_to_string(place.file()).unwrap();
     assert!(written.contains("\"requestKey\":\"k1\""));
     // The same ledger again: a crash before it was removed.
-    std::fs::write(ledger_path(&place.file()), text(&ledger)).unwrap();
+    std::fs::write(intent_log_path(&place.file()), text(&ledger)).unwrap();
     assert_eq!(place.recover(CrashRecovery::Close).1, Vec::new());
 }
 
@@ -350,7 +350,7 @@ proptest! {
         // A first recovery that is killed after some of its entries.
         {
             let mut session = place.open();
-            let left = session.writer.ledger().left().unwrap().unwrap_or_default();
+            let left = session.writer.intent_log().left().unwrap().unwrap_or_default();
             let plan = plan::plan(&session.tree, &left, 1).unwrap();
             for entry in plan.entries.into_iter().take(interrupted_after) {
                 append(&mut session, entry).unwrap();

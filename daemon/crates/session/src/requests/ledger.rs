@@ -19,7 +19,7 @@ const KEYS: usize = 1000;
 const WAITING: usize = 1000;
 
 /// The entry's field with the key.
-pub(crate) const KEY_FIELD: &str = agentd_store::ledger::REQUEST_KEY_FIELD;
+pub(crate) const KEY_FIELD: &str = agentd_store::intent_log::REQUEST_KEY_FIELD;
 
 /// The entry's field with what became of the message; absent means that a run started with it.
 pub(crate) const DISPOSITION_FIELD: &str = "requestDisposition";

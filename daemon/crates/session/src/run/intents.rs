@@ -11,7 +11,9 @@ use agentd_protocol::{
     Json,
     message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage},
 };
-use agentd_store::ledger::{CallsRecord, DoneRecord, NamedCall, Record, RunRecord, SaidRecord, Streamed};
+use agentd_store::intent_log::{
+    CallsRecord, DoneRecord, IntentRecord, NamedCall, RunRecord, SaidRecord, Streamed,
+};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
@@ -107,8 +109,9 @@ impl RunIntents {
         if self.begun && self.asked.as_ref() == Some(choice) {
             return Ok(());
         }
-        let run = (!std::mem::replace(&mut self.begun, true))
-            .then(|| Record::Run(RunRecord { at: now_ms(), entry: leaf.map(str::to_owned), resumes: 0 }));
+        let run = (!std::mem::replace(&mut self.begun, true)).then(|| {
+            IntentRecord::Run(RunRecord { at: now_ms(), entry: leaf.map(str::to_owned), resumes: 0 })
+        });
         let records = run.into_iter().chain([ask_record(choice, leaf)]).collect();
         self.asked = Some(choice.clone());
         self.intend(records).await
@@ -122,10 +125,10 @@ impl RunIntents {
             return Ok(());
         }
         self.intended.extend(new.iter().map(|call| call.id.clone()));
-        self.intend(vec![Record::Calls(CallsRecord { entry: self.answer.clone(), calls: new })]).await
+        self.intend(vec![IntentRecord::Calls(CallsRecord { entry: self.answer.clone(), calls: new })]).await
     }
 
-    async fn intend(&self, records: Vec<Record>) -> Result<(), HostError> {
+    async fn intend(&self, records: Vec<IntentRecord>) -> Result<(), HostError> {
         let written = self.ledger.intend(records).await;
         written.map_err(|error| HostError::NotStored(error.to_string()))
     }
@@ -135,7 +138,7 @@ impl RunIntents {
         let call = result.tool_call_id.clone();
         let message = Json::new(Message::ToolResult(result)).ok();
         let message = message.filter(|message| message.text().len() <= MAX_RESULT);
-        self.ledger.note(Record::Done(DoneRecord { entry: self.answer.clone(), call, message })).await;
+        self.ledger.note(IntentRecord::Done(DoneRecord { entry: self.answer.clone(), call, message })).await;
     }
 
     /// The model said something.
@@ -166,7 +169,7 @@ impl RunIntents {
         self.due = None;
         if !pieces.is_empty() {
             let parts = pieces.into_iter().map(streamed).collect();
-            self.ledger.note(Record::Said(SaidRecord { parts })).await;
+            self.ledger.note(IntentRecord::Said(SaidRecord { parts })).await;
         }
     }
 }

@@ -42,7 +42,7 @@ impl Root {
         self.add(dir, &format!("t_{id}.jsonl"), &header)
     }
 
-    fn find(&self, id: &str, dir: &SessionDir) -> Option<Found> {
+    fn find(&self, id: &str, dir: &SessionDir) -> Option<FoundSession> {
         find(id, dir, self.dir.path(), "/w").unwrap()
     }
 }
@@ -90,7 +90,10 @@ fn a_shared_folder_is_sorted_by_working_directory() {
     assert_eq!(newest(&dir, "/w").unwrap().as_ref(), Some(&mine));
     assert_eq!(find_by_id("theirs", &dir, "/w").unwrap(), None);
     assert_eq!(find_by_id("mine", &dir, "/w").unwrap(), Some(mine));
-    assert_eq!(root.find("thei", &dir), Some(Found::Elsewhere { path: theirs, cwd: "/elsewhere".into() }));
+    assert_eq!(
+        root.find("thei", &dir),
+        Some(FoundSession::Elsewhere { path: theirs, cwd: "/elsewhere".into() })
+    );
     assert_eq!(list(&dir, Some("/w"), ListText::First, &|| true).unwrap().sessions.len(), 1);
     assert_eq!(list(&dir, None, ListText::First, &|| true).unwrap().sessions.len(), 2);
 }
@@ -105,8 +108,8 @@ fn ids_and_their_beginnings() {
     let elsewhere = root.session(&other, "abcx", "/other");
     let elsewhere_longer = root.session(&other, "abcxy", "/other");
     let odd_name = root.add(&dir, "any name.jsonl", "{\"type\":\"session\",\"id\":\"odd\"}\n");
-    let local = |path: &PathBuf| Some(Found::Local(path.clone()));
-    let far = |path: &PathBuf| Some(Found::Elsewhere { path: path.clone(), cwd: "/other".into() });
+    let local = |path: &PathBuf| Some(FoundSession::Local(path.clone()));
+    let far = |path: &PathBuf| Some(FoundSession::Elsewhere { path: path.clone(), cwd: "/other".into() });
     assert_eq!(root.find("ab", &dir), local(&exact));
     assert_eq!(root.find("abc", &dir), local(&long));
     assert_eq!(root.find("abcd", &dir), local(&longer));
@@ -121,7 +124,7 @@ fn ids_and_their_beginnings() {
     assert_eq!(find_by_id("a", &dir, "/w").unwrap(), None);
     // A folder that is not there yet.
     assert_eq!(
-        root.find("ab", &root.of("/third")).map(|found| matches!(found, Found::Elsewhere { .. })),
+        root.find("ab", &root.of("/third")).map(|found| matches!(found, FoundSession::Elsewhere { .. })),
         Some(true)
     );
     assert_eq!(dir.path.file_name().unwrap().to_str().unwrap(), cwd_dir_name(Path::new("/w")));

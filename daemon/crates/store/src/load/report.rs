@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use crate::lines::Place;
+use crate::lines::LinePosition;
 
 /// How many oddities are kept with their places; the others are counted.
 pub const KEPT_ODDITIES: usize = 100;
@@ -175,7 +175,7 @@ pub struct Oddity {
     /// What it is.
     pub kind: OddityKind,
     /// Where it is.
-    pub place: Place,
+    pub place: LinePosition,
 }
 
 /// What was odd about a file that was opened.
@@ -234,7 +234,7 @@ impl LoadReport {
         (!odd.is_empty()).then(|| format!("odd lines in the session file: {}", odd.join(", ")))
     }
 
-    pub(super) fn note(&mut self, kind: OddityKind, place: Place) {
+    pub(super) fn note(&mut self, kind: OddityKind, place: LinePosition) {
         let count = &mut self.counts[kind as usize];
         *count += 1;
         let is_wanted = kind != OddityKind::CrLf || *count == 1;
@@ -273,11 +273,11 @@ mod tests {
         let mut report = LoadReport::default();
         assert!(report.is_clean() && report.warning().is_none());
         for line in 1..=10 {
-            report.note(OddityKind::CrLf, Place { line, ..Place::default() });
+            report.note(OddityKind::CrLf, LinePosition { line, ..LinePosition::default() });
         }
         assert_eq!((report.total(), report.oddities().len(), report.warning()), (1, 1, None));
         for line in 1..=1000 {
-            report.note(OddityKind::Broken, Place { line, ..Place::default() });
+            report.note(OddityKind::Broken, LinePosition { line, ..LinePosition::default() });
         }
         assert_eq!((report.total(), report.oddities().len()), (1001, KEPT_ODDITIES));
         assert_eq!(report.warning().unwrap(), "odd lines in the session file: 1000 no JSON (skipped)");

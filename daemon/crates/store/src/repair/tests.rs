@@ -151,7 +151,7 @@ fn a_copy_that_cannot_be_written_leaves_nothing() {
 }
 
 #[test]
-fn lines_of_a_ledger_that_cannot_be_read_are_named() {
+fn lines_of_a_intent_log_that_cannot_be_read_are_named() {
     let (_dir, path) = file(b"{\"a\":1}\n\n{\"torn\n\0\0{\"b\":2}\n{\"end");
     let (places, count) = unreadable_lines(&path, 100).unwrap();
     assert_eq!(count, 3);

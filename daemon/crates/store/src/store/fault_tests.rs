@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    Begin, Durability, Entry, NewEntry, NewSession, OpenSession, Store, StoreError, StoreOptions,
+    Durability, Entry, FileCreation, NewEntry, NewSession, OpenSession, Store, StoreError, StoreOptions,
     copy_branch,
     testing::nth_call::{ERRORS, Fault, NthCall},
 };
@@ -92,7 +92,7 @@ fn go_on(store: &Store, folder: &Path, told: Told, what: &str) -> Vec<Told> {
     } else {
         assert_eq!(on_disk(&path)[..saved.len()], saved, "{what}");
     }
-    if let Ok(session) = store.adopt(fork, Some(folder), Begin::AtOnce) {
+    if let Ok(session) = store.adopt(fork, Some(folder), FileCreation::AtOnce) {
         assert_eq!(texts(session.tree.entries()), saved, "{what}");
         all.push(Told::of(session));
     }

@@ -14,7 +14,7 @@ use std::{
 use proptest::prelude::*;
 
 use crate::{
-    Begin, Durability, NewEntry, NewSession, OpenSession, Store, StoreError, StoreOptions,
+    Durability, FileCreation, NewEntry, NewSession, OpenSession, Store, StoreError, StoreOptions,
     io::{Disk, FileIo, FileState, Io},
 };
 
@@ -193,7 +193,7 @@ proptest! {
         }
         // A copy is there when it is told of.
         let copy = session.tree.clone();
-        let copy = bench.store.adopt(copy, Some(&bench.dir.path().join("sessions/--copy--")), Begin::AtOnce).unwrap();
+        let copy = bench.store.adopt(copy, Some(&bench.dir.path().join("sessions/--copy--")), FileCreation::AtOnce).unwrap();
         prop_assert!(bench.keeps(&copy));
     }
 }

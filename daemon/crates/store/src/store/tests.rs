@@ -216,7 +216,7 @@ fn an_original_takes_no_name_that_is_taken() {
     drop(store().open(&path, new()).unwrap());
     assert_eq!(fs::read_to_string(bak("v2.bak")).unwrap(), "theirs");
     assert_eq!(fs::read_to_string(bak("v2.2.bak")).unwrap(), text);
-    assert_eq!(crate::originals(&path), [bak("v2.bak"), bak("v2.2.bak")]);
+    assert_eq!(crate::kept_originals(&path), [bak("v2.bak"), bak("v2.2.bak")]);
 
     // A crash left the second name and not the new file: the name is used.
     let (dir, path) = file(&text);
@@ -420,7 +420,7 @@ fn forks_are_sessions_of_their_own() {
     let point = ForkPoint::before(&session.tree, "5e00000f").unwrap();
     assert_eq!(point.text, "Try without tax.");
     let tree = copy_branch(&session.tree, point.leaf.as_deref(), parent.clone()).unwrap();
-    let mut fork = store().adopt(tree, Some(dir.path()), Begin::WithMessage).unwrap();
+    let mut fork = store().adopt(tree, Some(dir.path()), FileCreation::WithMessage).unwrap();
     assert!(fork.writer.is_on_disk());
     append(&mut fork, user("again"));
     let fork_path = fork.writer.path().unwrap().to_owned();
@@ -434,23 +434,23 @@ fn forks_are_sessions_of_their_own() {
 
     // A fork before the first message has no file yet.
     let tree = copy_branch(&session.tree, Some("5e000003"), parent.clone()).unwrap();
-    let mut fork = store().adopt(tree, Some(dir.path()), Begin::WithMessage).unwrap();
+    let mut fork = store().adopt(tree, Some(dir.path()), FileCreation::WithMessage).unwrap();
     assert!(!fork.writer.is_on_disk());
     append(&mut fork, user("first"));
     assert_eq!(store().read(fork.writer.path().unwrap()).unwrap().0.entries().len(), 4);
 
     // All of it, at once, verbatim.
     let tree = copy_all(&session.tree, parent.clone()).unwrap();
-    let copy = store().adopt(tree, Some(dir.path()), Begin::AtOnce).unwrap();
+    let copy = store().adopt(tree, Some(dir.path()), FileCreation::AtOnce).unwrap();
     let text = fs::read_to_string(copy.writer.path().unwrap()).unwrap();
     assert_eq!(text.split_once('\n').unwrap().1, sample("v3-1.5.jsonl").split_once('\n').unwrap().1);
     // Even of nothing.
     let nothing = copy_branch(&session.tree, None, parent.clone()).unwrap();
-    let copy = store().adopt(nothing, Some(dir.path()), Begin::AtOnce).unwrap();
+    let copy = store().adopt(nothing, Some(dir.path()), FileCreation::AtOnce).unwrap();
     assert!(copy.writer.is_on_disk());
 
     // In memory.
     let tree = copy_branch(&session.tree, session.tree.leaf_id(), parent).unwrap();
-    let clone = store().adopt(tree, None, Begin::AtOnce).unwrap();
+    let clone = store().adopt(tree, None, FileCreation::AtOnce).unwrap();
     assert_eq!((clone.writer.path(), clone.writer.is_on_disk()), (None, false));
 }

@@ -1,4 +1,4 @@
-//! What a ledger says.
+//! What an intent log says.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,14 +8,14 @@ use agentd_protocol::{
 };
 
 use super::{
-    AskRecord, BashRecord, DeliveredRecord, NamedCall, QueuedRecord, REQUEST_KEY_FIELD, Record, RunRecord,
-    Streamed,
+    AskRecord, BashRecord, DeliveredRecord, IntentRecord, NamedCall, QueuedRecord, REQUEST_KEY_FIELD,
+    RunRecord, Streamed,
 };
 use crate::{Entry, EntryKind, Role, SessionTree, fork::user_text};
 
-/// What was under way when the ledger was last written.
+/// What was under way when the intent log was last written.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Unfinished {
+pub struct UnfinishedWork {
     /// The run, if there was one.
     pub run: Option<RunRecord>,
     /// The model call that began last. Whether it was answered, the session file says.
@@ -68,13 +68,13 @@ pub struct UserCommand {
     pub message: Option<Json<Message>>,
 }
 
-impl Unfinished {
-    /// Reads the text of a ledger. Lines that are no records count for nothing, wherever they stand.
+impl UnfinishedWork {
+    /// Reads the text of an intent log. Lines that are no records count for nothing, wherever they stand.
     #[must_use]
     pub fn read(text: &[u8]) -> Self {
         let mut reading = Reading::default();
         for line in text.split(|byte| *byte == b'\n') {
-            if let Some(record) = std::str::from_utf8(line).ok().and_then(Record::parse) {
+            if let Some(record) = std::str::from_utf8(line).ok().and_then(IntentRecord::parse) {
                 reading.take(record);
             }
         }
@@ -116,48 +116,48 @@ struct Reading {
 }
 
 impl Reading {
-    fn take(&mut self, record: Record) {
+    fn take(&mut self, record: IntentRecord) {
         match record {
-            Record::Run(run) => {
+            IntentRecord::Run(run) => {
                 self.settle();
                 self.run = Some(run);
             }
-            Record::Ask(ask) => {
+            IntentRecord::Ask(ask) => {
                 self.ask = Some(ask);
                 self.said.clear();
             }
-            Record::Said(said) => said.parts.into_iter().for_each(|part| self.say(part)),
-            Record::Calls(record) => {
+            IntentRecord::Said(said) => said.parts.into_iter().for_each(|part| self.say(part)),
+            IntentRecord::Calls(record) => {
                 let calls = self.calls_of(record.entry);
                 calls.begun.extend(record.calls);
             }
-            Record::Done(record) => {
+            IntentRecord::Done(record) => {
                 self.calls_of(record.entry).done.insert(record.call, record.message);
             }
-            Record::Bash(begun) => {
+            IntentRecord::Bash(begun) => {
                 let command = UserCommand { begun, is_done: false, message: None };
                 self.commands.insert(command.begun.number, command);
             }
-            Record::BashDone(record) if record.stored => {
+            IntentRecord::BashDone(record) if record.stored => {
                 self.commands.remove(&record.number);
             }
-            Record::BashDone(record) => {
+            IntentRecord::BashDone(record) => {
                 if let Some(command) = self.commands.get_mut(&record.number) {
                     command.is_done = true;
                     command.message = record.message;
                 }
             }
-            Record::Settled => self.settle(),
+            IntentRecord::Settled => self.settle(),
             // Again: it was delivered, and the disk did not take its entry.
-            Record::Queued(queued) => {
+            IntentRecord::Queued(queued) => {
                 self.messages.insert(queued.number, WaitingMessage { queued, delivered: None });
             }
-            Record::Delivered(record) => {
+            IntentRecord::Delivered(record) => {
                 if let Some(message) = self.messages.get_mut(&record.number) {
                     message.delivered = Some(record);
                 }
             }
-            Record::Unqueued => self.messages.clear(),
+            IntentRecord::Unqueued => self.messages.clear(),
         }
     }
 
@@ -186,9 +186,9 @@ impl Reading {
         self.calls.get_or_insert_with(|| MadeCalls { entry, ..MadeCalls::default() })
     }
 
-    fn end(self) -> Unfinished {
+    fn end(self) -> UnfinishedWork {
         let content = self.said.into_values().filter_map(content_block).collect();
-        Unfinished {
+        UnfinishedWork {
             run: self.run,
             answer: self.ask.map(|ask| StreamedAnswer { ask, content }),
             calls: self.calls,

@@ -1,10 +1,10 @@
-//! Where a session's ledger is.
+//! Where a session's intent log is.
 
 use std::path::{Path, PathBuf};
 
-/// The ledger of a session file: beside it, with `.ledger` in the place of `.jsonl`, or behind a name that has another end.
+/// The intent log of a session file: beside it, with `.ledger` in the place of `.jsonl`, or behind a name that has another end.
 #[must_use]
-pub fn ledger_path(session_file: &Path) -> PathBuf {
+pub fn intent_log_path(session_file: &Path) -> PathBuf {
     if session_file.extension().is_some_and(|extension| extension == "jsonl") {
         return session_file.with_extension("ledger");
     }
@@ -18,14 +18,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_session_file_is_its_own_ledger() {
-        for (file, ledger) in [
+    fn no_session_file_is_its_own_intent_log() {
+        for (file, log) in [
             ("/s/a_b.jsonl", "/s/a_b.ledger"),
             ("/s/a.b.jsonl", "/s/a.b.ledger"),
             ("/s/a", "/s/a.ledger"),
             ("/s/a.ledger", "/s/a.ledger.ledger"),
         ] {
-            assert_eq!(ledger_path(Path::new(file)), Path::new(ledger));
+            assert_eq!(intent_log_path(Path::new(file)), Path::new(log));
         }
     }
 }

@@ -9,41 +9,41 @@ use std::{
 
 use agentd_fail_point::{self as fail_point, Point};
 
-use super::{Record, Unfinished, claim::Claimed};
+use super::{IntentRecord, UnfinishedWork, claim::Claimed};
 use crate::{
     Durability, StoreError,
     io::{FileIo, Io},
 };
 
-/// What a ledger may hold of streamed text and results, in bytes. Beyond it only what is about to happen is written.
+/// What an intent log may hold of streamed text and results, in bytes. Beyond it only what is about to happen is written.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// With so much more than it began with the ledger is begun anew with the next question to the model, in bytes: all that it says
+/// With so much more than it began with the intent log is begun anew with the next question to the model, in bytes: all that it says
 /// of before is in the session file by then.
 const RENEWED_BYTES: u64 = 256 << 10;
 
-/// What is read of a ledger, in bytes: room for queues as long as they may be by default, as they were and as they are, too.
+/// What is read of an intent log, in bytes: room for queues as long as they may be by default, as they were and as they are, too.
 const MAX_READ: u64 = 8 * MAX_BYTES;
 
-/// The ledger of one session; blocks. To be written only by whoever holds the lock of the session file.
+/// The intent log of one session; blocks. To be written only by whoever holds the lock of the session file.
 ///
 /// The file is there while something is under way, and open as long.
-pub struct Ledger {
+pub struct IntentLog {
     io: Arc<dyn Io>,
     durability: Durability,
     /// `None` for a session in memory: nothing is ever written.
     path: Option<PathBuf>,
     /// Whether the session file is there, and locked.
     armed: bool,
-    file: Option<OpenLedger>,
-    /// The record of the run that is under way, for a new ledger.
-    run: Option<Record>,
+    file: Option<OpenIntentLog>,
+    /// The record of the run that is under way, for a new intent log.
+    run: Option<IntentRecord>,
     /// As well for the commands of the user's.
-    commands: BTreeMap<u64, Record>,
+    commands: BTreeMap<u64, IntentRecord>,
     /// The messages that wait in queues. What they say is in the file alone: they may be megabytes.
     waiting: BTreeSet<u64>,
-    /// Those that came before the session had a file: they go first into the ledger.
-    early: Vec<Record>,
+    /// Those that came before the session had a file: they go first into the intent log.
+    early: Vec<IntentRecord>,
     /// Whether somebody was told that it cannot be written.
     warned: bool,
     /// Whether what an earlier process left could not be stored yet: it stays as it is.
@@ -52,7 +52,7 @@ pub struct Ledger {
     pub(super) claimed: Claimed,
 }
 
-struct OpenLedger {
+struct OpenIntentLog {
     file: Box<dyn FileIo>,
     len: u64,
     /// How long it may be when the model is asked; then it is begun anew.
@@ -68,11 +68,11 @@ struct Places {
     after: Point,
 }
 
-const INTENT: Places = Places { before: Point::LedgerIntent, after: Point::LedgerIntentWritten };
-const OUTCOME: Places = Places { before: Point::LedgerOutcome, after: Point::LedgerOutcomeWritten };
-const FLUSH: Places = Places { before: Point::LedgerFlush, after: Point::LedgerFlushed };
+const INTENT: Places = Places { before: Point::IntentLogIntent, after: Point::IntentLogIntentWritten };
+const OUTCOME: Places = Places { before: Point::IntentLogOutcome, after: Point::IntentLogOutcomeWritten };
+const FLUSH: Places = Places { before: Point::IntentLogFlush, after: Point::IntentLogFlushed };
 
-impl Ledger {
+impl IntentLog {
     pub(crate) fn new(io: Arc<dyn Io>, durability: Durability, path: Option<PathBuf>, armed: bool) -> Self {
         Self {
             io,
@@ -106,19 +106,19 @@ impl Ledger {
         self.held = true;
     }
 
-    /// What an earlier process left; `None` when there is no ledger.
+    /// What an earlier process left; `None` when there is no intent log.
     ///
     /// # Errors
     /// [`StoreError::Io`] when there is one that cannot be read.
-    pub fn left(&self) -> Result<Option<Unfinished>, StoreError> {
+    pub fn left(&self) -> Result<Option<UnfinishedWork>, StoreError> {
         let Some(path) = self.path.as_deref().filter(|_| self.armed) else { return Ok(None) };
         let read = || -> io::Result<Vec<u8>> {
             let mut text = Vec::new();
-            self.io.open_ledger(path)?.take(MAX_READ).read_to_end(&mut text)?;
+            self.io.open_intent_log(path)?.take(MAX_READ).read_to_end(&mut text)?;
             Ok(text)
         };
         match read() {
-            Ok(text) => Ok(Some(Unfinished::read(&text))),
+            Ok(text) => Ok(Some(UnfinishedWork::read(&text))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StoreError::Io { action: "read", path: path.to_owned(), source }),
         }
@@ -128,19 +128,20 @@ impl Ledger {
     ///
     /// # Errors
     /// [`StoreError`]; what was to happen must not.
-    pub fn intend(&mut self, records: &[Record]) -> Result<(), StoreError> {
+    pub fn intend(&mut self, records: &[IntentRecord]) -> Result<(), StoreError> {
         let Some(path) = self.path.clone().filter(|_| !(records.is_empty() && self.early.is_empty())) else {
             return Ok(());
         };
         if !self.armed {
-            self.early.extend(records.iter().filter(|record| matches!(record, Record::Queued(_))).cloned());
+            self.early
+                .extend(records.iter().filter(|record| matches!(record, IntentRecord::Queued(_))).cloned());
             return Ok(());
         }
         if self.held {
             let source = io::Error::other("what a crash left has to be stored first, and could not be");
             return Err(StoreError::Io { action: "write", path, source });
         }
-        let is_question = records.iter().any(|record| matches!(record, Record::Ask(_)));
+        let is_question = records.iter().any(|record| matches!(record, IntentRecord::Ask(_)));
         if is_question && self.file.as_ref().is_some_and(|open| open.len > open.renewed_at) {
             // Else it would grow for as long as the run goes on.
             return self.renew(records);
@@ -151,27 +152,27 @@ impl Ledger {
     }
 
     /// Begins the file anew with what is under way, and these records.
-    fn renew(&mut self, records: &[Record]) -> Result<(), StoreError> {
+    fn renew(&mut self, records: &[IntentRecord]) -> Result<(), StoreError> {
         let left = if self.waiting.is_empty() { None } else { self.left()? };
         let messages = left.into_iter().flat_map(|left| left.messages);
         let waiting = messages
             .filter(|message| self.waiting.contains(&message.queued.number))
-            .map(|message| Record::Queued(message.queued));
+            .map(|message| IntentRecord::Queued(message.queued));
         let kept = self.run.iter().chain(self.commands.values()).cloned();
-        let kept: Vec<Record> = kept.chain(waiting).chain(records.iter().cloned()).collect();
+        let kept: Vec<IntentRecord> = kept.chain(waiting).chain(records.iter().cloned()).collect();
         self.replace(&kept)
     }
 
     /// Says what came of something. A failure is logged: work goes on without.
-    pub fn note(&mut self, record: &Record) {
-        if !self.armed && matches!(record, Record::Unqueued) {
+    pub fn note(&mut self, record: &IntentRecord) {
+        if !self.armed && matches!(record, IntentRecord::Unqueued) {
             self.early.clear();
         }
         let Some(path) = self.path.clone().filter(|_| self.armed && !self.held) else { return };
         self.remember(record);
         let is_an_end = match record {
-            Record::BashDone(done) => done.stored,
-            Record::Unqueued => true,
+            IntentRecord::BashDone(done) => done.stored,
+            IntentRecord::Unqueued => true,
             _ => false,
         };
         if is_an_end && self.clear_if_idle() {
@@ -179,8 +180,9 @@ impl Ledger {
         }
         // Without what was about to happen, nothing is to be said of its end.
         let Some(open) = &self.file else { return };
-        let places = if matches!(record, Record::Said(_)) { FLUSH } else { OUTCOME };
-        let is_bulk = matches!(record, Record::Said(_) | Record::Done(_) | Record::BashDone(_));
+        let places = if matches!(record, IntentRecord::Said(_)) { FLUSH } else { OUTCOME };
+        let is_bulk =
+            matches!(record, IntentRecord::Said(_) | IntentRecord::Done(_) | IntentRecord::BashDone(_));
         if (open.len < MAX_BYTES || !is_bulk)
             && let Err(error) = self.write(&path, std::slice::from_ref(record), places, Sync::Never)
         {
@@ -188,25 +190,25 @@ impl Ledger {
         }
     }
 
-    /// The run is over. Without commands of the user's that go on and messages that wait, the ledger goes.
+    /// The run is over. Without commands of the user's that go on and messages that wait, the intent log goes.
     pub fn settle(&mut self) {
         self.run = None;
         if self.file.is_some() && !self.clear_if_idle() {
-            self.note(&Record::Settled);
+            self.note(&IntentRecord::Settled);
         }
     }
 
-    /// Puts a ledger with these records alone in the place of the one that is there, in one step. Without records there is
+    /// Puts an intent log with these records alone in the place of the one that is there, in one step. Without records there is
     /// none afterwards.
     ///
     /// # Errors
     /// [`StoreError`]; the old one is there as it was.
-    pub fn replace(&mut self, records: &[Record]) -> Result<(), StoreError> {
+    pub fn replace(&mut self, records: &[IntentRecord]) -> Result<(), StoreError> {
         let Some(path) = self.path.clone().filter(|_| self.armed) else { return Ok(()) };
         self.held = false;
         if records.is_empty() {
             self.forget();
-            return match self.io.remove_ledger(&path) {
+            return match self.io.remove_intent_log(&path) {
                 Err(source) if source.kind() != io::ErrorKind::NotFound => {
                     Err(StoreError::Io { action: "remove", path, source })
                 }
@@ -237,12 +239,13 @@ impl Ledger {
             Ok(file) => {
                 self.forget();
                 let len = text.len() as u64;
-                self.file = Some(OpenLedger { file, len, renewed_at: 2 * len + RENEWED_BYTES, torn: false });
+                self.file =
+                    Some(OpenIntentLog { file, len, renewed_at: 2 * len + RENEWED_BYTES, torn: false });
                 records.iter().for_each(|record| self.remember(record));
                 Ok(())
             }
             Err(source) => {
-                if let Err(error) = self.io.remove_ledger(&temporary) {
+                if let Err(error) = self.io.remove_intent_log(&temporary) {
                     tracing::debug!(%error, path = %temporary.display(), "cannot remove a temporary file");
                 }
                 Err(StoreError::Io { action: "write", path, source })
@@ -256,22 +259,22 @@ impl Ledger {
         self.waiting.clear();
     }
 
-    fn remember(&mut self, record: &Record) {
+    fn remember(&mut self, record: &IntentRecord) {
         match record {
-            Record::Run(_) => self.run = Some(record.clone()),
-            Record::Bash(begun) => {
+            IntentRecord::Run(_) => self.run = Some(record.clone()),
+            IntentRecord::Bash(begun) => {
                 self.commands.insert(begun.number, record.clone());
             }
-            Record::BashDone(done) if done.stored => {
+            IntentRecord::BashDone(done) if done.stored => {
                 self.commands.remove(&done.number);
             }
-            Record::Queued(queued) => {
+            IntentRecord::Queued(queued) => {
                 self.waiting.insert(queued.number);
             }
-            Record::Delivered(delivered) => {
+            IntentRecord::Delivered(delivered) => {
                 self.waiting.remove(&delivered.number);
             }
-            Record::Unqueued => self.waiting.clear(),
+            IntentRecord::Unqueued => self.waiting.clear(),
             _ => {}
         }
     }
@@ -284,13 +287,13 @@ impl Ledger {
         if let Some(open) = &mut self.file
             && let Some(path) = &self.path
         {
-            let cleared = self.io.remove_ledger(path).or_else(|error| {
-                tracing::debug!(%error, path = %path.display(), "a ledger is emptied since it cannot be removed");
+            let cleared = self.io.remove_intent_log(path).or_else(|error| {
+                tracing::debug!(%error, path = %path.display(), "an intent log is emptied since it cannot be removed");
                 open.file.set_len(0)
             });
             if let Err(error) = cleared {
-                // The session file says that everything is done: a later look at the ledger finds nothing open.
-                tracing::warn!(%error, path = %path.display(), "cannot remove the ledger of a session");
+                // The session file says that everything is done: a later look at the intent log finds nothing open.
+                tracing::warn!(%error, path = %path.display(), "cannot remove the intent log of a session");
             }
         }
         if self.file.take().is_some() {
@@ -302,7 +305,7 @@ impl Ledger {
     fn write(
         &mut self,
         path: &Path,
-        records: &[Record],
+        records: &[IntentRecord],
         places: Places,
         sync: Sync,
     ) -> Result<(), StoreError> {
@@ -313,7 +316,7 @@ impl Ledger {
             none => {
                 let file = create(&*self.io, path).map_err(failed)?;
                 self.claimed.is_made(path);
-                none.insert(OpenLedger { file, len: 0, renewed_at: RENEWED_BYTES, torn: false })
+                none.insert(OpenIntentLog { file, len: 0, renewed_at: RENEWED_BYTES, torn: false })
             }
         };
         let mut text = Vec::new();
@@ -360,12 +363,12 @@ enum Sync {
     Never,
 }
 
-/// Makes a ledger; what an earlier process left under that name goes.
+/// Makes an intent log; what an earlier process left under that name goes.
 fn create(io: &dyn Io, path: &Path) -> io::Result<Box<dyn FileIo>> {
-    match io.create_ledger(path) {
+    match io.create_intent_log(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            io.remove_ledger(path)?;
-            io.create_ledger(path)
+            io.remove_intent_log(path)?;
+            io.create_intent_log(path)
         }
         made => made,
     }
@@ -384,9 +387,9 @@ fn append(file: &mut dyn FileIo, mut bytes: &[u8], places: Places) -> io::Result
     Ok(())
 }
 
-impl std::fmt::Debug for Ledger {
+impl std::fmt::Debug for IntentLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ledger").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("IntentLog").field("path", &self.path).finish_non_exhaustive()
     }
 }
 

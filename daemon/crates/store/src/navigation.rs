@@ -10,14 +10,14 @@ use crate::{
 
 /// The place that going back to an entry leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Landing {
+pub struct NavigationTarget {
     /// The entry that the next one follows; `None`: it becomes another root.
     pub leaf: Option<String>,
     /// The text of the entry, where going back to it means saying it again.
     pub text: Option<String>,
 }
 
-impl Landing {
+impl NavigationTarget {
     /// Going back to the entry `id`: before it, to change it, when it is a message of the user or one that stands for the
     /// user (`custom_message`); else after it.
     ///
@@ -65,9 +65,9 @@ mod tests {
             // Where a line was lost, what comes next goes on behind the gap.
             ("e", Some("d"), Some("lost")),
         ] {
-            let expected = Landing { leaf: leaf.map(str::to_owned), text: text.map(str::to_owned) };
-            assert_eq!(Landing::at(&tree, id), Ok(expected), "{id}");
+            let expected = NavigationTarget { leaf: leaf.map(str::to_owned), text: text.map(str::to_owned) };
+            assert_eq!(NavigationTarget::at(&tree, id), Ok(expected), "{id}");
         }
-        assert_eq!(Landing::at(&tree, "x").unwrap_err().to_string(), "Entry x not found");
+        assert_eq!(NavigationTarget::at(&tree, "x").unwrap_err().to_string(), "Entry x not found");
     }
 }

@@ -1,4 +1,4 @@
-//! The lines of a ledger.
+//! The lines of an intent log.
 
 use agentd_protocol::{
     Json,
@@ -8,10 +8,10 @@ use agentd_protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// One line of a ledger. Times are Unix time in milliseconds.
+/// One line of an intent log. Times are Unix time in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
-pub enum Record {
+pub enum IntentRecord {
     /// A run began.
     Run(RunRecord),
     /// The model is about to be asked.
@@ -141,7 +141,7 @@ pub struct DoneRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BashRecord {
-    /// Tells it from the others of this ledger.
+    /// Tells it from the others of this intent log.
     pub number: u64,
     /// When.
     #[serde(default)]
@@ -174,7 +174,7 @@ pub struct BashDoneRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedRecord {
-    /// Tells it from the others of this ledger; those with lower numbers came before it.
+    /// Tells it from the others of this intent log; those with lower numbers came before it.
     pub number: u64,
     /// Which queue.
     pub to: StreamingBehavior,
@@ -198,7 +198,7 @@ pub struct DeliveredRecord {
     pub after: Option<String>,
 }
 
-impl Record {
+impl IntentRecord {
     /// Adds the record as a line.
     ///
     /// # Errors
@@ -243,8 +243,8 @@ mod tests {
         let message: Json<Message> =
             serde_json::from_str(r#"{"role":"user","content":"a","timestamp":1.0}"#).unwrap();
         let records = [
-            Record::Run(RunRecord { at: 1, entry: Some("e".into()), resumes: 2 }),
-            Record::Ask(AskRecord {
+            IntentRecord::Run(RunRecord { at: 1, entry: Some("e".into()), resumes: 2 }),
+            IntentRecord::Ask(AskRecord {
                 at: 2,
                 after: None,
                 api: "a".into(),
@@ -252,39 +252,43 @@ mod tests {
                 model: "m\n".into(),
                 level: "off".into(),
             }),
-            Record::Said(SaidRecord {
+            IntentRecord::Said(SaidRecord {
                 parts: vec![Streamed { block: 1, text: Some("\u{2028}x".into()), ..Streamed::default() }],
             }),
-            Record::Calls(CallsRecord {
+            IntentRecord::Calls(CallsRecord {
                 entry: "e".into(),
                 calls: vec![NamedCall { id: "c".into(), name: "bash".into() }],
             }),
-            Record::Done(DoneRecord { entry: "e".into(), call: "c".into(), message: Some(message.clone()) }),
-            Record::Bash(BashRecord {
+            IntentRecord::Done(DoneRecord {
+                entry: "e".into(),
+                call: "c".into(),
+                message: Some(message.clone()),
+            }),
+            IntentRecord::Bash(BashRecord {
                 number: 7,
                 at: 3,
                 command: "ls\nls".into(),
                 exclude_from_context: true,
                 request_key: None,
             }),
-            Record::BashDone(BashDoneRecord { number: 7, message: Some(message), stored: false }),
-            Record::Settled,
-            Record::Queued(QueuedRecord {
+            IntentRecord::BashDone(BashDoneRecord { number: 7, message: Some(message), stored: false }),
+            IntentRecord::Settled,
+            IntentRecord::Queued(QueuedRecord {
                 number: 1,
                 to: StreamingBehavior::FollowUp,
                 text: "a\nb".into(),
                 images: vec![ImageContent { data: "aGk=".into(), mime_type: "image/png".into() }],
                 request_key: Some("k".into()),
             }),
-            Record::Delivered(DeliveredRecord { number: 1, after: None }),
-            Record::Unqueued,
+            IntentRecord::Delivered(DeliveredRecord { number: 1, after: None }),
+            IntentRecord::Unqueued,
         ];
         for record in records {
             let mut line = Vec::new();
             record.write_line(&mut line).unwrap();
             let line = String::from_utf8(line).unwrap();
             assert_eq!(line.matches('\n').count(), 1, "{line}");
-            assert_eq!(Record::parse(line.trim_end()), Some(record), "{line}");
+            assert_eq!(IntentRecord::parse(line.trim_end()), Some(record), "{line}");
         }
     }
 
@@ -293,7 +297,7 @@ mod tests {
         for line in
             ["", "{}", "[]", "{\"type\":\"other\"}", "{\"type\":\"done\"}", "{\"type\":\"run\"", "\0\0"]
         {
-            assert_eq!(Record::parse(line), None, "{line}");
+            assert_eq!(IntentRecord::parse(line), None, "{line}");
         }
     }
 }

@@ -6,8 +6,8 @@ const CALLS: &str =
     r#"{"type":"calls","entry":"a1","calls":[{"id":"c1","name":"bash"},{"id":"c2","name":"read"}]}"#;
 const DONE: &str = r#"{"type":"done","entry":"a1","call":"c2","message":{"role":"toolResult","toolCallId":"c2","toolName":"read","content":[],"isError":false,"timestamp":1}}"#;
 
-fn read(lines: &[&str]) -> Unfinished {
-    Unfinished::read(lines.join("\n").as_bytes())
+fn read(lines: &[&str]) -> UnfinishedWork {
+    UnfinishedWork::read(lines.join("\n").as_bytes())
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn garbage_counts_for_nothing() {
     }
     let mut torn = [RUN, ASK, CALLS, DONE].join("\n").into_bytes();
     torn.truncate(torn.len() - 10);
-    let without = Unfinished::read(&torn);
+    let without = UnfinishedWork::read(&torn);
     assert!(without.calls.unwrap().done.is_empty(), "a torn outcome is none");
-    assert!(Unfinished::read(b"\xff\xfe\n\x00").is_empty());
+    assert!(UnfinishedWork::read(b"\xff\xfe\n\x00").is_empty());
 }

@@ -1,0 +1,203 @@
+//! Which intent logs outside of the agent directory this user's daemons wrote: anybody may have put one beside a session file there.
+
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _},
+    },
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+
+use agentd_safe_open::{Links, Rules};
+
+use super::IntentLog;
+
+/// Notes on intent logs that lie outside of the agent directory, in a folder of it: one file for each, with its path, its number and
+/// when it was made. Another file in the place of an intent log is not covered by the note. Blocks.
+#[derive(Debug, Clone)]
+pub struct OwnershipNotes(PathBuf);
+
+impl OwnershipNotes {
+    /// The notes below the agent directory's folder for what belongs to running daemons.
+    #[must_use]
+    pub fn below(run_dir: &Path) -> Self {
+        Self(run_dir.join("ledgers"))
+    }
+
+    /// Whether there is an intent log, and a daemon of this agent directory wrote it.
+    #[must_use]
+    pub fn covers(&self, log: &Path) -> bool {
+        let noted = fs::read(self.note(log));
+        matches!((noted, claim(log)), (Ok(noted), Ok(claim)) if noted == claim)
+    }
+
+    /// Notes an intent log that was just made. Without the note it is told from others no more: what waits in it is asked about.
+    ///
+    /// A note that is there is written over: a session makes an intent log with each run, and a file that comes and goes costs the file system
+    /// far more than one that is changed.
+    pub(super) fn make(&self, log: &Path) {
+        let made = || -> io::Result<()> {
+            let claim = claim(log)?;
+            let note = self.note(log);
+            let open = || Rules::new(Links::Refused).open_or_create(&note);
+            let note = open().or_else(|error| {
+                if !error.is_missing() {
+                    return Err(error);
+                }
+                // Where that fails, so does what follows.
+                let _ = DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
+                open()
+            })?;
+            let length = claim.len() as u64;
+            if note.metadata()?.len() > length {
+                note.set_len(length)?;
+            }
+            note.write_all_at(&claim, 0)
+        };
+        if let Err(error) = made() {
+            tracing::warn!(%error, path = %log.display(), "an intent log outside of the agent directory is not noted as ours");
+        }
+    }
+
+    /// The intent log is gone.
+    pub(super) fn withdraw(&self, log: &Path) {
+        if let Err(error) = fs::remove_file(self.note(log))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::debug!(%error, path = %log.display(), "the note of an intent log stays");
+        }
+    }
+
+    fn note(&self, log: &Path) -> PathBuf {
+        // FNV-1a. Two paths of one number only lose their notes, since a note has the path in it.
+        let number = log.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        self.0.join(format!("{number:016x}"))
+    }
+}
+
+/// What is noted of an intent log as it is now.
+fn claim(log: &Path) -> io::Result<Vec<u8>> {
+    let about = log.symlink_metadata()?;
+    if !about.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let made = about.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+    let mut text = log.as_os_str().as_bytes().to_vec();
+    // Numbers of one width: a note that is written over keeps its length.
+    let made = made.map_or(0, |made| made.as_nanos());
+    text.extend_from_slice(format!("\n{:020} {made:039}\n", about.ino()).as_bytes());
+    Ok(text)
+}
+
+/// Whether the intent log of one session is noted as ours.
+#[derive(Default)]
+pub(super) struct Claimed {
+    /// `None` for an intent log in the agent directory.
+    claims: Option<OwnershipNotes>,
+    /// Whether the file says what somebody else may have written.
+    is_foreign: bool,
+    /// The intent log that there is a note of.
+    noted: Option<PathBuf>,
+}
+
+impl Claimed {
+    /// There is a new file.
+    pub(super) fn is_made(&mut self, log: &Path) {
+        if let Some(claims) = self.claims.as_ref().filter(|_| !self.is_foreign) {
+            claims.make(log);
+            self.noted.get_or_insert_with(|| log.to_owned());
+        }
+    }
+
+    /// The file is gone, or empty. Its note covers no other, and is needed again with the next run.
+    pub(super) fn is_gone(&mut self) {
+        self.is_foreign = false;
+    }
+}
+
+impl Drop for Claimed {
+    /// The session is over: a note without its intent log is of no use any more.
+    fn drop(&mut self) {
+        if let (Some(claims), Some(log)) = (&self.claims, &self.noted)
+            && log.symlink_metadata().is_err()
+        {
+            claims.withdraw(log);
+        }
+    }
+}
+
+impl IntentLog {
+    /// The intent log lies outside of the agent directory: each one that is made is noted there as ours.
+    pub fn claim_in(&mut self, claims: OwnershipNotes) {
+        // An earlier daemon may have left a note.
+        let noted = |log: &PathBuf| claims.note(log).symlink_metadata().is_ok();
+        self.claimed.noted = self.path().map(Path::to_owned).filter(noted);
+        self.claimed.claims = Some(claims);
+    }
+
+    /// What is left in it may be somebody else's. It is not noted as ours for as long as it says anything of that.
+    pub fn is_of_others(&mut self) {
+        self.claimed.is_foreign = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_file_in_the_place_is_not_covered() {
+        let folder = tempfile::tempdir().unwrap();
+        let (claims, log) =
+            (OwnershipNotes::below(&folder.path().join("run")), folder.path().join("s.ledger"));
+        assert!(!claims.covers(&log));
+        fs::write(&log, "ours").unwrap();
+        assert!(!claims.covers(&log));
+        claims.make(&log);
+        assert!(claims.covers(&log));
+        fs::write(&log, "ours, and more").unwrap();
+        assert!(claims.covers(&log));
+        // Kept, so that its number is not given again.
+        fs::rename(&log, folder.path().join("before")).unwrap();
+        assert!(!claims.covers(&log));
+        fs::write(&log, "theirs").unwrap();
+        assert!(!claims.covers(&log));
+        claims.make(&log);
+        assert!(claims.covers(&log));
+        claims.withdraw(&log);
+        assert!(!claims.covers(&log));
+    }
+
+    #[test]
+    fn a_note_goes_with_the_session_and_stays_with_a_intent_log_that_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let (claims, log) =
+            (OwnershipNotes::below(&folder.path().join("run")), folder.path().join("s.ledger"));
+        let notes = || fs::read_dir(folder.path().join("run/ledgers")).unwrap().count();
+        let claimed_by = |claims: &OwnershipNotes| Claimed {
+            claims: Some(claims.clone()),
+            is_foreign: false,
+            noted: None,
+        };
+        let mut claimed = claimed_by(&claims);
+        fs::write(&log, "ours").unwrap();
+        claimed.is_made(&log);
+        fs::remove_file(&log).unwrap();
+        claimed.is_gone();
+        assert!(!claims.covers(&log));
+        fs::write(&log, "ours again").unwrap();
+        claimed.is_made(&log);
+        drop(claimed);
+        assert!(claims.covers(&log) && notes() == 1);
+        let mut claimed = claimed_by(&claims);
+        claimed.is_made(&log);
+        fs::remove_file(&log).unwrap();
+        drop(claimed);
+        assert_eq!(notes(), 0);
+    }
+}
