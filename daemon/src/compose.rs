@@ -12,7 +12,7 @@ use agentd_config::{
 use agentd_images::Images;
 use agentd_memory::MemoryAccount;
 use agentd_process::{GuardCommand, Launcher, LocalShell, OutputMeter, Shell};
-use agentd_session::{Pool, Services, ToolContext, Toolbox};
+use agentd_session::{Interner, Services, ToolContext, Toolbox};
 use agentd_tools::{
     BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
     WriteTool,
@@ -70,7 +70,7 @@ fn shared(
         launcher,
         tasks: TaskTracker::new(),
         models,
-        child_environments: Pool::default(),
+        child_environments: Interner::default(),
         auth_services: AuthServices::default(),
         images: Images::default(),
         memory,

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use agentd_session::{Abilities, Present, ReaderId, ToolSeat};
+use agentd_session::{PresenceGuard, SubscriberId, ToolProvider, UiAbilities};
 use tokio_util::sync::CancellationToken;
 
 use super::following::Pending;
@@ -11,16 +11,16 @@ use crate::hub::{ClientCount, Known};
 /// A session that the connection follows.
 pub(super) struct Attachment {
     /// Our name in its feed.
-    pub(super) reader: ReaderId,
+    pub(super) reader: SubscriberId,
     pub(super) pending: Pending,
     pub(super) leaving: CancellationToken,
     pub(super) session: Arc<Known>,
     /// Counts us among the session's clients: until we leave, not until the last answer has come.
     pub(super) _count: ClientCount,
     /// While we answer what it asks its user.
-    pub(super) present: Option<Present>,
+    pub(super) present: Option<PresenceGuard>,
     /// While we provide tools for it.
-    pub(super) tools: Option<ToolSeat>,
+    pub(super) tools: Option<ToolProvider>,
 }
 
 impl Attachment {
@@ -103,7 +103,7 @@ impl Attachments {
     }
 
     /// From here on we answer so much of what they ask.
-    pub(super) fn answer(&mut self, abilities: Option<Abilities>) {
+    pub(super) fn answer(&mut self, abilities: Option<UiAbilities>) {
         for attachment in self.followed.values_mut() {
             attachment.present = abilities.map(|abilities| attachment.session.feed().enter(abilities));
         }
@@ -123,7 +123,7 @@ impl Attachments {
     }
 
     /// Our places as one that provides tools: in that session, or in all.
-    pub(super) fn seats<'a>(&'a self, id: Option<&'a str>) -> impl Iterator<Item = &'a ToolSeat> {
+    pub(super) fn seats<'a>(&'a self, id: Option<&'a str>) -> impl Iterator<Item = &'a ToolProvider> {
         let meant = self.followed.iter().filter(move |(session, _)| id.is_none_or(|id| ***session == *id));
         meant.filter_map(|(_, attachment)| attachment.tools.as_ref())
     }

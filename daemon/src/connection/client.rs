@@ -6,7 +6,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
 };
 
-use agentd_session::Abilities;
+use agentd_session::UiAbilities;
 
 use super::view::View;
 use crate::hub::Registry;
@@ -65,14 +65,14 @@ impl Client {
     }
 
     /// Whose questions it answers. A client of the plain wire: those of extensions, as in the reference.
-    pub(super) fn abilities(&self) -> Option<Abilities> {
+    pub(super) fn abilities(&self) -> Option<UiAbilities> {
         if self.is_alone {
             return None;
         }
         match (self.may_answer(), self.view.answers_questions) {
-            (true, true) => Some(Abilities::All),
+            (true, true) => Some(UiAbilities::All),
             // A host behind the bridge as well, for which the bridge said hello.
-            (true, false) if !self.names_sessions() => Some(Abilities::Extensions),
+            (true, false) if !self.names_sessions() => Some(UiAbilities::Extensions),
             _ => None,
         }
     }
@@ -147,7 +147,7 @@ mod tests {
     fn dialogs_go_to_those_who_have_a_user() {
         let plain = Client::new(1, false);
         let alone = Client { is_alone: true, ..plain.clone() };
-        assert_eq!((plain.abilities(), alone.abilities()), (Some(Abilities::Extensions), None));
+        assert_eq!((plain.abilities(), alone.abilities()), (Some(UiAbilities::Extensions), None));
         assert_eq!(Client::new(1, true).abilities(), None);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use agentd_protocol::{Json, message::Message};
-use agentd_session::{FeedReader, Item};
+use agentd_session::{FeedItem, Subscriber};
 use async_stream::stream;
 use futures::Stream;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use super::watching::Told;
 /// What a feed gives to the writer.
 pub(super) enum Batch {
     /// Items in order, of a session.
-    Items(Arc<str>, Vec<Item>),
+    Items(Arc<str>, Vec<FeedItem>),
     /// What happened to sessions, followed or not: to a client that watches them.
     News(Vec<Told>),
     /// A watcher has come to its end.
@@ -73,7 +73,7 @@ impl Pending {
 /// A feed that is to be followed.
 pub(super) struct Following {
     pub(super) session: Arc<str>,
-    pub(super) feed: FeedReader,
+    pub(super) feed: Subscriber,
     pub(super) pending: Pending,
     /// Fires when only answers are wanted from here on. The feed is let go once all have come.
     pub(super) leaving: CancellationToken,
@@ -127,13 +127,13 @@ impl Following {
     }
 }
 
-fn answers(items: &[Item]) -> u64 {
-    items.iter().filter(|item| matches!(item, Item::Reply { .. })).count() as u64
+fn answers(items: &[FeedItem]) -> u64 {
+    items.iter().filter(|item| matches!(item, FeedItem::Reply { .. })).count() as u64
 }
 
-fn seq(item: &Item) -> Option<u64> {
+fn seq(item: &FeedItem) -> Option<u64> {
     match item {
-        Item::Event { seq, .. } => Some(*seq),
-        Item::Reply { .. } | Item::Addressed { .. } | Item::Lagged { .. } => None,
+        FeedItem::Event { seq, .. } => Some(*seq),
+        FeedItem::Reply { .. } | FeedItem::Addressed { .. } | FeedItem::Lagged { .. } => None,
     }
 }

@@ -13,7 +13,7 @@ use agentd_protocol::{
     message::Message,
     resources::DiagnosticLevel,
 };
-use agentd_session::{Attached, NotAsAsked, SessionOptions, Target, locate};
+use agentd_session::{Attached, ReopenError, SessionOptions, Target, locate};
 use serde_json::Value;
 
 use super::{reader::Reader, wishes::Wish, writer::Out};
@@ -58,7 +58,7 @@ impl Reader {
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
         let joined = self.join(session, None).await;
-        let (session, Attached { reader, seq, state, in_flight, .. }) = match joined {
+        let (session, Attached { subscriber: reader, seq, state, in_flight, .. }) = match joined {
             Ok(joined) => joined,
             Err(failure) => return self.fail(id, Some(NAME), failure).await,
         };
@@ -94,11 +94,11 @@ impl Reader {
             let asked_for = asked.cwd.display().to_string();
             warnings = match awake.handle.reopen(asked, fields.if_idle).await {
                 Some(Ok(warnings)) => warnings,
-                Some(Err(NotAsAsked::Differs(flags))) => {
+                Some(Err(ReopenError::Differs(flags))) => {
                     let elsewhere = flags.contains(&"cwd").then(|| (session.info().cwd, asked_for));
                     return Err(fields.refusal(&flags, &id, elsewhere));
                 }
-                Some(Err(NotAsAsked::Failed(failure))) => return Err(failure),
+                Some(Err(ReopenError::Failed(failure))) => return Err(failure),
                 None => return Err(gone(&id)),
             };
             joined.session = session;
@@ -148,10 +148,11 @@ impl Reader {
             Ok(session) => self.join(session, since).await,
             Err(failure) => Err(failure),
         };
-        let (session, Attached { reader, seq, replayed, state, in_flight, pending_ui }) = match joined {
-            Ok(joined) => joined,
-            Err(failure) => return self.fail(id, Some(NAME), failure).await,
-        };
+        let (session, Attached { subscriber: reader, seq, replayed, state, in_flight, pending_ui }) =
+            match joined {
+                Ok(joined) => joined,
+                Err(failure) => return self.fail(id, Some(NAME), failure).await,
+            };
         let epoch = self.registry.epoch().to_owned();
         let so_far = in_flight.as_ref().and_then(|in_flight| in_flight.message.clone());
         let data = AttachedSession { state, epoch, seq, replayed, in_flight, pending_ui };
@@ -234,7 +235,7 @@ impl Reader {
     pub(super) async fn move_to(
         &mut self,
         session: Arc<Known>,
-        feed: agentd_session::FeedReader,
+        feed: agentd_session::Subscriber,
         so_far: Option<Json<Message>>,
     ) {
         if !self.client.names_sessions() {

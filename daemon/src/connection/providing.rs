@@ -10,7 +10,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     frame::{FieldError, Head, Response},
 };
-use agentd_session::{ClientCalls, Registered, Reply, ToolSeat, check_client_tools};
+use agentd_session::{ClientCalls, RegisterOutcome, Reply, ToolProvider, check_client_tools};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -111,9 +111,9 @@ impl Reader {
             return self.fail(id, Some(REGISTER), failure).await;
         };
         match self.register_in(&session, tools.clone(), Some((id.clone(), REGISTER))).await {
-            Ok(Registered::Done) if goes_along => self.providing.take_along(tools),
-            Ok(Registered::Done | Registered::Refused(_)) => {}
-            Ok(Registered::Ended) => {
+            Ok(RegisterOutcome::Done) if goes_along => self.providing.take_along(tools),
+            Ok(RegisterOutcome::Done | RegisterOutcome::Refused(_)) => {}
+            Ok(RegisterOutcome::Ended) => {
                 pending.take_back();
                 self.fail(id, Some(REGISTER), ended()).await;
             }
@@ -126,7 +126,7 @@ impl Reader {
 
     /// The session is followed from here on: it gets the tools that go along, if it does not have them.
     pub(super) async fn bring_tools(&mut self, session: &Arc<Known>) {
-        let has_some = |tools: &ToolSeat| !tools.names().is_empty();
+        let has_some = |tools: &ToolProvider| !tools.names().is_empty();
         let followed = self.sessions.get(session);
         let has_them = followed.is_none_or(|followed| followed.tools.as_ref().is_some_and(has_some));
         let tools = self.providing.everywhere.clone();
@@ -134,9 +134,9 @@ impl Reader {
             return;
         }
         let failure = match self.register_in(session, tools, None).await {
-            Ok(Registered::Done) => return,
-            Ok(Registered::Refused(failure)) | Err(failure) => failure,
-            Ok(Registered::Ended) => ended(),
+            Ok(RegisterOutcome::Done) => return,
+            Ok(RegisterOutcome::Refused(failure)) | Err(failure) => failure,
+            Ok(RegisterOutcome::Ended) => ended(),
         };
         let error = format!("The session \"{}\" does not get your tools: {}", session.id(), failure.error);
         self.fail(None, Some(REGISTER), Failure { error, ..failure }).await;
@@ -149,16 +149,21 @@ impl Reader {
         session: &Arc<Known>,
         tools: Vec<ClientTool>,
         command: Option<(Option<Value>, &'static str)>,
-    ) -> Result<Registered, Failure> {
+    ) -> Result<RegisterOutcome, Failure> {
         let awake = self.registry.wake(session).await?;
         let (client, calls) = (self.client.name(), &self.providing.calls);
         let followed = self.sessions.get_mut(session).ok_or_else(|| not_followed(session))?;
         let reader = followed.reader;
         let seat = followed
             .tools
-            .get_or_insert_with(|| ToolSeat::new(session.feed(), session.id(), reader, client, calls));
-        let reply =
-            command.map(|(id, command)| Reply { reader, id, command, environment: None, memory: None });
+            .get_or_insert_with(|| ToolProvider::new(session.feed(), session.id(), reader, client, calls));
+        let reply = command.map(|(id, command)| Reply {
+            subscriber: reader,
+            id,
+            command,
+            environment: None,
+            memory: None,
+        });
         Ok(awake.handle.register_tools(seat, tools, reply).await)
     }
 
@@ -208,8 +213,13 @@ impl Reader {
             && let Some(pending) = self.owed_by(&session)
             && let Some(reader) = self.sessions.get(&session).map(|followed| followed.reader)
         {
-            let reply =
-                Reply { reader, id: id.clone(), command: UNREGISTER, environment: None, memory: None };
+            let reply = Reply {
+                subscriber: reader,
+                id: id.clone(),
+                command: UNREGISTER,
+                environment: None,
+                memory: None,
+            };
             if awake.handle.tools_left(gone.clone(), Some(reply)).await {
                 return;
             }
@@ -221,7 +231,7 @@ impl Reader {
     /// Whether these tools were registered, there or anywhere.
     fn has_registered(&self, names: Option<&[String]>, session_id: Option<&str>) -> Result<(), Failure> {
         let seats = self.sessions.seats(session_id);
-        let mut known: Vec<String> = seats.flat_map(ToolSeat::names).collect();
+        let mut known: Vec<String> = seats.flat_map(ToolProvider::names).collect();
         if session_id.is_none() {
             known.extend(self.providing.everywhere.iter().map(|tool| tool.name.clone()));
         }

@@ -7,7 +7,7 @@ use agentd_protocol::{
     frame::Head,
     ui::UiResponse,
 };
-use agentd_session::Abilities;
+use agentd_session::UiAbilities;
 
 use super::reader::Reader;
 use crate::hub::Known;
@@ -66,7 +66,7 @@ impl Reader {
 
     /// A session is followed: what is open about it can be asked.
     pub(super) async fn ask_trust(&self, session: &Arc<Known>) {
-        if self.client.abilities() == Some(Abilities::All)
+        if self.client.abilities() == Some(UiAbilities::All)
             && let Some(awake) = session.awake().await
         {
             awake.handle.ask_trust().await;

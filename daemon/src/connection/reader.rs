@@ -13,7 +13,7 @@ use agentd_protocol::{
     message::Message,
     ui::UiResponse,
 };
-use agentd_session::{ReaderId, Reply};
+use agentd_session::{Reply, SubscriberId};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
@@ -288,7 +288,7 @@ impl Reader {
         };
         let id = head.id.clone();
         let environment = self.wishes.environment(session.id());
-        let reply = Reply { reader, id: head.id, command: name, environment, memory };
+        let reply = Reply { subscriber: reader, id: head.id, command: name, environment, memory };
         if !awake.handle.send(command, reply).await {
             pending.take_back();
             self.fail(id, Some(name), ended()).await;
@@ -310,7 +310,7 @@ impl Reader {
 
     /// Takes one answer, and nothing else, of a session that the connection does not follow. It is counted as pending. For a
     /// command that only looks, nobody who follows the session is cut off.
-    async fn follow_for_an_answer(&self, session: &Known, only_looks: bool) -> (ReaderId, Pending) {
+    async fn follow_for_an_answer(&self, session: &Known, only_looks: bool) -> (SubscriberId, Pending) {
         let feed = session.feed().attach_aside(only_looks);
         let (reader, pending, leaving) = (feed.id(), Pending::default(), CancellationToken::new());
         pending.add();
@@ -360,7 +360,7 @@ impl Reader {
     pub(super) async fn follow(
         &mut self,
         session: Arc<Known>,
-        feed: agentd_session::FeedReader,
+        feed: agentd_session::Subscriber,
         so_far: Option<Json<Message>>,
     ) {
         let id = Arc::clone(session.id());

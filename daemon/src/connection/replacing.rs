@@ -163,7 +163,7 @@ impl Reader {
             match attached {
                 Ok(Some(attached)) => {
                     let so_far = attached.in_flight.and_then(|in_flight| in_flight.message);
-                    self.move_to(session, attached.reader, so_far).await;
+                    self.move_to(session, attached.subscriber, so_far).await;
                     return Ok(text);
                 }
                 Err(failure) if failure.code != ErrorCode::NoSession => return Err(failure),

@@ -12,7 +12,7 @@ use agentd_protocol::{
     frame::Response,
     lines::write_line,
 };
-use agentd_session::Item;
+use agentd_session::FeedItem;
 use bytes::Bytes;
 use futures::{StreamExt, stream::SelectAll};
 use serde::Serialize;
@@ -168,10 +168,10 @@ impl Lines {
         }
     }
 
-    fn item(&mut self, session: &Arc<str>, item: Item) {
+    fn item(&mut self, session: &Arc<str>, item: FeedItem) {
         match item {
-            Item::Event { audience, .. } if !self.view.shows(audience) => {}
-            Item::Event { seq, line, .. } => {
+            FeedItem::Event { audience, .. } if !self.view.shows(audience) => {}
+            FeedItem::Event { seq, line, .. } => {
                 let from = self.batch.len();
                 match &mut self.cumulative {
                     None => write_line(&line, &mut self.batch),
@@ -184,12 +184,12 @@ impl Lines {
                     name_session(&mut self.batch, from, session, seq);
                 }
             }
-            Item::Reply { line } => match &self.cumulative {
+            FeedItem::Reply { line } => match &self.cumulative {
                 None => write_line(&line, &mut self.batch),
                 Some(cumulative) => write_line(&cumulative.response(&line), &mut self.batch),
             },
-            Item::Addressed { line } => write_line(&line, &mut self.batch),
-            Item::Lagged { from_seq } => self.lagged(session, from_seq),
+            FeedItem::Addressed { line } => write_line(&line, &mut self.batch),
+            FeedItem::Lagged { from_seq } => self.lagged(session, from_seq),
         }
     }
 
@@ -259,12 +259,14 @@ impl Lines {
 }
 
 /// What an item adds to the batch, about.
-fn length(item: &Item) -> usize {
+fn length(item: &FeedItem) -> usize {
     /// Room for the line break, and for the session's name.
     const MORE: usize = 80;
     match item {
-        Item::Event { line, .. } | Item::Reply { line } | Item::Addressed { line } => line.len() + MORE,
-        Item::Lagged { .. } => MORE,
+        FeedItem::Event { line, .. } | FeedItem::Reply { line } | FeedItem::Addressed { line } => {
+            line.len() + MORE
+        }
+        FeedItem::Lagged { .. } => MORE,
     }
 }
 
@@ -287,8 +289,8 @@ mod tests {
     use super::*;
     use crate::connection::following::Pending;
 
-    fn event(seq: u64, line: &'static str) -> Item {
-        Item::Event { seq, audience: Audience::Everyone, line: Bytes::from_static(line.as_bytes()) }
+    fn event(seq: u64, line: &'static str) -> FeedItem {
+        FeedItem::Event { seq, audience: Audience::Everyone, line: Bytes::from_static(line.as_bytes()) }
     }
 
     #[test]
@@ -307,12 +309,12 @@ mod tests {
     #[test]
     fn a_lag_is_told_or_ends_a_plain_client() {
         let mut lines = Lines { view: View { names_sessions: true, ..View::default() }, ..Lines::default() };
-        lines.add(Batch::Items("s".into(), vec![Item::Lagged { from_seq: 3 }]));
+        lines.add(Batch::Items("s".into(), vec![FeedItem::Lagged { from_seq: 3 }]));
         let text = String::from_utf8(lines.batch).unwrap();
         assert_eq!(text, "{\"type\":\"lagged\",\"sessionId\":\"s\",\"fromSeq\":3}\n");
         assert!(!lines.is_over);
         let mut plain = Lines::default();
-        plain.add(Batch::Items("s".into(), vec![Item::Lagged { from_seq: 3 }]));
+        plain.add(Batch::Items("s".into(), vec![FeedItem::Lagged { from_seq: 3 }]));
         assert!(plain.is_over && String::from_utf8(plain.batch).unwrap().contains("did not keep up"));
     }
 

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use agentd_session::Watch;
+use agentd_session::SessionWatch;
 use tokio::sync::Notify;
 
 use super::Registry;
@@ -90,7 +90,7 @@ impl Board {
     }
 }
 
-impl Watch for Board {
+impl SessionWatch for Board {
     fn changed(&self, id: &str) {
         let Some(registry) = self.registry.upgrade() else { return };
         if let Some(known) = registry.get(id) {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use agentd_protocol::daemon::SessionInfo;
-use agentd_session::{Feed, Rested, SessionHandle, SessionOptions, Summary, Target};
+use agentd_session::{Feed, SessionHandle, SessionOptions, Summary, Target, Unloaded};
 use agentd_store::iso_timestamp;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
@@ -56,7 +56,7 @@ pub(super) enum State {
     /// About to be over; takes nothing any more, though it may not have noticed.
     Ending(SessionHandle),
     /// On disk.
-    Resting(Box<(Rested, Summary)>),
+    Resting(Box<(Unloaded, Summary)>),
     /// Over.
     Closed,
 }

@@ -46,7 +46,7 @@ impl Registry {
             State::Ending(_) | State::Closed => return Err(over()),
         };
         let (services, options) = (Arc::clone(&self.services), known.options.clone());
-        let handle = agentd_session::resume(services, options, rested, known.feed().clone()).await?;
+        let handle = agentd_session::reload(services, options, rested, known.feed().clone()).await?;
         *known.state() = State::Loaded(handle.clone());
         self.loaded.fetch_add(1, Ordering::Relaxed);
         self.has_grown();
@@ -88,7 +88,7 @@ impl Registry {
         let _announced = known.feed().announce();
         // From before it ends until it is known to rest: whoever looks for it meanwhile must not take it for over.
         *known.state() = State::Leaving(handle.clone());
-        let rested = handle.rest().await;
+        let rested = handle.unload().await;
         let has_left = rested.is_some();
         *known.state() = match rested {
             Some(rested) => State::Resting(Box::new((rested, handle.summary()))),

@@ -19,7 +19,8 @@ use agentd_protocol::{
     resources::Diagnostic,
 };
 use agentd_session::{
-    Copied, Limits, OpenError, Opened, Pool, Services, SessionHandle, SessionOptions, Target, Watch, locate,
+    BranchCopy, Interner, Limits, OpenError, Opened, Services, SessionHandle, SessionOptions, SessionWatch,
+    Target, locate,
 };
 use futures::future::join_all;
 use tokio::task::JoinError;
@@ -39,7 +40,7 @@ pub struct Registry {
     /// Held while it is found out whether a session is known, and until it is: two clients that open the same file at the
     /// same time get the same session. And while one is deleted: nobody opens it meanwhile.
     pub(super) opening: tokio::sync::Mutex<()>,
-    environments: Pool<Environment>,
+    environments: Interner<Environment>,
     board: Arc<Board>,
     pub(super) relief: Relief,
     /// Where the events of sessions that are known no more stopped. Taken after `known` where both are.
@@ -62,7 +63,7 @@ pub struct Foundation {
     /// What one session may keep, and how long.
     pub limits: Limits,
     /// Is told what becomes of sessions.
-    pub watch: Arc<dyn Watch>,
+    pub watch: Arc<dyn SessionWatch>,
 }
 
 /// A session that was asked for.
@@ -97,13 +98,13 @@ impl Registry {
     ) -> Arc<Self> {
         Arc::new_cyclic(|registry: &Weak<Self>| {
             let board = Arc::new(Board::new(registry.clone()));
-            let watch: Arc<dyn Watch> = Arc::<Board>::clone(&board);
+            let watch: Arc<dyn SessionWatch> = Arc::<Board>::clone(&board);
             let foundation = Foundation { epoch: agentd_store::new_session_id(), limits, watch };
             Self {
                 services: services(foundation),
                 known: Mutex::default(),
                 opening: tokio::sync::Mutex::new(()),
-                environments: Pool::default(),
+                environments: Interner::default(),
                 board,
                 relief: Relief::new(ceilings),
                 numbers: Mutex::default(),
@@ -237,7 +238,7 @@ impl Registry {
             }
         }
         self.admit().await?;
-        options.environment = self.environments.share(options.environment);
+        options.environment = self.environments.intern(options.environment);
         let services = Arc::clone(&self.services);
         let last_seq = |id: &str| self.last_seq(id);
         let opened = agentd_session::open_after(services, options.clone(), last_seq).await?;
@@ -250,15 +251,15 @@ impl Registry {
     /// What made that fail; nothing is left of the copy then.
     ///
     /// Cancel safety: as of [`Self::open`].
-    pub async fn adopt(&self, options: SessionOptions, copied: Copied) -> Result<Joined, OpenError> {
+    pub async fn adopt(&self, options: SessionOptions, copied: BranchCopy) -> Result<Joined, OpenError> {
         self.see_through(|me| async move { me.adopt_now(options, copied).await }).await?
     }
 
-    async fn adopt_now(&self, mut options: SessionOptions, copied: Copied) -> Result<Joined, OpenError> {
+    async fn adopt_now(&self, mut options: SessionOptions, copied: BranchCopy) -> Result<Joined, OpenError> {
         self.admit().await?;
-        options.environment = self.environments.share(options.environment);
+        options.environment = self.environments.intern(options.environment);
         let (services, last_seq) = (Arc::clone(&self.services), |id: &str| self.last_seq(id));
-        let opened = agentd_session::adopt(services, options.clone(), copied, last_seq).await?;
+        let opened = agentd_session::open_copy(services, options.clone(), copied, last_seq).await?;
         Ok(self.keep(opened, options, None))
     }
 
@@ -298,7 +299,7 @@ impl Registry {
     /// An equal environment that is in memory already, if there is one.
     #[must_use]
     pub fn share_environment(&self, environment: Environment) -> Environment {
-        self.environments.share(environment)
+        self.environments.intern(environment)
     }
 
     /// Whether there is room for another session.

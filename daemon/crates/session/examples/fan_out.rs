@@ -1,5 +1,5 @@
-//! Measures what it costs to hand a session's events to many listeners: `cargo run --release -p agentd-session --example
-//! fan_out`. The CPU time for one event and one listener should not grow with the number of listeners.
+//! Measures what it costs to hand a session's events to many subscribers: `cargo run --release -p agentd-session --example
+//! fan_out`. The CPU time for one event and one subscriber should not grow with the number of subscribers.
 
 use std::{
     error::Error,
@@ -20,31 +20,31 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut out = stdout();
     writeln!(out, "{EVENTS} events of {EVENT_BYTES} bytes")?;
     for at_once in [1, 16] {
-        for readers in [1, 10, 100] {
-            // The same work for any number of listeners, so that the system's clock is fine enough.
-            let rounds = 100 / readers;
+        for subscribers in [1, 10, 100] {
+            // The same work for any number of subscribers, so that the system's clock is fine enough.
+            let rounds = 100 / subscribers;
             let before = cpu_nanos()?;
             for _ in 0..rounds {
-                fan_out(readers, at_once).await?;
+                fan_out(subscribers, at_once).await?;
             }
-            let each = (cpu_nanos()? - before) / (EVENTS * readers * rounds) as u64;
+            let each = (cpu_nanos()? - before) / (EVENTS * subscribers * rounds) as u64;
             writeln!(
                 out,
-                "{readers:>3} listeners, {at_once:>2} at once: {each} ns for an event and listener"
+                "{subscribers:>3} subscribers, {at_once:>2} at once: {each} ns for an event and subscriber"
             )?;
         }
     }
     Ok(())
 }
 
-async fn fan_out(readers: usize, at_once: usize) -> Result<(), Box<dyn Error>> {
+async fn fan_out(subscribers: usize, at_once: usize) -> Result<(), Box<dyn Error>> {
     let feed = Feed::new(FeedLimits::default());
     let mut tasks = JoinSet::new();
-    for _ in 0..readers {
-        let reader = feed.attach();
+    for _ in 0..subscribers {
+        let subscriber = feed.attach();
         tasks.spawn(async move {
             let (mut items, mut count) = (Vec::new(), 0);
-            while reader.next_items(&mut items).await {
+            while subscriber.next_items(&mut items).await {
                 count += items.len();
                 items.clear();
             }
@@ -61,7 +61,7 @@ async fn fan_out(readers: usize, at_once: usize) -> Result<(), Box<dyn Error>> {
     feed.close();
     while let Some(count) = tasks.join_next().await {
         if count? != EVENTS {
-            return Err("a listener missed something".into());
+            return Err("a subscriber missed something".into());
         }
     }
     Ok(())

@@ -39,16 +39,16 @@ use crate::{
     recovery::{AfterCrash, AskingToGoOn, HeldBack, Overdue},
     reply::{Reply, encode},
     requests::{Asked, Ledger, Record},
-    rest::{Rested, Resting},
     run::{Beginning, Prompt, Told, Way},
     run_slot::{Finished, Next, RunSlot},
     shared::Shared,
     step::{Failed, Fullness, STEPS_AT_ONCE, Snapshot, Step},
-    summary::SummaryBoard,
+    summary::SummaryCell,
     survivors::Survivors,
     tools::SessionTools,
     trust::Trusting,
     ui::PendingDialogs,
+    unload::{Unloaded, Unloading},
     user_bash::UserBash,
 };
 
@@ -76,7 +76,7 @@ pub(crate) struct Actor {
     pub(crate) idle_waiters: Vec<oneshot::Sender<()>>,
     /// Who waits to be attached.
     pub(crate) joining: Joining,
-    pub(crate) summary: SummaryBoard,
+    pub(crate) summary: SummaryCell,
     /// Tool calls that were stopped, until the answer to that says so.
     pub(crate) stopped_tools: Vec<StoppedCall>,
     /// What ended with a run that was stopped before the command to do so was taken.
@@ -116,7 +116,7 @@ pub(crate) enum Ended {
     /// Nothing works for the session any more, and its feed is closed.
     Closed,
     /// It left memory; whoever asked for that is to be told once the loop is gone, its lock on the file included.
-    Resting(Rested, Resting),
+    Unloading(Unloaded, Unloading),
 }
 
 impl Actor {
@@ -150,7 +150,7 @@ impl Actor {
                 }
                 _ = steps.recv_many(&mut taken_steps, STEPS_AT_ONCE) => {}
                 Some(_) = self.tasks.join_next() => {}
-                () = self.tools.board().changed() => self.tell_tools(),
+                () = self.tools.client_tools().changed() => self.tell_tools(),
                 () = self.queues.due() => self.queues.publish_untold(&self.feed),
                 process = background.next_end() => self.on_process_end(&process),
                 // Set again only when it has fired: that is cheaper than at every event.
@@ -200,19 +200,19 @@ impl Actor {
                         // As above.
                         let _ = header.send(self.journal.tree().header().line().into());
                     }
-                    Message::Rest(resting) => {
+                    Message::Unload(unloading) => {
                         self.catch_up().await;
                         // What comes back must not meet the end of its own run.
                         self.journal.ledger().settled().await;
                         // Nor is what was said to be lost.
-                        match self.rested().await.filter(|_| steps.is_empty()) {
-                            Some(rested) => {
+                        match self.unloaded().await.filter(|_| steps.is_empty()) {
+                            Some(unloaded) => {
                                 let (received, inbox) = inbox.into_parts();
                                 self.refuse_late(received, inbox).await;
-                                return Ended::Resting(rested, resting);
+                                return Ended::Unloading(unloaded, unloading);
                             }
                             None => {
-                                let _ = resting.send(None);
+                                let _ = unloading.send(None);
                             }
                         }
                     }
@@ -234,7 +234,7 @@ impl Actor {
         Ended::Closed
     }
 
-    /// Listeners that take nothing hold the session up here, and nowhere else. A session that is being closed does not
+    /// Subscribers that take nothing hold the session up here, and nowhere else. A session that is being closed does not
     /// wait for them, nor does work that is being stopped: its end is little, and somebody waits for the answer. Commands that
     /// only look are answered meanwhile, where the answer goes to somebody else: nothing waits behind them, and nobody is cut
     /// off for them.

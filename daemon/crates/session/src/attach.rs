@@ -14,12 +14,12 @@ use agentd_protocol::{
 };
 use tokio::sync::oneshot;
 
-use crate::{actor::Actor, feed::Reader, reply::Reply};
+use crate::{actor::Actor, feed::Subscriber, reply::Reply};
 
-/// What a listener that joins gets.
+/// What a subscriber that joins gets.
 pub struct Attached {
     /// Gives every event after `seq`, none twice, none missing.
-    pub reader: Reader,
+    pub subscriber: Subscriber,
     /// The number of the last event before those; 0 before the first.
     pub seq: u64,
     /// Whether `seq` is what was asked for, so that nothing was missed.
@@ -37,29 +37,30 @@ pub struct Attached {
 #[derive(Default)]
 pub(crate) struct Joining {
     /// To be attached.
-    listeners: Vec<oneshot::Sender<Attached>>,
+    subscribers: Vec<oneshot::Sender<Attached>>,
     /// To be told the messages, with the answer so far.
-    readers: Vec<Reply>,
+    messages: Vec<Reply>,
 }
 
 impl Joining {
     pub(crate) fn is_empty(&self) -> bool {
-        self.listeners.is_empty() && self.readers.is_empty()
+        self.subscribers.is_empty() && self.messages.is_empty()
     }
 }
 
 impl Actor {
-    /// Attaches a listener: at once where nothing can be in flight or nothing was missed, else when the run has answered.
+    /// Attaches a subscriber: at once where nothing can be in flight or nothing was missed, else when the run has answered.
     pub(crate) fn attach(&mut self, since_seq: Option<u64>, joined: oneshot::Sender<Attached>) {
         if let Some(seq) = since_seq
-            && let Some(reader) = self.feed.attach_since(seq)
+            && let Some(subscriber) = self.feed.attach_since(seq)
         {
             let (state, pending_ui) = (self.state(), self.pending_ui());
             // Whoever asked may have left; what is sent is dropped then, and with it detached.
-            let _ = joined.send(Attached { reader, seq, replayed: true, state, in_flight: None, pending_ui });
+            let _ =
+                joined.send(Attached { subscriber, seq, replayed: true, state, in_flight: None, pending_ui });
             return;
         }
-        self.joining.listeners.push(joined);
+        self.joining.subscribers.push(joined);
         if !self.run.ask() {
             self.attach_joining(None);
         }
@@ -70,7 +71,7 @@ impl Actor {
     /// those that are stored.
     pub(crate) async fn get_messages(&mut self, params: LookParams, reply: Reply) {
         if !params.names_sessions && self.feed.has_room() && self.run.ask() {
-            self.joining.readers.push(reply);
+            self.joining.messages.push(reply);
         } else {
             self.answer_messages(None, reply).await;
         }
@@ -78,7 +79,7 @@ impl Actor {
 
     /// Attaches and answers everyone who waits for what is in flight.
     pub(crate) async fn show_in_flight(&mut self, in_flight: Option<InFlight>) {
-        for reply in std::mem::take(&mut self.joining.readers) {
+        for reply in std::mem::take(&mut self.joining.messages) {
             let so_far = in_flight.as_ref().and_then(|shown| shown.message.clone());
             self.answer_messages(so_far, reply).await;
         }
@@ -94,12 +95,12 @@ impl Actor {
     /// Attaches everyone who waits, here and now.
     fn attach_joining(&mut self, in_flight: Option<InFlight>) {
         let in_flight = in_flight.filter(|shown| shown.message.is_some() || !shown.tools.is_empty());
-        for joined in std::mem::take(&mut self.joining.listeners) {
+        for joined in std::mem::take(&mut self.joining.subscribers) {
             if joined.is_closed() {
                 continue;
             }
             let _ = joined.send(Attached {
-                reader: self.feed.attach(),
+                subscriber: self.feed.attach(),
                 seq: self.feed.last_seq(),
                 replayed: false,
                 state: self.state(),

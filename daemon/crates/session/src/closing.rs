@@ -82,7 +82,7 @@ impl Message {
             | Self::Header(_)
             | Self::Copy { .. }
             | Self::Reopen(..)
-            | Self::Rest(_)
+            | Self::Unload(_)
             | Self::Close => {}
         }
     }
@@ -94,14 +94,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{event_log::Item, feed::FeedLimits, reply::Reply, tools::ToolsMessage};
+    use crate::{event_log::FeedItem, feed::FeedLimits, reply::Reply, tools::ToolsMessage};
 
     #[tokio::test]
     async fn what_comes_too_late_is_answered() {
         let feed = Feed::new(FeedLimits::default());
-        let listener = feed.attach();
+        let subscriber = feed.attach();
         let reply = |id: &str, command| Reply {
-            reader: listener.id(),
+            subscriber: subscriber.id(),
             id: Some(json!(id)),
             command,
             environment: None,
@@ -120,11 +120,11 @@ mod tests {
             message.refuse(&feed, || Failure::new(ErrorCode::NoSession, "Over."));
         }
         let mut items = Vec::new();
-        assert!(listener.next_items(&mut items).await);
+        assert!(subscriber.next_items(&mut items).await);
         let answers: Vec<Value> = items
             .iter()
             .map(|item| match item {
-                Item::Reply { line } => serde_json::from_slice(line).unwrap(),
+                FeedItem::Reply { line } => serde_json::from_slice(line).unwrap(),
                 other => panic!("{other:?}"),
             })
             .collect();

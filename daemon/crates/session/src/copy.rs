@@ -16,9 +16,9 @@ pub enum CopyPoint {
     Leaf,
 }
 
-/// A branch of a session under a new id: what [`adopt`](crate::adopt) makes a session of.
+/// A branch of a session under a new id: what [`open_copy`](crate::open_copy) makes a session of.
 #[derive(Debug)]
-pub struct Copied {
+pub struct BranchCopy {
     pub(crate) tree: Box<SessionTree>,
     /// The tools that somebody chose in the original.
     pub(crate) tools: ToolChoice,

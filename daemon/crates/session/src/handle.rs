@@ -16,14 +16,14 @@ use tokio::sync::{Notify, futures::Notified, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Attached, Copied, CopyPoint, NotAsAsked, Registered, SessionOptions, ToolSeat,
+    Attached, BranchCopy, CopyPoint, RegisterOutcome, ReopenError, SessionOptions, ToolProvider,
     feed::Feed,
     reply::Reply,
-    rest::{Rested, Resting},
     shared::IntakeLimits,
-    summary::{Shown, Summary},
+    summary::{Summary, SummaryReader},
     tools::ToolsMessage,
-    ui::{Abilities, Ui},
+    ui::{Ui, UiAbilities},
+    unload::{Unloaded, Unloading},
 };
 
 /// How many commands wait for a busy session before their senders wait.
@@ -37,10 +37,10 @@ pub struct SessionHandle {
     pub(crate) feed: Feed,
     pub(crate) inbox: mpsc::Sender<Message>,
     pub(crate) abort: AbortSwitch,
-    pub(crate) summary: Shown,
+    pub(crate) summary: SummaryReader,
     pub(crate) processes: ProcessView,
     pub(crate) ui: Ui,
-    /// Fires when the session is to end, whatever its listeners do.
+    /// Fires when the session is to end, whatever its subscribers do.
     pub(crate) closing: CancellationToken,
     /// Fires when nothing of the session is left, be it by a bug; also when it left memory.
     pub(crate) gone: CancellationToken,
@@ -58,12 +58,12 @@ pub(crate) struct Reopening {
 pub(crate) enum Message {
     /// A command of a client.
     Command(Box<(Command, Reply)>),
-    /// Adds a listener: after that event if what followed it is still there, else from now on.
+    /// Adds a subscriber: after that event if what followed it is still there, else from now on.
     Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
     /// Somebody opens the session who asks for this.
-    Reopen(Box<Reopening>, oneshot::Sender<Result<Vec<String>, NotAsAsked>>),
+    Reopen(Box<Reopening>, oneshot::Sender<Result<Vec<String>, ReopenError>>),
     /// An answer to a question to the user, who gave it, and whose questions that client answers.
-    UiResponse(Box<(UiResponse, String, Abilities)>),
+    UiResponse(Box<(UiResponse, String, UiAbilities)>),
     /// A client provides tools, or does not any more.
     Tools(Box<ToolsMessage>),
     /// Somebody is there who can be asked whether the project is trusted.
@@ -73,9 +73,9 @@ pub(crate) enum Message {
     /// Answers with the first line of the session file, which need not be there yet.
     Header(oneshot::Sender<Box<str>>),
     /// Answers with a copy of a branch.
-    Copy { point: CopyPoint, copied: oneshot::Sender<Result<Copied, Failure>> },
+    Copy { point: CopyPoint, copied: oneshot::Sender<Result<BranchCopy, Failure>> },
     /// Leaves memory if nothing works for the session and nothing waits; else it stays.
-    Rest(Resting),
+    Unload(Unloading),
     /// Ends the session: aborts its run, waits, flushes.
     Close,
 }
@@ -132,7 +132,7 @@ impl SessionHandle {
         }
         let coming = matches!(command, Command::Abort(_)).then(|| self.abort.announce());
         // Answers are never dropped: a client that takes none of them must not ask for more without end.
-        self.feed.reply_room(reply.reader).await;
+        self.feed.reply_room(reply.subscriber).await;
         let sent = self.inbox.send(Message::Command(Box::new((command, reply)))).await.is_ok();
         if sent && let Some(coming) = coming {
             coming.sent();
@@ -140,13 +140,13 @@ impl SessionHandle {
         sent
     }
 
-    /// Joins the session: what it is at one point of its events, and a reader of all events from there. With `since_seq`,
-    /// the number of the last event that the listener has, that point is there if everything after it is still kept.
+    /// Joins the session: what it is at one point of its events, and a subscriber of all events from there. With `since_seq`,
+    /// the number of the last event that the subscriber has, that point is there if everything after it is still kept.
     ///
     /// Answered promptly at any time, also while a model or a tool is silent. `None` when the session has ended.
     /// Cancel safety: dropped early, nothing is left attached.
     pub async fn attach(&self, since_seq: Option<u64>) -> Option<Attached> {
-        // A listener that takes nothing must not keep others from joining.
+        // A subscriber that takes nothing must not keep others from joining.
         let _announced = self.feed.announce();
         let (joined, attached) = oneshot::channel();
         self.inbox.send(Message::Attach { since_seq, joined }).await.ok()?;
@@ -158,15 +158,15 @@ impl SessionHandle {
     /// the session has ended.
     ///
     /// # Errors
-    /// [`NotAsAsked`]: nothing was changed.
+    /// [`ReopenError`]: nothing was changed.
     ///
     /// Cancel safety: dropped early, it was done or not.
     pub async fn reopen(
         &self,
         asked: SessionOptions,
         if_idle: bool,
-    ) -> Option<Result<Vec<String>, NotAsAsked>> {
-        // A listener that takes nothing must not keep others from joining.
+    ) -> Option<Result<Vec<String>, ReopenError>> {
+        // A subscriber that takes nothing must not keep others from joining.
         let _announced = self.feed.announce();
         let (done, outcome) = oneshot::channel();
         let reopening = Reopening { asked, if_idle };
@@ -178,9 +178,9 @@ impl SessionHandle {
     ///
     /// # Errors
     /// When there is no such entry, when the session has no file yet that it will have, and when it has ended.
-    pub async fn copy(&self, point: CopyPoint) -> Result<Copied, Failure> {
+    pub async fn copy(&self, point: CopyPoint) -> Result<BranchCopy, Failure> {
         let ended = || Failure::new(ErrorCode::NoSession, "The session has ended.");
-        // A listener that takes nothing must not keep others from their copy.
+        // A subscriber that takes nothing must not keep others from their copy.
         let _announced = self.feed.announce();
         let (copied, waiting) = oneshot::channel();
         self.inbox.send(Message::Copy { point, copied }).await.map_err(|_| ended())?;
@@ -195,7 +195,7 @@ impl SessionHandle {
 
     /// Answers a question to the user, in the name of the client `by`. One that this session does not ask, or not any more, is
     /// ignored, and so is an answer to a question that a client of these `abilities` is not asked.
-    pub async fn answer_ui(&self, response: UiResponse, by: String, abilities: Abilities) {
+    pub async fn answer_ui(&self, response: UiResponse, by: String, abilities: UiAbilities) {
         // A session that has ended asks nothing.
         let _ = self.inbox.send(Message::UiResponse(Box::new((response, by, abilities)))).await;
     }
@@ -207,29 +207,30 @@ impl SessionHandle {
         let _ = self.inbox.send(Message::AskTrust).await;
     }
 
-    /// Gives the session tools of a client, whose place in it is `seat`; `tools` have passed [`check_client_tools`](crate::check_client_tools). Those that the
-    /// seat has there already are replaced. `reply` is answered unless the session has ended.
+    /// Gives the session tools of a client, whose place in it is `provider`; `tools` have passed [`check_client_tools`](crate::check_client_tools). Those that the
+    /// provider has there already are replaced. `reply` is answered unless the session has ended.
     ///
     /// Cancel safety: dropped early, the tools may be there or not.
     pub async fn register_tools(
         &self,
-        seat: &ToolSeat,
+        provider: &ToolProvider,
         tools: Vec<ClientTool>,
         reply: Option<Reply>,
-    ) -> Registered {
+    ) -> RegisterOutcome {
         let (done, waiting) = oneshot::channel();
-        let message = ToolsMessage::Register { seat: Arc::clone(seat.seat()), tools, reply, done };
+        let message =
+            ToolsMessage::Register { provider: Arc::clone(provider.provider()), tools, reply, done };
         if self.inbox.send(Message::Tools(Box::new(message))).await.is_err() {
-            return Registered::Ended;
+            return RegisterOutcome::Ended;
         }
         match waiting.await {
-            Ok(Ok(())) => Registered::Done,
-            Ok(Err(failure)) => Registered::Refused(failure),
-            Err(_) => Registered::Ended,
+            Ok(Ok(())) => RegisterOutcome::Done,
+            Ok(Err(failure)) => RegisterOutcome::Refused(failure),
+            Err(_) => RegisterOutcome::Ended,
         }
     }
 
-    /// Tells the listeners now that tools are gone, and then answers `reply`, if there is one, with the names `tools`. False when
+    /// Tells the subscribers now that tools are gone, and then answers `reply`, if there is one, with the names `tools`. False when
     /// the session has ended.
     pub async fn tools_left(&self, tools: Vec<String>, reply: Option<Reply>) -> bool {
         let message = ToolsMessage::Left { tools, reply };
@@ -260,12 +261,12 @@ impl SessionHandle {
     }
 
     /// Takes the session out of memory, unless something works for it or waits in it. Its feed stays open, and with
-    /// [`resume`](crate::resume) it goes on. `None`: it stays, or has ended. Commands must not be sent meanwhile: they
+    /// [`reload`](crate::reload) it goes on. `None`: it stays, or has ended. Commands must not be sent meanwhile: they
     /// would be lost.
-    pub async fn rest(&self) -> Option<Rested> {
-        let (resting, rested) = oneshot::channel();
-        self.inbox.send(Message::Rest(resting)).await.ok()?;
-        rested.await.ok().flatten()
+    pub async fn unload(&self) -> Option<Unloaded> {
+        let (unloading, unloaded) = oneshot::channel();
+        self.inbox.send(Message::Unload(unloading)).await.ok()?;
+        unloaded.await.ok().flatten()
     }
 
     /// Ends the session: commands that were sent before are taken, the run is aborted and its end stored, processes are

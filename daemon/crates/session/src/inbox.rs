@@ -59,21 +59,21 @@ impl<'a> Inbox<'a> {
         next
     }
 
-    /// The first command that only looks and can be answered while the session waits for listeners. Its answer goes to somebody
+    /// The first command that only looks and can be answered while the session waits for subscribers. Its answer goes to somebody
     /// whom the session does not wait for.
     ///
-    /// It overtakes commands of listeners that are waited for, which hold themselves up, and of those who have left. It
+    /// It overtakes commands of subscribers that are waited for, which hold themselves up, and of those who have left. It
     /// overtakes no other command: that may be of the same client, whose commands are done in order.
     pub(crate) fn take_look(&mut self, feed: &Feed) -> Option<(Command, Reply)> {
         let mut found = None;
         for (index, message) in self.received.iter().enumerate() {
             let Some((looks, reply)) = asked(message) else { continue };
-            let is_full = feed.is_full(reply.reader);
+            let is_full = feed.is_full(reply.subscriber);
             if looks && !is_full {
                 found = Some(index);
                 break;
             }
-            if !is_full && feed.has(reply.reader) {
+            if !is_full && feed.has(reply.subscriber) {
                 break;
             }
         }
@@ -110,7 +110,7 @@ fn asked(message: &Message) -> Option<(bool, &Reply)> {
         | Message::Header(_)
         | Message::Copy { .. }
         | Message::Reopen(..)
-        | Message::Rest(_)
+        | Message::Unload(_)
         | Message::Close => None,
     }
 }
@@ -120,17 +120,17 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::{event_log::ReaderId, feed::FeedLimits};
+    use crate::{event_log::SubscriberId, feed::FeedLimits};
 
-    fn command(name: &str, reader: ReaderId) -> Message {
+    fn command(name: &str, subscriber: SubscriberId) -> Message {
         let line = format!(r#"{{"type":"{name}","message":"m"}}"#);
         let command = Command::parse(name, &line).unwrap().unwrap();
-        let reply = Reply { reader, id: None, command: command.name(), environment: None, memory: None };
+        let reply = Reply { subscriber, id: None, command: command.name(), environment: None, memory: None };
         Message::Command(Box::new((command, reply)))
     }
 
-    /// A feed with one listener that does not read, and takes no more.
-    fn full() -> (Feed, crate::feed::Reader) {
+    /// A feed with one subscriber that does not read, and takes no more.
+    fn full() -> (Feed, crate::feed::Subscriber) {
         let feed = Feed::new(FeedLimits { outbox_bytes: 4, ..FeedLimits::default() });
         let stuck = feed.attach();
         feed.publish([Bytes::from_static(b"event")]);
@@ -179,10 +179,10 @@ mod tests {
     #[tokio::test]
     async fn messages_keep_their_order() {
         let feed = Feed::new(FeedLimits::default());
-        let reader = feed.attach();
+        let subscriber = feed.attach();
         let (sender, mut receiver) = mpsc::channel(8);
         for name in ["steer", "get_state", "follow_up"] {
-            sender.try_send(command(name, reader.id())).map_err(drop).unwrap();
+            sender.try_send(command(name, subscriber.id())).map_err(drop).unwrap();
         }
         drop(sender);
         let mut inbox = Inbox::new(&mut receiver);

@@ -26,14 +26,14 @@ use crate::{
 
 /// Why a session that is open is not as somebody asked who opened it. Nothing was changed.
 #[derive(Debug, Clone, PartialEq)]
-pub enum NotAsAsked {
+pub enum ReopenError {
     /// It is open with other values of these flags, which count for as long as it is open.
     Differs(Vec<&'static str>),
     /// A model or tool that was asked for cannot be used, or the change could not be stored.
     Failed(Failure),
 }
 
-impl From<Failure> for NotAsAsked {
+impl From<Failure> for ReopenError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
@@ -51,12 +51,12 @@ impl Actor {
     /// Makes the session what `asked` says. Gives what to tell whoever asked.
     ///
     /// # Errors
-    /// [`NotAsAsked`]; everything is checked before anything is changed.
+    /// [`ReopenError`]; everything is checked before anything is changed.
     pub(crate) async fn reopen(
         &mut self,
         asked: SessionOptions,
         if_idle: bool,
-    ) -> Result<Vec<String>, NotAsAsked> {
+    ) -> Result<Vec<String>, ReopenError> {
         if self.closing {
             return Err(shutting_down().into());
         }
@@ -74,7 +74,7 @@ impl Actor {
         let AskedChoice { model, level, warnings } = self.asked_choice(&asked).await?;
         let differs = self.differences(&asked, model.as_deref()).await?;
         if !differs.is_empty() {
-            return Err(NotAsAsked::Differs(differs));
+            return Err(ReopenError::Differs(differs));
         }
         if let Some(name) = name.filter(|name| self.journal.name().as_ref() != Some(name)) {
             self.use_name(&name).await?;
@@ -159,7 +159,7 @@ impl Actor {
 
     fn children_in(&self, environment: &Environment) -> ChildEnvironment {
         let shared = &self.shared;
-        shared.services.child_environments.share(child_environment(&ChildSources {
+        shared.services.child_environments.intern(child_environment(&ChildSources {
             environment,
             keys: &shared.auth.key_variables(),
             settings: shared.settings.child_environment.as_ref(),

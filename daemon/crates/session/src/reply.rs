@@ -11,13 +11,13 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{event_log::ReaderId, feed::Feed};
+use crate::{event_log::SubscriberId, feed::Feed};
 
 /// Where the answer to one command goes. Every command is answered exactly once.
 #[derive(Debug)]
 pub struct Reply {
-    /// The listener that sent the command.
-    pub reader: ReaderId,
+    /// The subscriber that sent the command.
+    pub subscriber: SubscriberId,
     /// The command's `id`.
     pub id: Option<Value>,
     /// The command's `type`.
@@ -33,7 +33,7 @@ impl Reply {
     pub(crate) fn data<T: Serialize>(self, feed: &Feed, data: T) {
         let line = encode(&Response::done(self.id.clone(), self.command, Some(data)));
         match line {
-            Ok(line) => feed.reply(self.reader, line),
+            Ok(line) => feed.reply(self.subscriber, line),
             Err(error) => {
                 let text = format!("cannot write the answer to {}: {error}", self.command);
                 self.fail(feed, Failure::new(ErrorCode::Internal, text));
@@ -44,13 +44,13 @@ impl Reply {
     /// The command was done, and has nothing to say.
     pub(crate) fn done(self, feed: &Feed) {
         let response = Response::<()>::done(self.id, self.command, None);
-        feed.reply(self.reader, encode_sure(&response));
+        feed.reply(self.subscriber, encode_sure(&response));
     }
 
     /// The command was not done.
     pub(crate) fn fail(self, feed: &Feed, failure: Failure) {
         let response = Response::<()>::failed(self.id, Some(self.command), scrub_failure(failure));
-        feed.reply(self.reader, encode_sure(&response));
+        feed.reply(self.subscriber, encode_sure(&response));
     }
 
     /// `data` or the failure.

@@ -31,8 +31,8 @@ use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    child_environment::ChildEnvironment, fallback::FallbackChain, feed::FeedLimits, pool::Pool,
-    run::RetryPolicy, tools::OwnTools, watch::Watch,
+    child_environment::ChildEnvironment, fallback::FallbackChain, feed::FeedLimits, interner::Interner,
+    run::RetryPolicy, tools::OwnTools, watch::SessionWatch,
 };
 
 /// What all sessions of a daemon share.
@@ -46,7 +46,7 @@ pub struct Services {
     /// The models, for as long as models.json stays as it is.
     pub models: SharedModels,
     /// The environments of child processes.
-    pub child_environments: Pool<ChildEnvironment>,
+    pub child_environments: Interner<ChildEnvironment>,
     /// What finding credentials shares among sessions, kept for the daemon's life.
     pub auth_services: agentd_auth::AuthServices,
     /// Makes images fit for models, and bounds what that takes of memory.
@@ -60,7 +60,7 @@ pub struct Services {
     /// Hears of what is written to long outputs.
     pub outputs: OutputMeter,
     /// Is told what becomes of sessions.
-    pub watch: Arc<dyn Watch>,
+    pub watch: Arc<dyn SessionWatch>,
     /// Makes the tools of one session.
     pub tools: Box<dyn Fn(ToolContext) -> Toolbox + Send + Sync>,
 }
@@ -80,7 +80,7 @@ pub struct Toolbox {
 pub struct Limits {
     /// What its feed keeps.
     pub feed: FeedLimits,
-    /// How long it has nothing to do before that is told to [`Watch::idle`]; `None`: it is not.
+    /// How long it has nothing to do before that is told to [`SessionWatch::idle`]; `None`: it is not.
     pub idle_after: Option<Duration>,
     /// How long a question to the user that has no limit itself waits while nobody is there to answer: 10 minutes.
     pub ui_timeout: Duration,

@@ -32,7 +32,7 @@ use crate::{
     user_bash::BashEnd,
 };
 
-/// How many steps wait for the actor. Small: it is what ties the speed of a model's stream to the speed of the listeners.
+/// How many steps wait for the actor. Small: it is what ties the speed of a model's stream to the speed of the subscribers.
 pub(crate) const STEPS: usize = 64;
 
 /// How many steps the actor takes at once.

@@ -29,9 +29,9 @@ pub struct Summary {
 
 /// A summary where everyone can see it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shown(Arc<Mutex<Summary>>);
+pub(crate) struct SummaryReader(Arc<Mutex<Summary>>);
 
-impl Shown {
+impl SummaryReader {
     pub(crate) fn get(&self) -> Summary {
         self.lock().clone()
     }
@@ -43,23 +43,23 @@ impl Shown {
 }
 
 /// Keeps a [`Summary`] up to date.
-pub(crate) struct SummaryBoard {
-    shown: Shown,
+pub(crate) struct SummaryCell {
+    shown: SummaryReader,
     /// How many entries of the tree are in it.
     counted: usize,
 }
 
-impl SummaryBoard {
+impl SummaryCell {
     /// Shows what `tree` says.
     pub(crate) fn new(tree: &SessionTree, parent_id: Option<String>) -> Self {
         let created_ms = agentd_store::parse_timestamp(&tree.info().timestamp).unwrap_or_default();
         let begin = Summary { created_ms, modified_ms: created_ms, parent_id, ..Summary::default() };
-        let mut board = Self { shown: Shown(Arc::new(Mutex::new(begin))), counted: 0 };
-        board.show(tree, false);
-        board
+        let mut cell = Self { shown: SummaryReader(Arc::new(Mutex::new(begin))), counted: 0 };
+        cell.show(tree, false);
+        cell
     }
 
-    pub(crate) fn shown(&self) -> Shown {
+    pub(crate) fn shown(&self) -> SummaryReader {
         self.shown.clone()
     }
 

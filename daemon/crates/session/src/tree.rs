@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::{
     actor::Actor,
     clock::now_ms,
-    copy::{Copied, CopyPoint},
+    copy::{BranchCopy, CopyPoint},
     journal::model_change,
     reply::Reply,
 };
@@ -111,7 +111,7 @@ impl Actor {
     }
 
     /// A copy of a branch, for a session of its own.
-    pub(crate) fn copy(&self, point: CopyPoint) -> Result<Copied, Failure> {
+    pub(crate) fn copy(&self, point: CopyPoint) -> Result<BranchCopy, Failure> {
         let tree = self.journal.tree();
         let (leaf, text) = match point {
             CopyPoint::Before(entry) => {
@@ -135,7 +135,7 @@ impl Actor {
         let parent_session = self.journal.file().map(|file| file.display().to_string());
         let new = NewSession { parent_session, ..NewSession::new(tree.header().cwd(), now_ms()) };
         let copy = copy_branch(tree, leaf.as_deref(), new).map_err(not_copied)?;
-        Ok(Copied {
+        Ok(BranchCopy {
             tools: self.tools.chosen().clone(),
             tree: Box::new(copy),
             folder: self.journal.file().and_then(|file| file.parent()).map(Into::into),

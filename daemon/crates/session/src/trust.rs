@@ -16,7 +16,7 @@ use crate::{
     open::{Reconfigured, reconfigure},
     shared::Shared,
     step::Step,
-    ui::{Answer, Asker, Dialog, Notice, Ui},
+    ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
 };
 
 /// How many of the files that need trust are named.
@@ -168,7 +168,7 @@ impl Asking {
         let dialog = Dialog::select(title, [THIS_TIME, ALWAYS, NOT_NOW, NEVER]);
         // The end of the session answers it, too.
         let answer = self.ui.ask(Asker::Daemon, dialog, &CancellationToken::new()).await;
-        let Answer::Value(chosen) = answer else { return None };
+        let DialogAnswer::Value(chosen) = answer else { return None };
         let trusted = match chosen.as_str() {
             THIS_TIME => true,
             ALWAYS => {

@@ -292,7 +292,7 @@ async fn run(
         let event = Event::from(BashExecutionUpdate { id: id.cloned(), delta });
         match encode(&event) {
             Ok(event) => {
-                // The listeners' pace is the command's pace, also while the session itself does not wait for them. What a
+                // The subscribers' pace is the command's pace, also while the session itself does not wait for them. What a
                 // killed command has still said is little.
                 let _ = stopped.run_until_cancelled(feed.room()).await;
                 let _ = steps.send(Step::BashOutput { event }).await;

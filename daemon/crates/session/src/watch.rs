@@ -1,7 +1,7 @@
 //! Who outside of a session is told what becomes of it.
 
 /// Is told of sessions. Called from a session's own task: to be quick, and never to wait.
-pub trait Watch: Send + Sync {
+pub trait SessionWatch: Send + Sync {
     /// The [`Summary`](crate::Summary) of a session has news: another name, a begin or an end of work.
     fn changed(&self, id: &str);
 
@@ -11,7 +11,7 @@ pub trait Watch: Send + Sync {
 }
 
 /// Nobody.
-impl Watch for () {
+impl SessionWatch for () {
     fn changed(&self, _id: &str) {}
 
     fn idle(&self, _id: &str) {}

@@ -30,7 +30,7 @@ struct Calls {
 
 struct Open {
     /// Whose tool it is.
-    seat: u64,
+    provider: u64,
     tool: String,
     /// Whether the client knows of it.
     sent: bool,
@@ -69,7 +69,7 @@ impl Over {
     }
 }
 
-/// Why a seat's calls end.
+/// Why a provider's calls end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaving {
     /// The client is gone.
@@ -92,14 +92,14 @@ impl ClientCalls {
     /// Opens a request: its id, and what comes of it.
     pub(super) fn open(
         &self,
-        seat: u64,
+        provider: u64,
         tool: &str,
         max_bytes: usize,
         progress: Progress,
     ) -> (String, oneshot::Receiver<Answer>) {
         let (id, tool) = (Uuid::new_v4().to_string(), tool.to_owned());
         let (answer, answered) = oneshot::channel();
-        let open = Open { seat, tool, sent: false, max_bytes, progress, answer };
+        let open = Open { provider, tool, sent: false, max_bytes, progress, answer };
         self.lock().open.insert(id.clone(), open);
         (id, answered)
     }
@@ -119,11 +119,15 @@ impl ClientCalls {
         self.lock().end(id, why).is_some_and(|open| open.sent)
     }
 
-    /// Ends every call of a seat.
-    pub(super) fn leave(&self, seat: u64, leaving: Leaving) {
+    /// Ends every call of a provider.
+    pub(super) fn leave(&self, provider: u64, leaving: Leaving) {
         let mut calls = self.lock();
-        let ids: Vec<String> =
-            calls.open.iter().filter(|(_, open)| open.seat == seat).map(|(id, _)| id.clone()).collect();
+        let ids: Vec<String> = calls
+            .open
+            .iter()
+            .filter(|(_, open)| open.provider == provider)
+            .map(|(id, _)| id.clone())
+            .collect();
         for id in ids {
             if let Some(open) = calls.end(&id, Over::Left) {
                 // A call that is over meanwhile waits for nothing.

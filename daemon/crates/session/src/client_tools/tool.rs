@@ -15,7 +15,7 @@ use tokio::{sync::mpsc, time::sleep};
 
 use super::{
     calls::{Answer, Leaving, Over},
-    seat::Seat,
+    provider::ProvidingClient,
 };
 use crate::{reply::encode, step::Step};
 
@@ -53,8 +53,8 @@ fn limit(millis: u64) -> Option<Duration> {
 }
 
 /// A tool that a client provides.
-pub(crate) struct RemoteTool {
-    seat: Arc<Seat>,
+pub(crate) struct ClientToolSpec {
+    provider: Arc<ProvidingClient>,
     spec: ToolSpec,
     label: Option<String>,
     snippet: Option<String>,
@@ -64,12 +64,12 @@ pub(crate) struct RemoteTool {
     max_result_bytes: usize,
 }
 
-impl RemoteTool {
-    pub(crate) fn new(seat: &Arc<Seat>, tool: ClientTool, limits: CallLimits) -> Self {
+impl ClientToolSpec {
+    pub(crate) fn new(provider: &Arc<ProvidingClient>, tool: ClientTool, limits: CallLimits) -> Self {
         let ClientTool { name, description, parameters, label, snippet, guidelines, execution, timeout_ms } =
             tool;
         Self {
-            seat: Arc::clone(seat),
+            provider: Arc::clone(provider),
             spec: ToolSpec { name, description, parameters, constrained_sampling: None },
             label,
             snippet,
@@ -84,13 +84,13 @@ impl RemoteTool {
         &self.spec.name
     }
 
-    pub(super) fn seat_id(&self) -> u64 {
-        self.seat.id
+    pub(super) fn provider_id(&self) -> u64 {
+        self.provider.id
     }
 
     /// Who provides it.
-    pub(crate) fn seat(&self) -> &Seat {
-        &self.seat
+    pub(crate) fn provider(&self) -> &ProvidingClient {
+        &self.provider
     }
 
     /// How long the client may take for a call.
@@ -100,14 +100,14 @@ impl RemoteTool {
 }
 
 /// A client's tool in a session that is in memory.
-pub(crate) struct Provided {
-    pub(crate) tool: Arc<RemoteTool>,
+pub(crate) struct CallableClientTool {
+    pub(crate) tool: Arc<ClientToolSpec>,
     pub(crate) steps: mpsc::Sender<Step>,
 }
 
 /// A request on its way to the client, behind what the run has said before.
 pub(crate) struct Request {
-    seat: Arc<Seat>,
+    provider: Arc<ProvidingClient>,
     id: String,
     line: Bytes,
 }
@@ -115,25 +115,25 @@ pub(crate) struct Request {
 impl Request {
     /// Sends it, unless the call is over already.
     pub(crate) fn send(self) {
-        let Self { seat, id, line } = self;
-        seat.calls.send(&id, || seat.address(line));
+        let Self { provider, id, line } = self;
+        provider.calls.send(&id, || provider.address(line));
     }
 }
 
-impl Provided {
+impl CallableClientTool {
     async fn call(&self, invocation: Invocation) -> Result<ToolResult, ToolError> {
-        let (tool, seat) = (&*self.tool, &self.tool.seat);
+        let (tool, provider) = (&*self.tool, &self.tool.provider);
         let Invocation { call_id, arguments, cancel, progress, .. } = invocation;
-        let (id, answer) = seat.calls.open(seat.id, tool.name(), tool.max_result_bytes, progress);
+        let (id, answer) = provider.calls.open(provider.id, tool.name(), tool.max_result_bytes, progress);
         let request = Event::from(ToolRequest {
             request_id: id.clone(),
-            session_id: seat.session_id.clone(),
+            session_id: provider.session_id.clone(),
             tool_call_id: call_id,
             tool_name: tool.name().to_owned(),
             args: arguments,
         });
         let line = encode(&request).map_err(|error| ToolError(error.to_string()))?;
-        let request = Request { seat: Arc::clone(seat), id: id.clone(), line };
+        let request = Request { provider: Arc::clone(provider), id: id.clone(), line };
         let asked = async {
             // A session that is gone drops the request, and with the run ends the call.
             let _ = self.steps.send(Step::ToolRequest(request)).await;
@@ -169,15 +169,15 @@ impl Provided {
 
     /// Nobody waits for the answer any more; a client that knows of the call is told so.
     fn take_back(&self, request_id: String, over: Over, reason: ToolCancelReason) {
-        let seat = &self.tool.seat;
-        if seat.calls.give_up(&request_id, over) {
-            let session_id = seat.session_id.clone();
-            seat.tell(&Event::from(ToolCancel { request_id, session_id, reason }));
+        let provider = &self.tool.provider;
+        if provider.calls.give_up(&request_id, over) {
+            let session_id = provider.session_id.clone();
+            provider.tell(&Event::from(ToolCancel { request_id, session_id, reason }));
         }
     }
 }
 
-impl Tool for Provided {
+impl Tool for CallableClientTool {
     fn spec(&self) -> &ToolSpec {
         &self.tool.spec
     }

@@ -1,4 +1,4 @@
-//! The row of events that all listeners share.
+//! The row of events that all subscribers share.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub(super) fn weight(line: &Bytes) -> u64 {
     line.len() as u64 + 1
 }
 
-/// Events from the oldest that is kept to the newest, and how many listeners stand before each.
+/// Events from the oldest that is kept to the newest, and how many subscribers stand before each.
 #[derive(Debug)]
 pub(super) struct Events {
     row: VecDeque<Event>,
@@ -22,7 +22,7 @@ pub(super) struct Events {
     first_seq: u64,
     /// The bytes of all events that there ever were.
     total: u64,
-    /// How many listeners stand before the next event, and have taken all there are.
+    /// How many subscribers stand before the next event, and have taken all there are.
     parked_at_end: u32,
     /// How many bytes of the newest events are kept for nobody in particular.
     replay_bytes: u64,
@@ -34,7 +34,7 @@ struct Event {
     audience: Audience,
     /// The bytes of all events before this one.
     start: u64,
-    /// How many listeners take this one next.
+    /// How many subscribers take this one next.
     parked: u32,
 }
 
@@ -71,13 +71,13 @@ impl Events {
         self.trim();
     }
 
-    /// Lets a listener stand before the event `seq`, so that it and all later ones are kept; false when it is not there and
+    /// Lets a subscriber stand before the event `seq`, so that it and all later ones are kept; false when it is not there and
     /// not the next either.
     pub(super) fn park(&mut self, seq: u64) -> bool {
         self.parked(seq).map(|parked| *parked += 1).is_some()
     }
 
-    /// Takes a listener away from before the event `seq`.
+    /// Takes a subscriber away from before the event `seq`.
     pub(super) fn unpark(&mut self, seq: u64) {
         if let Some(parked) = self.parked(seq) {
             *parked -= 1;
@@ -85,7 +85,7 @@ impl Events {
         }
     }
 
-    /// Moves a listener on to stand before `to`.
+    /// Moves a subscriber on to stand before `to`.
     pub(super) fn repark(&mut self, from: u64, to: u64) {
         // In this order, so that nothing is dropped in between.
         if from != to && self.park(to) {

@@ -3,14 +3,14 @@
 //!
 //! Pure bookkeeping: no clock, no tasks, no locks. [`crate::feed`] adds the waiting.
 //!
-//! Events are kept once, in one row for all listeners; of a listener the log knows only where in that row it stands.
-//! Answers wait with the listener that they are for, each with its place in the row. Adding a line costs the same however
-//! many listen, and so does taking one: nothing looks at all listeners but the search for room, once it runs short.
+//! Events are kept once, in one row for all subscribers; of a subscriber the log knows only where in that row it stands.
+//! Answers wait with the subscriber that they are for, each with its place in the row. Adding a line costs the same however
+//! many listen, and so does taking one: nothing looks at all subscribers but the search for room, once it runs short.
 
 mod events;
-mod listener;
 #[cfg(test)]
 mod model;
+mod subscription;
 #[cfg(test)]
 mod tests;
 
@@ -23,17 +23,17 @@ use bytes::Bytes;
 
 use self::{
     events::Events,
-    listener::{Listener, Standing},
+    subscription::{Standing, Subscription},
 };
 
-/// How many times the limit may wait for a listener while work is being stopped.
+/// How many times the limit may wait for a subscriber while work is being stopped.
 const STOPPING: u64 = 8;
 
-/// Names a listener for as long as it listens. No two of a process are the same.
+/// Names a subscriber for as long as it listens. No two of a process are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ReaderId(pub(crate) u64);
+pub struct SubscriberId(pub(crate) u64);
 
-/// Which listeners an event is for. The log hands every event to everyone; who passes it on to a client looks at this.
+/// Which subscribers an event is for. The log hands every event to everyone; who passes it on to a client looks at this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Audience {
     /// All.
@@ -47,9 +47,9 @@ pub enum Audience {
     Counting,
 }
 
-/// What a listener takes.
+/// What a subscriber takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Item {
+pub enum FeedItem {
     /// An event.
     Event {
         /// Counts the session's events from 1, without holes.
@@ -59,24 +59,24 @@ pub enum Item {
         /// The finished line, without LF.
         line: Bytes,
     },
-    /// The answer to a command of this listener. It stands among the events where it was given.
+    /// The answer to a command of this subscriber. It stands among the events where it was given.
     Reply {
         /// The finished line, without LF.
         line: Bytes,
     },
-    /// A line for this listener alone that is no answer. It stands among the events where it was sent.
+    /// A line for this subscriber alone that is no answer. It stands among the events where it was sent.
     Addressed {
         /// The finished line, without LF.
         line: Bytes,
     },
-    /// The listener was cut off: it did not keep up, and others listen too. No event follows.
+    /// The subscriber was cut off: it did not keep up, and others listen too. No event follows.
     Lagged {
         /// The first event that it did not get.
         from_seq: u64,
     },
 }
 
-impl Item {
+impl FeedItem {
     /// The length of the line in bytes; 0 where there is none.
     #[must_use]
     pub fn line_len(&self) -> usize {
@@ -90,11 +90,11 @@ impl Item {
 /// Whether more may be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// It may; else listeners have to take something first.
+    /// It may; else subscribers have to take something first.
     pub(crate) is_there: bool,
     /// When the next of those is to be cut off; `None` while they are waited for.
     pub(crate) next_cut: Option<Instant>,
-    /// Listeners were cut off just now.
+    /// Subscribers were cut off just now.
     pub(crate) has_cut: bool,
 }
 
@@ -113,26 +113,26 @@ pub(crate) struct EventLog {
     events: Events,
     /// Nobody who stopped before this event can go on from there, though what followed may still be kept.
     continues_from: u64,
-    listeners: BTreeMap<ReaderId, Listener>,
-    /// How many bytes may wait for one listener.
+    subscriptions: BTreeMap<SubscriberId, Subscription>,
+    /// How many bytes may wait for one subscriber.
     capacity: u64,
-    /// As long as fewer bytes than this were ever published, no listener can have too many waiting.
+    /// As long as fewer bytes than this were ever published, no subscriber can have too many waiting.
     surely_room_below: u64,
-    /// Those who wait for the session beside the listeners.
+    /// Those who wait for the session beside the subscribers.
     announced: usize,
     closed: bool,
 }
 
 impl EventLog {
     /// An empty log that numbers its events from `last_seq` + 1, has room while fewer than `capacity` bytes wait for each
-    /// listener, and keeps `replay_bytes` of events that everyone has taken. Bytes are counted with each line's LF.
+    /// subscriber, and keeps `replay_bytes` of events that everyone has taken. Bytes are counted with each line's LF.
     #[must_use]
     pub(crate) fn starting_after(last_seq: u64, capacity: usize, replay_bytes: usize) -> Self {
         Self {
             events: Events::starting_after(last_seq, replay_bytes as u64),
             continues_from: last_seq,
-            listeners: BTreeMap::new(),
-            // None at all would leave no listener that is not full.
+            subscriptions: BTreeMap::new(),
+            // None at all would leave no subscriber that is not full.
             capacity: capacity.max(1) as u64,
             surely_room_below: u64::MAX,
             announced: 0,
@@ -158,47 +158,47 @@ impl EventLog {
     }
 
     /// Adds an answer. It is dropped when whoever asked no longer listens.
-    pub(crate) fn reply(&mut self, reader: ReaderId, line: Bytes) {
-        self.send(reader, Item::Reply { line });
+    pub(crate) fn reply(&mut self, id: SubscriberId, line: Bytes) {
+        self.send(id, FeedItem::Reply { line });
     }
 
-    /// Adds a line for one listener that is no answer. As an answer, it is dropped only when the listener no longer listens.
-    pub(crate) fn address(&mut self, reader: ReaderId, line: Bytes) {
-        self.send(reader, Item::Addressed { line });
+    /// Adds a line for one subscriber that is no answer. As an answer, it is dropped only when the subscriber no longer listens.
+    pub(crate) fn address(&mut self, id: SubscriberId, line: Bytes) {
+        self.send(id, FeedItem::Addressed { line });
     }
 
-    fn send(&mut self, reader: ReaderId, item: Item) {
+    fn send(&mut self, id: SubscriberId, item: FeedItem) {
         let before = self.events.last_seq() + 1;
-        if let Some(listener) = self.listeners.get_mut(&reader) {
-            listener.send(before, item);
-            self.note_slack(reader);
+        if let Some(subscription) = self.subscriptions.get_mut(&id) {
+            subscription.send(before, item);
+            self.note_slack(id);
         }
     }
 
-    /// Adds a listener, who takes everything from here on.
-    pub(crate) fn attach(&mut self, reader: ReaderId) {
-        self.insert(reader, self.last_seq() + 1);
+    /// Adds a subscriber, who takes everything from here on.
+    pub(crate) fn attach(&mut self, id: SubscriberId) {
+        self.insert(id, self.last_seq() + 1);
     }
 
-    /// Adds a listener, who takes everything after the event `seq`; false when that is no longer there, or has never been, and
+    /// Adds a subscriber, who takes everything after the event `seq`; false when that is no longer there, or has never been, and
     /// when the session is another one since.
-    pub(crate) fn attach_since(&mut self, reader: ReaderId, seq: u64) -> bool {
-        seq >= self.continues_from && self.insert(reader, seq.saturating_add(1))
+    pub(crate) fn attach_since(&mut self, id: SubscriberId, seq: u64) -> bool {
+        seq >= self.continues_from && self.insert(id, seq.saturating_add(1))
     }
 
-    fn insert(&mut self, reader: ReaderId, next: u64) -> bool {
+    fn insert(&mut self, id: SubscriberId, next: u64) -> bool {
         if !self.events.park(next) {
             return false;
         }
-        self.listeners.insert(reader, Listener::new(next));
-        self.note_slack(reader);
+        self.subscriptions.insert(id, Subscription::new(next));
+        self.note_slack(id);
         true
     }
 
-    /// Adds a listener that takes answers alone. An onlooker wants nothing but to look: nobody waits for it, and nobody is cut
+    /// Adds a subscriber that takes answers alone. An onlooker wants nothing but to look: nobody waits for it, and nobody is cut
     /// off for it. Its answers wait as long as it is there.
-    pub(crate) fn attach_aside(&mut self, reader: ReaderId, is_onlooker: bool) {
-        self.listeners.insert(reader, Listener::aside(is_onlooker));
+    pub(crate) fn attach_aside(&mut self, id: SubscriberId, is_onlooker: bool) {
+        self.subscriptions.insert(id, Subscription::aside(is_onlooker));
     }
 
     /// The session is not what its events told: nobody who has seen it up to here can go on from there by events. `line` is the
@@ -208,27 +208,27 @@ impl EventLog {
         self.continues_from = self.publish_for(Audience::Counting, line) + 1;
     }
 
-    /// Removes a listener, and with it what only it had yet to take. True when that may make room.
-    pub(crate) fn detach(&mut self, reader: ReaderId) -> bool {
-        let Some(listener) = self.listeners.remove(&reader) else { return false };
-        if let Standing::Before(next) = listener.standing {
+    /// Removes a subscriber, and with it what only it had yet to take. True when that may make room.
+    pub(crate) fn detach(&mut self, id: SubscriberId) -> bool {
+        let Some(subscription) = self.subscriptions.remove(&id) else { return false };
+        if let Standing::Before(next) = subscription.standing {
             self.events.unpark(next);
         }
-        listener.over_since.is_some() || listener.reply_bytes() >= self.capacity
+        subscription.over_since.is_some() || subscription.reply_bytes() >= self.capacity
     }
 
-    /// Lets all events pass by a listener from here on: it takes answers only. True when that may make room.
-    pub(crate) fn mute(&mut self, reader: ReaderId) -> bool {
-        let Some(listener) = self.listeners.get_mut(&reader) else { return false };
-        if let Standing::Before(next) = listener.standing {
+    /// Lets all events pass by a subscriber from here on: it takes answers only. True when that may make room.
+    pub(crate) fn mute(&mut self, id: SubscriberId) -> bool {
+        let Some(subscription) = self.subscriptions.get_mut(&id) else { return false };
+        if let Standing::Before(next) = subscription.standing {
             self.events.unpark(next);
         }
-        listener.standing = Standing::Aside;
-        listener.relieve(&self.events, self.capacity)
+        subscription.standing = Standing::Aside;
+        subscription.relieve(&self.events, self.capacity)
     }
 
-    /// Says that someone waits for the session who does not listen yet: listeners that do not keep up are cut off rather
-    /// than waited for, as beside another listener.
+    /// Says that someone waits for the session who does not listen yet: subscribers that do not keep up are cut off rather
+    /// than waited for, as beside another subscriber.
     pub(crate) fn announce(&mut self) {
         self.announced += 1;
     }
@@ -238,15 +238,15 @@ impl EventLog {
         self.announced -= 1;
     }
 
-    /// Moves what a listener has yet to take to the end of `out`, oldest first, until that is all or `max_bytes` are
+    /// Moves what a subscriber has yet to take to the end of `out`, oldest first, until that is all or `max_bytes` are
     /// reached. At least one item is taken if there is any.
-    pub(crate) fn take(&mut self, reader: ReaderId, max_bytes: usize, out: &mut Vec<Item>) -> Taken {
-        let Some(listener) = self.listeners.get_mut(&reader) else { return Taken::default() };
+    pub(crate) fn take(&mut self, id: SubscriberId, max_bytes: usize, out: &mut Vec<FeedItem>) -> Taken {
+        let Some(subscription) = self.subscriptions.get_mut(&id) else { return Taken::default() };
         let had = out.len();
-        let full_of_replies = listener.reply_bytes() >= self.capacity;
-        listener.take(&mut self.events, max_bytes, out);
-        let frees_replies = full_of_replies && listener.reply_bytes() < self.capacity;
-        let relieves = listener.relieve(&self.events, self.capacity) || frees_replies;
+        let full_of_replies = subscription.reply_bytes() >= self.capacity;
+        subscription.take(&mut self.events, max_bytes, out);
+        let frees_replies = full_of_replies && subscription.reply_bytes() < self.capacity;
+        let relieves = subscription.relieve(&self.events, self.capacity) || frees_replies;
         Taken { any: out.len() > had, relieves }
     }
 
@@ -256,43 +256,43 @@ impl EventLog {
         if self.events.total() < self.surely_room_below {
             return true;
         }
-        let counted = self.listeners.values().filter(|listener| listener.is_waited_for());
-        let most = counted.map(|listener| listener.unread(&self.events)).max();
+        let counted = self.subscriptions.values().filter(|subscription| subscription.is_waited_for());
+        let most = counted.map(|subscription| subscription.unread(&self.events)).max();
         let slack = most.map(|most| self.capacity.saturating_sub(most));
         self.surely_room_below = slack.map_or(u64::MAX, |slack| self.events.total() + slack);
         slack != Some(0)
     }
 
-    /// Whether no listener has yet to take many times what it may: how far the log goes beyond its limit for the end of work that
+    /// Whether no subscriber has yet to take many times what it may: how far the log goes beyond its limit for the end of work that
     /// is being stopped.
     #[must_use]
     pub(crate) fn has_room_to_stop(&self) -> bool {
         let limit = self.capacity.saturating_mul(STOPPING);
-        let mut counted = self.listeners.values().filter(|listener| !listener.is_cut_off);
-        counted.all(|listener| listener.unread(&self.events) < limit)
+        let mut counted = self.subscriptions.values().filter(|subscription| !subscription.is_cut_off);
+        counted.all(|subscription| subscription.unread(&self.events) < limit)
     }
 
-    /// Looks for room at the time `now`. A listener for whom too much has waited longer than `grace` is cut off, unless
-    /// it is alone: its events are dropped, [`Item::Lagged`] takes their place, its answers stay, and nobody waits for it
+    /// Looks for room at the time `now`. A subscriber for whom too much has waited longer than `grace` is cut off, unless
+    /// it is alone: its events are dropped, [`FeedItem::Lagged`] takes their place, its answers stay, and nobody waits for it
     /// any more.
     pub(crate) fn make_room(&mut self, now: Instant, grace: Duration) -> Room {
         let mut room = Room { is_there: self.has_room(), next_cut: None, has_cut: false };
         if room.is_there {
             return room;
         }
-        let counted = self.listeners.values().filter(|listener| !listener.is_onlooker).count();
+        let counted = self.subscriptions.values().filter(|subscription| !subscription.is_onlooker).count();
         let is_shared = counted + self.announced > 1;
-        for listener in self.listeners.values_mut() {
-            if !listener.is_waited_for() || listener.unread(&self.events) < self.capacity {
+        for subscription in self.subscriptions.values_mut() {
+            if !subscription.is_waited_for() || subscription.unread(&self.events) < self.capacity {
                 continue;
             }
-            let since = *listener.over_since.get_or_insert(now);
+            let since = *subscription.over_since.get_or_insert(now);
             if !is_shared {
                 continue;
             }
             let cut_at = since + grace;
             if now >= cut_at {
-                listener.cut_off(&mut self.events);
+                subscription.cut_off(&mut self.events);
                 room.has_cut = true;
             } else {
                 room.next_cut = Some(room.next_cut.map_or(cut_at, |earliest| earliest.min(cut_at)));
@@ -302,33 +302,34 @@ impl EventLog {
         room
     }
 
-    /// Whether a listener holds up what the session says: too much waits for it. False for one that is not there.
+    /// Whether a subscriber holds up what the session says: too much waits for it. False for one that is not there.
     #[must_use]
-    pub(crate) fn is_full(&self, reader: ReaderId) -> bool {
-        let is_full =
-            |listener: &Listener| listener.is_waited_for() && listener.unread(&self.events) >= self.capacity;
-        self.listeners.get(&reader).is_some_and(is_full)
+    pub(crate) fn is_full(&self, id: SubscriberId) -> bool {
+        let is_full = |subscription: &Subscription| {
+            subscription.is_waited_for() && subscription.unread(&self.events) >= self.capacity
+        };
+        self.subscriptions.get(&id).is_some_and(is_full)
     }
 
-    /// Whether a listener is there.
+    /// Whether a subscriber is there.
     #[must_use]
-    pub(crate) fn has(&self, reader: ReaderId) -> bool {
-        self.listeners.contains_key(&reader)
+    pub(crate) fn has(&self, id: SubscriberId) -> bool {
+        self.subscriptions.contains_key(&id)
     }
 
-    /// Whether a listener has taken enough of its answers that it may ask for more. In a closed log nobody waits for that.
+    /// Whether a subscriber has taken enough of its answers that it may ask for more. In a closed log nobody waits for that.
     #[must_use]
-    pub(crate) fn has_reply_room(&self, reader: ReaderId) -> bool {
-        let is_full = |listener: &Listener| listener.reply_bytes() >= self.capacity;
-        self.closed || !self.listeners.get(&reader).is_some_and(is_full)
+    pub(crate) fn has_reply_room(&self, id: SubscriberId) -> bool {
+        let is_full = |subscription: &Subscription| subscription.reply_bytes() >= self.capacity;
+        self.closed || !self.subscriptions.get(&id).is_some_and(is_full)
     }
 
-    /// Lets go of the events that every listener has taken.
+    /// Lets go of the events that every subscriber has taken.
     pub(crate) fn forget(&mut self) {
         self.events.forget();
-        if self.listeners.is_empty() {
+        if self.subscriptions.is_empty() {
             // A map that was in use keeps a node for eleven.
-            self.listeners = BTreeMap::new();
+            self.subscriptions = BTreeMap::new();
         }
     }
 
@@ -343,19 +344,19 @@ impl EventLog {
         self.closed
     }
 
-    /// Whether a listener takes no events any more because it did not keep up.
+    /// Whether a subscriber takes no events any more because it did not keep up.
     #[cfg(test)]
-    pub(crate) fn is_cut_off(&self, reader: ReaderId) -> bool {
-        self.listeners.get(&reader).is_some_and(|listener| listener.is_cut_off)
+    pub(crate) fn is_cut_off(&self, id: SubscriberId) -> bool {
+        self.subscriptions.get(&id).is_some_and(|subscription| subscription.is_cut_off)
     }
 
-    /// Keeps [`Self::surely_room_below`] right for a listener that came or got an answer. Events need no such care: each
+    /// Keeps [`Self::surely_room_below`] right for a subscriber that came or got an answer. Events need no such care: each
     /// makes the sum of what was published grow as much as what waits.
-    fn note_slack(&mut self, reader: ReaderId) {
-        if let Some(listener) = self.listeners.get(&reader)
-            && listener.is_waited_for()
+    fn note_slack(&mut self, id: SubscriberId) {
+        if let Some(subscription) = self.subscriptions.get(&id)
+            && subscription.is_waited_for()
         {
-            let slack = self.capacity.saturating_sub(listener.unread(&self.events));
+            let slack = self.capacity.saturating_sub(subscription.unread(&self.events));
             self.surely_room_below = self.surely_room_below.min(self.events.total() + slack);
         }
     }

@@ -1,4 +1,4 @@
-//! The log against a model that keeps a queue of its own for each listener, under any order of calls.
+//! The log against a model that keeps a queue of its own for each subscriber, under any order of calls.
 
 use std::collections::VecDeque;
 
@@ -50,11 +50,11 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call, 0..200)
 }
 
-/// One listener, with a queue of its own.
+/// One subscriber, with a queue of its own.
 #[derive(Debug)]
-struct Listener {
-    id: ReaderId,
-    waiting: VecDeque<Item>,
+struct ModelSubscriber {
+    id: SubscriberId,
+    waiting: VecDeque<FeedItem>,
     /// The number of the event that it takes next; `None` when it takes no more.
     next: Option<u64>,
     is_cut_off: bool,
@@ -64,17 +64,17 @@ struct Listener {
     // For the laws: what it began after, was given and has taken.
     began_after: u64,
     given: Vec<Bytes>,
-    taken: Vec<Item>,
+    taken: Vec<FeedItem>,
 }
 
-impl Listener {
+impl ModelSubscriber {
     fn unread(&self) -> u64 {
-        let lines = self.waiting.iter().filter(|item| !matches!(item, Item::Lagged { .. }));
+        let lines = self.waiting.iter().filter(|item| !matches!(item, FeedItem::Lagged { .. }));
         lines.map(|item| item.line_len() as u64 + 1).sum()
     }
 
     fn reply_bytes(&self) -> u64 {
-        let replies = self.waiting.iter().filter(|item| matches!(item, Item::Reply { .. }));
+        let replies = self.waiting.iter().filter(|item| matches!(item, FeedItem::Reply { .. }));
         replies.map(|item| item.line_len() as u64 + 1).sum()
     }
 
@@ -94,40 +94,40 @@ impl Listener {
     fn cut_off(&mut self) {
         (self.is_cut_off, self.over_since) = (true, None);
         let Some(from_seq) = self.next.take() else { return };
-        let place = self.waiting.iter().position(|item| matches!(item, Item::Event { .. }));
-        self.waiting.insert(place.unwrap_or(self.waiting.len()), Item::Lagged { from_seq });
-        self.waiting.retain(|item| !matches!(item, Item::Event { .. }));
+        let place = self.waiting.iter().position(|item| matches!(item, FeedItem::Event { .. }));
+        self.waiting.insert(place.unwrap_or(self.waiting.len()), FeedItem::Lagged { from_seq });
+        self.waiting.retain(|item| !matches!(item, FeedItem::Event { .. }));
     }
 
     fn mute(&mut self) {
         (self.next, self.is_muted) = (None, true);
-        self.waiting.retain(|item| matches!(item, Item::Reply { .. }));
+        self.waiting.retain(|item| matches!(item, FeedItem::Reply { .. }));
     }
 
-    /// What holds for everything that a listener has taken, whatever else happened.
+    /// What holds for everything that a subscriber has taken, whatever else happened.
     fn check_laws(&self) {
         let events = self.taken.iter().filter_map(|item| match item {
-            Item::Event { seq, .. } => Some(*seq),
+            FeedItem::Event { seq, .. } => Some(*seq),
             _ => None,
         });
         let count = events.clone().count() as u64;
         assert!(events.eq(self.began_after + 1..=self.began_after + count), "no hole, nothing twice");
         let replies = self.taken.iter().filter_map(|item| match item {
-            Item::Reply { line } => Some(line),
+            FeedItem::Reply { line } => Some(line),
             _ => None,
         });
         assert!(replies.eq(&self.given[..replies_taken(&self.taken)]), "each answer once and in order");
-        let lags = self.taken.iter().enumerate().filter(|(_, item)| matches!(item, Item::Lagged { .. }));
+        let lags = self.taken.iter().enumerate().filter(|(_, item)| matches!(item, FeedItem::Lagged { .. }));
         for (place, lag) in lags.clone() {
-            assert_eq!(*lag, Item::Lagged { from_seq: self.began_after + count + 1 });
-            assert!(!self.taken[place..].iter().any(|item| matches!(item, Item::Event { .. })));
+            assert_eq!(*lag, FeedItem::Lagged { from_seq: self.began_after + count + 1 });
+            assert!(!self.taken[place..].iter().any(|item| matches!(item, FeedItem::Event { .. })));
         }
         assert!(lags.count() <= 1);
     }
 }
 
-fn replies_taken(taken: &[Item]) -> usize {
-    taken.iter().filter(|item| matches!(item, Item::Reply { .. })).count()
+fn replies_taken(taken: &[FeedItem]) -> usize {
+    taken.iter().filter(|item| matches!(item, FeedItem::Reply { .. })).count()
 }
 
 /// The log and its model, side by side.
@@ -136,8 +136,8 @@ struct Pair {
     now: Instant,
     capacity: u64,
     replay_bytes: u64,
-    last_reader: u64,
-    listeners: Vec<Listener>,
+    last_subscriber: u64,
+    subscribers: Vec<ModelSubscriber>,
     announced: usize,
     closed: bool,
     /// All events that there ever were, and the number before the first.
@@ -160,8 +160,8 @@ impl Pair {
             now: Instant::now(),
             capacity: capacity as u64,
             replay_bytes: replay_bytes as u64,
-            last_reader: 0,
-            listeners: Vec::new(),
+            last_subscriber: 0,
+            subscribers: Vec::new(),
             announced: 0,
             closed: false,
             history: Vec::new(),
@@ -178,11 +178,11 @@ impl Pair {
         self.before_first + self.history.len() as u64
     }
 
-    fn event(&self, seq: u64) -> Item {
+    fn event(&self, seq: u64) -> FeedItem {
         let index = usize::try_from(seq - self.before_first - 1).unwrap();
         let starts_over = self.starts_over.contains(&seq);
         let audience = if starts_over { Audience::Counting } else { Audience::Everyone };
-        Item::Event { seq, audience, line: self.history[index].clone() }
+        FeedItem::Event { seq, audience, line: self.history[index].clone() }
     }
 
     /// A line like no other, of about that length.
@@ -193,9 +193,9 @@ impl Pair {
         line
     }
 
-    fn listener(&mut self, who: usize) -> Option<&mut Listener> {
-        let count = self.listeners.len();
-        self.listeners.get_mut(who % count.max(1))
+    fn subscriber(&mut self, who: usize) -> Option<&mut ModelSubscriber> {
+        let count = self.subscribers.len();
+        self.subscribers.get_mut(who % count.max(1))
     }
 
     fn apply(&mut self, call: &Call) {
@@ -203,26 +203,26 @@ impl Pair {
             Call::Publish { len } => self.publish(len),
             Call::Reply { who, len } => self.reply(who, len),
             Call::Attach => {
-                self.last_reader += 1;
-                self.log.attach(ReaderId(self.last_reader));
+                self.last_subscriber += 1;
+                self.log.attach(SubscriberId(self.last_subscriber));
                 self.attached(self.last_seq());
             }
             Call::AttachSince { missed } => {
-                self.last_reader += 1;
+                self.last_subscriber += 1;
                 let seq = self.last_seq().saturating_sub(missed);
                 let is_there = seq + 1 >= self.kept_from && seq >= self.continues_from;
-                assert_eq!(self.log.attach_since(ReaderId(self.last_reader), seq), is_there);
+                assert_eq!(self.log.attach_since(SubscriberId(self.last_subscriber), seq), is_there);
                 if is_there {
                     self.attached(seq);
                 }
             }
             Call::AttachAside { is_onlooker } => {
-                self.last_reader += 1;
-                self.log.attach_aside(ReaderId(self.last_reader), is_onlooker);
+                self.last_subscriber += 1;
+                self.log.attach_aside(SubscriberId(self.last_subscriber), is_onlooker);
                 self.attached(self.last_seq());
-                if let Some(listener) = self.listeners.last_mut() {
-                    listener.mute();
-                    listener.is_onlooker = is_onlooker;
+                if let Some(subscriber) = self.subscribers.last_mut() {
+                    subscriber.mute();
+                    subscriber.is_onlooker = is_onlooker;
                 }
             }
             Call::StartOver { len } => {
@@ -233,21 +233,21 @@ impl Pair {
                 self.continues_from = self.last_seq() + 1;
             }
             Call::AttachBeyond { by } => {
-                assert!(!self.log.attach_since(ReaderId(u64::MAX), self.last_seq() + by));
+                assert!(!self.log.attach_since(SubscriberId(u64::MAX), self.last_seq() + by));
             }
             Call::Take { who, max_bytes } => self.take(who, max_bytes),
             Call::Detach { who } => {
-                if !self.listeners.is_empty() {
-                    let gone = self.listeners.swap_remove(who % self.listeners.len());
+                if !self.subscribers.is_empty() {
+                    let gone = self.subscribers.swap_remove(who % self.subscribers.len());
                     let held_back = gone.over_since.is_some() || gone.reply_bytes() >= self.capacity;
                     assert_eq!(self.log.detach(gone.id), held_back);
                 }
             }
             Call::Mute { who } => {
                 let capacity = self.capacity;
-                let Some(listener) = self.listener(who) else { return };
-                listener.mute();
-                let (id, relieved) = (listener.id, listener.relieve(capacity));
+                let Some(subscriber) = self.subscriber(who) else { return };
+                subscriber.mute();
+                let (id, relieved) = (subscriber.id, subscriber.relieve(capacity));
                 assert_eq!(self.log.mute(id), relieved);
             }
             Call::Announce => {
@@ -278,27 +278,27 @@ impl Pair {
     fn published(&mut self, line: Bytes) {
         self.history.push(line);
         let event = self.event(self.last_seq());
-        for listener in self.listeners.iter_mut().filter(|listener| listener.next.is_some()) {
-            listener.waiting.push_back(event.clone());
+        for subscriber in self.subscribers.iter_mut().filter(|subscriber| subscriber.next.is_some()) {
+            subscriber.waiting.push_back(event.clone());
         }
     }
 
     fn reply(&mut self, who: usize, len: usize) {
         let (line, upcoming) = (self.line(len), self.last_seq() + 1);
-        let Some(listener) = self.listener(who) else { return };
+        let Some(subscriber) = self.subscriber(who) else { return };
         // The news of a cut stands where the event stands that was missed first, even if that has yet to come.
-        let lag = |item: &Item| matches!(item, Item::Lagged { from_seq } if *from_seq == upcoming);
-        let place = listener.waiting.iter().position(lag).unwrap_or(listener.waiting.len());
-        listener.waiting.insert(place, Item::Reply { line: line.clone() });
-        listener.given.push(line.clone());
-        let id = listener.id;
+        let lag = |item: &FeedItem| matches!(item, FeedItem::Lagged { from_seq } if *from_seq == upcoming);
+        let place = subscriber.waiting.iter().position(lag).unwrap_or(subscriber.waiting.len());
+        subscriber.waiting.insert(place, FeedItem::Reply { line: line.clone() });
+        subscriber.given.push(line.clone());
+        let id = subscriber.id;
         self.log.reply(id, line);
     }
 
     fn attached(&mut self, seq: u64) {
         let waiting = (seq + 1..=self.last_seq()).map(|seq| self.event(seq)).collect();
-        self.listeners.push(Listener {
-            id: ReaderId(self.last_reader),
+        self.subscribers.push(ModelSubscriber {
+            id: SubscriberId(self.last_subscriber),
             waiting,
             next: Some(seq + 1),
             is_cut_off: false,
@@ -313,23 +313,23 @@ impl Pair {
 
     fn take(&mut self, who: usize, max_bytes: usize) {
         let capacity = self.capacity;
-        let Some(listener) = self.listener(who) else { return };
-        let full_of_replies = listener.reply_bytes() >= capacity;
+        let Some(subscriber) = self.subscriber(who) else { return };
+        let full_of_replies = subscriber.reply_bytes() >= capacity;
         let (mut expected, mut bytes) = (Vec::new(), 0);
-        while let Some(item) = listener.waiting.pop_front() {
+        while let Some(item) = subscriber.waiting.pop_front() {
             bytes += item.line_len() + 1;
-            if let Item::Event { seq, .. } = item {
-                listener.next = Some(seq + 1);
+            if let FeedItem::Event { seq, .. } = item {
+                subscriber.next = Some(seq + 1);
             }
             expected.push(item);
             if bytes >= max_bytes {
                 break;
             }
         }
-        let frees_replies = full_of_replies && listener.reply_bytes() < capacity;
-        let relieves = listener.relieve(capacity) || frees_replies;
-        listener.taken.extend(expected.iter().cloned());
-        let (id, mut got) = (listener.id, Vec::new());
+        let frees_replies = full_of_replies && subscriber.reply_bytes() < capacity;
+        let relieves = subscriber.relieve(capacity) || frees_replies;
+        subscriber.taken.extend(expected.iter().cloned());
+        let (id, mut got) = (subscriber.id, Vec::new());
         let taken = self.log.take(id, max_bytes, &mut got);
         assert_eq!(got, expected);
         assert_eq!(taken, Taken { any: !expected.is_empty(), relieves });
@@ -337,19 +337,19 @@ impl Pair {
 
     fn make_room(&mut self) {
         let (now, capacity) = (self.now, self.capacity);
-        let counted = self.listeners.iter().filter(|listener| !listener.is_onlooker).count();
+        let counted = self.subscribers.iter().filter(|subscriber| !subscriber.is_onlooker).count();
         let is_shared = counted + self.announced > 1;
         let (mut next_cut, mut has_cut) = (None, false);
-        for listener in self.listeners.iter_mut().filter(|listener| listener.is_over(capacity)) {
-            let since = *listener.over_since.get_or_insert(now);
+        for subscriber in self.subscribers.iter_mut().filter(|subscriber| subscriber.is_over(capacity)) {
+            let since = *subscriber.over_since.get_or_insert(now);
             if is_shared && now.duration_since(since) >= GRACE {
-                listener.cut_off();
+                subscriber.cut_off();
                 has_cut = true;
             } else if is_shared {
                 next_cut = next_cut.into_iter().chain([since + GRACE]).min();
             }
         }
-        let is_there = !self.listeners.iter().any(|listener| listener.is_over(capacity));
+        let is_there = !self.subscribers.iter().any(|subscriber| subscriber.is_over(capacity));
         assert_eq!(self.log.make_room(now, GRACE), Room { is_there, next_cut, has_cut });
     }
 
@@ -363,7 +363,7 @@ impl Pair {
             }
             replay_from -= 1;
         }
-        let needed_from = self.listeners.iter().filter_map(|listener| listener.next).min();
+        let needed_from = self.subscribers.iter().filter_map(|subscriber| subscriber.next).min();
         self.kept_from = self.kept_from.max(needed_from.map_or(replay_from, |from| from.min(replay_from)));
         let first = usize::try_from(self.kept_from - self.before_first - 1).unwrap();
         let bytes = self.history[first..].iter().map(weight).sum();
@@ -372,16 +372,19 @@ impl Pair {
         assert_eq!(self.log.last_seq(), self.last_seq());
         assert_eq!(self.log.is_closed(), self.closed);
         let capacity = self.capacity;
-        assert_eq!(self.log.has_room(), !self.listeners.iter().any(|listener| listener.is_over(capacity)));
-        for listener in &self.listeners {
-            assert_eq!(self.log.is_cut_off(listener.id), listener.is_cut_off);
-            assert_eq!(self.log.listeners[&listener.id].over_since, listener.over_since);
-            let may_ask = self.closed || listener.reply_bytes() < capacity;
-            assert_eq!(self.log.has_reply_room(listener.id), may_ask);
-            assert_eq!(self.log.is_full(listener.id), listener.is_over(capacity));
+        assert_eq!(
+            self.log.has_room(),
+            !self.subscribers.iter().any(|subscriber| subscriber.is_over(capacity))
+        );
+        for subscriber in &self.subscribers {
+            assert_eq!(self.log.is_cut_off(subscriber.id), subscriber.is_cut_off);
+            assert_eq!(self.log.subscriptions[&subscriber.id].over_since, subscriber.over_since);
+            let may_ask = self.closed || subscriber.reply_bytes() < capacity;
+            assert_eq!(self.log.has_reply_room(subscriber.id), may_ask);
+            assert_eq!(self.log.is_full(subscriber.id), subscriber.is_over(capacity));
             // Nobody waits for an onlooker: its answers are bounded by who asks, and by `has_reply_room`.
-            if is_polite && !listener.is_cut_off && !listener.is_onlooker {
-                assert!(listener.unread() <= self.replay_bytes.max(capacity + self.largest));
+            if is_polite && !subscriber.is_cut_off && !subscriber.is_onlooker {
+                assert!(subscriber.unread() <= self.replay_bytes.max(capacity + self.largest));
             }
         }
         if is_polite {
@@ -409,14 +412,14 @@ proptest! {
             pair.check(is_polite);
         }
         // In the end everyone gets the rest.
-        for who in 0..pair.listeners.len() {
+        for who in 0..pair.subscribers.len() {
             pair.take(who, usize::MAX);
-            let listener = &pair.listeners[who];
-            listener.check_laws();
-            assert_eq!(replies_taken(&listener.taken), listener.given.len());
-            let lags = listener.taken.iter().any(|item| matches!(item, Item::Lagged { .. }));
-            assert!(lags == listener.is_cut_off || listener.is_muted);
-            if let Some(next) = listener.next {
+            let subscriber = &pair.subscribers[who];
+            subscriber.check_laws();
+            assert_eq!(replies_taken(&subscriber.taken), subscriber.given.len());
+            let lags = subscriber.taken.iter().any(|item| matches!(item, FeedItem::Lagged { .. }));
+            assert!(lags == subscriber.is_cut_off || subscriber.is_muted);
+            if let Some(next) = subscriber.next {
                 assert_eq!(next, pair.last_seq() + 1, "nothing is missing at the end");
             }
         }

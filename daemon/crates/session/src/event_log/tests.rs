@@ -10,21 +10,23 @@ fn log(capacity: usize, replay_bytes: usize) -> EventLog {
     EventLog::starting_after(0, capacity, replay_bytes)
 }
 
-fn attach(log: &mut EventLog, id: u64) -> ReaderId {
-    log.attach(ReaderId(id));
-    ReaderId(id)
+fn attach(log: &mut EventLog, id: u64) -> SubscriberId {
+    log.attach(SubscriberId(id));
+    SubscriberId(id)
 }
 
 /// Everything that waits, as text: events with their numbers.
-fn take_all(log: &mut EventLog, reader: ReaderId) -> Vec<String> {
+fn take_all(log: &mut EventLog, subscriber: SubscriberId) -> Vec<String> {
     let mut items = Vec::new();
-    log.take(reader, usize::MAX, &mut items);
+    log.take(subscriber, usize::MAX, &mut items);
     items
         .iter()
         .map(|item| match item {
-            Item::Event { seq, line, .. } => format!("{seq} {}", String::from_utf8_lossy(line)),
-            Item::Reply { line } | Item::Addressed { line } => String::from_utf8_lossy(line).into_owned(),
-            Item::Lagged { from_seq } => format!("lagged from {from_seq}"),
+            FeedItem::Event { seq, line, .. } => format!("{seq} {}", String::from_utf8_lossy(line)),
+            FeedItem::Reply { line } | FeedItem::Addressed { line } => {
+                String::from_utf8_lossy(line).into_owned()
+            }
+            FeedItem::Lagged { from_seq } => format!("lagged from {from_seq}"),
         })
         .collect()
 }
@@ -39,7 +41,7 @@ fn everyone_takes_every_event_and_only_their_own_replies_in_order() {
     log.publish(line("b"));
     assert_eq!(take_all(&mut log, one), ["2 a", "to one", "3 b"]);
     assert!(take_all(&mut log, one).is_empty());
-    assert_eq!(log.events.kept(), (2..4, 4), "kept for the other listener");
+    assert_eq!(log.events.kept(), (2..4, 4), "kept for the other subscriber");
     assert_eq!(take_all(&mut log, two), ["2 a", "3 b"]);
     assert_eq!(log.events.kept(), (4..4, 0));
     log.detach(one);
@@ -53,10 +55,10 @@ fn lines_are_shared_and_never_copied() {
     let (one, two) = (attach(&mut log, 1), attach(&mut log, 2));
     let published = line("a");
     log.publish(published.clone());
-    for reader in [one, two] {
+    for subscriber in [one, two] {
         let mut items = Vec::new();
-        log.take(reader, 1, &mut items);
-        assert!(matches!(&items[..], [Item::Event { line, .. }] if line.as_ptr() == published.as_ptr()));
+        log.take(subscriber, 1, &mut items);
+        assert!(matches!(&items[..], [FeedItem::Event { line, .. }] if line.as_ptr() == published.as_ptr()));
     }
 }
 
@@ -67,7 +69,7 @@ fn room_is_counted_in_bytes_for_each_listener_and_comes_back_as_lines_are_taken(
     log.publish(line("1234"));
     assert!(log.has_room(), "five bytes, LF counted");
     log.reply(two, line(""));
-    assert!(!log.has_room(), "six for the second listener");
+    assert!(!log.has_room(), "six for the second subscriber");
     take_all(&mut log, two);
     assert!(log.has_room());
     log.publish(line(""));
@@ -77,32 +79,32 @@ fn room_is_counted_in_bytes_for_each_listener_and_comes_back_as_lines_are_taken(
     log.publish(line("12345"));
     log.detach(one);
     log.detach(two);
-    assert!(log.has_room(), "a listener that left holds nothing back");
+    assert!(log.has_room(), "a subscriber that left holds nothing back");
 }
 
 #[test]
 fn events_stay_within_a_bound_for_those_who_come_back() {
     let mut log = EventLog::starting_after(10, 100, 4);
-    assert!(log.attach_since(ReaderId(1), 10), "nothing was missed");
-    assert!(!log.attach_since(ReaderId(2), 9), "from before");
+    assert!(log.attach_since(SubscriberId(1), 10), "nothing was missed");
+    assert!(!log.attach_since(SubscriberId(2), 9), "from before");
     assert!(
-        !log.attach_since(ReaderId(2), 11) && !log.attach_since(ReaderId(2), u64::MAX),
+        !log.attach_since(SubscriberId(2), 11) && !log.attach_since(SubscriberId(2), u64::MAX),
         "from the future"
     );
-    log.detach(ReaderId(1));
+    log.detach(SubscriberId(1));
     for text in ["a", "b", "c"] {
         log.publish(line(text));
     }
     assert_eq!((log.events.kept(), log.last_seq()), ((12..14, 4), 13));
-    assert!(!log.attach_since(ReaderId(3), 10), "the first is gone");
-    assert!(log.attach_since(ReaderId(4), 11));
+    assert!(!log.attach_since(SubscriberId(3), 10), "the first is gone");
+    assert!(log.attach_since(SubscriberId(4), 11));
     log.publish(line("d"));
-    assert_eq!(take_all(&mut log, ReaderId(4)), ["12 b", "13 c", "14 d"]);
+    assert_eq!(take_all(&mut log, SubscriberId(4)), ["12 b", "13 c", "14 d"]);
     assert_eq!(log.events.kept(), (13..15, 4), "taken by all, and kept as far as the bound goes");
     assert!(log.has_room());
     log.publish(line("longer than that"));
-    assert_eq!(log.events.kept().0, 15..16, "the listener has yet to take it");
-    log.detach(ReaderId(4));
+    assert_eq!(log.events.kept().0, 15..16, "the subscriber has yet to take it");
+    log.detach(SubscriberId(4));
     assert_eq!(log.events.kept().0, 16..16);
 }
 
@@ -143,7 +145,7 @@ fn what_is_for_one_listener_alone_is_never_dropped() {
     assert!(log.make_room(start + 2 * GRACE, GRACE).has_cut);
     log.mute(slow);
     assert_eq!(take_all(&mut log, slow), ["request"], "neither by a cut nor by leaving");
-    log.address(ReaderId(3), line("to nobody"));
+    log.address(SubscriberId(3), line("to nobody"));
     assert!(take_all(&mut log, slow).is_empty() && take_all(&mut log, other).is_empty());
 }
 
@@ -152,13 +154,13 @@ fn the_time_of_grace_begins_when_too_much_waits_and_anew_after_relief() {
     let mut log = log(2, 0);
     let (slow, _quick, start) = (attach(&mut log, 1), attach(&mut log, 2), Instant::now());
     log.publish(line("a"));
-    take_all(&mut log, ReaderId(2));
+    take_all(&mut log, SubscriberId(2));
     let room = log.make_room(start, GRACE);
     assert_eq!(room, Room { is_there: false, next_cut: Some(start + GRACE), has_cut: false });
     let taken = log.take(slow, 1, &mut Vec::new());
     assert_eq!(taken, Taken { any: true, relieves: true });
     log.publish(line("b"));
-    take_all(&mut log, ReaderId(2));
+    take_all(&mut log, SubscriberId(2));
     let later = start + GRACE;
     assert_eq!(log.make_room(later, GRACE).next_cut, Some(later + GRACE), "the time begins anew");
     assert!(!log.make_room(later + GRACE - Duration::from_nanos(1), GRACE).has_cut);
@@ -168,13 +170,13 @@ fn the_time_of_grace_begins_when_too_much_waits_and_anew_after_relief() {
 #[test]
 fn a_muted_listener_takes_answers_only_and_holds_no_events() {
     let mut log = log(4, 0);
-    let reader = attach(&mut log, 1);
+    let subscriber = attach(&mut log, 1);
     log.publish(line("event"));
-    log.reply(reader, line("answer"));
-    log.mute(reader);
+    log.reply(subscriber, line("answer"));
+    log.mute(subscriber);
     assert_eq!(log.events.kept().0, 2..2);
     log.publish(line("event"));
-    assert_eq!(take_all(&mut log, reader), ["answer"]);
+    assert_eq!(take_all(&mut log, subscriber), ["answer"]);
     assert!(log.has_room());
 }
 
@@ -195,18 +197,18 @@ fn answers_of_a_listener_have_a_bound_of_their_own() {
 fn a_burst_leaves_no_memory_behind() {
     let mut log = log(1 << 20, 0);
     assert_eq!(log.events.row_capacity(), 0);
-    let reader = attach(&mut log, 1);
+    let subscriber = attach(&mut log, 1);
     for _ in 0..10_000 {
         log.publish(line("{}"));
     }
-    take_all(&mut log, reader);
+    take_all(&mut log, subscriber);
     assert!(log.events.row_capacity() <= 64, "{}", log.events.row_capacity());
 }
 
 #[test]
 fn what_is_being_stopped_may_go_beyond_the_limit_but_not_for_ever() {
     let mut log = log(100, 0);
-    let reader = attach(&mut log, 1);
+    let subscriber = attach(&mut log, 1);
     let mut beyond = 0;
     while log.has_room_to_stop() {
         log.publish(line(&"x".repeat(99)));
@@ -214,6 +216,6 @@ fn what_is_being_stopped_may_go_beyond_the_limit_but_not_for_ever() {
     }
     assert_eq!(beyond, STOPPING);
     assert!(!log.has_room());
-    take_all(&mut log, reader);
+    take_all(&mut log, subscriber);
     assert!(log.has_room_to_stop() && log.has_room());
 }

@@ -1,8 +1,8 @@
 //! The event log of a session, shared between the actor that writes it and the connections that read it.
 
-mod reader;
 #[cfg(test)]
 mod schedules;
+mod subscriber;
 #[cfg(test)]
 mod tests;
 
@@ -20,21 +20,21 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-pub use self::reader::Reader;
+pub use self::subscriber::Subscriber;
 use crate::{
-    client_tools::ToolBoard,
-    event_log::{Audience, EventLog, ReaderId},
-    ui::{Abilities, Presence, Present},
+    client_tools::ClientToolRegistry,
+    event_log::{Audience, EventLog, SubscriberId},
+    ui::{Presence, PresenceGuard, UiAbilities},
 };
 
 /// How much a feed keeps, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedLimits {
-    /// How many bytes may wait for a slow listener before the session stops producing, or cuts it off: 1 MiB.
+    /// How many bytes may wait for a slow subscriber before the session stops producing, or cuts it off: 1 MiB.
     pub outbox_bytes: usize,
-    /// How many bytes of events stay for listeners that come back: 256 KiB.
+    /// How many bytes of events stay for subscribers that come back: 256 KiB.
     pub replay_bytes: usize,
-    /// How long too much may wait for one listener while there are others: a second.
+    /// How long too much may wait for one subscriber while there are others: a second.
     pub grace: Duration,
 }
 
@@ -50,10 +50,10 @@ pub struct Feed(Arc<Shared>);
 
 struct Shared {
     log: Mutex<EventLog>,
-    /// How long too much may wait for one listener while there are others.
+    /// How long too much may wait for one subscriber while there are others.
     grace: Duration,
     presence: Presence,
-    board: ToolBoard,
+    client_tools: ClientToolRegistry,
     /// Fires when there is something to take: lines, a cut, the end.
     news: Notify,
     /// Fires when whoever waits for room should look again.
@@ -61,7 +61,7 @@ struct Shared {
 }
 
 impl Feed {
-    /// A feed that counts its events from 1, has room until [`FeedLimits::outbox_bytes`] wait for the slowest listener, and
+    /// A feed that counts its events from 1, has room until [`FeedLimits::outbox_bytes`] wait for the slowest subscriber, and
     /// keeps the newest [`FeedLimits::replay_bytes`] of its events for [`Self::attach_since`].
     #[must_use]
     pub fn new(limits: FeedLimits) -> Self {
@@ -72,11 +72,18 @@ impl Feed {
     pub(crate) fn starting_after(last_seq: u64, limits: FeedLimits) -> Self {
         let FeedLimits { outbox_bytes, replay_bytes, grace } = limits;
         let log = Mutex::new(EventLog::starting_after(last_seq, outbox_bytes, replay_bytes));
-        let (presence, board) = (Presence::default(), ToolBoard::default());
-        Self(Arc::new(Shared { log, grace, presence, board, news: Notify::new(), relief: Notify::new() }))
+        let (presence, client_tools) = (Presence::default(), ClientToolRegistry::default());
+        Self(Arc::new(Shared {
+            log,
+            grace,
+            presence,
+            client_tools,
+            news: Notify::new(),
+            relief: Notify::new(),
+        }))
     }
 
-    /// Lets go of the events that are only kept for listeners that come back; what listeners have yet to take stays.
+    /// Lets go of the events that are only kept for subscribers that come back; what subscribers have yet to take stays.
     pub fn forget(&self) {
         self.lock().forget();
     }
@@ -87,7 +94,7 @@ impl Feed {
         self.lock().last_seq()
     }
 
-    /// Publishes finished event lines, in order, to every listener.
+    /// Publishes finished event lines, in order, to every subscriber.
     pub fn publish(&self, lines: impl IntoIterator<Item = Bytes>) {
         let mut log = self.lock();
         for line in lines {
@@ -105,34 +112,34 @@ impl Feed {
 
     /// Counts somebody who answers questions to the user, until what it gives is dropped.
     #[must_use]
-    pub fn enter(&self, abilities: Abilities) -> Present {
+    pub fn enter(&self, abilities: UiAbilities) -> PresenceGuard {
         self.0.presence.enter(abilities)
     }
 
-    /// The tools that clients provide. It outlasts the session's stay in memory, as the listeners do.
-    pub(crate) fn board(&self) -> &ToolBoard {
-        &self.0.board
+    /// The tools that clients provide. It outlasts the session's stay in memory, as the subscribers do.
+    pub(crate) fn client_tools(&self) -> &ClientToolRegistry {
+        &self.0.client_tools
     }
 
-    /// Who is there to answer questions. It outlasts the session's stay in memory, as the listeners do.
+    /// Who is there to answer questions. It outlasts the session's stay in memory, as the subscribers do.
     pub(crate) fn presence(&self) -> &Presence {
         &self.0.presence
     }
 
-    /// Answers one listener, after everything that was published so far.
-    pub fn reply(&self, reader: ReaderId, line: Bytes) {
-        self.lock().reply(reader, line);
+    /// Answers one subscriber, after everything that was published so far.
+    pub fn reply(&self, subscriber: SubscriberId, line: Bytes) {
+        self.lock().reply(subscriber, line);
         self.0.news.notify_waiters();
     }
 
-    /// Sends one listener a line that is no answer, after everything that was published so far. It is never dropped, as answers
+    /// Sends one subscriber a line that is no answer, after everything that was published so far. It is never dropped, as answers
     /// are not.
-    pub(crate) fn address(&self, reader: ReaderId, line: Bytes) {
-        self.lock().address(reader, line);
+    pub(crate) fn address(&self, subscriber: SubscriberId, line: Bytes) {
+        self.lock().address(subscriber, line);
         self.0.news.notify_waiters();
     }
 
-    /// Whether the slowest listener leaves room for more.
+    /// Whether the slowest subscriber leaves room for more.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.lock().has_room()
@@ -144,8 +151,8 @@ impl Feed {
         self.lock().has_room_to_stop()
     }
 
-    /// Waits until there is room. A listener that takes too little is waited for as long as it is alone; beside others it
-    /// is cut off a second after it got too slow: see [`Item::Lagged`](crate::Item::Lagged).
+    /// Waits until there is room. A subscriber that takes too little is waited for as long as it is alone; beside others it
+    /// is cut off a second after it got too slow: see [`FeedItem::Lagged`](crate::FeedItem::Lagged).
     ///
     /// Cancel safe: the second is not counted anew.
     pub async fn room(&self) {
@@ -167,45 +174,45 @@ impl Feed {
         }
     }
 
-    /// Waits until a listener has taken enough of its answers that it may ask for more; no matter who else is slow. Whoever
+    /// Waits until a subscriber has taken enough of its answers that it may ask for more; no matter who else is slow. Whoever
     /// hands on a client's commands should wait for this before each: answers are never dropped, and the answers of a
-    /// listener that was cut off hold up nothing else. Cancel safe.
-    pub async fn reply_room(&self, reader: ReaderId) {
+    /// subscriber that was cut off hold up nothing else. Cancel safe.
+    pub async fn reply_room(&self, subscriber: SubscriberId) {
         loop {
             let relief = self.0.relief.notified();
-            if self.lock().has_reply_room(reader) {
+            if self.lock().has_reply_room(subscriber) {
                 return;
             }
             relief.await;
         }
     }
 
-    /// Adds a listener, who takes everything from here on.
+    /// Adds a subscriber, who takes everything from here on.
     #[must_use]
-    pub fn attach(&self) -> Reader {
+    pub fn attach(&self) -> Subscriber {
         let id = next_id();
         self.lock().attach(id);
-        self.reader(id)
+        self.subscriber(id)
     }
 
-    /// Adds a listener, who takes everything after the event `seq`. `None` when some of that is no longer there, or when
+    /// Adds a subscriber, who takes everything after the event `seq`. `None` when some of that is no longer there, or when
     /// there has never been such an event.
     #[must_use]
-    pub fn attach_since(&self, seq: u64) -> Option<Reader> {
+    pub fn attach_since(&self, seq: u64) -> Option<Subscriber> {
         let id = next_id();
-        self.lock().attach_since(id, seq).then(|| self.reader(id))
+        self.lock().attach_since(id, seq).then(|| self.subscriber(id))
     }
 
-    /// Adds a listener that takes answers alone. One that only looks (`is_onlooker`) holds up nothing: the session does not wait
-    /// for it, and no other listener is cut off for it.
+    /// Adds a subscriber that takes answers alone. One that only looks (`is_onlooker`) holds up nothing: the session does not wait
+    /// for it, and no other subscriber is cut off for it.
     #[must_use]
-    pub fn attach_aside(&self, is_onlooker: bool) -> Reader {
+    pub fn attach_aside(&self, is_onlooker: bool) -> Subscriber {
         let id = next_id();
         self.lock().attach_aside(id, is_onlooker);
-        self.reader(id)
+        self.subscriber(id)
     }
 
-    /// Says that the session is not what its events told: what a listener has seen of it up to here counts no more. Those who
+    /// Says that the session is not what its events told: what a subscriber has seen of it up to here counts no more. Those who
     /// count events are told that they lag, so that they join anew; `since` of before is answered by a snapshot.
     pub(crate) fn start_over(&self) {
         let mut log = self.lock();
@@ -216,19 +223,19 @@ impl Feed {
         self.0.news.notify_waiters();
     }
 
-    /// Whether too much waits for a listener, so that the session waits for it.
-    pub(crate) fn is_full(&self, reader: ReaderId) -> bool {
-        self.lock().is_full(reader)
+    /// Whether too much waits for a subscriber, so that the session waits for it.
+    pub(crate) fn is_full(&self, subscriber: SubscriberId) -> bool {
+        self.lock().is_full(subscriber)
     }
 
-    /// Whether a listener is there.
-    pub(crate) fn has(&self, reader: ReaderId) -> bool {
-        self.lock().has(reader)
+    /// Whether a subscriber is there.
+    pub(crate) fn has(&self, subscriber: SubscriberId) -> bool {
+        self.lock().has(subscriber)
     }
 
-    /// Says, until what it gives is dropped, that someone waits for the session who does not listen yet. A listener that
+    /// Says, until what it gives is dropped, that someone waits for the session who does not listen yet. A subscriber that
     /// does not keep up is then cut off even if it is alone: else whoever wants to join a session that waits for a
-    /// listener that has stopped would wait for it too.
+    /// subscriber that has stopped would wait for it too.
     #[must_use]
     pub fn announce(&self) -> impl Drop + Send + use<> {
         struct Announced(Feed);
@@ -242,7 +249,7 @@ impl Feed {
         Announced(self.clone())
     }
 
-    /// Says that nothing more will come; listeners take what is left and end.
+    /// Says that nothing more will come; subscribers take what is left and end.
     pub fn close(&self) {
         self.lock().close();
         self.0.news.notify_waiters();
@@ -254,10 +261,10 @@ impl Feed {
         Closer(Some(self.clone()))
     }
 
-    fn reader(&self, id: ReaderId) -> Reader {
-        // A listener that is waited for may be alone no more.
+    fn subscriber(&self, id: SubscriberId) -> Subscriber {
+        // A subscriber that is waited for may be alone no more.
         self.0.relief.notify_waiters();
-        Reader::new(id, self.clone())
+        Subscriber::new(id, self.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, EventLog> {
@@ -284,8 +291,8 @@ impl Drop for Closer {
     }
 }
 
-/// A name that nobody else has, in no other feed either: an answer never reaches a listener that did not ask.
-fn next_id() -> ReaderId {
+/// A name that nobody else has, in no other feed either: an answer never reaches a subscriber that did not ask.
+fn next_id() -> SubscriberId {
     static LAST: AtomicU64 = AtomicU64::new(0);
-    ReaderId(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    SubscriberId(LAST.fetch_add(1, Ordering::Relaxed) + 1)
 }

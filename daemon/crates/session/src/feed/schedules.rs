@@ -1,4 +1,4 @@
-//! The feed under every order of events: publisher, listeners, the clock and the end take their steps in all orders up to a
+//! The feed under every order of events: publisher, subscribers, the clock and the end take their steps in all orders up to a
 //! bound, and after each step it is checked that nobody sleeps who has something to do.
 //!
 //! What may run in parallel is a task here, polled by hand: it runs until it waits or says [`pause`], and a waker only
@@ -22,12 +22,12 @@ use std::{
 use tokio::{task::unconstrained, time::advance};
 
 use super::*;
-use crate::event_log::Item;
+use crate::event_log::FeedItem;
 
-/// Bytes that may wait for a listener: two events.
+/// Bytes that may wait for a subscriber: two events.
 const CAPACITY: usize = 4;
 
-/// How long too much may wait for one listener while there are others.
+/// How long too much may wait for one subscriber while there are others.
 const GRACE: Duration = Duration::from_secs(1);
 
 const LIMITS: FeedLimits = FeedLimits { outbox_bytes: CAPACITY, replay_bytes: CAPACITY, grace: GRACE };
@@ -49,18 +49,18 @@ enum Wait {
     Nothing,
     /// Room for an event.
     Room,
-    /// Items of this listener.
+    /// Items of this subscriber.
     Items(usize),
-    /// That this listener may ask for more.
+    /// That this subscriber may ask for more.
     ReplyRoom(usize),
-    /// Something that a listener of bad manners waits for instead of reading.
+    /// Something that a subscriber of bad manners waits for instead of reading.
     Until(Rc<dyn Fn(&World) -> bool>),
 }
 
-/// What a listener was given so far.
+/// What a subscriber was given so far.
 #[derive(Default)]
 struct View {
-    reader: Option<ReaderId>,
+    subscriber: Option<SubscriberId>,
     /// The next event that it is to get.
     next: u64,
     /// The answers that wait for it, and the next one that it is to get.
@@ -131,13 +131,13 @@ impl World {
     }
 
     fn is_cut_off(&self, view: usize) -> bool {
-        self.views.borrow()[view].reader.is_some_and(|reader| self.feed.lock().is_cut_off(reader))
+        self.views.borrow()[view].subscriber.is_some_and(|subscriber| self.feed.lock().is_cut_off(subscriber))
     }
 
-    /// How many bytes wait for a listener that is still reckoned with.
+    /// How many bytes wait for a subscriber that is still reckoned with.
     fn waiting_bytes(&self, index: usize) -> usize {
         let view = &self.views.borrow()[index];
-        if view.reader.is_none() || self.is_cut_off(index) {
+        if view.subscriber.is_none() || self.is_cut_off(index) {
             return 0;
         }
         let events = if view.is_muted { 0 } else { self.feed.last_seq() + 1 - view.next };
@@ -169,11 +169,11 @@ impl World {
     }
 }
 
-/// A listener whose view is kept.
+/// A subscriber whose view is kept.
 struct Client {
     world: Rc<World>,
     view: usize,
-    reader: Reader,
+    subscriber: Subscriber,
 }
 
 impl Client {
@@ -185,36 +185,36 @@ impl Client {
 
     /// Attaches after the event `seq`, where that is kept.
     fn attach_since(world: &Rc<World>, seq: u64) -> Option<Self> {
-        let reader = world.feed.attach_since(seq)?;
-        Some(Self::of(world, reader, seq + 1))
+        let subscriber = world.feed.attach_since(seq)?;
+        Some(Self::of(world, subscriber, seq + 1))
     }
 
-    fn of(world: &Rc<World>, reader: Reader, next: u64) -> Self {
+    fn of(world: &Rc<World>, subscriber: Subscriber, next: u64) -> Self {
         let mut views = world.views.borrow_mut();
-        views.push(View { reader: Some(reader.id()), next, ..View::default() });
-        Self { world: Rc::clone(world), view: views.len() - 1, reader }
+        views.push(View { subscriber: Some(subscriber.id()), next, ..View::default() });
+        Self { world: Rc::clone(world), view: views.len() - 1, subscriber }
     }
 
     /// Takes what there is, waiting for it; false at the end.
     async fn take(&self) -> bool {
         let mut items = Vec::new();
-        let more = self.world.wait(Wait::Items(self.view), self.reader.next_items(&mut items)).await;
+        let more = self.world.wait(Wait::Items(self.view), self.subscriber.next_items(&mut items)).await;
         self.note(items, more);
         more
     }
 
-    fn note(&self, items: Vec<Item>, more: bool) {
+    fn note(&self, items: Vec<FeedItem>, more: bool) {
         let view = &mut self.world.views.borrow_mut()[self.view];
         assert!(!view.has_ended, "something after the end");
         assert_eq!(items.is_empty(), !more);
         for item in items {
             match item {
-                Item::Event { seq, .. } => {
+                FeedItem::Event { seq, .. } => {
                     assert!(!view.has_lagged && !view.is_muted, "an event after all");
                     assert_eq!(seq, view.next, "a hole, or an event twice");
                     view.next += 1;
                 }
-                Item::Reply { line } => {
+                FeedItem::Reply { line } => {
                     assert_eq!(
                         Some(&line),
                         view.answers.get(view.next_answer),
@@ -222,8 +222,8 @@ impl Client {
                     );
                     view.next_answer += 1;
                 }
-                Item::Addressed { .. } => panic!("nobody sends such a line here"),
-                Item::Lagged { from_seq } => {
+                FeedItem::Addressed { .. } => panic!("nobody sends such a line here"),
+                FeedItem::Lagged { from_seq } => {
                     assert!(!view.has_lagged, "told twice");
                     assert_eq!(from_seq, view.next, "the first event that it did not get");
                     view.has_lagged = true;
@@ -248,14 +248,14 @@ impl Client {
     fn answer(&self, text: &'static str) {
         let line = Bytes::from_static(text.as_bytes());
         self.world.views.borrow_mut()[self.view].answers.push(line.clone());
-        self.world.feed.reply(self.reader.id(), line);
+        self.world.feed.reply(self.subscriber.id(), line);
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // The reader goes next, in the same step.
-        self.world.views.borrow_mut()[self.view].reader = None;
+        // The subscriber goes next, in the same step.
+        self.world.views.borrow_mut()[self.view].subscriber = None;
     }
 }
 
@@ -506,7 +506,7 @@ fn one_that_is_alone_is_waited_for_and_gets_everything() {
 fn the_end_at_any_point_reaches_everyone() {
     explore(|world| {
         let (one, two) = (Client::attach(world), Client::attach(world));
-        let asking = two.reader.id();
+        let asking = two.subscriber.id();
         vec![
             task(world, |world| async move { world.publish(2).await }),
             task(world, |_| async move { one.take_all().await }),
@@ -532,7 +532,7 @@ fn answers_come_in_order_and_to_the_last_one() {
             task(world, |world| async move {
                 for text in ["one", "two"] {
                     pause().await;
-                    let (view, id) = (asking.view, asking.reader.id());
+                    let (view, id) = (asking.view, asking.subscriber.id());
                     world.wait(Wait::ReplyRoom(view), world.feed.reply_room(id)).await;
                     if world.is_closed.get() {
                         return;
@@ -555,7 +555,7 @@ fn one_that_lets_events_pass_gets_its_answers_and_holds_up_nobody() {
                 pause().await;
                 leaving.answer("before");
                 pause().await;
-                leaving.reader.mute();
+                leaving.subscriber.mute();
                 world.views.borrow_mut()[leaving.view].is_muted = true;
                 pause().await;
                 if !world.is_closed.get() {
@@ -595,7 +595,7 @@ fn waiting_that_is_broken_off_loses_nothing() {
                 for _ in 0..2 {
                     tokio::select! {
                         biased;
-                        more = breaking.reader.next_items(&mut items) => {
+                        more = breaking.subscriber.next_items(&mut items) => {
                             breaking.note(std::mem::take(&mut items), more);
                             if !more {
                                 return;

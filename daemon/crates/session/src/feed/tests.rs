@@ -1,7 +1,7 @@
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::Item;
+use crate::FeedItem;
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -16,45 +16,45 @@ fn line(text: &str) -> Bytes {
 }
 
 /// The lines of the next batch, and where it says that events were left out; `None` at the end.
-async fn next(reader: &Reader) -> Option<String> {
-    let items = next_items(reader).await;
+async fn next(subscriber: &Subscriber) -> Option<String> {
+    let items = next_items(subscriber).await;
     let text = items.iter().map(|item| match item {
-        Item::Event { line, .. } | Item::Reply { line } | Item::Addressed { line } => {
+        FeedItem::Event { line, .. } | FeedItem::Reply { line } | FeedItem::Addressed { line } => {
             format!("{}\n", String::from_utf8_lossy(line))
         }
-        Item::Lagged { from_seq } => format!("lagged {from_seq}\n"),
+        FeedItem::Lagged { from_seq } => format!("lagged {from_seq}\n"),
     });
     (!items.is_empty()).then(|| text.collect())
 }
 
-async fn next_items(reader: &Reader) -> Vec<Item> {
+async fn next_items(subscriber: &Subscriber) -> Vec<FeedItem> {
     let mut items = Vec::new();
-    timeout(SOON, reader.next_items(&mut items)).await.expect("a reader that is woken");
+    timeout(SOON, subscriber.next_items(&mut items)).await.expect("a subscriber that is woken");
     items
 }
 
 #[tokio::test]
 async fn a_waiting_reader_is_woken_and_ends_with_the_feed() {
     let feed = Feed::new(small(100));
-    let reader = feed.attach();
+    let subscriber = feed.attach();
     let writing = feed.clone();
     let writer = tokio::spawn(async move {
         writing.publish([line("a"), line("b")]);
         writing.close();
     });
     let mut taken = String::new();
-    while let Some(lines) = next(&reader).await {
+    while let Some(lines) = next(&subscriber).await {
         taken.push_str(&lines);
     }
     assert_eq!(taken, "a\nb\n", "everything before the end");
     writer.await.unwrap();
-    assert!(next_items(&reader).await.is_empty());
+    assert!(next_items(&subscriber).await.is_empty());
 }
 
 #[tokio::test]
 async fn a_full_feed_has_room_again_once_its_reader_took_something_or_left() {
     let feed = Feed::new(small(2));
-    let reader = feed.attach();
+    let subscriber = feed.attach();
     feed.publish([line("abc")]);
     assert!(!feed.has_room());
     let waiting = tokio::spawn({
@@ -62,7 +62,7 @@ async fn a_full_feed_has_room_again_once_its_reader_took_something_or_left() {
         async move { feed.room().await }
     });
     tokio::task::yield_now().await;
-    assert_eq!(next(&reader).await.as_deref(), Some("abc\n"));
+    assert_eq!(next(&subscriber).await.as_deref(), Some("abc\n"));
     timeout(SOON, waiting).await.expect("room").unwrap();
 
     feed.publish([line("abc")]);
@@ -71,34 +71,34 @@ async fn a_full_feed_has_room_again_once_its_reader_took_something_or_left() {
         async move { feed.room().await }
     });
     tokio::task::yield_now().await;
-    drop(reader);
-    timeout(SOON, waiting).await.expect("a reader that left holds nothing back").unwrap();
+    drop(subscriber);
+    timeout(SOON, waiting).await.expect("a subscriber that left holds nothing back").unwrap();
 }
 
 #[tokio::test]
 async fn a_muted_reader_takes_answers_only() {
     let feed = Feed::new(small(100));
-    let mut reader = feed.attach();
+    let mut subscriber = feed.attach();
     feed.publish([line("event")]);
-    reader.mute();
+    subscriber.mute();
     feed.publish([line("event")]);
-    feed.reply(reader.id(), line("answer"));
+    feed.reply(subscriber.id(), line("answer"));
     feed.publish([line("event")]);
     feed.close();
-    assert_eq!(next(&reader).await.as_deref(), Some("answer\n"));
-    assert_eq!(next(&reader).await, None);
+    assert_eq!(next(&subscriber).await.as_deref(), Some("answer\n"));
+    assert_eq!(next(&subscriber).await, None);
 }
 
 #[tokio::test]
 async fn a_session_that_breaks_down_still_ends_its_feed() {
     let feed = Feed::new(small(10));
-    let (reader, end) = (feed.attach(), feed.close_at_the_end());
+    let (subscriber, end) = (feed.attach(), feed.close_at_the_end());
     let broken = tokio::spawn(async move {
         let _end = end;
         panic!("a bug in a session");
     });
     broken.await.unwrap_err();
-    assert_eq!(next(&reader).await, None);
+    assert_eq!(next(&subscriber).await, None);
 }
 
 #[tokio::test]
@@ -107,13 +107,13 @@ async fn a_reader_that_comes_back_gets_what_it_missed() {
     feed.publish([line("a"), line("b")]);
     assert_eq!(feed.last_seq(), 9);
     assert!(feed.attach_since(6).is_none() && feed.attach_since(10).is_none());
-    let reader = feed.attach_since(8).unwrap();
+    let subscriber = feed.attach_since(8).unwrap();
     feed.publish([line("c")]);
     let expected = [
-        Item::Event { seq: 9, audience: Audience::Everyone, line: line("b") },
-        Item::Event { seq: 10, audience: Audience::Everyone, line: line("c") },
+        FeedItem::Event { seq: 9, audience: Audience::Everyone, line: line("b") },
+        FeedItem::Event { seq: 10, audience: Audience::Everyone, line: line("c") },
     ];
-    assert_eq!(next_items(&reader).await, expected);
+    assert_eq!(next_items(&subscriber).await, expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,7 +126,7 @@ async fn a_slow_reader_is_cut_off_after_a_second_when_others_read() {
     timeout(SOON, feed.room()).await.expect("room");
     assert_eq!(begun.elapsed(), GRACE);
     feed.publish([line("e")]);
-    assert_eq!(next_items(&slow).await, [Item::Lagged { from_seq: 1 }]);
+    assert_eq!(next_items(&slow).await, [FeedItem::Lagged { from_seq: 1 }]);
     assert_eq!(next(&quick).await.as_deref(), Some("e\n"));
 }
 
@@ -172,7 +172,7 @@ async fn a_reader_is_waited_for_until_it_is_not_alone_any_more() {
     let _quick = feed.attach();
     timeout(SOON, waiting).await.expect("room").unwrap();
     assert!(begun.elapsed() <= GRACE);
-    assert_eq!(next_items(&slow).await, [Item::Lagged { from_seq: 1 }]);
+    assert_eq!(next_items(&slow).await, [FeedItem::Lagged { from_seq: 1 }]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,7 +189,7 @@ async fn whoever_announces_to_come_is_not_held_up_by_a_reader_that_has_stopped()
     let announced = feed.announce();
     timeout(SOON, waiting).await.expect("room").unwrap();
     drop(announced);
-    assert_eq!(next_items(&slow).await, [Item::Lagged { from_seq: 1 }]);
+    assert_eq!(next_items(&slow).await, [FeedItem::Lagged { from_seq: 1 }]);
 }
 
 #[tokio::test]
@@ -205,16 +205,16 @@ async fn names_of_readers_are_never_used_twice() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_oversleeps_and_nothing_gets_lost_with_many_readers_at_once() {
     const EVENTS: u64 = 3000;
-    // Room for two lines: the writer and every reader wait all the time. Nobody is cut off, however busy the machine is.
+    // Room for two lines: the writer and every subscriber wait all the time. Nobody is cut off, however busy the machine is.
     let feed = Feed::new(FeedLimits { replay_bytes: 0, grace: 100 * SOON, ..small(4) });
-    let readers = (0..8).map(|number| {
-        let reader = feed.attach();
+    let subscribers = (0..8).map(|number| {
+        let subscriber = feed.attach();
         tokio::spawn(async move {
             let mut items = Vec::new();
             loop {
                 let more = tokio::select! {
                     biased;
-                    more = reader.next_items(&mut items) => more,
+                    more = subscriber.next_items(&mut items) => more,
                     // Every second one breaks its waiting off again and again.
                     () = tokio::task::yield_now(), if number % 2 == 0 => continue,
                 };
@@ -224,7 +224,7 @@ async fn nobody_oversleeps_and_nothing_gets_lost_with_many_readers_at_once() {
             }
         })
     });
-    let readers: Vec<_> = readers.collect();
+    let subscribers: Vec<_> = subscribers.collect();
     let writing = async {
         for _ in 0..EVENTS {
             feed.room().await;
@@ -233,10 +233,10 @@ async fn nobody_oversleeps_and_nothing_gets_lost_with_many_readers_at_once() {
         feed.close();
     };
     timeout(SOON, writing).await.expect("a writer that is woken");
-    for reader in readers {
-        let items = timeout(SOON, reader).await.expect("a reader that is woken").unwrap();
+    for subscriber in subscribers {
+        let items = timeout(SOON, subscriber).await.expect("a subscriber that is woken").unwrap();
         let expected =
-            (1..=EVENTS).map(|seq| Item::Event { seq, audience: Audience::Everyone, line: line("e") });
+            (1..=EVENTS).map(|seq| FeedItem::Event { seq, audience: Audience::Everyone, line: line("e") });
         assert!(items.into_iter().eq(expected));
     }
 }

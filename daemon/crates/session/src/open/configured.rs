@@ -79,7 +79,7 @@ pub(super) fn configured(
         key_provider,
         cwd,
     } = lasting;
-    let child_environment = services.child_environments.share(child_environment(&ChildSources {
+    let child_environment = services.child_environments.intern(child_environment(&ChildSources {
         environment: &options.environment,
         keys: &auth.key_variables(),
         settings: settings.child_environment.as_ref(),

@@ -22,7 +22,7 @@ pub use target::locate;
 
 use self::prepare::{Prepared, prepare};
 use crate::{
-    Copied, SessionOptions,
+    BranchCopy, SessionOptions,
     actor::{Actor, Ended},
     attach::Joining,
     compaction::Compacting,
@@ -31,16 +31,16 @@ use crate::{
     models_file::ModelsFile,
     queues::SessionQueues,
     recovery::{AskingToGoOn, HeldBack, broke_down},
-    rest::Rested,
     run::Told,
     run_slot::RunSlot,
     shared::Services,
     step::STEPS,
-    summary::SummaryBoard,
+    summary::SummaryCell,
     survivors::Survivors,
     tools::SessionTools,
     trust::Trusting,
     ui::{PendingDialogs, Ui},
+    unload::Unloaded,
     user_bash::UserBash,
 };
 
@@ -80,10 +80,10 @@ pub async fn open_after(
 ///
 /// # Errors
 /// [`OpenError`]; nothing is left on disk then.
-pub async fn adopt(
+pub async fn open_copy(
     services: Arc<Services>,
     options: SessionOptions,
-    copied: Copied,
+    copied: BranchCopy,
     last_seq: impl FnOnce(&str) -> u64 + Send,
 ) -> Result<Opened, OpenError> {
     let limits = services.limits.feed;
@@ -91,19 +91,19 @@ pub async fn adopt(
     start(services, options, Beginning::Copy(copied), feed).await
 }
 
-/// Brings a session back that has left memory by [`SessionHandle::rest`]. `options` are those that it was opened with, `feed`
+/// Brings a session back that has left memory by [`SessionHandle::unload`]. `options` are those that it was opened with, `feed`
 /// is its own: who listens there notices nothing, unless another program has changed the file meanwhile. Then those who count
 /// events are told that they lag, and no `since` of before is answered by events.
 ///
 /// # Errors
 /// [`OpenError`]: its file is gone, or another process has it now. The feed stays open.
-pub async fn resume(
+pub async fn reload(
     services: Arc<Services>,
     options: SessionOptions,
-    rested: Rested,
+    unloaded: Unloaded,
     feed: Feed,
 ) -> Result<SessionHandle, OpenError> {
-    start(services, options, Beginning::Rested(rested), |_| feed).await.map(|opened| opened.handle)
+    start(services, options, Beginning::Unloaded(unloaded), |_| feed).await.map(|opened| opened.handle)
 }
 
 /// Where the entries of a session come from.
@@ -111,9 +111,9 @@ enum Beginning {
     /// From where the options say.
     Options,
     /// From where it was left.
-    Rested(Rested),
+    Unloaded(Unloaded),
     /// From another session.
-    Copy(Copied),
+    Copy(BranchCopy),
 }
 
 async fn start(
@@ -123,8 +123,8 @@ async fn start(
     feed: impl FnOnce(&str) -> Feed + Send,
 ) -> Result<Opened, OpenError> {
     let options = Arc::new(options);
-    let was_trusted = matches!(&beginning, Beginning::Rested(rested) if rested.trusted);
-    let had_trust = matches!(&beginning, Beginning::Rested(rested) if rested.trusted_files.is_some());
+    let was_trusted = matches!(&beginning, Beginning::Unloaded(unloaded) if unloaded.trusted);
+    let had_trust = matches!(&beginning, Beginning::Unloaded(unloaded) if unloaded.trusted_files.is_some());
     let prepared = {
         let (services, options) = (Arc::clone(&services), Arc::clone(&options));
         tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
@@ -157,7 +157,7 @@ async fn start(
     let (inbox, mut commands) = mpsc::channel(INBOX);
     let (steps, taken) = mpsc::channel(STEPS);
     let (abort, closing, gone) = (AbortSwitch::default(), CancellationToken::new(), CancellationToken::new());
-    let summary = SummaryBoard::new(journal.tree(), parent_id);
+    let summary = SummaryCell::new(journal.tree(), parent_id);
     let handle = SessionHandle {
         id: shared.session_id.as_str().into(),
         file: shared.session_file.as_deref().map(Into::into),
@@ -175,7 +175,7 @@ async fn start(
         gone: gone.clone(),
         intake: services.limits.intake,
     };
-    let tools = SessionTools::new(feed.board().clone(), steps.clone(), tools);
+    let tools = SessionTools::new(feed.client_tools().clone(), steps.clone(), tools);
     let (told, of_session) = (Told::default(), feed.clone());
     let mut actor = Actor {
         models_file: ModelsFile::new(shared.models_stamp),
@@ -214,7 +214,7 @@ async fn start(
     actor.let_wait(waiting);
     actor.queues.reserve(&held_back);
     actor.held_back = HeldBack::new(held_back, origin);
-    // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Listeners are told of the end
+    // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Subscribers are told of the end
     // even if a bug brings it.
     let end = handle.feed.close_at_the_end();
     let (network, of_providers) = (Arc::clone(&actor.shared.network), Arc::clone(&services));
@@ -231,10 +231,10 @@ async fn start(
                 broke_down(&of_session, &told, &mut commands).await;
                 drop(end);
             }
-            Ok(Ended::Resting(rested, resting)) => {
+            Ok(Ended::Unloading(unloaded, unloading)) => {
                 end.disarm();
                 // Whoever asked may have left: then nobody can bring the session back, and its file stays as it is.
-                let _ = resting.send(Some(rested));
+                let _ = unloading.send(Some(unloaded));
             }
         }
     });

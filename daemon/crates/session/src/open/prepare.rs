@@ -96,18 +96,18 @@ fn prepare_from(
     beginning: Beginning,
     copy_file: &mut Option<PathBuf>,
 ) -> Result<Prepared, OpenError> {
-    let (rested, copied) = match beginning {
+    let (unloaded, copied) = match beginning {
         Beginning::Options => (None, None),
-        Beginning::Rested(rested) => (Some(rested), None),
+        Beginning::Unloaded(unloaded) => (Some(unloaded), None),
         Beginning::Copy(copied) => (None, Some(copied)),
     };
-    let (rested, of_copy) = (rested.as_ref(), copied.as_ref().map(|copied| copied.tools.clone()));
-    let as_it_was = rested.map(|_| options.without_beginning());
+    let (unloaded, of_copy) = (unloaded.as_ref(), copied.as_ref().map(|copied| copied.tools.clone()));
+    let as_it_was = unloaded.map(|_| options.without_beginning());
     let options = as_it_was.as_ref().unwrap_or(options);
 
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
-    let given = rested.and_then(|rested| rested.trusted_files.as_deref());
-    let approve = options.approve.or(rested.and_then(|rested| rested.trusted.then_some(true)));
+    let given = unloaded.and_then(|unloaded| unloaded.trusted_files.as_deref());
+    let approve = options.approve.or(unloaded.and_then(|unloaded| unloaded.trusted.then_some(true)));
     let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
         load_as_given(&agent_dir, &options.cwd, &options.environment, approve, given);
     let trust_is_open =
@@ -122,10 +122,10 @@ fn prepare_from(
     };
     let mut was_changed = false;
     let mut passed_over = None;
-    let (mut session, has_past) = match (rested, copied) {
-        (Some(rested), _) => {
-            let session = reopen(rested, &files)?;
-            was_changed = rested.has_changed();
+    let (mut session, has_past) = match (unloaded, copied) {
+        (Some(unloaded), _) => {
+            let session = reopen(unloaded, &files)?;
+            was_changed = unloaded.has_changed();
             (session, true)
         }
         (None, Some(copied)) => {
@@ -165,7 +165,7 @@ fn prepare_from(
         services: services.auth_services.clone(),
     });
     found.extend(auth.load_error().map(|text| Diagnostic::warning(DiagnosticKind::Credentials, text)));
-    let moved = rested.and_then(|rested| rested.moved.clone());
+    let moved = unloaded.and_then(|unloaded| unloaded.moved.clone());
     let has_moved = moved.is_some();
     let restored = has_past.then(|| moved.unwrap_or_else(|| restored_choice(&session)));
     let place = |setting: (&str, Option<&str>)| place_of(&agent_dir, &folders, trust.trusted, setting);
@@ -173,15 +173,15 @@ fn prepare_from(
         ChoiceSources { services, models: &models, auth: &auth, settings: &settings, place: &place };
     let Chosen { choice, level_is_asked, scope } = sources.choose(options, restored.as_ref(), &mut found)?;
     let key_provider = options.api_key.as_ref().map(|key| {
-        let before = rested.and_then(|rested| rested.key_provider.as_deref());
+        let before = unloaded.and_then(|unloaded| unloaded.key_provider.as_deref());
         let provider = before.unwrap_or(&choice.model.provider).to_owned();
         auth.set_override(provider.clone(), key.clone());
         provider
     });
     let on_branch = chosen_on(&session.tree);
     // What was chosen in a session goes on with it. A file is opened as flags have it, where there are any.
-    let tools = match (rested, &of_copy) {
-        (Some(rested), _) => rested.tools.clone(),
+    let tools = match (unloaded, &of_copy) {
+        (Some(unloaded), _) => unloaded.tools.clone(),
         (None, Some(of_original)) => of_original.clone(),
         (None, None) if options.tools == ToolSelection::default() => on_branch.clone(),
         (None, None) => None,
@@ -226,9 +226,9 @@ fn prepare_from(
     };
     let project = Project { folders, trusted: trusted_files.clone().map(Arc::new), changed, resources };
     let shared = configured(lasting, options, (settings, project), found);
-    shared.fallbacks.choose(rested.and_then(|rested| rested.fallback_models.clone()));
+    shared.fallbacks.choose(unloaded.and_then(|unloaded| unloaded.fallback_models.clone()));
     // What comes back has told it before.
-    let of_resources = if rested.is_none() { shared.resource_diagnostics() } else { Vec::new() };
+    let of_resources = if unloaded.is_none() { shared.resource_diagnostics() } else { Vec::new() };
     Ok(Prepared {
         shared,
         trust_is_open,

@@ -18,9 +18,9 @@ use agentd_store::{
 
 use super::OpenError;
 use crate::{
-    Copied, SessionOptions, Target,
+    BranchCopy, SessionOptions, Target,
     clock::now_ms,
-    rest::{Leaf, Rested},
+    unload::{Leaf, Unloaded},
 };
 
 /// Where sessions are kept, and how.
@@ -63,14 +63,14 @@ impl Files<'_> {
 }
 
 /// A session that left memory.
-pub(super) fn reopen(rested: &Rested, files: &Files<'_>) -> Result<OpenSession, OpenError> {
+pub(super) fn reopen(unloaded: &Unloaded, files: &Files<'_>) -> Result<OpenSession, OpenError> {
     let store = files.store();
-    let mut session = match &rested.unsaved {
-        Some(lines) => store.resume(&rested.file, lines)?,
-        None if !rested.file.exists() => return Err(OpenError::Gone(rested.file.to_path_buf())),
-        None => store.reopen(&rested.file)?,
+    let mut session = match &unloaded.unsaved {
+        Some(lines) => store.resume(&unloaded.file, lines)?,
+        None if !unloaded.file.exists() => return Err(OpenError::Gone(unloaded.file.to_path_buf())),
+        None => store.reopen(&unloaded.file)?,
     };
-    let placed = match &rested.leaf {
+    let placed = match &unloaded.leaf {
         Leaf::Last => Ok(()),
         Leaf::At(id) => session.tree.set_leaf(Some(id)),
         Leaf::Root => session.tree.set_leaf(None),
@@ -83,8 +83,8 @@ pub(super) fn reopen(rested: &Rested, files: &Files<'_>) -> Result<OpenSession, 
 
 /// A session of a copied branch. Its file is made at once if there is a message in it, and has nowhere to be without a
 /// folder.
-pub(super) fn adopt(copied: Copied, files: &Files<'_>) -> Result<OpenSession, OpenError> {
-    let Copied { tree, folder, artifacts, tools: _, text: _ } = copied;
+pub(super) fn adopt(copied: BranchCopy, files: &Files<'_>) -> Result<OpenSession, OpenError> {
+    let BranchCopy { tree, folder, artifacts, tools: _, text: _ } = copied;
     let session = files.store().adopt(*tree, folder.as_deref(), FileCreation::WithMessage)?;
     fail_point::hit(Point::CopyFiled);
     share(artifacts.as_ref(), &session);

@@ -170,7 +170,7 @@ impl Actor {
     }
 }
 
-/// Tells the listeners of a session whose own task panicked that nothing more will come, and answers what it left in its inbox.
+/// Tells the subscribers of a session whose own task panicked that nothing more will come, and answers what it left in its inbox.
 pub(crate) async fn broke_down(feed: &Feed, told: &Told, inbox: &mut mpsc::Receiver<ToSession>) {
     let tell = |event: Event| match encode(&event) {
         Ok(line) => feed.publish([line]),

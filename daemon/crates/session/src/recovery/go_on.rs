@@ -7,7 +7,7 @@ use crate::{
     actor::Actor,
     run::Beginning,
     step::Step,
-    ui::{Answer, Asker, Dialog, Notice},
+    ui::{Asker, Dialog, DialogAnswer, Notice},
 };
 
 const TITLE: &str = "Go on with the turn that a crash interrupted?";
@@ -61,7 +61,7 @@ impl Actor {
             };
             let yes = is_there
                 && ui.ask(Asker::Daemon, Dialog::confirm(TITLE, MESSAGE), &cancel).await
-                    == Answer::Confirmed(true);
+                    == DialogAnswer::Confirmed(true);
             // Without the session nothing goes on.
             let _ = steps.send(Step::GoOn(yes)).await;
         });

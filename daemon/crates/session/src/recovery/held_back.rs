@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 use super::Origin;
 use crate::{
     actor::Actor,
-    requests::Answer as Answered,
+    requests::Answer,
     step::Step,
-    ui::{Answer, Asker, Dialog, Notice},
+    ui::{Asker, Dialog, DialogAnswer, Notice},
 };
 /// How many of the messages are shown, and how much of each, in characters.
 const SHOWN: usize = 5;
@@ -67,7 +67,7 @@ impl Actor {
             // The end of the session answers it, too.
             let answer = ui.ask(Asker::Daemon, dialog, &CancellationToken::new()).await;
             // Without the session nothing is delivered.
-            let _ = steps.send(Step::Deliverable(answer == Answer::Confirmed(true))).await;
+            let _ = steps.send(Step::Deliverable(answer == DialogAnswer::Confirmed(true))).await;
         });
     }
 
@@ -82,7 +82,7 @@ impl Actor {
         let messages = std::mem::take(&mut self.held_back.messages);
         for key in self.queues.release(messages, &self.feed) {
             // Nobody waits for an answer yet.
-            let _ = self.requests.answer(key, Answered::Accepted(Disposition::Queued));
+            let _ = self.requests.answer(key, Answer::Accepted(Disposition::Queued));
         }
         self.tell_user(Notice::notify(RELEASED, NotifyType::Info));
     }

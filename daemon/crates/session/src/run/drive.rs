@@ -242,7 +242,7 @@ impl RunHost {
         }
     }
 
-    /// Tells the listeners that the run broke off because the session file cannot be written.
+    /// Tells the subscribers that the run broke off because the session file cannot be written.
     ///
     /// This is the one message that is published without being stored: it says why nothing can be.
     async fn report_broken(&mut self, error: String) {

@@ -163,7 +163,7 @@ impl Host for RunHost {
                 self.way.steps.send(Step::Started(line)).await.map_err(|_| HostError::Gone)
             }
             Event::AgentEnd(_) => self.way.steps.send(Step::Ended(line)).await.map_err(|_| HostError::Gone),
-            // What a stopped answer was still about to say need not wait for listeners that take nothing: the whole of
+            // What a stopped answer was still about to say need not wait for subscribers that take nothing: the whole of
             // it follows, and the provider's connection is to be closed now.
             Event::MessageUpdate(_) => {
                 fail_point::hit(Point::RunDelta);

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::{choice, chosen_on, session_tools::named};
 use crate::{
     actor::Actor,
-    client_tools::{CallLimits, MAX_TOOLS, RemoteTool, Seat},
+    client_tools::{CallLimits, ClientToolSpec, MAX_TOOLS, ProvidingClient},
     event_log::Audience,
     feed::Feed,
     reply::{Reply, encode},
@@ -21,9 +21,9 @@ use crate::{
 
 /// What a connection that provides tools sends a session.
 pub(crate) enum ToolsMessage {
-    /// Adds tools, or replaces those of the same seat. `reply` is answered if there is one; `done` says what came of it.
+    /// Adds tools, or replaces those of the same provider. `reply` is answered if there is one; `done` says what came of it.
     Register {
-        seat: Arc<Seat>,
+        provider: Arc<ProvidingClient>,
         tools: Vec<ClientTool>,
         reply: Option<Reply>,
         done: oneshot::Sender<Result<(), Failure>>,
@@ -44,7 +44,7 @@ impl ToolsMessage {
 
 /// What became of tools that were to be registered.
 #[derive(Debug)]
-pub enum Registered {
+pub enum RegisterOutcome {
     /// The session has them.
     Done,
     /// It does not take them.
@@ -81,9 +81,9 @@ impl Actor {
 
     pub(crate) fn on_tools(&mut self, message: ToolsMessage) {
         match message {
-            ToolsMessage::Register { seat, tools, reply, done } => {
+            ToolsMessage::Register { provider, tools, reply, done } => {
                 let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
-                let outcome = self.register(&seat, tools);
+                let outcome = self.register(&provider, tools);
                 if let Some(reply) = reply {
                     let session_id = Some(self.shared.session_id.clone());
                     let answer = outcome.clone().map(|()| RegisteredTools { tools: names, session_id });
@@ -101,10 +101,10 @@ impl Actor {
         }
     }
 
-    fn register(&mut self, seat: &Arc<Seat>, tools: Vec<ClientTool>) -> Result<(), Failure> {
-        let (_, posted) = self.tools.board().posted();
+    fn register(&mut self, provider: &Arc<ProvidingClient>, tools: Vec<ClientTool>) -> Result<(), Failure> {
+        let (_, registered) = self.tools.client_tools().registered();
         let own = &self.shared.tools;
-        let mut count = posted.len();
+        let mut count = registered.len();
         for tool in &tools {
             let name = &tool.name;
             let taken = |by: &str| {
@@ -121,12 +121,12 @@ impl Actor {
                 let hint = "It was opened with --tools, --exclude-tools or --no-tools, or the setting excludeTools says so.";
                 return Err(Failure::new(ErrorCode::Forbidden, text).hint(hint));
             }
-            match posted.iter().find(|posted| posted.tool.name() == name) {
-                Some(posted) if posted.tool.seat().is(seat) => {}
-                Some(posted) => {
+            match registered.iter().find(|registered| registered.tool.name() == name) {
+                Some(registered) if registered.tool.provider().is(provider) => {}
+                Some(registered) => {
                     return Err(taken(&format!(
                         "a tool of another client ({})",
-                        posted.tool.seat().client()
+                        registered.tool.provider().client()
                     )));
                 }
                 None => count += 1,
@@ -138,15 +138,17 @@ impl Actor {
             return Err(Failure::new(ErrorCode::TooLarge, text));
         }
         let limits = CallLimits::of(&self.shared.settings);
-        self.tools.board().post(tools.into_iter().map(|tool| RemoteTool::new(seat, tool, limits)));
+        self.tools
+            .client_tools()
+            .register(tools.into_iter().map(|tool| ClientToolSpec::new(provider, tool, limits)));
         self.tell_tools();
         Ok(())
     }
 
-    /// Tells the listeners of the tools, unless they know.
+    /// Tells the subscribers of the tools, unless they know.
     pub(crate) fn tell_tools(&self) {
         let tools = self.tools.states(&self.shared.tools);
-        if !self.tools.board().tell(&tools) {
+        if !self.tools.client_tools().tell(&tools) {
             return;
         }
         match encode(&Event::from(ToolsChanged { tools })) {

@@ -11,4 +11,4 @@ pub(crate) use self::{
     own::OwnTools,
     session_tools::SessionTools,
 };
-pub use commands::Registered;
+pub use commands::RegisterOutcome;

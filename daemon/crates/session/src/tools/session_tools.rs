@@ -13,19 +13,19 @@ use tokio::sync::mpsc;
 use super::{OwnTools, ToolChoice};
 use crate::{
     ToolSelection,
-    client_tools::{Provided, ToolBoard},
+    client_tools::{CallableClientTool, ClientToolRegistry},
     step::Step,
 };
 
 /// The tools of a session.
 pub(crate) struct SessionTools {
     /// Those of clients.
-    board: ToolBoard,
+    registry: ClientToolRegistry,
     /// How a client's tool reaches the session.
     steps: mpsc::Sender<Step>,
     /// Which of the built-in ones somebody chose; other names in it mean nothing.
     chosen: ToolChoice,
-    /// What the model can call, and the version of the board that it is for.
+    /// What the model can call, and the version of the registry that it is for.
     current: Option<(u64, Arc<ToolSet>)>,
 }
 
@@ -38,13 +38,13 @@ struct Listed {
 }
 
 impl SessionTools {
-    pub(crate) fn new(board: ToolBoard, steps: mpsc::Sender<Step>, chosen: ToolChoice) -> Self {
-        Self { board, steps, chosen, current: None }
+    pub(crate) fn new(registry: ClientToolRegistry, steps: mpsc::Sender<Step>, chosen: ToolChoice) -> Self {
+        Self { registry, steps, chosen, current: None }
     }
 
     /// The tools of clients.
-    pub(crate) fn board(&self) -> &ToolBoard {
-        &self.board
+    pub(crate) fn client_tools(&self) -> &ClientToolRegistry {
+        &self.registry
     }
 
     /// What somebody chose.
@@ -60,7 +60,7 @@ impl SessionTools {
     /// What the model can call. The same value until something changes.
     pub(crate) fn current(&mut self, own: &OwnTools) -> Arc<ToolSet> {
         if let Some((version, tools)) = &self.current
-            && *version == self.board.version()
+            && *version == self.registry.version()
         {
             return Arc::clone(tools);
         }
@@ -154,12 +154,12 @@ impl SessionTools {
 
     /// Makes exactly these tools active.
     pub(crate) fn choose(&mut self, names: Vec<String>) {
-        self.board.activate(&names);
+        self.registry.activate(&names);
         self.chosen = Some(names.into());
         self.forget();
     }
 
-    /// All tools, those of clients last, and the version of the board.
+    /// All tools, those of clients last, and the version of the registry.
     fn listed(&self, own: &OwnTools) -> (u64, Vec<Listed>) {
         let is_active = |name: &str, by_default: bool| match &self.chosen {
             Some(chosen) => chosen.iter().any(|chosen| chosen == name),
@@ -170,11 +170,11 @@ impl SessionTools {
             tool: Arc::clone(&own.tool),
             client: None,
         });
-        let (version, posted) = self.board.posted();
-        let provided = posted.into_iter().map(|posted| Listed {
-            active: posted.active,
-            client: Some((posted.tool.seat().client().to_owned(), posted.tool.timeout())),
-            tool: Arc::new(Provided { tool: posted.tool, steps: self.steps.clone() }),
+        let (version, registered) = self.registry.registered();
+        let provided = registered.into_iter().map(|registered| Listed {
+            active: registered.active,
+            client: Some((registered.tool.provider().client().to_owned(), registered.tool.timeout())),
+            tool: Arc::new(CallableClientTool { tool: registered.tool, steps: self.steps.clone() }),
         });
         (version, own.chain(provided).collect())
     }

@@ -5,7 +5,7 @@ use agentd_protocol::{
     ui::{ExtensionUiRequest, UiRequestResolved, UiResponse},
 };
 
-use super::{Abilities, Asker, Notice, Ui, UiStep, asking::request};
+use super::{Asker, Notice, Ui, UiAbilities, UiStep, asking::request};
 use crate::{actor::Actor, event_log::Audience, reply::encode};
 
 impl Actor {
@@ -37,7 +37,7 @@ impl Actor {
 
     /// An answer of a client. The first one counts; one to a dialog that is over, that another session asks, or that is not for
     /// clients of these `abilities`, is ignored.
-    pub(crate) fn on_ui_response(&mut self, response: UiResponse, by: String, abilities: Abilities) {
+    pub(crate) fn on_ui_response(&mut self, response: UiResponse, by: String, abilities: UiAbilities) {
         if self.dialogs.answer(&response, abilities) {
             self.resolved(response.id, Some(by));
         }

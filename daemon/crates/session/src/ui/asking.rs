@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::{
     Presence,
-    dialog::{Answer, Asker, Dialog, Notice},
+    dialog::{Asker, Dialog, DialogAnswer, Notice},
 };
 use crate::{reply::encode, step::Step};
 
@@ -32,7 +32,7 @@ pub struct Ui {
 /// What [`Ui`] tells the session.
 pub(crate) enum UiStep {
     /// A dialog is to be shown until it is answered or withdrawn.
-    Ask { request: ExtensionUiRequest, line: Bytes, asker: Asker, answer: oneshot::Sender<Answer> },
+    Ask { request: ExtensionUiRequest, line: Bytes, asker: Asker, answer: oneshot::Sender<DialogAnswer> },
     /// A dialog is given up.
     Withdraw { id: String },
     /// A notice is to be shown.
@@ -46,7 +46,7 @@ impl Ui {
     /// ends, and, for a dialog without a limit, when nobody was there to answer for the time of the setting
     /// `daemon.uiTimeoutMs`. Cancel safety: dropped early, the dialog stays on the clients' screens until they look again;
     /// better fire `cancel`.
-    pub async fn ask(&self, asker: Asker, dialog: Dialog, cancel: &CancellationToken) -> Answer {
+    pub async fn ask(&self, asker: Asker, dialog: Dialog, cancel: &CancellationToken) -> DialogAnswer {
         let (limit, default) = (dialog.limit(), dialog.default_answer());
         let Some((request, line)) = request(dialog.into_method()) else { return default };
         let id = request.id.clone();

@@ -30,26 +30,26 @@ impl Asker {
 pub struct Dialog(UiMethod);
 
 impl Dialog {
-    /// Which of these? Answered by [`Answer::Value`], which need not be one of them.
+    /// Which of these? Answered by [`DialogAnswer::Value`], which need not be one of them.
     #[must_use]
     pub fn select(title: impl Into<String>, options: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let options = options.into_iter().map(Into::into).collect();
         Self(UiMethod::Select { title: title.into(), options, timeout: None })
     }
 
-    /// Yes or no? Answered by [`Answer::Confirmed`].
+    /// Yes or no? Answered by [`DialogAnswer::Confirmed`].
     #[must_use]
     pub fn confirm(title: impl Into<String>, message: impl Into<String>) -> Self {
         Self(UiMethod::Confirm { title: title.into(), message: message.into(), timeout: None })
     }
 
-    /// A line of text, with an example to show. Answered by [`Answer::Value`].
+    /// A line of text, with an example to show. Answered by [`DialogAnswer::Value`].
     #[must_use]
     pub fn input(title: impl Into<String>, placeholder: Option<String>) -> Self {
         Self(UiMethod::Input { title: title.into(), placeholder, timeout: None })
     }
 
-    /// A text of any length, with one to begin with. Answered by [`Answer::Value`].
+    /// A text of any length, with one to begin with. Answered by [`DialogAnswer::Value`].
     #[must_use]
     pub fn editor(title: impl Into<String>, prefill: Option<String>) -> Self {
         Self(UiMethod::Editor { title: title.into(), prefill })
@@ -72,10 +72,10 @@ impl Dialog {
     }
 
     /// What it means when nobody answers.
-    pub(crate) fn default_answer(&self) -> Answer {
+    pub(crate) fn default_answer(&self) -> DialogAnswer {
         match self.0 {
-            UiMethod::Confirm { .. } => Answer::Confirmed(false),
-            _ => Answer::Nothing,
+            UiMethod::Confirm { .. } => DialogAnswer::Confirmed(false),
+            _ => DialogAnswer::Nothing,
         }
     }
 
@@ -86,7 +86,7 @@ impl Dialog {
 
 /// What came of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum DialogAnswer {
     /// A text: chosen or typed.
     Value(String),
     /// Yes or no.
@@ -95,7 +95,7 @@ pub enum Answer {
     Nothing,
 }
 
-impl Answer {
+impl DialogAnswer {
     /// What a client's response says to that question; without the key that it wants, the default.
     pub(crate) fn read(method: &UiMethod, response: &UiResponse) -> Self {
         let is_yes = |key: &Option<Value>| key.as_ref() == Some(&Value::Bool(true));
@@ -159,30 +159,30 @@ mod tests {
 
     use super::*;
 
-    fn check(dialog: Dialog, response: Value, expected: Answer) {
+    fn check(dialog: Dialog, response: Value, expected: DialogAnswer) {
         let mut response = response;
         response["id"] = json!("i");
         let read = serde_json::from_value(response.clone()).unwrap();
-        assert_eq!(Answer::read(&dialog.into_method(), &read), expected, "{response}");
+        assert_eq!(DialogAnswer::read(&dialog.into_method(), &read), expected, "{response}");
     }
 
     #[test]
     fn answers_are_read_as_the_reference_reads_them() {
-        let value = |text: &str| Answer::Value(text.into());
+        let value = |text: &str| DialogAnswer::Value(text.into());
         let select = || Dialog::select("t", ["a", "b"]);
         check(select(), json!({"value": "b"}), value("b"));
         check(select(), json!({"value": "none of them"}), value("none of them"));
-        check(select(), json!({"value": "b", "cancelled": true}), Answer::Nothing);
+        check(select(), json!({"value": "b", "cancelled": true}), DialogAnswer::Nothing);
         check(select(), json!({"value": "b", "cancelled": false}), value("b"));
-        check(select(), json!({"confirmed": true}), Answer::Nothing);
-        check(select(), json!({"value": 3}), Answer::Nothing);
+        check(select(), json!({"confirmed": true}), DialogAnswer::Nothing);
+        check(select(), json!({"value": 3}), DialogAnswer::Nothing);
         check(Dialog::input("t", None), json!({"value": ""}), value(""));
-        check(Dialog::editor("t", None), json!({}), Answer::Nothing);
+        check(Dialog::editor("t", None), json!({}), DialogAnswer::Nothing);
         let confirm = || Dialog::confirm("t", "m");
-        check(confirm(), json!({"confirmed": true}), Answer::Confirmed(true));
-        check(confirm(), json!({"confirmed": true, "cancelled": true}), Answer::Confirmed(false));
-        check(confirm(), json!({"confirmed": "yes"}), Answer::Confirmed(false));
-        check(confirm(), json!({"value": "yes"}), Answer::Confirmed(false));
+        check(confirm(), json!({"confirmed": true}), DialogAnswer::Confirmed(true));
+        check(confirm(), json!({"confirmed": true, "cancelled": true}), DialogAnswer::Confirmed(false));
+        check(confirm(), json!({"confirmed": "yes"}), DialogAnswer::Confirmed(false));
+        check(confirm(), json!({"value": "yes"}), DialogAnswer::Confirmed(false));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is shown to the user and asked of them, through whatever clients there are.
 //!
 //! [`Ui`] is held by those who ask; the actor keeps what is not answered yet ([`PendingDialogs`]) and publishes it, so that
-//! a listener that joins finds each dialog either in its snapshot or among the events that follow, never in both.
+//! a subscriber that joins finds each dialog either in its snapshot or among the events that follow, never in both.
 
 mod actor;
 mod asking;
@@ -11,7 +11,7 @@ mod presence;
 
 pub use self::{
     asking::Ui,
-    dialog::{Answer, Asker, Dialog, Notice},
-    presence::{Abilities, Present},
+    dialog::{Asker, Dialog, DialogAnswer, Notice},
+    presence::{PresenceGuard, UiAbilities},
 };
 pub(crate) use self::{asking::UiStep, pending::PendingDialogs, presence::Presence};

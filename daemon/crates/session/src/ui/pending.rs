@@ -4,8 +4,8 @@ use agentd_protocol::ui::{ExtensionUiRequest, UiResponse};
 use tokio::sync::oneshot;
 
 use super::{
-    dialog::{Answer, Asker},
-    presence::Abilities,
+    dialog::{Asker, DialogAnswer},
+    presence::UiAbilities,
 };
 
 /// Dialogs that wait for an answer.
@@ -17,7 +17,7 @@ struct Pending {
     /// In whose name.
     asker: Asker,
     /// Who asked.
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<DialogAnswer>,
 }
 
 impl PendingDialogs {
@@ -25,18 +25,23 @@ impl PendingDialogs {
         self.0.iter().all(|pending| pending.answer.is_closed())
     }
 
-    pub(crate) fn add(&mut self, request: ExtensionUiRequest, asker: Asker, answer: oneshot::Sender<Answer>) {
+    pub(crate) fn add(
+        &mut self,
+        request: ExtensionUiRequest,
+        asker: Asker,
+        answer: oneshot::Sender<DialogAnswer>,
+    ) {
         // What was dropped instead of withdrawn does not add up.
         self.0.retain(|pending| !pending.answer.is_closed());
         self.0.push(Pending { request, asker, answer });
     }
 
     /// Hands an answer of a client to whoever asked; false when no dialog waits for one that such a client is asked.
-    pub(crate) fn answer(&mut self, response: &UiResponse, abilities: Abilities) -> bool {
+    pub(crate) fn answer(&mut self, response: &UiResponse, abilities: UiAbilities) -> bool {
         let is_it = |pending: &Pending| pending.request.id == response.id && abilities.answer(pending.asker);
         let Some(place) = self.0.iter().position(is_it) else { return false };
         let Pending { request, answer, .. } = self.0.remove(place);
-        answer.send(Answer::read(&request.method, response)).is_ok()
+        answer.send(DialogAnswer::read(&request.method, response)).is_ok()
     }
 
     /// Gives a dialog up, which its default then answers; false when it is over.

@@ -8,21 +8,21 @@ use super::dialog::Asker;
 
 /// Whose questions a client answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Abilities {
+pub enum UiAbilities {
     /// Those of extensions: a client of the plain wire.
     Extensions,
     /// Those of the daemon, too.
     All,
 }
 
-impl Abilities {
+impl UiAbilities {
     /// Whether such a client answers what `asker` asks.
     pub(crate) fn answer(self, asker: Asker) -> bool {
         self == Self::All || asker == Asker::Extension
     }
 }
 
-/// Counts the listeners of a session that answer questions.
+/// Counts the subscribers of a session that answer questions.
 #[derive(Debug, Clone)]
 pub(crate) struct Presence(Arc<watch::Sender<Counts>>);
 
@@ -33,10 +33,10 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(&mut self, abilities: Abilities) -> &mut usize {
+    fn of(&mut self, abilities: UiAbilities) -> &mut usize {
         match abilities {
-            Abilities::Extensions => &mut self.extensions,
-            Abilities::All => &mut self.all,
+            UiAbilities::Extensions => &mut self.extensions,
+            UiAbilities::All => &mut self.all,
         }
     }
 
@@ -50,7 +50,7 @@ impl Counts {
 
 /// Somebody who answers, for as long as this is there.
 #[derive(Debug)]
-pub struct Present(Presence, Abilities);
+pub struct PresenceGuard(Presence, UiAbilities);
 
 impl Default for Presence {
     fn default() -> Self {
@@ -60,9 +60,9 @@ impl Default for Presence {
 
 impl Presence {
     /// Counts somebody who answers.
-    pub(crate) fn enter(&self, abilities: Abilities) -> Present {
+    pub(crate) fn enter(&self, abilities: UiAbilities) -> PresenceGuard {
         self.0.send_modify(|counts| *counts.of(abilities) += 1);
-        Present(self.clone(), abilities)
+        PresenceGuard(self.clone(), abilities)
     }
 
     /// Whether somebody can answer `asker`.
@@ -78,7 +78,7 @@ impl Presence {
     }
 }
 
-impl Drop for Present {
+impl Drop for PresenceGuard {
     fn drop(&mut self) {
         self.0.0.send_modify(|counts| *counts.of(self.1) -= 1);
     }

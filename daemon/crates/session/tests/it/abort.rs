@@ -7,7 +7,7 @@ use agentd_protocol::message::StopReason;
 use agentd_session::{FeedLimits, Limits};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Listener, soon};
+use crate::fixture::{Fixture, Subscription, soon};
 
 impl Fixture {
     /// Runs a prompt into calls of these ids.
@@ -196,11 +196,11 @@ async fn stopped_tools_that_do_not_end_are_no_longer_waited_for() {
 async fn an_abort_needs_no_room() {
     let feed = FeedLimits { outbox_bytes: 8000, ..FeedLimits::default() };
     let mut fixture = Fixture::limited(Limits { feed, ..Limits::default() }).await;
-    let mut other = Listener::new(fixture.session.feed().attach());
+    let mut other = Subscription::new(fixture.session.feed().attach());
     fixture.prompt("go").await;
     other.until_event("agent_start").await;
     drop(other);
-    // From here on the only listener takes nothing.
+    // From here on the only subscriber takes nothing.
     fixture.answer_with(&["one"]);
     let full = async {
         while fixture.session.feed().has_room() {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::{
-    fixture::{Fixture, Listener, soon},
+    fixture::{Fixture, Subscription, soon},
     fold::Folded,
 };
 
@@ -26,7 +26,7 @@ enum Move {
 
 /// One answer of the model: blocks of text and thinking, then calls; all in pieces.
 #[derive(Debug, Clone)]
-struct Answer {
+struct DialogAnswer {
     blocks: Vec<(bool, Vec<String>)>,
     /// What each call reports before it ends.
     calls: Vec<Vec<String>>,
@@ -41,9 +41,9 @@ fn seal(index: usize) -> Move {
 }
 
 /// What happens, in order, in a run of these answers; a last one without calls ends it.
-fn moves(answers: &[Answer]) -> Vec<Move> {
+fn moves(answers: &[DialogAnswer]) -> Vec<Move> {
     let mut moves = Vec::new();
-    let last = Answer { blocks: vec![(false, vec!["done".into()])], calls: Vec::new() };
+    let last = DialogAnswer { blocks: vec![(false, vec!["done".into()])], calls: Vec::new() };
     let with_calls = answers.iter().filter(|answer| !answer.calls.is_empty());
     for (turn, answer) in with_calls.chain([&last]).enumerate() {
         moves.push(Move::Say(Delta::Started));
@@ -116,9 +116,9 @@ struct Joined {
 
 async fn read(joined: Vec<Attached>) -> Vec<Joined> {
     let mut read = Vec::new();
-    for Attached { reader, seq, replayed, state, in_flight, .. } in joined {
+    for Attached { subscriber, seq, replayed, state, in_flight, .. } in joined {
         assert!(!replayed);
-        let events = Listener::new(reader).read_out().await;
+        let events = Subscription::new(subscriber).read_out().await;
         read.push(Joined {
             seq: usize::try_from(seq).unwrap(),
             snapshot: Folded::joined(in_flight.as_ref()),
@@ -157,7 +157,7 @@ fn check(all: &[Value], joined: &Joined) {
 }
 
 /// Plays a run; after each move others join as the schedule says.
-async fn play(answers: &[Answer], schedule: impl Fn(usize) -> Joining) -> (Vec<Value>, Vec<Joined>) {
+async fn play(answers: &[DialogAnswer], schedule: impl Fn(usize) -> Joining) -> (Vec<Value>, Vec<Joined>) {
     let mut fixture = Fixture::new().await;
     let mut joined = vec![fixture.attach().await];
     let mut waiting = Vec::new();
@@ -203,8 +203,8 @@ async fn joining_after_every_step_of_a_run() {
     let calls = vec![vec!["a".into(), "ab".into()], vec!["c".into()]];
     let thought = (true, vec!["hm".to_owned(), "m".to_owned()]);
     let answers = [
-        Answer { blocks: vec![thought, text(&["Let ", "me ", "look"])], calls },
-        Answer { blocks: Vec::new(), calls: vec![Vec::new()] },
+        DialogAnswer { blocks: vec![thought, text(&["Let ", "me ", "look"])], calls },
+        DialogAnswer { blocks: Vec::new(), calls: vec![Vec::new()] },
     ];
     let (all, joined) = play(&answers, |_| Joining::Told).await;
     joined.iter().for_each(|joined| check(&all, joined));
@@ -247,11 +247,11 @@ fn joining() -> impl Strategy<Value = Joining> {
     (0..3_usize, any::<bool>()).prop_map(|(count, waits)| Joining::AtOnce { count, waits })
 }
 
-fn answer() -> impl Strategy<Value = Answer> {
+fn answer() -> impl Strategy<Value = DialogAnswer> {
     let pieces = || prop::collection::vec("[a-c\"é ]{0,4}", 0..4);
     let blocks = prop::collection::vec((any::<bool>(), pieces()), 0..3);
     let calls = prop::collection::vec(pieces(), 1..4);
-    (blocks, calls).prop_map(|(blocks, calls)| Answer { blocks, calls })
+    (blocks, calls).prop_map(|(blocks, calls)| DialogAnswer { blocks, calls })
 }
 
 #[tokio::test]
@@ -262,9 +262,9 @@ async fn missed_events_are_sent_again() {
     fixture.say(Delta::Open { index: 0, kind: BlockKind::Text });
     fixture.first.until_event("message_update").await;
     let seen = fixture.first.events.len() as u64;
-    let again = soon("a reader", fixture.session.attach(Some(2))).await.unwrap();
+    let again = soon("a subscriber", fixture.session.attach(Some(2))).await.unwrap();
     assert_eq!((again.seq, again.replayed, again.in_flight.is_none()), (2, true, true));
-    let current = soon("a reader", fixture.session.attach(Some(seen))).await.unwrap();
+    let current = soon("a subscriber", fixture.session.attach(Some(seen))).await.unwrap();
     assert_eq!((current.seq, current.replayed), (seen, true));
     // There is no such event: a snapshot instead.
     let odd = soon("a snapshot", fixture.session.attach(Some(seen + 1000))).await.unwrap();
@@ -272,7 +272,7 @@ async fn missed_events_are_sent_again() {
     soon("the end", fixture.session.close()).await;
     let all = fixture.first.read_out().await;
     for (attached, from) in [(again, 2), (current, seen), (odd, seen)] {
-        let events = Listener::new(attached.reader).read_out().await;
+        let events = Subscription::new(attached.subscriber).read_out().await;
         assert_eq!(events, all[usize::try_from(from).unwrap()..]);
     }
     assert!(fixture.session.attach(None).await.is_none(), "the session has ended");
@@ -310,7 +310,7 @@ async fn the_checks_of_a_prompt_keep_nobody_waiting() {
     assert_eq!(answer["success"], true, "{answer}");
     soon("the end", fixture.session.close()).await;
     let all = fixture.first.read_out().await;
-    assert_eq!(Listener::new(attached.reader).read_out().await, all);
+    assert_eq!(Subscription::new(attached.subscriber).read_out().await, all);
 }
 
 #[tokio::test]
@@ -333,7 +333,7 @@ async fn whoever_joins_a_run_that_breaks_off_is_answered() {
 #[tokio::test]
 async fn a_listener_that_takes_nothing_keeps_nobody_from_joining() {
     let fixture = Fixture::new().await;
-    let mut other = Listener::new(fixture.session.feed().attach());
+    let mut other = Subscription::new(fixture.session.feed().attach());
     // Its answers too are not read, so the prompt is not waited for.
     fixture.send("prompt", json!({"type": "prompt", "message": "go"})).await;
     fixture.say(Delta::Started);
@@ -342,14 +342,14 @@ async fn a_listener_that_takes_nothing_keeps_nobody_from_joining() {
     for _ in 0..40 {
         fixture.say(Delta::Extend { index: 0, delta: piece.clone() });
     }
-    // Someone else takes more than may wait for a listener, and leaves: the session stands still now, or soon.
+    // Someone else takes more than may wait for a subscriber, and leaves: the session stands still now, or soon.
     for _ in 0..20 {
         other.until_event("message_update").await;
     }
     drop(other);
     let attached = fixture.attach().await;
     let said = attached.in_flight.as_ref().map_or(0, |shown| shown.message.as_ref().unwrap().text().len());
-    let mut joined = Listener::new(attached.reader);
+    let mut joined = Subscription::new(attached.subscriber);
     let missing = 40 * piece.len() - said.min(40 * piece.len());
     let mut came = 0;
     while came < missing.saturating_sub(1024) {

@@ -2,18 +2,18 @@
 
 use agentd_ai::{BlockKind, BlockSeal, Delta};
 use agentd_protocol::{client_tools::ClientTool, message::StopReason};
-use agentd_session::{ClientCalls, FeedReader, Item, Registered, ToolSeat};
+use agentd_session::{ClientCalls, FeedItem, RegisterOutcome, Subscriber, ToolProvider};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, soon};
 
-/// The next line that is for this listener alone.
-async fn addressed(reader: &FeedReader) -> Value {
+/// The next line that is for this subscriber alone.
+async fn addressed(subscriber: &Subscriber) -> Value {
     loop {
         let mut items = Vec::new();
-        assert!(soon("a line", reader.next_items(&mut items)).await, "the session ended");
+        assert!(soon("a line", subscriber.next_items(&mut items)).await, "the session ended");
         let line = items.iter().find_map(|item| match item {
-            Item::Addressed { line } => Some(line),
+            FeedItem::Addressed { line } => Some(line),
             _ => None,
         });
         if let Some(line) = line {
@@ -36,11 +36,11 @@ async fn requests_go_where_their_connection_listens() {
     let mut fixture = Fixture::new().await;
     let (feed, calls) = (fixture.session.feed().clone(), ClientCalls::default());
     let (before, after) = (feed.attach(), feed.attach());
-    let seat = ToolSeat::new(&feed, fixture.session.id(), before.id(), "one".into(), &calls);
+    let provider = ToolProvider::new(&feed, fixture.session.id(), before.id(), "one".into(), &calls);
     let registered =
-        soon("an answer", fixture.session.register_tools(&seat, vec![tool("deploy")], None)).await;
-    assert!(matches!(registered, Registered::Done), "{registered:?}");
-    assert_eq!(seat.names(), ["deploy"]);
+        soon("an answer", fixture.session.register_tools(&provider, vec![tool("deploy")], None)).await;
+    assert!(matches!(registered, RegisterOutcome::Done), "{registered:?}");
+    assert_eq!(provider.names(), ["deploy"]);
     fixture.prompt("Go.").await;
     fixture.say(Delta::Started);
     fixture
@@ -51,12 +51,12 @@ async fn requests_go_where_their_connection_listens() {
     let request = addressed(&before).await;
     assert_eq!((&request["type"], &request["toolCallId"]), (&json!("tool_request"), &json!("c1")));
     // The connection follows the session anew: nothing of it is lost.
-    seat.listen_as(after.id());
+    provider.listen_as(after.id());
     fixture.send("a", json!({"type": "abort"})).await;
     let cancel = addressed(&after).await;
     assert_eq!((&cancel["type"], &cancel["requestId"]), (&json!("tool_cancel"), &request["requestId"]));
     // Who leaves takes the tools along.
-    seat.leave();
+    provider.leave();
     let tools = fixture.call("t", json!({"type": "get_tools"})).await;
     let names: Vec<&Value> =
         tools["data"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();

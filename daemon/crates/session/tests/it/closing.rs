@@ -29,7 +29,7 @@ async fn a_session_that_was_closed_has_ended() {
 async fn every_command_that_a_closing_session_takes_is_answered() {
     for _ in 0..TRIES {
         let fixture = Fixture::new().await;
-        let (reader, start) = (fixture.first.reader.id(), Arc::new(Barrier::new(3)));
+        let (subscriber, start) = (fixture.first.subscriber.id(), Arc::new(Barrier::new(3)));
         let answers = tokio::spawn(fixture.first.answers());
         let (session, begins) = (fixture.session.clone(), Arc::clone(&start));
         let sender = tokio::spawn(async move {
@@ -41,7 +41,7 @@ async fn every_command_that_a_closing_session_takes_is_answered() {
                 if !session
                     .send(
                         command,
-                        Reply { reader, id, command: "get_state", environment: None, memory: None },
+                        Reply { subscriber, id, command: "get_state", environment: None, memory: None },
                     )
                     .await
                 {

@@ -23,7 +23,7 @@ impl Fixture {
         let Command::GetState(params) = &mut command else { unreachable!() };
         params.introduced = true;
         let reply = Reply {
-            reader: self.first.reader.id(),
+            subscriber: self.first.subscriber.id(),
             id: Some("state".into()),
             command: command.name(),
             environment: None,
@@ -115,7 +115,7 @@ async fn messages_show_the_answer_that_streams() {
     let Command::GetMessages(params) = &mut command else { unreachable!() };
     params.names_sessions = true;
     let reply = Reply {
-        reader: fixture.first.reader.id(),
+        subscriber: fixture.first.subscriber.id(),
         id: Some("joined".into()),
         command: command.name(),
         environment: None,

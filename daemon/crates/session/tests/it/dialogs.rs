@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use agentd_protocol::ui::UiResponse;
-use agentd_session::{Abilities, Answer, Asker, Dialog, Notice};
+use agentd_session::{Asker, Dialog, DialogAnswer, Notice, UiAbilities};
 use serde_json::{Value, json};
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{Fixture, Listener};
+use crate::fixture::{Fixture, Subscription};
 
 /// The setting `daemon.uiTimeoutMs`, where a test says nothing.
 const UNATTENDED: Duration = Duration::from_secs(600);
 
 struct Asked {
-    answer: JoinHandle<Answer>,
+    answer: JoinHandle<DialogAnswer>,
     cancel: CancellationToken,
     id: String,
 }
@@ -36,10 +36,10 @@ impl Asked {
     async fn respond(&self, fixture: &Fixture, mut response: Value, by: &str) {
         response["id"] = json!(self.id);
         let response: UiResponse = serde_json::from_value(response).unwrap();
-        fixture.session.answer_ui(response, by.to_owned(), Abilities::All).await;
+        fixture.session.answer_ui(response, by.to_owned(), UiAbilities::All).await;
     }
 
-    async fn answer(self) -> Answer {
+    async fn answer(self) -> DialogAnswer {
         self.answer.await.unwrap()
     }
 }
@@ -51,29 +51,29 @@ async fn the_first_answer_counts_and_late_ones_are_ignored() {
     let other = ask(&mut fixture, Asker::Daemon, Dialog::confirm("Sure?", "Really?")).await;
     // Clients of the plain wire are not asked by the daemon.
     let response: UiResponse = serde_json::from_value(json!({"id": asked.id, "value": "c"})).unwrap();
-    fixture.session.answer_ui(response, "plain".to_owned(), Abilities::Extensions).await;
+    fixture.session.answer_ui(response, "plain".to_owned(), UiAbilities::Extensions).await;
     asked.respond(&fixture, json!({"value": "a"}), "one").await;
     asked.respond(&fixture, json!({"value": "b"}), "two").await;
     let resolved = fixture.first.until_event("ui_request_resolved").await;
     assert_eq!((&resolved["id"], &resolved["by"]), (&json!(asked.id), &json!("one")));
-    assert_eq!(asked.answer().await, Answer::Value("a".into()));
+    assert_eq!(asked.answer().await, DialogAnswer::Value("a".into()));
     other.respond(&fixture, json!({"confirmed": true}), "two").await;
     let resolved = fixture.first.until_event("ui_request_resolved").await;
     // The late answer to the first one said nothing.
     assert_eq!((&resolved["id"], &resolved["by"]), (&json!(other.id), &json!("two")));
-    assert_eq!(other.answer().await, Answer::Confirmed(true));
+    assert_eq!(other.answer().await, DialogAnswer::Confirmed(true));
 }
 
 #[tokio::test]
 async fn a_dialog_is_over_after_its_own_limit_whoever_is_there() {
     let mut fixture = Fixture::new().await;
-    let _there = fixture.session.feed().enter(Abilities::All);
+    let _there = fixture.session.feed().enter(UiAbilities::All);
     tokio::time::pause();
     let limit = Duration::from_secs(5);
     let begun = Instant::now();
     let asked = ask(&mut fixture, Asker::Daemon, Dialog::confirm("Sure?", "m").within(limit)).await;
     let id = asked.id.clone();
-    assert_eq!(asked.answer().await, Answer::Confirmed(false));
+    assert_eq!(asked.answer().await, DialogAnswer::Confirmed(false));
     assert!(begun.elapsed() >= limit && begun.elapsed() < 2 * limit);
     let resolved = fixture.first.until_event("ui_request_resolved").await;
     assert_eq!((&resolved["id"], resolved.get("by")), (&json!(id), None));
@@ -86,28 +86,28 @@ async fn without_a_limit_somebody_is_waited_for_but_not_for_ever() {
     let begun = Instant::now();
     let asked = ask(&mut fixture, Asker::Daemon, select()).await;
     tokio::time::sleep(UNATTENDED / 2).await;
-    let there = fixture.session.feed().enter(Abilities::All);
+    let there = fixture.session.feed().enter(UiAbilities::All);
     // As long as somebody is there, there is time.
     tokio::time::sleep(10 * UNATTENDED).await;
     assert!(!asked.answer.is_finished());
     drop(there);
     // A client of the plain wire is not asked by the daemon.
-    let _plain = fixture.session.feed().enter(Abilities::Extensions);
+    let _plain = fixture.session.feed().enter(UiAbilities::Extensions);
     let left = begun.elapsed();
-    assert_eq!(asked.answer().await, Answer::Nothing);
+    assert_eq!(asked.answer().await, DialogAnswer::Nothing);
     assert_eq!((begun.elapsed() - left).as_secs(), UNATTENDED.as_secs());
 }
 
 #[tokio::test]
 async fn clients_of_the_plain_wire_are_there_for_extensions() {
     let mut fixture = Fixture::new().await;
-    let plain = fixture.session.feed().enter(Abilities::Extensions);
+    let plain = fixture.session.feed().enter(UiAbilities::Extensions);
     tokio::time::pause();
     let asked = ask(&mut fixture, Asker::Extension, Dialog::editor("Text?", None)).await;
     tokio::time::sleep(10 * UNATTENDED).await;
     assert!(!asked.answer.is_finished());
     drop(plain);
-    assert_eq!(asked.answer().await, Answer::Nothing);
+    assert_eq!(asked.answer().await, DialogAnswer::Nothing);
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn giving_up_ends_a_dialog() {
     let asked = ask(&mut fixture, Asker::Extension, Dialog::input("Name?", None)).await;
     asked.cancel.cancel();
     fixture.first.until_event("ui_request_resolved").await;
-    assert_eq!(asked.answer().await, Answer::Nothing);
+    assert_eq!(asked.answer().await, DialogAnswer::Nothing);
 }
 
 #[tokio::test]
@@ -124,10 +124,10 @@ async fn the_end_of_the_session_answers_by_default() {
     let mut fixture = Fixture::new().await;
     let asked = ask(&mut fixture, Asker::Daemon, Dialog::confirm("Sure?", "m")).await;
     fixture.session.close().await;
-    assert_eq!(asked.answer().await, Answer::Confirmed(false));
+    assert_eq!(asked.answer().await, DialogAnswer::Confirmed(false));
     // And afterwards at once.
     let late = fixture.session.ui().ask(Asker::Daemon, select(), &CancellationToken::new()).await;
-    assert_eq!(late, Answer::Nothing);
+    assert_eq!(late, DialogAnswer::Nothing);
     let events = fixture.first.read_out().await;
     assert_eq!(events.last().expect("events")["type"], "ui_request_resolved");
 }
@@ -140,11 +140,11 @@ async fn whoever_joins_sees_what_waits() {
     let ids: Vec<&str> = attached.pending_ui.iter().map(|request| request.id.as_str()).collect();
     assert_eq!(ids, [asked.id.as_str()]);
     // And not among the events that follow.
-    let mut joined = Listener::new(attached.reader);
+    let mut joined = Subscription::new(attached.subscriber);
     asked.respond(&fixture, json!({"cancelled": true}), "one").await;
     joined.until_event("ui_request_resolved").await;
     assert_eq!(joined.events.len(), 1);
-    assert_eq!(asked.answer().await, Answer::Nothing);
+    assert_eq!(asked.answer().await, DialogAnswer::Nothing);
     assert!(fixture.attach().await.pending_ui.is_empty());
 }
 
@@ -152,10 +152,10 @@ async fn whoever_joins_sees_what_waits() {
 async fn a_session_that_waits_for_an_answer_stays_in_memory() {
     let mut fixture = Fixture::new().await;
     let asked = ask(&mut fixture, Asker::Daemon, select()).await;
-    assert_eq!(fixture.session.rest().await, None);
+    assert_eq!(fixture.session.unload().await, None);
     asked.respond(&fixture, json!({"value": "a"}), "one").await;
-    assert_eq!(asked.answer().await, Answer::Value("a".into()));
-    assert!(fixture.session.rest().await.is_some());
+    assert_eq!(asked.answer().await, DialogAnswer::Value("a".into()));
+    assert!(fixture.session.unload().await.is_some());
 }
 
 #[tokio::test]

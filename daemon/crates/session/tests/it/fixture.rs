@@ -20,8 +20,8 @@ use agentd_protocol::{
     tool::{ToolResult, ToolSpec},
 };
 use agentd_session::{
-    Attached, FeedReader, Item, Limits, Pool, Reply, Services, SessionHandle, SessionOptions, Target,
-    ToolSelection, Toolbox, Watch, open,
+    Attached, FeedItem, Interner, Limits, Reply, Services, SessionHandle, SessionOptions, SessionWatch,
+    Subscriber, Target, ToolSelection, Toolbox, open,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -120,7 +120,7 @@ impl Tool for SteppedTool {
 pub(crate) struct Fixture {
     pub(crate) session: SessionHandle,
     /// Takes everything from the start.
-    pub(crate) first: Listener,
+    pub(crate) first: Subscription,
     model: mpsc::UnboundedSender<Delta>,
     orders: Arc<Orders>,
     home: TempDir,
@@ -143,7 +143,7 @@ impl News {
     }
 }
 
-impl Watch for News {
+impl SessionWatch for News {
     fn changed(&self, _id: &str) {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
@@ -186,7 +186,7 @@ impl Fixture {
         let services = services(stepped, Arc::clone(&orders), Arc::clone(&news), gate, limits);
         let opened = open(Arc::clone(&services), options(&root)).await.unwrap();
         let session = opened.handle;
-        let first = Listener::new(session.feed().attach());
+        let first = Subscription::new(session.feed().attach());
         Self { session, first, model, orders, home, news, services, options: options(&root) }
     }
 
@@ -195,12 +195,12 @@ impl Fixture {
         self.home.path().join(name)
     }
 
-    /// Sends a command as the first listener.
+    /// Sends a command as the first subscriber.
     pub(crate) async fn send(&self, id: &str, command: Value) {
         let command = Command::parse(command["type"].as_str().unwrap(), &command.to_string());
         let command = command.expect("a command that there is").unwrap();
-        let (reader, id, name) = (self.first.reader.id(), Some(id.into()), command.name());
-        let reply = Reply { reader, id, command: name, environment: None, memory: None };
+        let (subscriber, id, name) = (self.first.subscriber.id(), Some(id.into()), command.name());
+        let reply = Reply { subscriber, id, command: name, environment: None, memory: None };
         assert!(self.session.send(command, reply).await, "a session that lives");
     }
 
@@ -248,7 +248,7 @@ fn services(
         launcher: Launcher::new(GuardCommand { program: guard.into(), args: Vec::new() }),
         tasks: TaskTracker::new(),
         models: agentd_config::models::SharedModels::default(),
-        child_environments: Pool::default(),
+        child_environments: Interner::default(),
         auth_services: agentd_auth::AuthServices::default(),
         images: agentd_images::Images::default(),
         outputs: agentd_process::OutputMeter::default(),
@@ -304,32 +304,32 @@ fn options(root: &Path) -> SessionOptions {
     }
 }
 
-/// A reader of a session, and what it has read.
-pub(crate) struct Listener {
-    pub(crate) reader: FeedReader,
+/// A subscriber of a session, and what it has read.
+pub(crate) struct Subscription {
+    pub(crate) subscriber: Subscriber,
     /// The events so far.
     pub(crate) events: Vec<Value>,
     /// Lines that were taken and not looked at yet.
     ahead: std::collections::VecDeque<Value>,
 }
 
-impl Listener {
-    pub(crate) fn new(reader: FeedReader) -> Self {
-        Self { reader, events: Vec::new(), ahead: std::collections::VecDeque::new() }
+impl Subscription {
+    pub(crate) fn new(subscriber: Subscriber) -> Self {
+        Self { subscriber, events: Vec::new(), ahead: std::collections::VecDeque::new() }
     }
 
     /// The next line; `None` at the end of the session.
     async fn line(&mut self) -> Option<Value> {
         while self.ahead.is_empty() {
             let mut items = Vec::new();
-            if !soon("a line", self.reader.next_items(&mut items)).await {
+            if !soon("a line", self.subscriber.next_items(&mut items)).await {
                 return None;
             }
             self.ahead.extend(items.iter().map(|item| match item {
-                Item::Event { line, .. } | Item::Reply { line } | Item::Addressed { line } => {
+                FeedItem::Event { line, .. } | FeedItem::Reply { line } | FeedItem::Addressed { line } => {
                     serde_json::from_slice::<Value>(line).unwrap()
                 }
-                Item::Lagged { from_seq } => panic!("cut off at {from_seq}"),
+                FeedItem::Lagged { from_seq } => panic!("cut off at {from_seq}"),
             }));
         }
         let line = self.ahead.pop_front()?;

@@ -11,5 +11,5 @@ mod continuing;
 mod dialogs;
 mod fixture;
 mod fold;
-mod rest;
 mod summary;
+mod unload;

@@ -1,15 +1,15 @@
-//! What the log knows of one listener.
+//! What the log knows of one subscriber.
 
 use std::{collections::VecDeque, time::Instant};
 
-use super::{Item, events::Events};
+use super::{FeedItem, events::Events};
 
 /// The bytes that an item's line takes when it is written: with its LF.
-fn weight(item: &Item) -> u64 {
+fn weight(item: &FeedItem) -> u64 {
     item.line_len() as u64 + 1
 }
 
-/// Where a listener stands in the row of events.
+/// Where a subscriber stands in the row of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Before the event of this number, which it takes next.
@@ -21,7 +21,7 @@ pub(super) enum Standing {
 }
 
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(super) struct Subscription {
     pub(super) standing: Standing,
     /// Not waited for any more.
     pub(super) is_cut_off: bool,
@@ -37,11 +37,11 @@ pub(super) struct Listener {
 struct Reply {
     /// The number of the event that it stands before.
     before: u64,
-    /// The answer, or another line for this listener alone.
-    item: Item,
+    /// The answer, or another line for this subscriber alone.
+    item: FeedItem,
 }
 
-impl Listener {
+impl Subscription {
     pub(super) fn new(next: u64) -> Self {
         let (standing, replies) = (Standing::Before(next), VecDeque::new());
         Self { standing, is_cut_off: false, is_onlooker: false, over_since: None, replies, reply_bytes: 0 }
@@ -70,14 +70,14 @@ impl Listener {
         of_events + self.reply_bytes
     }
 
-    /// Adds an answer, or another line for this listener alone, that stands before the event `before`.
-    pub(super) fn send(&mut self, before: u64, item: Item) {
+    /// Adds an answer, or another line for this subscriber alone, that stands before the event `before`.
+    pub(super) fn send(&mut self, before: u64, item: FeedItem) {
         self.reply_bytes += weight(&item);
         self.replies.push_back(Reply { before, item });
     }
 
     /// Takes items until there are no more or `max_bytes` are reached.
-    pub(super) fn take(&mut self, events: &mut Events, max_bytes: usize, out: &mut Vec<Item>) {
+    pub(super) fn take(&mut self, events: &mut Events, max_bytes: usize, out: &mut Vec<FeedItem>) {
         let stood = self.standing;
         let mut bytes = 0;
         while let Some(item) = self.next(events) {
@@ -97,7 +97,7 @@ impl Listener {
     }
 
     /// The next item, taken but for its event's place in the row.
-    fn next(&mut self, events: &Events) -> Option<Item> {
+    fn next(&mut self, events: &Events) -> Option<FeedItem> {
         let here = match self.standing {
             Standing::Before(seq) | Standing::CutOff(seq) => seq,
             Standing::Aside => u64::MAX,
@@ -112,11 +112,11 @@ impl Listener {
             Standing::Before(seq) => {
                 let (line, audience) = events.get(seq)?;
                 self.standing = Standing::Before(seq + 1);
-                Some(Item::Event { seq, audience, line: line.clone() })
+                Some(FeedItem::Event { seq, audience, line: line.clone() })
             }
             Standing::CutOff(from_seq) => {
                 self.standing = Standing::Aside;
-                Some(Item::Lagged { from_seq })
+                Some(FeedItem::Lagged { from_seq })
             }
             Standing::Aside => None,
         }

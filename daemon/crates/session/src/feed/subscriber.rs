@@ -1,25 +1,25 @@
 //! The reading end of a feed.
 
 use super::Feed;
-use crate::event_log::{Item, ReaderId, Taken};
+use crate::event_log::{FeedItem, SubscriberId, Taken};
 
-/// How much a reader takes at once: enough to make a write worth its system call, little enough to stay in cache.
+/// How much a subscriber takes at once: enough to make a write worth its system call, little enough to stay in cache.
 const BATCH_BYTES: usize = 64 << 10;
 
-/// The reading end of one listener. Dropping it detaches.
-pub struct Reader {
-    id: ReaderId,
+/// The reading end of one subscriber. Dropping it detaches.
+pub struct Subscriber {
+    id: SubscriberId,
     feed: Feed,
 }
 
-impl Reader {
-    pub(super) fn new(id: ReaderId, feed: Feed) -> Self {
+impl Subscriber {
+    pub(super) fn new(id: SubscriberId, feed: Feed) -> Self {
         Self { id, feed }
     }
 
-    /// The name under which the session answers this listener.
+    /// The name under which the session answers this subscriber.
     #[must_use]
-    pub fn id(&self) -> ReaderId {
+    pub fn id(&self) -> SubscriberId {
         self.id
     }
 
@@ -30,10 +30,10 @@ impl Reader {
     }
 
     /// Waits for items and appends a batch of them to `out`; false when the feed is closed and everything was taken. The
-    /// lines are shared with all other listeners.
+    /// lines are shared with all other subscribers.
     ///
     /// Cancel safety: nothing is taken unless the call returns.
-    pub async fn next_items(&self, out: &mut Vec<Item>) -> bool {
+    pub async fn next_items(&self, out: &mut Vec<FeedItem>) -> bool {
         loop {
             // Made before the look into the log, so that nothing slips in between.
             let news = self.feed.0.news.notified();
@@ -46,11 +46,11 @@ impl Reader {
     }
 
     /// Appends a batch of what is there already to `out`, and does not wait; false when nothing is.
-    pub fn ready_items(&self, out: &mut Vec<Item>) -> bool {
+    pub fn ready_items(&self, out: &mut Vec<FeedItem>) -> bool {
         self.look(out).took
     }
 
-    fn look(&self, out: &mut Vec<Item>) -> Look {
+    fn look(&self, out: &mut Vec<FeedItem>) -> Look {
         let mut log = self.feed.lock();
         let Taken { any, relieves } = log.take(self.id, BATCH_BYTES, out);
         let look = Look { took: any, is_closed: log.is_closed() };
@@ -66,7 +66,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for Subscriber {
     fn drop(&mut self) {
         let relieves = self.feed.lock().detach(self.id);
         self.relieve(relieves);

@@ -1,6 +1,6 @@
 //! Leaving memory while there is nothing to do, and coming back as if nothing had been.
 //!
-//! What stays is the feed, so that listeners stay and events go on being counted where they were, and a [`Rested`]. All
+//! What stays is the feed, so that subscribers stay and events go on being counted where they were, and a [`Unloaded`]. All
 //! else is read again from the file.
 
 use std::{path::Path, sync::Arc, time::SystemTime};
@@ -12,7 +12,7 @@ use crate::{actor::Actor, choice::Choice, tools::ToolChoice};
 
 /// What brings a session back that has left memory, beside its feed and the options that it was opened with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rested {
+pub struct Unloaded {
     pub(crate) file: Box<Path>,
     /// What tells that nobody has changed the file since; `None` while it is yet to be made, or could not be looked at.
     pub(crate) stamp: Option<Box<Stamp>>,
@@ -71,7 +71,7 @@ pub(crate) enum Leaf {
     Root,
 }
 
-impl Rested {
+impl Unloaded {
     /// The session's file, which need not be there yet.
     #[must_use]
     pub fn file(&self) -> &Path {
@@ -115,12 +115,12 @@ impl Rested {
 }
 
 /// Answers with what brings the session back, once nothing of it is left in memory; with nothing if it stays.
-pub(crate) type Resting = oneshot::Sender<Option<Rested>>;
+pub(crate) type Unloading = oneshot::Sender<Option<Unloaded>>;
 
 impl Actor {
     /// What brings the session back, if it can leave memory without anyone noticing: it has a place on disk, nothing works
     /// for it, and nothing waits.
-    pub(crate) async fn rested(&mut self) -> Option<Rested> {
+    pub(crate) async fn unloaded(&mut self) -> Option<Unloaded> {
         if !self.is_quiet() {
             return None;
         }
@@ -146,7 +146,7 @@ impl Actor {
             model: (!model.is_placeholder()).then(|| (model.provider.clone(), model.id.clone())),
             level: Some(level),
         });
-        Some(Rested {
+        Some(Unloaded {
             file: (*file).into(),
             stamp,
             unsaved,

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agentd_protocol::tool_list::ToolState;
 use tokio::sync::Notify;
 
-use super::tool::RemoteTool;
+use super::tool::ClientToolSpec;
 
 /// The tools that clients provide for one session. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct ToolBoard(Arc<Inner>);
+pub(crate) struct ClientToolRegistry(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -20,41 +20,41 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    posted: Vec<Posted>,
+    registered: Vec<RegisteredTool>,
     /// Counts the changes.
     version: u64,
-    /// What the listeners know: the version, and all tools of the session.
+    /// What the subscribers know: the version, and all tools of the session.
     told: Option<(u64, Vec<ToolState>)>,
 }
 
-/// A tool on the board.
+/// A tool on the registry.
 #[derive(Clone)]
-pub(crate) struct Posted {
-    pub(crate) tool: Arc<RemoteTool>,
+pub(crate) struct RegisteredTool {
+    pub(crate) tool: Arc<ClientToolSpec>,
     /// Whether the model can call it.
     pub(crate) active: bool,
 }
 
-impl ToolBoard {
+impl ClientToolRegistry {
     /// How many changes there were.
     pub(crate) fn version(&self) -> u64 {
         self.lock().version
     }
 
     /// The tools, in the order in which they came, and how many changes there were.
-    pub(crate) fn posted(&self) -> (u64, Vec<Posted>) {
+    pub(crate) fn registered(&self) -> (u64, Vec<RegisteredTool>) {
         let state = self.lock();
-        (state.version, state.posted.clone())
+        (state.version, state.registered.clone())
     }
 
     /// Adds active tools. One that the same client has there already is replaced in its place.
-    pub(crate) fn post(&self, tools: impl IntoIterator<Item = RemoteTool>) {
+    pub(crate) fn register(&self, tools: impl IntoIterator<Item = ClientToolSpec>) {
         let mut state = self.lock();
         for tool in tools {
-            let new = Posted { tool: Arc::new(tool), active: true };
-            match state.posted.iter_mut().find(|old| old.tool.name() == new.tool.name()) {
+            let new = RegisteredTool { tool: Arc::new(tool), active: true };
+            match state.registered.iter_mut().find(|old| old.tool.name() == new.tool.name()) {
                 Some(old) => *old = new,
-                None => state.posted.push(new),
+                None => state.registered.push(new),
             }
         }
         state.version += 1;
@@ -64,21 +64,21 @@ impl ToolBoard {
     pub(crate) fn activate(&self, names: &[String]) {
         let mut state = self.lock();
         let mut changes = false;
-        for posted in &mut state.posted {
-            let active = names.iter().any(|name| name == posted.tool.name());
-            changes |= std::mem::replace(&mut posted.active, active) != active;
+        for registered in &mut state.registered {
+            let active = names.iter().any(|name| name == registered.tool.name());
+            changes |= std::mem::replace(&mut registered.active, active) != active;
         }
         state.version += u64::from(changes);
     }
 
-    /// Takes tools of a seat away: those of these names, or all. The names of those that are gone. The session hears of it
+    /// Takes tools of a provider away: those of these names, or all. The names of those that are gone. The session hears of it
     /// where it waits for that, or when it is in memory again.
-    pub(super) fn take_down(&self, seat: u64, names: Option<&[String]>) -> Vec<String> {
+    pub(super) fn unregister(&self, provider: u64, names: Option<&[String]>) -> Vec<String> {
         let mut gone = Vec::new();
         let mut state = self.lock();
-        state.posted.retain(|posted| {
-            let name = posted.tool.name();
-            let goes = posted.tool.seat_id() == seat
+        state.registered.retain(|registered| {
+            let name = registered.tool.name();
+            let goes = registered.tool.provider_id() == provider
                 && names.is_none_or(|names| names.iter().any(|wanted| wanted == name));
             if goes {
                 gone.push(name.to_owned());
@@ -92,7 +92,7 @@ impl ToolBoard {
         gone
     }
 
-    /// Takes note of what the listeners are about to be told; false when they know. A session that was just opened has told
+    /// Takes note of what the subscribers are about to be told; false when they know. A session that was just opened has told
     /// nobody anything, and has nothing to tell.
     pub(crate) fn tell(&self, tools: &[ToolState]) -> bool {
         let mut state = self.lock();

@@ -7,17 +7,17 @@ const REMEMBERED: usize = 16;
 
 /// The values that were used last. Those that are cheap to clone are worth sharing.
 #[derive(Debug)]
-pub struct Pool<T>(Mutex<Vec<T>>);
+pub struct Interner<T>(Mutex<Vec<T>>);
 
-impl<T> Default for Pool<T> {
+impl<T> Default for Interner<T> {
     fn default() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 }
 
-impl<T: PartialEq + Clone> Pool<T> {
+impl<T: PartialEq + Clone> Interner<T> {
     /// An equal value that is in memory already, if one is remembered; else `value`, which is remembered from here on.
-    pub fn share(&self, value: T) -> T {
+    pub fn intern(&self, value: T) -> T {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = match known.iter().position(|other| *other == value) {
             Some(at) => known.remove(at),
@@ -37,12 +37,12 @@ mod tests {
 
     #[test]
     fn equal_values_are_the_same_as_long_as_they_are_remembered() {
-        let pool = Pool::<Arc<str>>::default();
-        let first = pool.share("a".into());
-        assert!(Arc::ptr_eq(&first, &pool.share("a".into())));
+        let interner = Interner::<Arc<str>>::default();
+        let first = interner.intern("a".into());
+        assert!(Arc::ptr_eq(&first, &interner.intern("a".into())));
         for other in 0..REMEMBERED {
-            pool.share(other.to_string().into());
+            interner.intern(other.to_string().into());
         }
-        assert!(!Arc::ptr_eq(&first, &pool.share("a".into())));
+        assert!(!Arc::ptr_eq(&first, &interner.intern("a".into())));
     }
 }

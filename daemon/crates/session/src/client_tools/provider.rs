@@ -9,61 +9,67 @@ use agentd_protocol::event::Event;
 use bytes::Bytes;
 
 use super::calls::{ClientCalls, Leaving};
-use crate::{event_log::ReaderId, feed::Feed, reply::encode};
+use crate::{event_log::SubscriberId, feed::Feed, reply::encode};
 
 /// A connection's place in a session, as one that provides tools. Dropping it takes its tools from the session, and ends the
 /// calls that it works on there, as for a client that has disconnected.
-pub struct ToolSeat {
-    seat: Arc<Seat>,
+pub struct ToolProvider {
+    provider: Arc<ProvidingClient>,
     leaving: Leaving,
 }
 
-/// What the tools of a seat know of it.
-pub(crate) struct Seat {
+/// What the tools of a provider know of it.
+pub(crate) struct ProvidingClient {
     pub(super) id: u64,
     /// Who provides the tools, for people.
     pub(super) client: String,
     pub(super) session_id: String,
     pub(super) calls: ClientCalls,
     feed: Feed,
-    /// The connection, as a listener of the session.
-    reader: Mutex<ReaderId>,
+    /// The connection, as a subscriber of the session.
+    subscriber: Mutex<SubscriberId>,
 }
 
-impl ToolSeat {
-    /// A seat without tools, in the session of that feed, for the connection that listens there as `reader`. `client` is what
+impl ToolProvider {
+    /// A provider without tools, in the session of that feed, for the connection that listens there as `subscriber`. `client` is what
     /// others are told that it is called.
     #[must_use]
-    pub fn new(feed: &Feed, session_id: &str, reader: ReaderId, client: String, calls: &ClientCalls) -> Self {
+    pub fn new(
+        feed: &Feed,
+        session_id: &str,
+        subscriber: SubscriberId,
+        client: String,
+        calls: &ClientCalls,
+    ) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
-        let seat = Seat {
+        let provider = ProvidingClient {
             id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
             client,
             session_id: session_id.to_owned(),
             calls: calls.clone(),
             feed: feed.clone(),
-            reader: Mutex::new(reader),
+            subscriber: Mutex::new(subscriber),
         };
-        Self { seat: Arc::new(seat), leaving: Leaving::Disconnected }
+        Self { provider: Arc::new(provider), leaving: Leaving::Disconnected }
     }
 
     /// The connection listens under another name from here on.
-    pub fn listen_as(&self, reader: ReaderId) {
-        *self.seat.reader.lock().unwrap_or_else(PoisonError::into_inner) = reader;
+    pub fn listen_as(&self, subscriber: SubscriberId) {
+        *self.provider.subscriber.lock().unwrap_or_else(PoisonError::into_inner) = subscriber;
     }
 
     /// The names of its tools.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        let (_, posted) = self.seat.feed.board().posted();
-        let ours = posted.iter().filter(|posted| posted.tool.seat_id() == self.seat.id);
-        ours.map(|posted| posted.tool.name().to_owned()).collect()
+        let (_, registered) = self.provider.feed.client_tools().registered();
+        let ours = registered.iter().filter(|registered| registered.tool.provider_id() == self.provider.id);
+        ours.map(|registered| registered.tool.name().to_owned()).collect()
     }
 
     /// Takes tools from the session: those of these names, or all. The names of those that were there. Calls that are under way
-    /// can still be answered. [`SessionHandle::tools_left`](crate::SessionHandle::tools_left) tells the listeners.
+    /// can still be answered. [`SessionHandle::tools_left`](crate::SessionHandle::tools_left) tells the subscribers.
     pub fn unregister(&self, names: Option<&[String]>) -> Vec<String> {
-        self.seat.feed.board().take_down(self.seat.id, names)
+        self.provider.feed.client_tools().unregister(self.provider.id, names)
     }
 
     /// Leaves the session, while the client is still there.
@@ -71,21 +77,21 @@ impl ToolSeat {
         self.leaving = Leaving::LeftSession;
     }
 
-    pub(crate) fn seat(&self) -> &Arc<Seat> {
-        &self.seat
+    pub(crate) fn provider(&self) -> &Arc<ProvidingClient> {
+        &self.provider
     }
 }
 
-impl Drop for ToolSeat {
+impl Drop for ToolProvider {
     fn drop(&mut self) {
         // First the tools, so that no call begins in between.
-        self.seat.feed.board().take_down(self.seat.id, None);
-        self.seat.calls.leave(self.seat.id, self.leaving);
+        self.provider.feed.client_tools().unregister(self.provider.id, None);
+        self.provider.calls.leave(self.provider.id, self.leaving);
     }
 }
 
-impl Seat {
-    /// Whether these are the tools of that seat.
+impl ProvidingClient {
+    /// Whether these are the tools of that provider.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.id == other.id
     }
@@ -96,8 +102,8 @@ impl Seat {
 
     /// Sends the client a line of its own, after everything that the session has said so far.
     pub(super) fn address(&self, line: Bytes) {
-        let reader = *self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        self.feed.address(reader, line);
+        let subscriber = *self.subscriber.lock().unwrap_or_else(PoisonError::into_inner);
+        self.feed.address(subscriber, line);
     }
 
     /// The same, for an event.

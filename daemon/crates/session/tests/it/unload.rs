@@ -2,7 +2,7 @@
 
 use agentd_ai::{BlockKind, Delta};
 use agentd_protocol::message::StopReason;
-use agentd_session::{Rested, resume};
+use agentd_session::{Unloaded, reload};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, soon};
@@ -16,14 +16,14 @@ impl Fixture {
         self.first.until_event("agent_settled").await;
     }
 
-    async fn rest(&self) -> Option<Rested> {
-        soon("rest", self.session.rest()).await
+    async fn unload(&self) -> Option<Unloaded> {
+        soon("unload", self.session.unload()).await
     }
 
-    async fn wake(&mut self, rested: Rested) {
+    async fn wake(&mut self, unloaded: Unloaded) {
         let (services, options, feed) =
             (self.services.clone(), self.options.clone(), self.session.feed().clone());
-        self.session = resume(services, options, rested, feed).await.unwrap();
+        self.session = reload(services, options, unloaded, feed).await.unwrap();
     }
 
     /// What clients see of it.
@@ -43,11 +43,11 @@ async fn a_session_comes_back_as_it_was_and_goes_on_counting() {
     fixture.call("name", json!({"type": "set_session_name", "name": "mine"})).await;
     let before = (fixture.look().await, fixture.session.summary(), fixture.session.feed().last_seq());
 
-    let rested = fixture.rest().await.expect("a session that may rest");
+    let unloaded = fixture.unload().await.expect("a session that may be unloaded");
     assert!(fixture.session.has_ended());
     // Nobody has the file now.
-    std::fs::File::open(rested.file()).unwrap().try_lock().unwrap();
-    fixture.wake(rested).await;
+    std::fs::File::open(unloaded.file()).unwrap().try_lock().unwrap();
+    fixture.wake(unloaded).await;
     let after = (fixture.look().await, fixture.session.summary(), fixture.session.feed().last_seq());
     assert_eq!(after, before);
 
@@ -58,7 +58,7 @@ async fn a_session_comes_back_as_it_was_and_goes_on_counting() {
     let feed = fixture.session.feed().clone();
     soon("the end", fixture.session.close()).await;
     let (seq, heard) = (feed.last_seq(), fixture.first.read_out().await.len() as u64);
-    assert_eq!(seq, heard, "the listener has heard everything, from before and after");
+    assert_eq!(seq, heard, "the subscriber has heard everything, from before and after");
 }
 
 #[tokio::test]
@@ -67,17 +67,17 @@ async fn a_session_without_a_file_keeps_its_entries() {
     fixture.call("name", json!({"type": "set_session_name", "name": "unwritten"})).await;
     fixture.call("level", json!({"type": "set_thinking_level", "level": "off"})).await;
     let before = fixture.look().await;
-    let rested = fixture.rest().await.expect("a session that may rest");
-    assert!(!rested.file().exists());
-    fixture.wake(rested.clone()).await;
+    let unloaded = fixture.unload().await.expect("a session that may be unloaded");
+    assert!(!unloaded.file().exists());
+    fixture.wake(unloaded.clone()).await;
     assert_eq!(fixture.look().await, before);
-    // Also when it has rested twice; its file has all of it once there is one.
-    let again = fixture.rest().await.expect("a session that may rest");
-    assert_eq!(again, rested);
+    // Also when it was unloaded twice; its file has all of it once there is one.
+    let again = fixture.unload().await.expect("a session that may be unloaded");
+    assert_eq!(again, unloaded);
     fixture.wake(again).await;
     fixture.prompt("go").await;
     fixture.run_to_its_end("gone").await;
-    let text = std::fs::read_to_string(rested.file()).unwrap();
+    let text = std::fs::read_to_string(unloaded.file()).unwrap();
     assert!(text.contains("unwritten") && text.contains("gone"), "{text}");
 }
 
@@ -86,12 +86,12 @@ async fn a_session_that_works_or_holds_messages_stays() {
     let mut fixture = Fixture::new().await;
     fixture.prompt("go").await;
     fixture.call("q", json!({"type": "follow_up", "message": "later"})).await;
-    assert_eq!(fixture.rest().await, None);
+    assert_eq!(fixture.unload().await, None);
     fixture.say(Delta::Started);
     fixture.call("a", json!({"type": "abort"})).await;
-    assert_eq!(fixture.rest().await, None, "a message waits");
+    assert_eq!(fixture.unload().await, None, "a message waits");
     fixture.call("c", json!({"type": "clear_queue"})).await;
-    assert!(fixture.rest().await.is_some());
+    assert!(fixture.unload().await.is_some());
 }
 
 #[tokio::test]
@@ -99,11 +99,11 @@ async fn a_session_whose_file_is_gone_does_not_come_back_empty() {
     let mut fixture = Fixture::new().await;
     fixture.prompt("one").await;
     fixture.run_to_its_end("first").await;
-    let rested = fixture.rest().await.expect("a session that may rest");
-    let file = rested.file().to_owned();
+    let unloaded = fixture.unload().await.expect("a session that may be unloaded");
+    let file = unloaded.file().to_owned();
     std::fs::remove_file(&file).unwrap();
     let feed = fixture.session.feed().clone();
-    let gone = resume(fixture.services.clone(), fixture.options.clone(), rested, feed).await;
+    let gone = reload(fixture.services.clone(), fixture.options.clone(), unloaded, feed).await;
     let error = gone.err().expect("nothing to come back from").to_string();
     assert_eq!(error, format!("the session's file is gone: {}", file.display()));
     assert!(!file.exists());
