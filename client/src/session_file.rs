@@ -10,7 +10,7 @@ use agentd_protocol::{
     entry::{MAX_SESSION_FILE_BYTES, SESSION_VERSION, SessionHeader},
     parse_json,
 };
-use agentd_safe_open::{Links, Owner, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
 /// Longer lines are passed over, as the daemon does.
 const MAX_LINE_BYTES: u64 = 256 << 20;
@@ -42,7 +42,8 @@ pub(crate) struct Beginning {
 /// # Errors
 /// Those of the system, and for what is no regular file, or longer than any session.
 pub(crate) fn open(path: &Path) -> io::Result<BufReader<File>> {
-    let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_SESSION_FILE_BYTES);
+    let rules =
+        OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_SESSION_FILE_BYTES);
     rules.open(path).map(BufReader::new).map_err(|error| error.into_problem().into())
 }
 

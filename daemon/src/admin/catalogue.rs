@@ -7,7 +7,7 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     model_catalogue::{CatalogueUpdate, UpdateModelsParams},
 };
-use agentd_safe_open::{Links, Owner, Problem, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules};
 
 use super::Context;
 
@@ -46,10 +46,11 @@ fn read(path: &Path) -> Result<String, Failure> {
         let text = format!("{}: path has to be an absolute one", path.display());
         return Err(Failure::new(ErrorCode::InvalidField, text));
     }
-    let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_CATALOGUE_BYTES);
+    let rules =
+        OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_CATALOGUE_BYTES);
     let bytes = rules.read_present(path).map_err(|error| match error.into_problem() {
-        Problem::System(error) => unreadable(error),
-        Problem::TooLong { .. } => fault("is larger than 64 MiB"),
+        OpenProblem::System(error) => unreadable(error),
+        OpenProblem::TooLong { .. } => fault("is larger than 64 MiB"),
         problem => fault(&problem.to_string()),
     })?;
     String::from_utf8(bytes)

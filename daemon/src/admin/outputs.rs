@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentd_config::temp_dir;
-use agentd_process::{OutputBounds, SweepMode, sweep_outputs};
+use agentd_process::{OutputRetention, SweepMode, sweep_outputs};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     storage::{CleanOutputsParams, CleanedOutputs},
@@ -22,7 +22,7 @@ pub(super) fn clean(context: &Context, params: &CleanOutputsParams) -> Result<Cl
     };
     let agent_dir = context.agent_dir().map_err(|error| failed(&error))?;
     let usual = output_bounds(&context.environment, context.compat, &context.cwd);
-    let bounds = OutputBounds {
+    let bounds = OutputRetention {
         age: params.older_than_days.map_or(usual.age, days),
         bytes: params.max_bytes.unwrap_or(usual.bytes),
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentd_auth::scrub_failure;
-use agentd_memory::{Purpose, Reservation};
+use agentd_memory::{MemoryPurpose, MemoryReservation};
 use agentd_protocol::{
     Json,
     command::{Command, Scope},
@@ -296,11 +296,11 @@ impl Reader {
     }
 
     /// Memory for a command of so many bytes, until its session has answered it; nothing for a small one.
-    fn memory_for(&self, bytes: usize) -> Result<Option<Reservation>, Failure> {
+    fn memory_for(&self, bytes: usize) -> Result<Option<MemoryReservation>, Failure> {
         if bytes < SMALL_LINE_BYTES {
             return Ok(None);
         }
-        let mut memory = self.registry.memory().open(Purpose::Commands);
+        let mut memory = self.registry.memory().open(MemoryPurpose::Commands);
         memory.grow_to(bytes as u64).map_err(|refused| {
             let text = format!("The command cannot wait for its session: {refused}.");
             Failure::new(ErrorCode::LimitReached, text).hint(refused.hint())

@@ -15,7 +15,7 @@ use agentd_protocol::{
     daemon::{ListSessionsParams, SessionInfo, SessionList, UnreadableSession},
     error::{ErrorCode, Failure},
 };
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 use agentd_store::{
     Header, ListText, SessionDir, SessionSummary, intent_log::intent_log_path, is_own_file, iso_timestamp,
     kept_originals, list, read_header, summarize,
@@ -168,7 +168,7 @@ pub fn delete(path: &Path) -> Result<(), Failure> {
     let io = |error: std::io::Error| {
         Failure::new(ErrorCode::Io, format!("cannot delete {}: {error}", path.display()))
     };
-    let opened = Rules::new(Links::Followed).open(path);
+    let opened = OpenRules::new(LinkPolicy::Followed).open(path);
     let file = opened.map_err(|error| io(error.into_problem().into()))?;
     match file.try_lock() {
         // The outputs first: a session without them can be deleted again, they alone cannot.

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use agentd_config::{AgentDir, Environment, settings::load_user};
 use agentd_memory::{AddressSpace, MemoryAccount};
-use agentd_process::OutputBounds;
+use agentd_process::OutputRetention;
 use agentd_protocol::{
     lines::DEFAULT_MAX_LINE_BYTES,
     settings::{DaemonSettings, LimitSettings, StorageSettings},
@@ -53,7 +53,7 @@ pub(super) struct DaemonLimits {
     /// What all sessions may take together.
     pub(super) ceilings: Ceilings,
     /// What long outputs may take of the disk.
-    pub(super) outputs: OutputBounds,
+    pub(super) outputs: OutputRetention,
     /// Commands of all sessions that may run at the same time.
     pub(super) max_commands: usize,
     /// The longest line that a client may send, in bytes.
@@ -110,7 +110,7 @@ impl DaemonLimits {
                 memory_bytes: limit(of.max_memory_bytes, default_memory()),
                 keeps_files: true,
             },
-            outputs: OutputBounds {
+            outputs: OutputRetention {
                 bytes: limit(storage.max_artifact_bytes, MAX_ARTIFACT_BYTES),
                 age: days(storage.max_artifact_age_days.unwrap_or(MAX_ARTIFACT_AGE_DAYS)),
             },

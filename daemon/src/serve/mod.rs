@@ -13,7 +13,7 @@ use std::{future::Future, path::Path, process::ExitCode};
 
 use agentd_config::Environment;
 use agentd_memory::AddressSpace;
-use agentd_process::OutputBounds;
+use agentd_process::OutputRetention;
 use agentd_protocol::{
     event::{Event, Ready},
     lines::write_line,
@@ -37,7 +37,7 @@ const REFUSED: u8 = 4;
 const WORKERS: usize = 2;
 
 /// What the user's settings say that long outputs may take of the disk. Reads files.
-pub(crate) fn output_bounds(environment: &Environment, compat: bool, cwd: &Path) -> OutputBounds {
+pub(crate) fn output_bounds(environment: &Environment, compat: bool, cwd: &Path) -> OutputRetention {
     limits::DaemonLimits::load(environment, compat, cwd).outputs
 }
 

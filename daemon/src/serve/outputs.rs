@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agentd_config::{AgentDir, Environment, temp_dir};
-use agentd_process::{OutputBounds, OutputMeter, SweepMode, sweep_outputs};
+use agentd_process::{OutputMeter, OutputRetention, SweepMode, sweep_outputs};
 use tokio_util::task::AbortOnDropHandle;
 
 /// How much is written at most before it is looked at again whether all is within bounds.
@@ -27,7 +27,7 @@ pub(super) enum First {
 /// Removes what is too old or too much, beside everything else, for as long as what this gives is there.
 #[must_use]
 pub(super) fn keep_within(
-    bounds: OutputBounds,
+    bounds: OutputRetention,
     meter: OutputMeter,
     (environment, compat, cwd): (&Environment, bool, &Path),
     first: First,
@@ -52,7 +52,7 @@ pub(super) fn keep_within(
 }
 
 impl Place {
-    fn sweep(&self, bounds: OutputBounds) {
+    fn sweep(&self, bounds: OutputRetention) {
         match sweep_outputs(&self.sessions, Some(&self.temporary), bounds, SweepMode::Remove) {
             Ok(swept) if swept.removed > 0 => tracing::info!(?swept, "removed old outputs"),
             Ok(_) => {}

@@ -16,7 +16,7 @@ use std::{
 use agentd_fail_point::{self as fail_point, Point};
 use agentd_file_lock as file_lock;
 use agentd_protocol::socket_path;
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 
 /// Only the user may enter the folder, and connect.
 const FOLDER_MODE: u32 = 0o700;
@@ -197,7 +197,7 @@ fn prepare_folder(folder: &Path) -> Result<(), PlaceError> {
 fn lock(path: &Path) -> Result<File, PlaceError> {
     let name = lock_name(path);
     // A link, or a file that is no lock, is not ours to write to.
-    let opened = Rules::new(Links::Refused).max_bytes(MAX_LOCK_BYTES).open_or_create(&name);
+    let opened = OpenRules::new(LinkPolicy::Refused).max_bytes(MAX_LOCK_BYTES).open_or_create(&name);
     let mut file =
         opened.map_err(|error| failed("open the lock file", &name)(error.into_problem().into()))?;
     let is_ours = file_lock::try_lock(&file).map_err(failed("lock", &name))?;

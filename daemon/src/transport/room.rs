@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_memory::{MemoryAccount, Purpose, Refused, Reservation};
+use agentd_memory::{MemoryAccount, MemoryPurpose, MemoryRefused, MemoryReservation};
 use agentd_protocol::error::{ErrorCode, Failure};
 use tokio::sync::Notify;
 
@@ -30,7 +30,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct Place {
-    reservation: Mutex<Reservation>,
+    reservation: Mutex<MemoryReservation>,
     /// When something came last, in milliseconds since the room is there.
     moved: AtomicU64,
     /// Whether the line has to give way; and what fires then.
@@ -53,7 +53,7 @@ impl LineRoom {
     /// Room for one client.
     #[must_use]
     pub fn enter(&self) -> ClientRoom {
-        let reservation = Mutex::new(self.0.account.open(Purpose::Lines));
+        let reservation = Mutex::new(self.0.account.open(MemoryPurpose::Lines));
         let (moved, is_ousted) = (AtomicU64::new(0), AtomicBool::new(false));
         let place = Arc::new(Place { reservation, moved, is_ousted, ousted: Notify::new() });
         let mut places = self.0.places();
@@ -91,7 +91,7 @@ impl Shared {
 }
 
 impl Place {
-    fn reservation(&self) -> MutexGuard<'_, Reservation> {
+    fn reservation(&self) -> MutexGuard<'_, MemoryReservation> {
         // Its methods leave it whole at every point where they could panic.
         self.reservation.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,7 +119,7 @@ impl ClientRoom {
             let grown = self.place.reservation().grow_to(bytes as u64);
             match grown {
                 Ok(()) => return Ok(()),
-                Err(Refused::Full { .. }) if self.shared.oust(&self.place) => {}
+                Err(MemoryRefused::Full { .. }) if self.shared.oust(&self.place) => {}
                 Err(refused) => {
                     let text = format!("Failed to parse command: the line was given up: {refused}");
                     let hint = format!("The rest of the line was skipped. {}", refused.hint());
@@ -203,7 +203,7 @@ mod tests {
         new.grow_to(300 << 10).unwrap();
         assert_eq!(still.over().await.code, ErrorCode::LimitReached);
         still.hold(0);
-        assert!(account.used(Purpose::Lines) > 600 << 10);
+        assert!(account.used(MemoryPurpose::Lines) > 600 << 10);
         new.grow_to(900 << 10).unwrap_err();
     }
 

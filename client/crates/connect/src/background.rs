@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, ChildStdout, Command},
@@ -25,7 +25,7 @@ const START_PATIENCE: Duration = Duration::from_secs(20);
 const LOG_BYTES: u64 = 8 << 20;
 
 /// The log may be a link of the user's, but is a file of theirs.
-const LOG: Rules<'_> = Rules::new(Links::Followed);
+const LOG: OpenRules<'_> = OpenRules::new(LinkPolicy::Followed);
 
 /// What of the log is shown when a daemon did not start.
 const SHOWN_BYTES: u64 = 4 << 10;

@@ -9,7 +9,7 @@ use std::{
 
 use agentd_image_kind::ImageKind;
 use agentd_protocol::command::Image;
-use agentd_safe_open::{Kind, Links, OpenError, Owner, Problem, Rules};
+use agentd_safe_open::{AcceptedOwner, FileKind, LinkPolicy, OpenError, OpenProblem, OpenRules};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::InputError;
@@ -46,11 +46,11 @@ fn read_file(path: &Path, all: &mut Attachments) -> Result<(), InputError> {
     };
     let read = if is_handed_over(path) { read_handed_over(path) } else { read_regular(path) };
     let bytes = read.map_err(|problem| match problem {
-        Problem::NotAFile(Kind::Folder) => InputError::Folder(path.to_owned()),
-        Problem::TooLong { length, limit } => {
+        OpenProblem::NotAFile(FileKind::Folder) => InputError::Folder(path.to_owned()),
+        OpenProblem::TooLong { length, limit } => {
             InputError::TooLarge { path: path.to_owned(), size_mib: length >> 20, max_mib: limit >> 20 }
         }
-        Problem::NotAFile(_) | Problem::OfProcesses => {
+        OpenProblem::NotAFile(_) | OpenProblem::OfProcesses => {
             InputError::Unusable { path: path.to_owned(), problem: problem.to_string() }
         }
         problem => unreadable(problem.into()),
@@ -74,8 +74,8 @@ fn read_file(path: &Path, all: &mut Attachments) -> Result<(), InputError> {
 }
 
 /// The user names the file: it may be a link, and anybody's.
-fn read_regular(path: &Path) -> Result<Vec<u8>, Problem> {
-    let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_BYTES);
+fn read_regular(path: &Path) -> Result<Vec<u8>, OpenProblem> {
+    let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_BYTES);
     rules.read_present(path).map_err(OpenError::into_problem)
 }
 
@@ -89,12 +89,12 @@ fn is_handed_over(path: &Path) -> bool {
     is_of_us && fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo())
 }
 
-fn read_handed_over(path: &Path) -> Result<Vec<u8>, Problem> {
+fn read_handed_over(path: &Path) -> Result<Vec<u8>, OpenProblem> {
     let mut bytes = Vec::new();
-    let pipe = File::open(path).map_err(Problem::System)?;
-    pipe.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Problem::System)?;
+    let pipe = File::open(path).map_err(OpenProblem::System)?;
+    pipe.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(OpenProblem::System)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Problem::TooLong { length: bytes.len() as u64, limit: MAX_BYTES });
+        return Err(OpenProblem::TooLong { length: bytes.len() as u64, limit: MAX_BYTES });
     }
     Ok(bytes)
 }

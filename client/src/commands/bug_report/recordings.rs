@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_safe_open::{Links, Owner, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use serde::Deserialize;
 
 /// A longer file of recordings is not looked through: 1 GiB, as agentd has it.
@@ -71,7 +71,7 @@ impl Recordings {
 
     /// The lines of exchanges of the session. A last line that is still being written is none.
     fn lines(&self, path: &Path) -> io::Result<Vec<String>> {
-        let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_BYTES);
+        let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_BYTES);
         let bytes = rules.read_present(path).map_err(|error| io::Error::from(error.into_problem()))?;
         let text = String::from_utf8_lossy(&bytes);
         let mut is_ours = false;

@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 use rustix::fs::inotify;
 
 use super::one_call;
@@ -98,7 +98,7 @@ fn follow(path: &Path, lines: usize) -> Result<(), Trouble> {
 
 /// Opens the log; it may be a link of the user's.
 fn open(path: &Path) -> io::Result<File> {
-    Rules::new(Links::Followed).open(path).map_err(|error| error.into_problem().into())
+    OpenRules::new(LinkPolicy::Followed).open(path).map_err(|error| error.into_problem().into())
 }
 
 /// The file that has the name now, when it is another one than ours.

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 
 use crate::connect::socket::Endpoint;
 
@@ -57,7 +57,10 @@ impl Terminal {
 
     fn read(&self) -> BTreeMap<String, String> {
         let read = || -> io::Result<BTreeMap<String, String>> {
-            let text = Rules::new(Links::Refused).max_bytes(MAX_BYTES).read(&self.file)?.unwrap_or_default();
+            let text = OpenRules::new(LinkPolicy::Refused)
+                .max_bytes(MAX_BYTES)
+                .read(&self.file)?
+                .unwrap_or_default();
             Ok(serde_json::from_slice(&text)?)
         };
         read().unwrap_or_default()

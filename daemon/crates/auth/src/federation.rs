@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use agentd_config::Environment;
 use agentd_http::HttpClients;
 use agentd_protocol::oauth_setting::TokenFormat;
-use agentd_safe_open::{Links, Owner, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
 use crate::{
     Secret,
@@ -90,7 +90,7 @@ pub(crate) async fn token(
 async fn identity(path: &str) -> Result<Secret, FederationError> {
     let wrong = |problem: String| FederationError::Identity { path: path.to_owned(), problem };
     let name = path.to_owned();
-    let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_FILE_BYTES);
+    let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_FILE_BYTES);
     let reading = tokio::task::spawn_blocking(move || {
         let path = Path::new(&name);
         let bytes = rules.read_present(path).map_err(|error| io::Error::from(error.into_problem()))?;

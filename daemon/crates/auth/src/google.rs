@@ -8,7 +8,7 @@ use std::{
 use agentd_config::Environment;
 use agentd_http::{Account, HttpClients, know};
 use agentd_protocol::oauth_setting::TokenFormat;
-use agentd_safe_open::{Links, OpenError, Owner, Problem, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenError, OpenProblem, OpenRules};
 use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
@@ -36,7 +36,8 @@ const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
 /// Other programs put these files there, whoever runs them.
-const FILE: Rules<'_> = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_FILE_BYTES);
+const FILE: OpenRules<'_> =
+    OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_FILE_BYTES);
 
 /// How long an assertion is good for, in seconds; the most that is allowed.
 const ASSERTION_LIFE_S: i64 = 3600;
@@ -162,7 +163,7 @@ fn read(path: &Path) -> Result<Map<String, Value>, GoogleError> {
     let content = |problem: &str| GoogleError::Content { path: path.to_owned(), problem: problem.to_owned() };
     let bytes = match FILE.read_present(path).map_err(OpenError::into_problem) {
         Ok(bytes) => bytes,
-        Err(Problem::TooLong { .. }) => return Err(content("it is much too long")),
+        Err(OpenProblem::TooLong { .. }) => return Err(content("it is much too long")),
         Err(problem) => return Err(file(problem.into())),
     };
     let text = String::from_utf8(bytes).map_err(|_| content("it is not UTF-8 text"))?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agentd_config::{Environment, JsonFileError, MAX_FILE_BYTES, read_json};
 use agentd_http::{NamedProxy, Network, Redactor};
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 use reqwest::Url;
 use serde_json::Value;
 
@@ -207,7 +207,7 @@ impl Found<'_> {
         if matches!(error, JsonFileError::Unreadable(_)) {
             return;
         }
-        let rules = Rules::new(Links::Followed).max_bytes(MAX_FILE_BYTES);
+        let rules = OpenRules::new(LinkPolicy::Followed).max_bytes(MAX_FILE_BYTES);
         let Ok(Some(bytes)) = rules.read(path) else { return };
         let text = String::from_utf8_lossy(&bytes);
         let words = text.split(|c: char| c.is_whitespace() || "\"'`,:{}[]".contains(c));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind, DiagnosticLevel};
-use agentd_safe_open::{Links, OpenError, Owner, Rules, owner_of};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenError, OpenRules, owner_of};
 use serde_json::Value;
 
 use crate::{json_comments, json_edit, text_file::without_mark};
@@ -70,7 +70,7 @@ impl JsonFileError {
 }
 
 /// What is accepted of a file of the user's own: it may be a link, as programs that manage such files make them.
-pub(crate) const OF_USER: Rules<'_> = Rules::new(Links::Followed).max_bytes(MAX_FILE_BYTES);
+pub(crate) const OF_USER: OpenRules<'_> = OpenRules::new(LinkPolicy::Followed).max_bytes(MAX_FILE_BYTES);
 
 /// Reads a JSON file of the user's with an optional byte order mark, comments and trailing commas; `None` when there is none.
 /// A file that holds nothing but blanks is an empty object.
@@ -91,11 +91,11 @@ pub fn read_json(path: &Path) -> Result<Option<Document>, JsonFileError> {
 pub fn read_project_json(path: &Path) -> Result<Option<Document>, JsonFileError> {
     let cwd = path.parent().and_then(Path::parent).unwrap_or(path);
     let root = cwd.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(cwd);
-    let owner = owner_of(root).map_or(Owner::Own, Owner::OwnOr);
-    read(path, &Rules::new(Links::Beneath(root)).owner(owner).max_bytes(MAX_FILE_BYTES))
+    let owner = owner_of(root).map_or(AcceptedOwner::Own, AcceptedOwner::OwnOr);
+    read(path, &OpenRules::new(LinkPolicy::Beneath(root)).owner(owner).max_bytes(MAX_FILE_BYTES))
 }
 
-fn read(path: &Path, rules: &Rules<'_>) -> Result<Option<Document>, JsonFileError> {
+fn read(path: &Path, rules: &OpenRules<'_>) -> Result<Option<Document>, JsonFileError> {
     let Some(bytes) = rules.read(path)? else { return Ok(None) };
     document(path, &bytes).map(Some)
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use agentd_fail_point::{self as fail_point, Point};
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 use tempfile::NamedTempFile;
 
 /// Only the user may look into what we create.
@@ -79,7 +79,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
         create_dir(folder)?;
     }
     // A link, or a file that is no lock, is not ours to write a note to.
-    Rules::new(Links::Refused)
+    OpenRules::new(LinkPolicy::Refused)
         .max_bytes(MAX_NOTE_BYTES as u64)
         .open_or_create(path)
         .map_err(|error| error.into_problem().into())
@@ -126,7 +126,7 @@ fn temporary(folder: &Path, target: &Path) -> io::Result<NamedTempFile> {
     let prefix = format!(".tmp-{name}-");
     for entry in fs::read_dir(folder)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&prefix)
-            && let Ok(file) = Rules::new(Links::Refused).open(&entry.path())
+            && let Ok(file) = OpenRules::new(LinkPolicy::Refused).open(&entry.path())
             && file.try_lock().is_ok()
         {
             // Somebody else may have been faster.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_safe_open::{Links, OpenError, Owner, Problem, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenError, OpenProblem, OpenRules};
 
 /// The longest text file (instructions, prompts) that is read: 1 MiB. Models take less.
 pub const MAX_TEXT_BYTES: u64 = 1024 * 1024;
@@ -35,7 +35,7 @@ pub enum TextFileError {
         /// The path.
         path: PathBuf,
         /// Why not.
-        problem: Problem,
+        problem: OpenProblem,
     },
     /// The file system refused.
     #[error("{} {}", path.display(), self.problem())]
@@ -77,13 +77,13 @@ impl From<OpenError> for TextFileError {
     fn from(error: OpenError) -> Self {
         let path = error.path().to_owned();
         match error.into_problem() {
-            Problem::NotAFile(_) => Self::NotAFile { path },
-            Problem::TooLong { length, limit } => Self::TooLarge { path, size: length, limit },
-            Problem::System(source) => Self::Io { path, source },
-            problem
-            @ (Problem::Link | Problem::LeadsOut | Problem::Foreign { .. } | Problem::OfProcesses) => {
-                Self::Refused { path, problem }
-            }
+            OpenProblem::NotAFile(_) => Self::NotAFile { path },
+            OpenProblem::TooLong { length, limit } => Self::TooLarge { path, size: length, limit },
+            OpenProblem::System(source) => Self::Io { path, source },
+            problem @ (OpenProblem::Link
+            | OpenProblem::LeadsOut
+            | OpenProblem::Foreign { .. }
+            | OpenProblem::OfProcesses) => Self::Refused { path, problem },
         }
     }
 }
@@ -91,7 +91,7 @@ impl From<OpenError> for TextFileError {
 /// Reads a regular file of at most `limit` bytes, whoever has made it, and behind links; `None` when there is nothing at that
 /// path.
 pub(crate) fn read_bytes(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, TextFileError> {
-    Ok(Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(limit).read(path)?)
+    Ok(OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(limit).read(path)?)
 }
 
 /// [`read_bytes`] as text without a byte order mark; what is not UTF-8 becomes U+FFFD.
@@ -122,7 +122,10 @@ mod tests {
         assert!(error.contains("file is 6 bytes long, more than the 5"), "{error}");
         if Path::new("/proc/self/environ").exists() {
             let error = read_text(Path::new("/proc/self/environ")).unwrap_err();
-            assert!(matches!(error, TextFileError::Refused { problem: Problem::OfProcesses, .. }), "{error}");
+            assert!(
+                matches!(error, TextFileError::Refused { problem: OpenProblem::OfProcesses, .. }),
+                "{error}"
+            );
         }
     }
 }

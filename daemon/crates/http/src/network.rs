@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::PathBuf, time::Duration};
 
-use agentd_safe_open::{Links, Owner, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use reqwest::{NoProxy, Proxy};
 
 use crate::{Secret, know};
@@ -206,7 +206,9 @@ impl Network {
                 reason,
             };
             // Certificates are often the system's, or another program's.
-            let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_CERTIFICATE_BYTES);
+            let rules = OpenRules::new(LinkPolicy::Followed)
+                .owner(AcceptedOwner::Anybody)
+                .max_bytes(MAX_CERTIFICATE_BYTES);
             let pem = rules
                 .read_present(path)
                 .map_err(|error| wrong(io::Error::from(error.into_problem()).to_string()))?;

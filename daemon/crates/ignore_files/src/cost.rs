@@ -21,7 +21,7 @@ const BYTES_PER_EXPRESSION_BYTE: u64 = 800;
 
 /// Why rules are not compiled. The text is the end of a sentence that begins with the name of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TooMuch {
+pub enum TooManyRules {
     /// The file is longer than [`MAX_BYTES`](crate::MAX_BYTES), where it is not opened by this crate.
     #[error("has more than {} bytes", crate::MAX_BYTES)]
     Bytes,
@@ -42,12 +42,12 @@ pub enum TooMuch {
 /// What the rules of a text take of memory at most, in bytes; an estimate from above. One pass over the text.
 ///
 /// # Errors
-/// [`TooMuch`], but for [`TooMuch::Together`].
-pub fn cost(text: &str) -> Result<u64, TooMuch> {
+/// [`TooManyRules`], but for [`TooManyRules::Together`].
+pub fn cost(text: &str) -> Result<u64, TooManyRules> {
     let (mut rules, mut expressions) = (0, 0);
     for line in text.lines() {
         if line.len() > MAX_LINE_BYTES {
-            return Err(TooMuch::Line);
+            return Err(TooManyRules::Line);
         }
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -55,13 +55,13 @@ pub fn cost(text: &str) -> Result<u64, TooMuch> {
         }
         rules += 1;
         if rules > MAX_LINES {
-            return Err(TooMuch::Lines);
+            return Err(TooManyRules::Lines);
         }
         if is_expression(line) {
             // A path may stand before it.
             expressions += line.len() + 8;
             if expressions > MAX_EXPRESSION_BYTES {
-                return Err(TooMuch::Expressions);
+                return Err(TooManyRules::Expressions);
             }
         }
     }
@@ -91,9 +91,9 @@ mod tests {
     fn bounds_are_those_of_the_page() {
         let rules = |number: usize, rule: &str| cost(&format!("{rule}\n").repeat(number));
         assert!(rules(MAX_LINES, "name").is_ok());
-        assert_eq!(rules(MAX_LINES + 1, "name"), Err(TooMuch::Lines));
-        assert_eq!(rules(MAX_LINES, "a*b?[c"), Err(TooMuch::Expressions));
+        assert_eq!(rules(MAX_LINES + 1, "name"), Err(TooManyRules::Lines));
+        assert_eq!(rules(MAX_LINES, "a*b?[c"), Err(TooManyRules::Expressions));
         assert!(rules(1000, "some*thing?[a-c].x").is_ok());
-        assert_eq!(cost(&"x".repeat(MAX_LINE_BYTES + 1)), Err(TooMuch::Line));
+        assert_eq!(cost(&"x".repeat(MAX_LINE_BYTES + 1)), Err(TooManyRules::Line));
     }
 }

@@ -9,64 +9,72 @@ mod cost;
 
 use std::{path::Path, sync::Arc};
 
-use agentd_safe_open::{Links, OpenError, Owner, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenError, OpenRules};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-pub use budget::{Budget, Reservation};
-pub use cost::{MAX_EXPRESSION_BYTES, MAX_LINE_BYTES, MAX_LINES, TooMuch, cost};
+pub use budget::{BudgetReservation, RulesBudget};
+pub use cost::{MAX_EXPRESSION_BYTES, MAX_LINE_BYTES, MAX_LINES, TooManyRules, cost};
 
 /// The longest ignore file that is read: 1 MiB.
 pub const MAX_BYTES: u64 = 1 << 20;
 
 /// Why an ignore file is not used.
 #[derive(Debug, thiserror::Error)]
-pub enum NotUsed {
+pub enum UnusedIgnoreFile {
     /// It is not acceptable as a file, or cannot be read.
     #[error(transparent)]
     File(#[from] OpenError),
     /// Compiling its rules would take too much.
     #[error(transparent)]
-    Rules(#[from] TooMuch),
+    Rules(#[from] TooManyRules),
 }
 
 /// Reads an ignore file; `None` when there is none. No link is followed: `git` follows none of these either.
 ///
 /// # Errors
-/// As [`agentd_safe_open::Rules::read`]: it is a link, a pipe, of an owner that is not accepted, longer than [`MAX_BYTES`].
-pub fn read(path: &Path, owner: Owner) -> Result<Option<String>, OpenError> {
-    read_along(path, Links::Refused, owner)
+/// As [`agentd_safe_open::OpenRules::read`]: it is a link, a pipe, of an owner that is not accepted, longer than [`MAX_BYTES`].
+pub fn read(path: &Path, owner: AcceptedOwner) -> Result<Option<String>, OpenError> {
+    read_along(path, LinkPolicy::Refused, owner)
 }
 
 /// The same along the links that the caller allows: those of the user's own file.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_along(path: &Path, links: Links<'_>, owner: Owner) -> Result<Option<String>, OpenError> {
-    let bytes = Rules::new(links).owner(owner).max_bytes(MAX_BYTES).read(path)?;
+pub fn read_along(
+    path: &Path,
+    links: LinkPolicy<'_>,
+    owner: AcceptedOwner,
+) -> Result<Option<String>, OpenError> {
+    let bytes = OpenRules::new(links).owner(owner).max_bytes(MAX_BYTES).read(path)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// The rules of one ignore file, in memory.
 #[derive(Debug)]
-pub struct Globs {
+pub struct CompiledRules {
     globs: Gitignore,
-    _reservation: Reservation,
+    _reservation: BudgetReservation,
 }
 
-impl Globs {
+impl CompiledRules {
     /// Compiles the text of an ignore file whose rules count from `folder`. A line that is no rule says nothing. `None` without any rule.
     ///
     /// # Errors
-    /// [`TooMuch`]; nothing has been compiled then.
-    pub fn compile(folder: &Path, text: &str, budget: &Arc<Budget>) -> Result<Option<Self>, TooMuch> {
+    /// [`TooManyRules`]; nothing has been compiled then.
+    pub fn compile(
+        folder: &Path,
+        text: &str,
+        budget: &Arc<RulesBudget>,
+    ) -> Result<Option<Self>, TooManyRules> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let reservation = budget.reserve(cost(text)?).ok_or(TooMuch::Together)?;
+        let reservation = budget.reserve(cost(text)?).ok_or(TooManyRules::Together)?;
         let mut builder = GitignoreBuilder::new(folder);
         for line in text.lines() {
             // Other programs pass such a line over, too.
             let _ = builder.add_line(None, line);
         }
-        let globs = builder.build().map_err(|_| TooMuch::Expressions)?;
+        let globs = builder.build().map_err(|_| TooManyRules::Expressions)?;
         Ok((!globs.is_empty()).then_some(Self { globs, _reservation: reservation }))
     }
 
@@ -81,8 +89,8 @@ impl Globs {
 mod tests {
     use super::*;
 
-    fn compile(text: &str) -> Result<Option<Globs>, TooMuch> {
-        Globs::compile(Path::new("/w"), text, &Arc::new(Budget::default()))
+    fn compile(text: &str) -> Result<Option<CompiledRules>, TooManyRules> {
+        CompiledRules::compile(Path::new("/w"), text, &Arc::new(RulesBudget::default()))
     }
 
     #[test]
@@ -96,11 +104,11 @@ mod tests {
 
     #[test]
     fn what_rules_take_comes_back_with_them() {
-        let budget = Arc::new(Budget::new(40_000));
-        let compile = |text: &str| Globs::compile(Path::new("/w"), text, &budget);
+        let budget = Arc::new(RulesBudget::new(40_000));
+        let compile = |text: &str| CompiledRules::compile(Path::new("/w"), text, &budget);
         let text: String = (0..20).map(|number| format!("name{number}\n")).collect();
         let first = compile(&text).unwrap();
-        assert!(matches!(compile(&text), Err(TooMuch::Together)));
+        assert!(matches!(compile(&text), Err(TooManyRules::Together)));
         drop(first);
         assert!(compile(&text).unwrap().is_some());
     }
@@ -109,12 +117,15 @@ mod tests {
     fn links_and_foreign_kinds_of_files_are_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".gitignore");
-        assert!(read(&path, Owner::Own).unwrap().is_none());
+        assert!(read(&path, AcceptedOwner::Own).unwrap().is_none());
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-        let text = read(&path, Owner::Own).unwrap_err().to_string();
+        let text = read(&path, AcceptedOwner::Own).unwrap_err().to_string();
         assert!(text.contains(".gitignore is a symbolic link"), "{text}");
         assert!(
-            read_along(&path, Links::Followed, Owner::Own).unwrap_err().to_string().contains("is a device")
+            read_along(&path, LinkPolicy::Followed, AcceptedOwner::Own)
+                .unwrap_err()
+                .to_string()
+                .contains("is a device")
         );
     }
 }

@@ -5,7 +5,7 @@ use std::{fs::File, os::unix::fs::FileExt as _};
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::Refused;
+use crate::MemoryRefused;
 
 /// What asks for less is not looked at: in bytes.
 const SMALL: u64 = 1 << 20;
@@ -40,11 +40,15 @@ impl AddressSpace {
     }
 
     /// Whether `bytes` can be there `times` times.
-    pub(crate) fn check(&self, bytes: u64, times: u64) -> Result<(), Refused> {
+    pub(crate) fn check(&self, bytes: u64, times: u64) -> Result<(), MemoryRefused> {
         let Some(limit) = self.limit.filter(|_| bytes >= SMALL) else { return Ok(()) };
         // Where the system does not tell, the limit alone has to do.
         let left = limit.saturating_sub(self.used().unwrap_or(limit / 2));
-        if bytes.saturating_mul(times) > left { Err(Refused::AddressSpace { limit, left }) } else { Ok(()) }
+        if bytes.saturating_mul(times) > left {
+            Err(MemoryRefused::AddressSpace { limit, left })
+        } else {
+            Ok(())
+        }
     }
 
     /// What is in use, in bytes.

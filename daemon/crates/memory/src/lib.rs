@@ -26,7 +26,7 @@ const COPIES: u64 = 4;
 
 /// What memory is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Purpose {
+pub enum MemoryPurpose {
     /// Lines of clients that have not ended, or were not taken yet.
     Lines,
     /// Commands that wait for their session, or are being answered by it.
@@ -37,7 +37,7 @@ pub enum Purpose {
     Queues,
 }
 
-impl Purpose {
+impl MemoryPurpose {
     const ALL: [Self; 4] = [Self::Lines, Self::Commands, Self::Answers, Self::Queues];
 
     /// What each user has for itself and is not counted, in bytes: what is small always goes on, whatever others take. How many users there are
@@ -60,7 +60,7 @@ impl Purpose {
     }
 }
 
-impl fmt::Display for Purpose {
+impl fmt::Display for MemoryPurpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Lines => "lines that clients are sending",
@@ -78,15 +78,15 @@ pub struct MemoryAccount(Arc<Books>);
 #[derive(Debug)]
 struct Books {
     /// For each purpose, in bytes; the largest value is no limit.
-    limits: [u64; Purpose::ALL.len()],
-    used: [AtomicU64; Purpose::ALL.len()],
+    limits: [u64; MemoryPurpose::ALL.len()],
+    used: [AtomicU64; MemoryPurpose::ALL.len()],
     address_space: AddressSpace,
 }
 
 impl Default for Books {
     fn default() -> Self {
         Self {
-            limits: [u64::MAX; Purpose::ALL.len()],
+            limits: [u64::MAX; MemoryPurpose::ALL.len()],
             used: Default::default(),
             address_space: AddressSpace::unlimited(),
         }
@@ -100,43 +100,47 @@ impl MemoryAccount {
     pub fn new(memory_bytes: u64, address_space: AddressSpace) -> Self {
         let memory_bytes = memory_bytes.min(address_space.limit().unwrap_or(u64::MAX));
         let each = if memory_bytes == u64::MAX { u64::MAX } else { memory_bytes / PART };
-        Self(Arc::new(Books { limits: [each; Purpose::ALL.len()], used: Default::default(), address_space }))
+        Self(Arc::new(Books {
+            limits: [each; MemoryPurpose::ALL.len()],
+            used: Default::default(),
+            address_space,
+        }))
     }
 
     /// A user of the account, who has taken nothing yet.
     #[must_use]
-    pub fn open(&self, purpose: Purpose) -> Reservation {
-        Reservation { account: self.clone(), purpose, charged: 0 }
+    pub fn open(&self, purpose: MemoryPurpose) -> MemoryReservation {
+        MemoryReservation { account: self.clone(), purpose, charged: 0 }
     }
 
     /// What is charged for a purpose, in bytes.
     #[must_use]
-    pub fn used(&self, purpose: Purpose) -> u64 {
+    pub fn used(&self, purpose: MemoryPurpose) -> u64 {
         self.0.used[purpose.place()].load(Ordering::Relaxed)
     }
 
     /// What can be charged for a purpose, in bytes; the largest value is no limit.
     #[must_use]
-    pub fn limit(&self, purpose: Purpose) -> u64 {
+    pub fn limit(&self, purpose: MemoryPurpose) -> u64 {
         self.0.limits[purpose.place()]
     }
 }
 
 /// What one user has taken; given back when it is dropped.
 #[derive(Debug)]
-pub struct Reservation {
+pub struct MemoryReservation {
     account: MemoryAccount,
-    purpose: Purpose,
+    purpose: MemoryPurpose,
     charged: u64,
 }
 
-impl Reservation {
+impl MemoryReservation {
     /// Takes as much as it needs to have `bytes` in all; never gives anything back. Costs a comparison where what was taken
     /// is enough.
     ///
     /// # Errors
     /// When all users together would pass the limit, or the system would soon give no more. What was taken before stays.
-    pub fn grow_to(&mut self, bytes: u64) -> Result<(), Refused> {
+    pub fn grow_to(&mut self, bytes: u64) -> Result<(), MemoryRefused> {
         let wanted = self.charge_for(bytes);
         if wanted <= self.charged {
             return Ok(());
@@ -152,7 +156,7 @@ impl Reservation {
                 self.charged = wanted;
                 Ok(())
             }
-            Err(used) => Err(Refused::Full { purpose: self.purpose, used, limit }),
+            Err(used) => Err(MemoryRefused::Full { purpose: self.purpose, used, limit }),
         }
     }
 
@@ -179,7 +183,7 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -187,11 +191,11 @@ impl Drop for Reservation {
 
 /// Why there is no more. Says so for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum MemoryRefused {
     /// All users together have as much as they may.
     Full {
         /// What for.
-        purpose: Purpose,
+        purpose: MemoryPurpose,
         /// What they have, in bytes.
         used: u64,
         /// What they may have, in bytes.
@@ -208,7 +212,7 @@ pub enum Refused {
     NoMemory,
 }
 
-impl Refused {
+impl MemoryRefused {
     /// What can be done about it, for people.
     #[must_use]
     pub fn hint(&self) -> &'static str {
@@ -222,7 +226,7 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for MemoryRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full { purpose, used, limit } => {
@@ -237,7 +241,7 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for MemoryRefused {}
 
 #[cfg(test)]
 mod tests {
@@ -252,29 +256,32 @@ mod tests {
     #[test]
     fn all_users_together_have_a_limit_and_small_ones_are_free() {
         let account = account(8 << 20);
-        assert_eq!(account.limit(Purpose::Lines), 1 << 20);
-        let (mut one, mut other) = (account.open(Purpose::Lines), account.open(Purpose::Lines));
+        assert_eq!(account.limit(MemoryPurpose::Lines), 1 << 20);
+        let (mut one, mut other) = (account.open(MemoryPurpose::Lines), account.open(MemoryPurpose::Lines));
         one.grow_to(64 << 10).unwrap();
-        assert_eq!(account.used(Purpose::Lines), 0);
+        assert_eq!(account.used(MemoryPurpose::Lines), 0);
         one.grow_to(1 << 20).unwrap();
-        assert_eq!(account.used(Purpose::Lines), 15 * STEP);
+        assert_eq!(account.used(MemoryPurpose::Lines), 15 * STEP);
         other.grow_to(128 << 10).unwrap();
         let refused = other.grow_to(129 << 10).unwrap_err();
-        assert_eq!(refused, Refused::Full { purpose: Purpose::Lines, used: 1 << 20, limit: 1 << 20 });
+        assert_eq!(
+            refused,
+            MemoryRefused::Full { purpose: MemoryPurpose::Lines, used: 1 << 20, limit: 1 << 20 }
+        );
         assert!(refused.to_string().contains("1048576") && refused.hint().contains("daemon.maxMemoryBytes"));
         // Others have a share of their own.
-        account.open(Purpose::Answers).grow_to(2 << 20).unwrap();
+        account.open(MemoryPurpose::Answers).grow_to(2 << 20).unwrap();
         drop(one);
         other.grow_to(1 << 20).unwrap();
         drop(other);
-        assert_eq!(Purpose::ALL.map(|purpose| account.used(purpose)), [0; 4]);
+        assert_eq!(MemoryPurpose::ALL.map(|purpose| account.used(purpose)), [0; 4]);
     }
 
     #[test]
     fn without_a_limit_everything_is_taken() {
-        let mut all = MemoryAccount::default().open(Purpose::Queues);
+        let mut all = MemoryAccount::default().open(MemoryPurpose::Queues);
         all.grow_to(1 << 50).unwrap();
-        assert_eq!(account(u64::MAX).limit(Purpose::Queues), u64::MAX);
+        assert_eq!(account(u64::MAX).limit(MemoryPurpose::Queues), u64::MAX);
     }
 
     proptest! {
@@ -282,16 +289,16 @@ mod tests {
         #[test]
         fn it_adds_up(asks in prop::collection::vec((0..4_usize, 0..3_000_000_u64, any::<bool>()), 0..60)) {
             let account = account(32 << 20);
-            let mut users: Vec<Reservation> = (0..4).map(|_| account.open(Purpose::Answers)).collect();
+            let mut users: Vec<MemoryReservation> = (0..4).map(|_| account.open(MemoryPurpose::Answers)).collect();
             for (user, bytes, is_set) in asks {
                 if is_set {
                     users[user].set(bytes.min(1 << 20));
                 } else if users[user].grow_to(bytes).is_ok() {
-                    prop_assert!(users[user].charged() + Purpose::Answers.free() >= bytes);
+                    prop_assert!(users[user].charged() + MemoryPurpose::Answers.free() >= bytes);
                 }
-                let sum: u64 = users.iter().map(Reservation::charged).sum();
-                prop_assert_eq!(account.used(Purpose::Answers), sum);
-                prop_assert!(sum <= account.limit(Purpose::Answers));
+                let sum: u64 = users.iter().map(MemoryReservation::charged).sum();
+                prop_assert_eq!(account.used(MemoryPurpose::Answers), sum);
+                prop_assert!(sum <= account.limit(MemoryPurpose::Answers));
             }
         }
     }

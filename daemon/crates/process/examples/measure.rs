@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_process::{CommandSpec, GuardCommand, Launcher, ShellCommand, ShellRun, Streams, run_guard};
+use agentd_process::{
+    CommandSpec, CommandStreams, GuardCommand, Launcher, ShellCommand, ShellRun, run_guard,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Commands that are started one after the other.
@@ -66,7 +68,7 @@ async fn measure() -> Result<(), Box<dyn std::error::Error>> {
         env: environment,
         timeout: None,
         cancel: CancellationToken::new(),
-        streams: Streams::Output,
+        streams: CommandStreams::Output,
     };
     let start = Instant::now();
     let mut run = ShellRun::start(&group, command).await?;
@@ -84,7 +86,7 @@ fn script(text: &str, environment: &[(std::ffi::OsString, std::ffi::OsString)]) 
         args: vec!["-c".into(), text.into()],
         cwd: "/".into(),
         env: environment.to_vec(),
-        streams: Streams::Output,
+        streams: CommandStreams::Output,
     }
 }
 

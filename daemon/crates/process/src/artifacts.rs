@@ -8,7 +8,7 @@ use std::{
 };
 
 use agentd_fail_point::{self as fail_point, Point};
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 use uuid::Uuid;
 
 use crate::output_meter::OutputMeter;
@@ -16,10 +16,10 @@ use crate::output_meter::OutputMeter;
 mod folder;
 mod sweep;
 
-pub use sweep::{OutputBounds, SweepMode, Swept, sweep_outputs};
+pub use sweep::{OutputRetention, SweepMode, SweepResult, sweep_outputs};
 
 /// What an output is accepted as: nobody but us makes these files.
-const OUTPUT: Rules<'_> = Rules::new(Links::Refused);
+const OUTPUT: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused);
 
 /// What the file of a command's output is called after its id.
 const BASH: &str = "bash.log";
@@ -29,7 +29,7 @@ const ID_DIGITS: usize = 8;
 
 /// Where outputs go that are too long to show.
 #[derive(Debug, Clone)]
-pub struct OutputPlace {
+pub struct OutputStorage {
     folder: Folder,
     /// How much of one output is kept, in bytes.
     limit: u64,
@@ -44,13 +44,13 @@ enum Folder {
     Session(ArtifactFolder),
 }
 
-impl From<&Path> for OutputPlace {
+impl From<&Path> for OutputStorage {
     fn from(folder: &Path) -> Self {
         Self::of(Folder::Temporary(folder.to_owned()))
     }
 }
 
-impl From<ArtifactFolder> for OutputPlace {
+impl From<ArtifactFolder> for OutputStorage {
     fn from(folder: ArtifactFolder) -> Self {
         Self::of(Folder::Session(folder))
     }
@@ -65,7 +65,7 @@ pub(crate) struct Created {
     pub(crate) file: File,
 }
 
-impl OutputPlace {
+impl OutputStorage {
     fn of(folder: Folder) -> Self {
         Self { folder, limit: u64::MAX, meter: OutputMeter::default() }
     }

@@ -3,7 +3,7 @@
 /// Removes what is not text from output that arrives in pieces cut anywhere between characters: ANSI escape sequences,
 /// control characters other than tab and LF (so every CR too), and the interlinear annotation characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cleaner {
+pub struct OutputCleaner {
     state: State,
 }
 
@@ -22,7 +22,7 @@ enum State {
     Str,
 }
 
-impl Cleaner {
+impl OutputCleaner {
     /// At the start of some text.
     #[must_use]
     pub fn new() -> Self {
@@ -81,9 +81,9 @@ mod tests {
 
     #[track_caller]
     fn check(input: &str, expected: &str) {
-        assert_eq!(Cleaner::new().clean(input), expected);
+        assert_eq!(OutputCleaner::new().clean(input), expected);
         for (at, _) in input.char_indices() {
-            let mut cleaner = Cleaner::new();
+            let mut cleaner = OutputCleaner::new();
             let halves = cleaner.clean(&input[..at]) + &cleaner.clean(&input[at..]);
             assert_eq!(halves, expected, "cut at byte {at}");
         }
@@ -120,9 +120,9 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_but_text_comes_out(input in "[\\x00-\\x9f漢\\[\\]\\\\;m]{0,60}") {
-            let text = Cleaner::new().clean(&input);
+            let text = OutputCleaner::new().clean(&input);
             prop_assert!(text.chars().all(keeps));
-            prop_assert!(Cleaner::new().clean(&text) == text, "clean text stays as it is");
+            prop_assert!(OutputCleaner::new().clean(&text) == text, "clean text stays as it is");
         }
     }
 }

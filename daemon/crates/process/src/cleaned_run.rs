@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use agentd_protocol::tool::Truncation;
 
 use crate::{
-    artifacts::OutputPlace,
-    clean::Cleaner,
+    artifacts::OutputStorage,
+    clean::OutputCleaner,
     decode::Utf8Stream,
     operations::{RunningCommand, Shell, ShellJob},
     shell::ShellError,
@@ -14,7 +14,7 @@ use crate::{
     tail::{FullOutput, OutputTail},
 };
 
-/// A command that runs and whose output comes as clean text (see [`Cleaner`]). Dropping it kills the command.
+/// A command that runs and whose output comes as clean text (see [`OutputCleaner`]). Dropping it kills the command.
 ///
 /// ```text
 /// let mut run = CleanedRun::start(&shell, job, place).await?;
@@ -25,7 +25,7 @@ pub struct CleanedRun {
     run: Box<dyn RunningCommand>,
     tail: OutputTail,
     decoder: Utf8Stream,
-    cleaner: Cleaner,
+    cleaner: OutputCleaner,
     over: bool,
 }
 
@@ -45,12 +45,12 @@ impl CleanedRun {
     ///
     /// # Errors
     /// See [`ShellError`]. Cancel safety: if dropped, whatever was started is killed.
-    pub async fn start(shell: &dyn Shell, job: ShellJob, place: OutputPlace) -> Result<Self, ShellError> {
+    pub async fn start(shell: &dyn Shell, job: ShellJob, place: OutputStorage) -> Result<Self, ShellError> {
         Ok(Self {
             run: shell.start(job).await?,
             tail: OutputTail::new(place),
             decoder: Utf8Stream::new(),
-            cleaner: Cleaner::new(),
+            cleaner: OutputCleaner::new(),
             over: false,
         })
     }

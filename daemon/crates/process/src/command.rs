@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, fmt, io, path::PathBuf};
 
-use crate::streams::Streams;
+use crate::streams::CommandStreams;
 
 /// A program to start.
 #[derive(Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct CommandSpec {
     /// Its complete environment; nothing is inherited. Of two entries with one name the later counts.
     pub env: Vec<(OsString, OsString)>,
     /// What it reads from and writes to.
-    pub streams: Streams,
+    pub streams: CommandStreams,
 }
 
 /// Leaves out the arguments and the environment, which may hold secrets.

@@ -4,7 +4,7 @@
 //! Each function takes any bytes and panics where a law is broken.
 
 use crate::{
-    Cleaner, TailWindow, TerminalText, Utf8Stream,
+    OutputCleaner, TailWindow, TerminalText, Utf8Stream,
     wire::{Order, Report, decode_command, encode_command},
 };
 
@@ -18,7 +18,8 @@ const WIDEST: usize = 16 * 1024 + 1;
 /// it is its end.
 pub fn terminal_output(input: &[u8]) {
     let read = |size: usize| {
-        let (mut bytes, mut cleaner, mut terminal) = (Utf8Stream::new(), Cleaner::new(), TerminalText::new());
+        let (mut bytes, mut cleaner, mut terminal) =
+            (Utf8Stream::new(), OutputCleaner::new(), TerminalText::new());
         let (mut clean, mut shown) = (String::new(), String::new());
         for piece in input.chunks(size.max(1)) {
             let text = bytes.push(piece);
@@ -42,7 +43,7 @@ pub fn terminal_output(input: &[u8]) {
                 || matches!(letter, '\u{fff9}'..='\u{fffb}')
         };
         assert!(!text.contains(steers), "{text:?}");
-        assert_eq!(&Cleaner::new().clean(text), text, "clean text stays as it is");
+        assert_eq!(&OutputCleaner::new().clean(text), text, "clean text stays as it is");
     }
     assert!(clean.chars().count() <= String::from_utf8_lossy(input).chars().count(), "nothing is added");
     assert!(shown.split('\n').all(|line| line.chars().count() <= WIDEST), "a line beyond the width");

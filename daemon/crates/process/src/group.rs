@@ -16,12 +16,12 @@ use crate::{
     command::{CommandSpec, SpawnError},
     drain,
     launcher::Launcher,
-    limits::{Limits, Resource},
+    limits::{LimitedResource, ProcessLimits},
     listing::ProcessView,
     output::OutputPipe,
     process::{KILL_WAIT, Process},
     scope::{Scope, State},
-    streams::Streams,
+    streams::CommandStreams,
     wire::{self, Order, Stage, Terms},
 };
 
@@ -44,7 +44,7 @@ pub struct ProcessGroup {
 #[derive(Debug)]
 pub(crate) struct Inner {
     launcher: Launcher,
-    limits: Mutex<Limits>,
+    limits: Mutex<ProcessLimits>,
     members: Mutex<Members>,
     tasks: TaskTracker,
 }
@@ -75,7 +75,7 @@ impl ProcessGroup {
 
     /// Sets what the group's commands may use. Limits of all commands together count at once, as far as commands with
     /// limits run; those of each command count for what is started from now on.
-    pub fn set_limits(&self, limits: Limits) {
+    pub fn set_limits(&self, limits: ProcessLimits) {
         *self.inner.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
@@ -132,7 +132,7 @@ impl ProcessGroup {
     }
 
     /// A scope without a command.
-    async fn request(&self, streams: Streams, terms: Terms) -> Result<Process, SpawnError> {
+    async fn request(&self, streams: CommandStreams, terms: Terms) -> Result<Process, SpawnError> {
         let admitted = self.inner.launcher.admit()?;
         let (mut ends, streams) = streams.open().map_err(SpawnError::Resources)?;
         let (socket, scope_end) = StdStream::pair().map_err(SpawnError::Resources)?;
@@ -141,7 +141,7 @@ impl ProcessGroup {
 
         let (scope, monitor) = Scope::new(socket, self.work.clone(), terms);
         let scope = Arc::new(scope);
-        if let Some(bytes) = terms.limits.of(Resource::Output) {
+        if let Some(bytes) = terms.limits.of(LimitedResource::Output) {
             ends.limit(&scope, bytes);
         }
         let id = {
@@ -234,7 +234,7 @@ impl Inner {
         self.members().scopes.values().cloned().collect()
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> ProcessLimits {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -259,8 +259,8 @@ impl Inner {
                 largest.order(order);
             }
         };
-        check(Resource::Processes, 1, Order::TooManyProcesses, |state| state.usage.0);
-        check(Resource::Memory, 1024, Order::TooMuchMemory, |state| state.usage.1);
+        check(LimitedResource::Processes, 1, Order::TooManyProcesses, |state| state.usage.0);
+        check(LimitedResource::Memory, 1024, Order::TooMuchMemory, |state| state.usage.1);
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {

@@ -7,20 +7,20 @@ pub const HALF_BYTES: usize = 512 * 1024;
 
 /// Keeps a text of up to 1 MiB whole, and of a longer one the first and the last half MiB.
 #[derive(Debug, Clone)]
-pub struct Halves {
+pub struct HeadTailBuffer {
     head: String,
     /// The text after the head.
     rest: Suffix,
     rest_bytes: usize,
 }
 
-impl Default for Halves {
+impl Default for HeadTailBuffer {
     fn default() -> Self {
         Self { head: String::new(), rest: Suffix::new(HALF_BYTES), rest_bytes: 0 }
     }
 }
 
-impl Halves {
+impl HeadTailBuffer {
     /// An empty text.
     #[must_use]
     pub fn new() -> Self {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn of(pieces: &[&str]) -> String {
-        let mut halves = Halves::new();
+        let mut halves = HeadTailBuffer::new();
         pieces.iter().for_each(|piece| halves.push(piece));
         halves.finish()
     }

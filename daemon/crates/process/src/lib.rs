@@ -7,8 +7,8 @@
 //! a second run of the daemon's own program (see [`run_guard`]) that stays small.
 //!
 //! The rest is what running a shell needs: [`Shell`] for wherever a session's commands run, [`ShellRun`] for one command
-//! on this machine from start to end, [`OutputTail`] for output of any length in bounded memory, [`Cleaner`] and
-//! [`TerminalText`] for terminal output as plain text, [`Background`] for commands that go on while others run.
+//! on this machine from start to end, [`OutputTail`] for output of any length in bounded memory, [`OutputCleaner`] and
+//! [`TerminalText`] for terminal output as plain text, [`BackgroundProcesses`] for commands that go on while others run.
 //!
 //! This crate knows nothing of sessions, tools or models.
 
@@ -51,34 +51,35 @@ mod window;
 mod wire;
 
 pub use artifacts::{
-    Artifact, ArtifactFolder, ArtifactPart, OutputBounds, OutputPlace, SweepMode, Swept, sweep_outputs,
+    Artifact, ArtifactFolder, ArtifactPart, OutputRetention, OutputStorage, SweepMode, SweepResult,
+    sweep_outputs,
 };
 pub use background::{
-    Background, BackgroundEnd, BackgroundError, BackgroundJob, BackgroundLimits, BackgroundProcess,
-    BackgroundState, EndedBy, Excerpt, LogFileFacts,
+    BackgroundEnd, BackgroundError, BackgroundJob, BackgroundLimits, BackgroundProcess, BackgroundProcesses,
+    BackgroundState, EndedBy, LogFileFacts, OutputExcerpt,
 };
-pub use clean::Cleaner;
+pub use clean::OutputCleaner;
 pub use cleaned_run::{CleanedOutput, CleanedRun};
 pub use command::{CommandSpec, ExitStatus, SpawnError};
 pub use decode::Utf8Stream;
 pub use file_limit::raise_file_limit;
 pub use group::ProcessGroup;
-pub use halves::{HALF_BYTES, Halves};
+pub use halves::{HALF_BYTES, HeadTailBuffer};
 pub use input::InputPipe;
 pub use launcher::{GuardCommand, Launcher};
-pub use limits::{LimitReached, Limits, Resource};
+pub use limits::{LimitReached, LimitedResource, ProcessLimits};
 #[cfg(target_os = "linux")]
 pub use linux::{CommandOrigin, Peer, PeerOrigin, run_guard};
 pub use listing::{ProcessTable, ProcessView, RunningProcess};
-pub use mechanisms::Mechanisms;
+pub use mechanisms::ProcessSupport;
 pub use operations::{LocalShell, RunningCommand, Shell, ShellFuture, ShellJob};
 pub use output::OutputPipe;
 pub use output_meter::OutputMeter;
 pub use owner::OWNER_VARIABLE;
 pub use process::Process;
 pub use shell::{ShellError, resolve_shell};
-pub use shell_run::{ShellCommand, ShellOutcome, ShellRun, Stopped};
-pub use streams::Streams;
+pub use shell_run::{ShellCommand, ShellOutcome, ShellRun, StopCause};
+pub use streams::CommandStreams;
 pub use tail::{FullOutput, OutputTail};
 pub use terminal::TerminalSize;
 pub use terminal_text::TerminalText;

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Bounds for the commands of one session. `None` is no limit, and so is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// How many processes all commands together may have.
     pub processes: Option<u64>,
     /// How much memory in bytes all commands together may have to themselves. Pages that mirror files do not count, and what
@@ -18,7 +18,7 @@ pub struct Limits {
 
 /// A resource that has a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
+pub enum LimitedResource {
     /// The number of processes.
     Processes,
     /// Memory.
@@ -33,7 +33,7 @@ pub enum Resource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitReached {
     /// What there was too much of.
-    pub resource: Resource,
+    pub resource: LimitedResource,
     /// The limit.
     pub limit: u64,
     /// Whether it was the session's commands together, of which this was the largest.
@@ -45,38 +45,40 @@ impl fmt::Display for LimitReached {
         let limit = self.limit;
         let who = if self.together { "the commands of this session together" } else { "it" };
         let (what, setting) = match self.resource {
-            Resource::Processes => (format!("{who} had more than {limit} processes"), "maxCount"),
-            Resource::Memory => (format!("{who} used more than {limit} bytes of memory"), "maxMemoryBytes"),
-            Resource::Cpu => {
+            LimitedResource::Processes => (format!("{who} had more than {limit} processes"), "maxCount"),
+            LimitedResource::Memory => {
+                (format!("{who} used more than {limit} bytes of memory"), "maxMemoryBytes")
+            }
+            LimitedResource::Cpu => {
                 (format!("{who} used more than {limit} seconds of processor time"), "maxCpuSeconds")
             }
-            Resource::Output => (format!("{who} wrote more than {limit} bytes"), "maxOutputBytes"),
+            LimitedResource::Output => (format!("{who} wrote more than {limit} bytes"), "maxOutputBytes"),
         };
         write!(f, "Command killed: {what} (setting processes.{setting})")
     }
 }
 
-impl Limits {
+impl ProcessLimits {
     /// The limit of a resource, if there is one.
-    pub(crate) fn of(&self, resource: Resource) -> Option<u64> {
+    pub(crate) fn of(&self, resource: LimitedResource) -> Option<u64> {
         let limit = match resource {
-            Resource::Processes => self.processes,
-            Resource::Memory => self.memory_bytes,
-            Resource::Cpu => self.cpu_seconds,
-            Resource::Output => self.output_bytes,
+            LimitedResource::Processes => self.processes,
+            LimitedResource::Memory => self.memory_bytes,
+            LimitedResource::Cpu => self.cpu_seconds,
+            LimitedResource::Output => self.output_bytes,
         };
         limit.filter(|limit| *limit > 0)
     }
 
     /// Whether somebody has to look at the processes for them.
     pub(crate) fn need_measuring(&self) -> bool {
-        [Resource::Processes, Resource::Memory, Resource::Cpu]
+        [LimitedResource::Processes, LimitedResource::Memory, LimitedResource::Cpu]
             .into_iter()
             .any(|resource| self.of(resource).is_some())
     }
 }
 
-impl Resource {
+impl LimitedResource {
     /// A byte for the wire.
     pub(crate) fn tag(self) -> u8 {
         match self {
@@ -102,37 +104,45 @@ mod tests {
     fn the_text_names_the_setting() {
         let reached = |resource, together| LimitReached { resource, limit: 7, together }.to_string();
         assert_eq!(
-            reached(Resource::Processes, false),
+            reached(LimitedResource::Processes, false),
             "Command killed: it had more than 7 processes (setting processes.maxCount)"
         );
         assert_eq!(
-            reached(Resource::Memory, true),
+            reached(LimitedResource::Memory, true),
             "Command killed: the commands of this session together used more than 7 bytes of memory (setting \
              processes.maxMemoryBytes)"
         );
         assert_eq!(
-            reached(Resource::Cpu, false),
+            reached(LimitedResource::Cpu, false),
             "Command killed: it used more than 7 seconds of processor time (setting processes.maxCpuSeconds)"
         );
         assert_eq!(
-            reached(Resource::Output, false),
+            reached(LimitedResource::Output, false),
             "Command killed: it wrote more than 7 bytes (setting processes.maxOutputBytes)"
         );
     }
 
     #[test]
     fn nothing_and_zero_are_no_limit() {
-        let limits = Limits { processes: Some(0), output_bytes: Some(5), ..Limits::default() };
-        assert_eq!((limits.of(Resource::Processes), limits.of(Resource::Output)), (None, Some(5)));
+        let limits = ProcessLimits { processes: Some(0), output_bytes: Some(5), ..ProcessLimits::default() };
+        assert_eq!(
+            (limits.of(LimitedResource::Processes), limits.of(LimitedResource::Output)),
+            (None, Some(5))
+        );
         assert!(!limits.need_measuring());
-        assert!(Limits { cpu_seconds: Some(1), ..limits }.need_measuring());
+        assert!(ProcessLimits { cpu_seconds: Some(1), ..limits }.need_measuring());
     }
 
     #[test]
     fn tags_come_back() {
-        for resource in [Resource::Processes, Resource::Memory, Resource::Cpu, Resource::Output] {
-            assert_eq!(Resource::from_tag(resource.tag()), Some(resource));
+        for resource in [
+            LimitedResource::Processes,
+            LimitedResource::Memory,
+            LimitedResource::Cpu,
+            LimitedResource::Output,
+        ] {
+            assert_eq!(LimitedResource::from_tag(resource.tag()), Some(resource));
         }
-        assert_eq!(Resource::from_tag(b'?'), None);
+        assert_eq!(LimitedResource::from_tag(b'?'), None);
     }
 }

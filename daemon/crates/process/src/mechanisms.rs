@@ -4,7 +4,7 @@ use crate::linux;
 
 /// What the owning and limiting of processes rests on here, besides what every Linux has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mechanisms {
+pub struct ProcessSupport {
     /// The kernel lists the children of a process. Without that, measuring looks at all processes of the system.
     pub lists_children: bool,
     /// Processes carry their owner's mark even when they clear their environment. Without that, those that do so may be
@@ -12,7 +12,7 @@ pub struct Mechanisms {
     pub lasting_marks: bool,
 }
 
-impl Mechanisms {
+impl ProcessSupport {
     /// Looks at this system. Blocks, shortly.
     #[must_use]
     pub fn of_this_system() -> Self {
@@ -27,7 +27,7 @@ mod tests {
     #[test]
     fn marks_last_where_limits_can_hold_them() {
         let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
-        let told = Mechanisms::of_this_system();
+        let told = ProcessSupport::of_this_system();
         assert!(told.lasting_marks || !limits.contains("Max file locks            unlimited"), "{limits}");
     }
 }

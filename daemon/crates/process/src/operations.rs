@@ -17,7 +17,7 @@ use crate::{
     input::InputPipe,
     shell::{ShellError, resolve_shell},
     shell_run::{ShellCommand, ShellOutcome, ShellRun},
-    streams::Streams,
+    streams::CommandStreams,
     terminal::TerminalSize,
 };
 
@@ -58,7 +58,7 @@ pub struct ShellJob {
     /// Fires when it is to be killed at once, with all that it started.
     pub cancel: CancellationToken,
     /// What it reads from and writes to. Other machines give commands output only.
-    pub streams: Streams,
+    pub streams: CommandStreams,
     /// What it works for, in lists of processes.
     pub work: Work,
 }

@@ -16,7 +16,7 @@ use std::{
 
 use agentd_fail_point::{self as fail_point, Point};
 use agentd_file_lock as file_lock;
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 use uuid::Uuid;
 
 use crate::linux;
@@ -58,7 +58,7 @@ impl Mark {
 }
 
 /// Nobody but us makes these files: none is a link, and none is longer than two numbers.
-const RULES: Rules<'_> = Rules::new(Links::Refused).max_bytes(64);
+const RULES: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused).max_bytes(64);
 
 /// Which process an owner is, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub struct Process {
     /// What the command and everything that it started write, in the order in which they write it; without the errors
     /// where these have a pipe of their own.
     pub output: OutputPipe,
-    /// The errors, with [`crate::Streams::Separate`].
+    /// The errors, with [`crate::CommandStreams::Separate`].
     pub errors: Option<OutputPipe>,
     input: Option<InputPipe>,
     terminal: Option<Arc<Terminal>>,

@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     command::ExitStatus,
-    limits::{LimitReached, Limits, Resource},
+    limits::{LimitReached, LimitedResource, ProcessLimits},
     linux,
     owner::Mark,
     wire::{Order, Report, Stage, Terms},
@@ -40,7 +40,7 @@ pub(crate) struct State {
     /// How the command's own process ended.
     pub(crate) exit: Option<ExitStatus>,
     /// Why everything is being killed, or was, if a limit is the reason; the flag: the limit of all commands together.
-    pub(crate) limit: Option<(Resource, bool)>,
+    pub(crate) limit: Option<(LimitedResource, bool)>,
     /// How many processes there are, and the memory that they use, in KiB; both 0 until it was measured.
     pub(crate) usage: (u64, u64),
     /// Nothing of the command is left.
@@ -56,7 +56,7 @@ pub(crate) struct Scope {
     state: watch::Receiver<State>,
     /// What the command works for.
     work: Option<Arc<Work>>,
-    limits: Limits,
+    limits: ProcessLimits,
     /// Whether the command has written too much, known here before the scope tells.
     wrote_too_much: AtomicBool,
     /// Becomes true when everything is to be killed.
@@ -145,7 +145,7 @@ impl Scope {
     /// The limit that the command was killed for.
     pub(crate) fn limit_reached(&self) -> Option<LimitReached> {
         let wrote_too_much =
-            || self.wrote_too_much.load(Ordering::Acquire).then_some((Resource::Output, false));
+            || self.wrote_too_much.load(Ordering::Acquire).then_some((LimitedResource::Output, false));
         let (resource, together) = self.now().limit.or_else(wrote_too_much)?;
         Some(LimitReached { resource, limit: self.limits.of(resource)?, together })
     }

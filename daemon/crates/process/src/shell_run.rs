@@ -17,7 +17,7 @@ use crate::{
     output::OutputPipe,
     process::{KILL_WAIT, Process},
     shell::ShellError,
-    streams::Streams,
+    streams::CommandStreams,
     terminal::TerminalSize,
 };
 
@@ -46,12 +46,12 @@ pub struct ShellCommand {
     /// Fires when it is to be killed at once, with all that it started.
     pub cancel: CancellationToken,
     /// What it reads from and writes to: [`ShellRun::next`] gives the output, without the errors where they are separate.
-    pub streams: Streams,
+    pub streams: CommandStreams,
 }
 
 /// Why a command was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stopped {
+pub enum StopCause {
     /// Its token fired.
     Aborted,
     /// Its time was up.
@@ -66,7 +66,7 @@ pub struct ShellOutcome {
     /// How the shell ended; `None` only when it could not be killed.
     pub exit: Option<ExitStatus>,
     /// Why the command was killed, if it was.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<StopCause>,
     /// How long after its start the shell exited by itself, when it had done so before the command was stopped:
     /// background processes then kept the command going.
     pub shell_exited_after: Option<Duration>,
@@ -101,7 +101,7 @@ pub struct ShellRun {
 
 #[derive(Debug, Clone, Copy)]
 struct Stop {
-    why: Stopped,
+    why: StopCause,
     at: Instant,
     /// Nothing of the command is left, or it is no use to wait longer.
     over: bool,
@@ -110,7 +110,7 @@ struct Stop {
 }
 
 enum News {
-    Stop(Stopped),
+    Stop(StopCause),
     Exited(ExitStatus),
     KillOver,
     Read(usize),
@@ -188,7 +188,7 @@ impl ShellRun {
         self.process.take_input()
     }
 
-    /// Takes out what the command writes as errors, with [`Streams::Separate`]. They must be read beside the output.
+    /// Takes out what the command writes as errors, with [`CommandStreams::Separate`]. They must be read beside the output.
     #[must_use]
     pub fn take_errors(&mut self) -> Option<OutputPipe> {
         self.process.errors.take()
@@ -219,7 +219,7 @@ impl ShellRun {
             stopped: self
                 .stop
                 .map(|stop| stop.why)
-                .or_else(|| self.process.limit_reached().map(Stopped::Limit)),
+                .or_else(|| self.process.limit_reached().map(StopCause::Limit)),
             shell_exited_after: self.exited.filter(before).map(|(_, at)| at - self.started),
             wall_time: self.ended.unwrap_or_else(Instant::now) - self.started,
         }
@@ -233,8 +233,8 @@ impl ShellRun {
         let watch = self.process.watch().clone();
         select! {
             biased;
-            () = self.cancel.cancelled(), if !stopping => News::Stop(Stopped::Aborted),
-            () = sleep_until(deadline), if !stopping && self.deadline.is_some() => News::Stop(Stopped::TimedOut),
+            () = self.cancel.cancelled(), if !stopping => News::Stop(StopCause::Aborted),
+            () = sleep_until(deadline), if !stopping && self.deadline.is_some() => News::Stop(StopCause::TimedOut),
             status = watch.wait(), if running => News::Exited(status),
             () = watch.gone(), if stopping => News::KillOver,
             () = sleep_until(patience), if stopping => News::KillOver,
@@ -254,7 +254,7 @@ impl ShellRun {
         }
     }
 
-    fn stop(&mut self, why: Stopped) {
+    fn stop(&mut self, why: StopCause) {
         self.stop = Some(Stop { why, at: Instant::now(), over: false, reads_left: READS_AFTER_KILL });
         self.process.start_kill();
     }

@@ -8,12 +8,12 @@ use std::{
 use agentd_fail_point::{self as fail_point, Point};
 use tokio::{fs::File, io::AsyncWriteExt as _};
 
-use crate::artifacts::{Created, OutputPlace};
+use crate::artifacts::{Created, OutputStorage};
 
 /// Holds the beginning of an output in memory until it is known to be long, then all of it in a file.
 #[derive(Debug)]
 pub(crate) struct Spill {
-    place: OutputPlace,
+    place: OutputStorage,
     state: State,
 }
 
@@ -53,7 +53,7 @@ impl OpenFile {
 
 impl Spill {
     /// Nothing yet; a file would be made in `place`.
-    pub(crate) fn new(place: OutputPlace) -> Self {
+    pub(crate) fn new(place: OutputStorage) -> Self {
         Self { place, state: State::Held(Vec::new()) }
     }
 

@@ -18,7 +18,7 @@ use crate::{
 
 /// The standard streams of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Streams {
+pub enum CommandStreams {
     /// Nothing to read; output and errors in one pipe, so that they arrive in the order in which they were written.
     #[default]
     Output,
@@ -50,7 +50,7 @@ impl Ends {
     }
 }
 
-impl Streams {
+impl CommandStreams {
     /// How many descriptors a command is given for them at most.
     pub(crate) const MAX_FDS: usize = 3;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use agentd_protocol::tool::Truncation;
 
 use crate::{
-    artifacts::OutputPlace,
+    artifacts::OutputStorage,
     decode::Utf8Stream,
     spill::Spill,
     window::{MAX_BYTES, TailWindow},
@@ -36,7 +36,7 @@ pub enum FullOutput<'a> {
 impl OutputTail {
     /// No output yet; a file would be made in `place`.
     #[must_use]
-    pub fn new(place: OutputPlace) -> Self {
+    pub fn new(place: OutputStorage) -> Self {
         Self { decoder: Utf8Stream::new(), window: TailWindow::new(), raw_bytes: 0, spill: Spill::new(place) }
     }
 
@@ -163,7 +163,7 @@ mod tests {
     async fn a_file_has_no_more_than_its_place_allows() {
         let dir = tempfile::tempdir().unwrap();
         let limit = MAX_BYTES as u64 + 10;
-        let place = OutputPlace::from(dir.path()).limited(limit, OutputMeter::default());
+        let place = OutputStorage::from(dir.path()).limited(limit, OutputMeter::default());
         let mut tail = OutputTail::new(place.clone());
         tail.push(&vec![b'x'; MAX_BYTES + 10]).await;
         assert_eq!(tail.cut_at(), None);

@@ -8,9 +8,9 @@ use std::{
 
 use crate::{
     command::{CommandSpec, SpawnError},
-    limits::{Limits, Resource},
+    limits::{LimitedResource, ProcessLimits},
     owner::{Mark, OWNER_VARIABLE},
-    streams::Streams,
+    streams::CommandStreams,
     terminal::TerminalSize,
 };
 
@@ -37,7 +37,7 @@ pub(crate) struct Terms {
     /// Whose it is.
     pub(crate) owner: Mark,
     /// What it may use.
-    pub(crate) limits: Limits,
+    pub(crate) limits: ProcessLimits,
 }
 
 impl Order {
@@ -103,7 +103,7 @@ pub(crate) enum Report {
     /// They use so much memory, in KiB; likewise.
     MemoryKib(i32),
     /// There was too much of this, so everything is being killed; the flag: too much of the session's commands together.
-    Limit(Resource, bool),
+    Limit(LimitedResource, bool),
     /// Neither the command nor anything that it started is left.
     Empty,
 }
@@ -144,7 +144,7 @@ impl Report {
             b'n' => Self::Signaled(value),
             b'c' => Self::Processes(value),
             b'm' => Self::MemoryKib(value),
-            b'l' => Self::Limit(Resource::from_tag(a)?, b != 0),
+            b'l' => Self::Limit(LimitedResource::from_tag(a)?, b != 0),
             b'e' => Self::Empty,
             _ => return None,
         })
@@ -159,7 +159,7 @@ impl Report {
 /// [`SpawnError::NulByte`] when a string could not be passed to a process.
 pub(crate) fn encode_command(command: &CommandSpec, terms: &Terms) -> Result<Vec<u8>, SpawnError> {
     let mut out = vec![0; 8];
-    let Limits { processes, memory_bytes, cpu_seconds, output_bytes } = terms.limits;
+    let ProcessLimits { processes, memory_bytes, cpu_seconds, output_bytes } = terms.limits;
     for number in [processes, memory_bytes, cpu_seconds, output_bytes] {
         out.extend_from_slice(&number.unwrap_or(0).to_ne_bytes());
     }
@@ -178,10 +178,10 @@ pub(crate) fn encode_command(command: &CommandSpec, terms: &Terms) -> Result<Vec
     put(&mut out, OsStr::new(OWNER_VARIABLE), "environment")?;
     put(&mut out, OsStr::new(&terms.owner.text()), "environment")?;
     out.push(match command.streams {
-        Streams::Output => b'o',
-        Streams::InputOutput => b'i',
-        Streams::Separate => b's',
-        Streams::Terminal(_) => b't',
+        CommandStreams::Output => b'o',
+        CommandStreams::InputOutput => b'i',
+        CommandStreams::Separate => b's',
+        CommandStreams::Terminal(_) => b't',
     });
     let length = (out.len() - 8) as u64;
     out[..8].copy_from_slice(&length.to_ne_bytes());
@@ -193,7 +193,7 @@ pub(crate) fn encode_command(command: &CommandSpec, terms: &Terms) -> Result<Vec
 /// The size of a terminal is not passed on: the terminal knows it.
 pub(crate) fn decode_command(bytes: &[u8]) -> Option<(CommandSpec, Terms)> {
     let mut rest = bytes;
-    let limits = Limits {
+    let limits = ProcessLimits {
         processes: take_limit(&mut rest)?,
         memory_bytes: take_limit(&mut rest)?,
         cpu_seconds: take_limit(&mut rest)?,
@@ -207,10 +207,10 @@ pub(crate) fn decode_command(bytes: &[u8]) -> Option<(CommandSpec, Terms)> {
         .map(|_| Some((take(&mut rest)?, take(&mut rest)?)))
         .collect::<Option<_>>()?;
     let streams = match rest {
-        b"o" => Streams::Output,
-        b"i" => Streams::InputOutput,
-        b"s" => Streams::Separate,
-        b"t" => Streams::Terminal(TerminalSize::default()),
+        b"o" => CommandStreams::Output,
+        b"i" => CommandStreams::InputOutput,
+        b"s" => CommandStreams::Separate,
+        b"t" => CommandStreams::Terminal(TerminalSize::default()),
         _ => return None,
     };
     Some((CommandSpec { program, args, cwd, env, streams }, Terms { owner, limits }))
@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn terms() -> Terms {
-        let limits = Limits {
+        let limits = ProcessLimits {
             processes: Some(1),
             memory_bytes: None,
             cpu_seconds: Some(u64::MAX),
@@ -279,10 +279,10 @@ mod tests {
             args in proptest::collection::vec(text(), 0..5),
             env in proptest::collection::vec((text(), text()), 0..5),
             streams in prop_oneof![
-                Just(Streams::Output),
-                Just(Streams::InputOutput),
-                Just(Streams::Separate),
-                Just(Streams::Terminal(TerminalSize::default())),
+                Just(CommandStreams::Output),
+                Just(CommandStreams::InputOutput),
+                Just(CommandStreams::Separate),
+                Just(CommandStreams::Terminal(TerminalSize::default())),
             ],
         ) {
             let mut command = CommandSpec { program, args, cwd: cwd.into(), env, streams };
@@ -305,8 +305,8 @@ mod tests {
                 6 => Report::Signaled(value),
                 7 => Report::Processes(value),
                 8 => Report::MemoryKib(value),
-                9 => Report::Limit(Resource::Memory, value % 2 == 0),
-                10 => Report::Limit(Resource::Output, false),
+                9 => Report::Limit(LimitedResource::Memory, value % 2 == 0),
+                10 => Report::Limit(LimitedResource::Output, false),
                 _ => Report::Empty,
             };
             prop_assert_eq!(Report::decode(report.encode()), Some(report));
@@ -320,7 +320,7 @@ mod tests {
             args: vec!["-c".into(), "a\0b".into()],
             cwd: "/".into(),
             env: Vec::new(),
-            streams: Streams::Output,
+            streams: CommandStreams::Output,
         };
         assert!(matches!(encode_command(&command, &terms()), Err(SpawnError::NulByte { part: "arguments" })));
     }

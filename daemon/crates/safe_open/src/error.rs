@@ -10,11 +10,11 @@ use std::{
 #[error("{} {problem}", path.display())]
 pub struct OpenError {
     path: PathBuf,
-    problem: Problem,
+    problem: OpenProblem,
 }
 
 impl OpenError {
-    pub(crate) fn new(path: &Path, problem: Problem) -> Self {
+    pub(crate) fn new(path: &Path, problem: OpenProblem) -> Self {
         Self { path: path.to_owned(), problem }
     }
 
@@ -26,13 +26,13 @@ impl OpenError {
 
     /// What is wrong with it. Its text is the end of a sentence that begins with the name of the file.
     #[must_use]
-    pub fn problem(&self) -> &Problem {
+    pub fn problem(&self) -> &OpenProblem {
         &self.problem
     }
 
     /// What is wrong with it, without the path.
     #[must_use]
-    pub fn into_problem(self) -> Problem {
+    pub fn into_problem(self) -> OpenProblem {
         self.problem
     }
 
@@ -54,11 +54,11 @@ impl From<OpenError> for io::Error {
     }
 }
 
-impl From<Problem> for io::Error {
+impl From<OpenProblem> for io::Error {
     /// As of [`OpenError`], with a text that does not name the file: for errors that name it themselves.
-    fn from(problem: Problem) -> Self {
+    fn from(problem: OpenProblem) -> Self {
         match (problem.kind(), problem) {
-            (_, Problem::System(source)) => source,
+            (_, OpenProblem::System(source)) => source,
             (kind, problem) => Self::new(kind.unwrap_or(io::ErrorKind::Other), problem.to_string()),
         }
     }
@@ -66,7 +66,7 @@ impl From<Problem> for io::Error {
 
 /// What is wrong with a file.
 #[derive(Debug)]
-pub enum Problem {
+pub enum OpenProblem {
     /// What the system said, also that there is none.
     System(io::Error),
     /// It is a symbolic link, and none is followed here.
@@ -74,7 +74,7 @@ pub enum Problem {
     /// A link on the way to it leads out of the folder that it must stay in.
     LeadsOut,
     /// It is no regular file.
-    NotAFile(Kind),
+    NotAFile(FileKind),
     /// It belongs to another user.
     Foreign {
         /// The number of that user.
@@ -91,7 +91,7 @@ pub enum Problem {
     OfProcesses,
 }
 
-impl Problem {
+impl OpenProblem {
     /// Whether nothing is there.
     #[must_use]
     pub fn is_missing(&self) -> bool {
@@ -116,7 +116,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for OpenProblem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(error) => write!(out, "cannot be opened: {error}"),
@@ -149,7 +149,7 @@ impl fmt::Display for Problem {
 
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A folder.
@@ -162,7 +162,7 @@ pub enum Kind {
     Device,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FileKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::File => "a file",

@@ -1,7 +1,7 @@
 //! Opens files that others may have made: a stranger's project, another user of the machine, a command of a model.
 //!
 //! Such a file may be a link to a secret or to `/dev/zero`, a named pipe that nobody writes to, longer than all memory, or made by
-//! the kernel from the secrets of this process (`/proc/self/environ`). [`Rules`] say what is acceptable, and what is opened is
+//! the kernel from the secrets of this process (`/proc/self/environ`). [`OpenRules`] say what is acceptable, and what is opened is
 //! checked after it is open, so that nothing can be put in its place in between: no call here waits for another process.
 //!
 //! The checks cost three system calls a file beside opening it.
@@ -20,13 +20,13 @@ use std::{
 
 use rustix::fs::{Mode, OFlags};
 
-pub use error::{Kind, OpenError, Problem};
+pub use error::{FileKind, OpenError, OpenProblem};
 pub use kernel::{is_of_kernel, is_of_processes};
 pub use own_folder::{FolderFault, check_own_folder, open_folder_around};
 
 /// Which symbolic links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Links<'a> {
+pub enum LinkPolicy<'a> {
     /// All: whoever named the file means what it leads to.
     Followed,
     /// None at the end of the path; the folders on the way are the caller's.
@@ -40,7 +40,7 @@ pub enum Links<'a> {
 
 /// Whose files are acceptable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum AcceptedOwner {
     /// Everybody's.
     Anybody,
     /// This user's and root's.
@@ -49,7 +49,7 @@ pub enum Owner {
     OwnOr(u32),
 }
 
-impl Owner {
+impl AcceptedOwner {
     /// Whether a file of that user is acceptable.
     #[must_use]
     pub fn accepts(self, uid: u32) -> bool {
@@ -64,22 +64,22 @@ impl Owner {
 
 /// What is acceptable. Only regular files are, and none that shows the state of processes (`/proc`).
 #[derive(Debug, Clone, Copy)]
-pub struct Rules<'a> {
-    links: Links<'a>,
-    owner: Owner,
+pub struct OpenRules<'a> {
+    links: LinkPolicy<'a>,
+    owner: AcceptedOwner,
     max_bytes: u64,
 }
 
-impl<'a> Rules<'a> {
+impl<'a> OpenRules<'a> {
     /// Links as given, files of this user and of root, of any length.
     #[must_use]
-    pub const fn new(links: Links<'a>) -> Self {
-        Self { links, owner: Owner::Own, max_bytes: u64::MAX }
+    pub const fn new(links: LinkPolicy<'a>) -> Self {
+        Self { links, owner: AcceptedOwner::Own, max_bytes: u64::MAX }
     }
 
     /// Files of these users.
     #[must_use]
-    pub const fn owner(mut self, owner: Owner) -> Self {
+    pub const fn owner(mut self, owner: AcceptedOwner) -> Self {
         self.owner = owner;
         self
     }
@@ -103,7 +103,7 @@ impl<'a> Rules<'a> {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_one_of_many(&self, path: &Path, seen: &mut FileSystems) -> Result<File, OpenError> {
+    pub fn open_one_of_many(&self, path: &Path, seen: &mut SeenFileSystems) -> Result<File, OpenError> {
         let failed = |problem| OpenError::new(path, problem);
         let file =
             links::open(path, self.links, Access::Read.flags(), Access::Read.mode()).map_err(failed)?;
@@ -147,7 +147,7 @@ impl<'a> Rules<'a> {
     /// The content of a file; `None` when nothing is at that path.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`Problem::TooLong`] also for a file that grew while it was read.
+    /// As [`Self::open`]; [`OpenProblem::TooLong`] also for a file that grew while it was read.
     pub fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, OpenError> {
         let file = match self.open(path) {
             Ok(file) => file,
@@ -160,7 +160,7 @@ impl<'a> Rules<'a> {
     /// The content of a file, which is to be there.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`Problem::TooLong`] also for a file that grew while it was read.
+    /// As [`Self::open`]; [`OpenProblem::TooLong`] also for a file that grew while it was read.
     pub fn read_present(&self, path: &Path) -> Result<Vec<u8>, OpenError> {
         self.read_open(&self.open(path)?, path)
     }
@@ -168,15 +168,15 @@ impl<'a> Rules<'a> {
     /// The rest of a file that was opened, which `path` names in errors.
     ///
     /// # Errors
-    /// [`Problem::TooLong`] for a file that grew, and the system's.
+    /// [`OpenProblem::TooLong`] for a file that grew, and the system's.
     pub fn read_open(&self, file: &File, path: &Path) -> Result<Vec<u8>, OpenError> {
         let failed = |problem| OpenError::new(path, problem);
         let mut content = Vec::new();
         let limit = self.max_bytes.saturating_add(1);
-        file.take(limit).read_to_end(&mut content).map_err(|error| failed(Problem::System(error)))?;
+        file.take(limit).read_to_end(&mut content).map_err(|error| failed(OpenProblem::System(error)))?;
         if content.len() as u64 > self.max_bytes {
             let length = file.metadata().map_or(content.len() as u64, |about| about.len());
-            return Err(failed(Problem::TooLong { length, limit: self.max_bytes }));
+            return Err(failed(OpenProblem::TooLong { length, limit: self.max_bytes }));
         }
         Ok(content)
     }
@@ -184,38 +184,38 @@ impl<'a> Rules<'a> {
     fn open_with(&self, path: &Path, access: Access) -> Result<File, OpenError> {
         let failed = |problem| OpenError::new(path, problem);
         let file = links::open(path, self.links, access.flags(), access.mode()).map_err(failed)?;
-        self.check(&file, &mut FileSystems::default()).map_err(failed)?;
+        self.check(&file, &mut SeenFileSystems::default()).map_err(failed)?;
         Ok(file)
     }
 
     /// Checks a file that was opened.
-    fn check(&self, file: &File, seen: &mut FileSystems) -> Result<(), Problem> {
-        let about = file.metadata().map_err(Problem::System)?;
-        let kind = Kind::of(&about);
-        if kind != Kind::File {
-            return Err(Problem::NotAFile(kind));
+    fn check(&self, file: &File, seen: &mut SeenFileSystems) -> Result<(), OpenProblem> {
+        let about = file.metadata().map_err(OpenProblem::System)?;
+        let kind = FileKind::of(&about);
+        if kind != FileKind::File {
+            return Err(OpenProblem::NotAFile(kind));
         }
         if !self.owner.accepts(about.uid()) {
-            return Err(Problem::Foreign { uid: about.uid() });
+            return Err(OpenProblem::Foreign { uid: about.uid() });
         }
         if about.len() > self.max_bytes {
-            return Err(Problem::TooLong { length: about.len(), limit: self.max_bytes });
+            return Err(OpenProblem::TooLong { length: about.len(), limit: self.max_bytes });
         }
-        if seen.is_of_processes(file, &about).map_err(Problem::System)? {
-            return Err(Problem::OfProcesses);
+        if seen.is_of_processes(file, &about).map_err(OpenProblem::System)? {
+            return Err(OpenProblem::OfProcesses);
         }
         Ok(())
     }
 }
 
-/// Which file system files were on last, for [`Rules::open_one_of_many`].
+/// Which file system files were on last, for [`OpenRules::open_one_of_many`].
 #[derive(Debug, Clone, Copy, Default)]
-pub struct FileSystems {
+pub struct SeenFileSystems {
     /// A device, and whether it shows processes.
     last: Option<(u64, bool)>,
 }
 
-impl FileSystems {
+impl SeenFileSystems {
     fn is_of_processes(&mut self, file: &File, about: &Metadata) -> std::io::Result<bool> {
         match self.last {
             Some((device, is_of_processes)) if device == about.dev() => Ok(is_of_processes),
@@ -260,7 +260,7 @@ impl Access {
     }
 }
 
-/// The real owner of what a folder's path leads to, whom [`Owner::OwnOr`] may be about.
+/// The real owner of what a folder's path leads to, whom [`AcceptedOwner::OwnOr`] may be about.
 ///
 /// # Errors
 /// The system's.
@@ -268,7 +268,7 @@ pub fn owner_of(folder: &Path) -> std::io::Result<u32> {
     Ok(folder.metadata()?.uid())
 }
 
-impl Kind {
+impl FileKind {
     fn of(about: &Metadata) -> Self {
         let kind = about.file_type();
         if kind.is_file() {

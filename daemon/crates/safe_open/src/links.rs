@@ -12,40 +12,45 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{Kind, Links, Problem};
+use crate::{FileKind, LinkPolicy, OpenProblem};
 
 /// Opens `path` along the links that `links` allows. What was opened is still to be checked.
-pub(super) fn open(path: &Path, links: Links<'_>, flags: OFlags, mode: Mode) -> Result<File, Problem> {
+pub(super) fn open(
+    path: &Path,
+    links: LinkPolicy<'_>,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<File, OpenProblem> {
     match links {
-        Links::Followed => {
+        LinkPolicy::Followed => {
             // Opening some devices does something; what stands there is looked at before, and again when it is open.
             match path.metadata() {
-                Ok(about) if Kind::of(&about) != Kind::File => {
-                    return Err(Problem::NotAFile(Kind::of(&about)));
+                Ok(about) if FileKind::of(&about) != FileKind::File => {
+                    return Err(OpenProblem::NotAFile(FileKind::of(&about)));
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !flags.contains(OFlags::CREATE) => {
-                    return Err(Problem::System(error));
+                    return Err(OpenProblem::System(error));
                 }
                 Ok(_) | Err(_) => {}
             }
             openat(CWD, path, flags, mode).map(File::from).map_err(|errno| other(path, errno))
         }
-        Links::Refused => without_link(path, flags, mode),
-        Links::Beneath(root) => beneath(path, root, flags, mode),
+        LinkPolicy::Refused => without_link(path, flags, mode),
+        LinkPolicy::Beneath(root) => beneath(path, root, flags, mode),
     }
 }
 
-fn without_link(path: &Path, flags: OFlags, mode: Mode) -> Result<File, Problem> {
+fn without_link(path: &Path, flags: OFlags, mode: Mode) -> Result<File, OpenProblem> {
     match openat(CWD, path, flags | OFlags::NOFOLLOW, mode) {
         Ok(file) => Ok(file.into()),
         // On the way to the file there may be a circle of links, which says the same.
-        Err(Errno::LOOP) if path.is_symlink() => Err(Problem::Link),
+        Err(Errno::LOOP) if path.is_symlink() => Err(OpenProblem::Link),
         Err(errno) => Err(other(path, errno)),
     }
 }
 
-fn beneath(path: &Path, root: &Path, flags: OFlags, mode: Mode) -> Result<File, Problem> {
-    let Ok(below) = path.strip_prefix(root) else { return Err(Problem::LeadsOut) };
+fn beneath(path: &Path, root: &Path, flags: OFlags, mode: Mode) -> Result<File, OpenProblem> {
+    let Ok(below) = path.strip_prefix(root) else { return Err(OpenProblem::LeadsOut) };
     match resolve(root, below, flags, mode) {
         Ok(file) => return Ok(file.into()),
         // An absolute link may lead to a place below all the same; and some containers forbid the call.
@@ -56,11 +61,11 @@ fn beneath(path: &Path, root: &Path, flags: OFlags, mode: Mode) -> Result<File, 
 }
 
 /// The same in several steps: for links that are absolute, and where the system has no such call.
-pub(super) fn by_comparing(path: &Path, root: &Path, flags: OFlags, mode: Mode) -> Result<File, Problem> {
-    let real_root = root.canonicalize().map_err(Problem::System)?;
-    let real = path.canonicalize().map_err(Problem::System)?;
+pub(super) fn by_comparing(path: &Path, root: &Path, flags: OFlags, mode: Mode) -> Result<File, OpenProblem> {
+    let real_root = root.canonicalize().map_err(OpenProblem::System)?;
+    let real = path.canonicalize().map_err(OpenProblem::System)?;
     if !real.starts_with(&real_root) {
-        return Err(Problem::LeadsOut);
+        return Err(OpenProblem::LeadsOut);
     }
     let file = without_link(&real, flags, mode)?;
     // A folder on the way may have been replaced by a link meanwhile.
@@ -69,7 +74,7 @@ pub(super) fn by_comparing(path: &Path, root: &Path, flags: OFlags, mode: Mode) 
     if is_same && real.canonicalize().is_ok_and(|again| again == real) {
         Ok(file)
     } else {
-        Err(Problem::LeadsOut)
+        Err(OpenProblem::LeadsOut)
     }
 }
 
@@ -89,13 +94,13 @@ fn resolve(_: &Path, _: &Path, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
 }
 
 /// What the system said of a path.
-fn other(path: &Path, errno: Errno) -> Problem {
+fn other(path: &Path, errno: Errno) -> OpenProblem {
     // What opening a socket, a pipe that nobody reads, a device without a driver, or a folder for writing says.
     if matches!(errno, Errno::NXIO | Errno::OPNOTSUPP | Errno::ISDIR)
         && let Ok(about) = path.metadata()
-        && Kind::of(&about) != Kind::File
+        && FileKind::of(&about) != FileKind::File
     {
-        return Problem::NotAFile(Kind::of(&about));
+        return OpenProblem::NotAFile(FileKind::of(&about));
     }
-    Problem::System(io::Error::from(errno))
+    OpenProblem::System(io::Error::from(errno))
 }

@@ -8,8 +8,8 @@ use std::{
 
 use super::*;
 
-const ANY: Rules<'_> = Rules::new(Links::Followed);
-const NO_LINK: Rules<'_> = Rules::new(Links::Refused);
+const ANY: OpenRules<'_> = OpenRules::new(LinkPolicy::Followed);
+const NO_LINK: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused);
 
 fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -17,7 +17,7 @@ fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
     (folder, path)
 }
 
-fn problem<T>(opened: Result<T, OpenError>) -> Problem {
+fn problem<T>(opened: Result<T, OpenError>) -> OpenProblem {
     match opened {
         Ok(_) => panic!("was opened"),
         Err(error) => error.into_problem(),
@@ -32,10 +32,10 @@ fn only_regular_files_are_opened_and_nobody_is_waited_for() {
     let socket = root.join("socket");
     let _listener = UnixListener::bind(&socket).unwrap();
     for (path, kind) in [
-        (&pipe, Kind::Pipe),
-        (&socket, Kind::Socket),
-        (&root, Kind::Folder),
-        (&"/dev/zero".into(), Kind::Device),
+        (&pipe, FileKind::Pipe),
+        (&socket, FileKind::Socket),
+        (&root, FileKind::Folder),
+        (&"/dev/zero".into(), FileKind::Device),
     ] {
         for rules in [ANY, NO_LINK] {
             let opened = [
@@ -47,7 +47,7 @@ fn only_regular_files_are_opened_and_nobody_is_waited_for() {
             ];
             for opened in opened {
                 match problem(opened) {
-                    Problem::NotAFile(found) => assert_eq!(found, kind),
+                    OpenProblem::NotAFile(found) => assert_eq!(found, kind),
                     other => panic!("{path:?}: {other:?}"),
                 }
             }
@@ -73,13 +73,16 @@ fn links_are_followed_where_the_rules_say_so() {
     ] {
         symlink(target, project.join(name)).unwrap();
     }
-    let below = Rules::new(Links::Beneath(&project));
+    let below = OpenRules::new(LinkPolicy::Beneath(&project));
     for name in ["docs/real", "inside", "absolute", "up-and-back"] {
         assert_eq!(below.read(&project.join(name)).unwrap().unwrap(), b"r", "{name}");
     }
     for name in ["outside", "absolute-outside", "process", "away/secret", "away/project/../secret"] {
-        assert!(matches!(problem(below.read(&project.join(name))), Problem::LeadsOut), "{name}");
-        assert!(matches!(problem(below.open_or_create(&project.join(name))), Problem::LeadsOut), "{name}");
+        assert!(matches!(problem(below.read(&project.join(name))), OpenProblem::LeadsOut), "{name}");
+        assert!(
+            matches!(problem(below.open_or_create(&project.join(name))), OpenProblem::LeadsOut),
+            "{name}"
+        );
     }
     // As where the system cannot do it in one step.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
@@ -88,12 +91,12 @@ fn links_are_followed_where_the_rules_say_so() {
         ["docs/real", "inside", "absolute", "up-and-back"].into_iter().all(|name| compared(name).is_ok())
     );
     for name in ["outside", "absolute-outside", "process", "away/secret"] {
-        assert!(matches!(compared(name), Err(Problem::LeadsOut)), "{name}");
+        assert!(matches!(compared(name), Err(OpenProblem::LeadsOut)), "{name}");
     }
-    assert!(matches!(problem(below.open(&root.join("secret"))), Problem::LeadsOut));
-    assert!(matches!(problem(NO_LINK.open(&project.join("inside"))), Problem::Link));
+    assert!(matches!(problem(below.open(&root.join("secret"))), OpenProblem::LeadsOut));
+    assert!(matches!(problem(NO_LINK.open(&project.join("inside"))), OpenProblem::Link));
     assert_eq!(ANY.read(&project.join("outside")).unwrap().unwrap(), b"s");
-    assert!(matches!(problem(ANY.open(&project.join("process"))), Problem::OfProcesses));
+    assert!(matches!(problem(ANY.open(&project.join("process"))), OpenProblem::OfProcesses));
 }
 
 #[test]
@@ -101,12 +104,12 @@ fn what_is_missing_is_told_apart() {
     let (_guard, root) = folder();
     fs::write(root.join("file"), "").unwrap();
     symlink("nowhere", root.join("dangling")).unwrap();
-    for rules in [ANY, Rules::new(Links::Beneath(&root))] {
+    for rules in [ANY, OpenRules::new(LinkPolicy::Beneath(&root))] {
         for name in ["nothing", "file/below", "dangling"] {
             assert!(rules.read(&root.join(name)).unwrap().is_none(), "{name}");
         }
     }
-    assert!(matches!(problem(NO_LINK.open(&root.join("dangling"))), Problem::Link));
+    assert!(matches!(problem(NO_LINK.open(&root.join("dangling"))), OpenProblem::Link));
     assert!(NO_LINK.open(&root.join("nothing")).unwrap_err().is_missing());
 }
 
@@ -116,7 +119,7 @@ fn long_files_are_refused_without_being_read() {
     let path = root.join("sparse");
     File::create(&path).unwrap().set_len(5 << 40).unwrap();
     match problem(ANY.max_bytes(1 << 20).read(&path)) {
-        Problem::TooLong { length, limit } => assert_eq!((length, limit), (5 << 40, 1 << 20)),
+        OpenProblem::TooLong { length, limit } => assert_eq!((length, limit), (5 << 40, 1 << 20)),
         other => panic!("{other:?}"),
     }
     fs::write(&path, "12345").unwrap();
@@ -130,7 +133,7 @@ fn long_files_are_refused_without_being_read() {
     let rules = ANY.max_bytes(5);
     let file = rules.open(&path).unwrap();
     fs::write(&path, "123456").unwrap();
-    assert!(matches!(problem(rules.read_open(&file, &path)), Problem::TooLong { length: 6, limit: 5 }));
+    assert!(matches!(problem(rules.read_open(&file, &path)), OpenProblem::TooLong { length: 6, limit: 5 }));
 }
 
 #[test]
@@ -143,19 +146,19 @@ fn files_of_another_user_need_to_be_asked_for() {
     fs::write(&path, "x").unwrap();
     std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
     match problem(ANY.read(&path)) {
-        Problem::Foreign { uid } => assert_eq!(uid, 65534),
+        OpenProblem::Foreign { uid } => assert_eq!(uid, 65534),
         other => panic!("{other:?}"),
     }
-    assert!(ANY.owner(Owner::Anybody).read(&path).is_ok());
-    assert!(ANY.owner(Owner::OwnOr(owner_of(&path).unwrap())).read(&path).is_ok());
-    assert!(ANY.owner(Owner::OwnOr(65533)).read(&path).is_err());
+    assert!(ANY.owner(AcceptedOwner::Anybody).read(&path).is_ok());
+    assert!(ANY.owner(AcceptedOwner::OwnOr(owner_of(&path).unwrap())).read(&path).is_ok());
+    assert!(ANY.owner(AcceptedOwner::OwnOr(65533)).read(&path).is_err());
 }
 
 #[test]
 fn what_is_made_is_private_and_what_is_there_is_not_cut() {
     let (_guard, root) = folder();
     let path = root.join("lock");
-    for rules in [NO_LINK, Rules::new(Links::Beneath(&root)), ANY] {
+    for rules in [NO_LINK, OpenRules::new(LinkPolicy::Beneath(&root)), ANY] {
         drop(rules.open_or_create(&path).unwrap());
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o600);
         fs::write(&path, "1").unwrap();

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, future::pending, time::Duration};
 
 use agentd_agent::queue::{QueueKind, Queued, Queues, Ticket};
-use agentd_memory::Reservation;
+use agentd_memory::MemoryReservation;
 use agentd_protocol::{
     command::{ClearedQueue, Disposition, StreamingBehavior},
     error::{ErrorCode, Failure},
@@ -46,7 +46,7 @@ pub(crate) struct SessionQueues {
     /// When they are told at the latest, if anything is untold.
     due: Option<Instant>,
     /// What the messages take of the memory of all sessions.
-    memory: Reservation,
+    memory: MemoryReservation,
 }
 
 /// A message that was taken out, until its entry is stored.
@@ -69,7 +69,11 @@ impl Delivered {
 }
 
 impl SessionQueues {
-    pub(crate) fn new(steering_mode: QueueMode, follow_up_mode: QueueMode, memory: Reservation) -> Self {
+    pub(crate) fn new(
+        steering_mode: QueueMode,
+        follow_up_mode: QueueMode,
+        memory: MemoryReservation,
+    ) -> Self {
         let mut queues = Queues::default();
         (queues.steering_mode, queues.follow_up_mode) = (steering_mode, follow_up_mode);
         let (keys, sizes) = (HashMap::new(), HashMap::new());

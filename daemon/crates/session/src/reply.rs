@@ -2,7 +2,7 @@
 
 use agentd_auth::scrub_failure;
 use agentd_config::Environment;
-use agentd_memory::Reservation;
+use agentd_memory::MemoryReservation;
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     frame::Response,
@@ -25,7 +25,7 @@ pub struct Reply {
     /// The environment of what the command starts, where whoever sent it has one of his own.
     pub environment: Option<Environment>,
     /// What the command takes of memory until it is answered, where that is much.
-    pub memory: Option<Reservation>,
+    pub memory: Option<MemoryReservation>,
 }
 
 impl Reply {

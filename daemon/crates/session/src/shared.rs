@@ -19,7 +19,9 @@ use agentd_config::{
 };
 use agentd_images::Images;
 use agentd_memory::MemoryAccount;
-use agentd_process::{ArtifactFolder, Background, Launcher, OutputMeter, OutputPlace, ProcessGroup, Shell};
+use agentd_process::{
+    ArtifactFolder, BackgroundProcesses, Launcher, OutputMeter, OutputStorage, ProcessGroup, Shell,
+};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     model::{Model, ModelName, ThinkingLevel},
@@ -141,13 +143,13 @@ pub struct ToolContext {
     /// The folder for temporary files.
     pub temp_dir: PathBuf,
     /// Where long outputs go.
-    pub outputs: OutputPlace,
+    pub outputs: OutputStorage,
     /// Where they are found again; `None` for a session that has no file.
     pub artifacts: Option<ArtifactFolder>,
     /// The setting `bash`.
     pub bash: Option<BashSettings>,
     /// The session's background processes.
-    pub background: Background,
+    pub background: BackgroundProcesses,
     /// Whether a tool is active, by its name.
     pub is_active: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// What `~` means; the root folder where the session's environment does not say.
@@ -177,11 +179,11 @@ pub(crate) struct Shared {
     pub(crate) agent_dir: AgentDir,
     pub(crate) environment: Environment,
     /// Where long outputs go.
-    pub(crate) outputs: OutputPlace,
+    pub(crate) outputs: OutputStorage,
     /// Where they are found again.
     pub(crate) artifacts: Option<ArtifactFolder>,
     pub(crate) processes: ProcessGroup,
-    pub(crate) background: Background,
+    pub(crate) background: BackgroundProcesses,
     /// The built-in tools, active or not.
     pub(crate) tools: OwnTools,
     /// What runs the user's commands.

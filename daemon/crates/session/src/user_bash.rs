@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use agentd_agent::hooks::{Action, By, Passage};
-use agentd_process::{CleanedOutput, CleanedRun, ShellError, ShellJob, SpawnError, Stopped, Streams};
+use agentd_process::{
+    CleanedOutput, CleanedRun, CommandStreams, ShellError, ShellJob, SpawnError, StopCause,
+};
 use agentd_protocol::{
     Json,
     command::{BashParams, Work, WorkKind},
@@ -220,9 +222,9 @@ impl Actor {
 
 impl From<CleanedOutput> for Ran {
     fn from(CleanedOutput { output, full_output, outcome }: CleanedOutput) -> Self {
-        let cancelled = outcome.stopped == Some(Stopped::Aborted);
+        let cancelled = outcome.stopped == Some(StopCause::Aborted);
         let mut text = output.content;
-        if let Some(Stopped::Limit(limit)) = outcome.stopped {
+        if let Some(StopCause::Limit(limit)) = outcome.stopped {
             if !text.is_empty() {
                 text.push_str("\n\n");
             }
@@ -283,7 +285,7 @@ async fn run(
         env: Vec::new(),
         timeout: None,
         cancel,
-        streams: Streams::Output,
+        streams: CommandStreams::Output,
         work,
     };
     let stopped = job.cancel.clone();

@@ -1,6 +1,6 @@
 //! By which means commands are owned and limited.
 
-use agentd_process::Mechanisms;
+use agentd_process::ProcessSupport;
 use agentd_protocol::doctor::Check;
 
 use super::finding::Name;
@@ -9,10 +9,10 @@ pub(super) const PROCESSES: Name = Name("processes", "processes");
 
 /// Tells what this system has. Blocks, shortly.
 pub(super) fn check() -> Check {
-    told(Mechanisms::of_this_system())
+    told(ProcessSupport::of_this_system())
 }
 
-fn told(Mechanisms { lists_children, lasting_marks }: Mechanisms) -> Check {
+fn told(ProcessSupport { lists_children, lasting_marks }: ProcessSupport) -> Check {
     let measured = if lists_children {
         "each command's supervisor measures limits"
     } else {
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn each_means_is_named() {
         let detail =
-            |lists_children, lasting_marks| told(Mechanisms { lists_children, lasting_marks }).detail;
+            |lists_children, lasting_marks| told(ProcessSupport { lists_children, lasting_marks }).detail;
         assert_eq!(
             detail(true, true),
             "a guard owns commands; each command's supervisor measures limits; marks in environment and resource limits \

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agentd_config::resolve_path;
 use agentd_process::{
-    GuardCommand, Launcher, ShellCommand, ShellError, ShellRun, Stopped, Streams, resolve_shell,
+    CommandStreams, GuardCommand, Launcher, ShellCommand, ShellError, ShellRun, StopCause, resolve_shell,
 };
 use agentd_protocol::{doctor::Check, settings::Settings};
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ pub(super) async fn check(context: &Context, settings: Option<&Settings>) -> Che
         env,
         timeout: Some(LIMIT),
         cancel: CancellationToken::new(),
-        streams: Streams::Output,
+        streams: CommandStreams::Output,
     };
     // A launcher of our own: its guard ends with this check.
     let launcher = Launcher::new(GuardCommand::this_program());
@@ -56,7 +56,7 @@ async fn run(launcher: &Launcher, command: ShellCommand) -> Result<Option<String
     while run.next().await.is_some() {}
     let outcome = run.finish();
     Ok(match (outcome.stopped, outcome.exit) {
-        (Some(Stopped::TimedOut), _) => Some(format!("did not run `exit 0` within {} s", LIMIT.as_secs())),
+        (Some(StopCause::TimedOut), _) => Some(format!("did not run `exit 0` within {} s", LIMIT.as_secs())),
         (_, Some(exit)) if exit.success() => None,
         (_, Some(exit)) => Some(format!("ended `exit 0` with code {}", exit.code)),
         (_, None) => Some("could not be ended".into()),

@@ -8,7 +8,7 @@ mod prompts;
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use agentd_config::models::{DEMO_MODEL, DEMO_PROVIDER};
-use agentd_process::Cleaner;
+use agentd_process::OutputCleaner;
 use agentd_protocol::terminal_text::steers;
 use agentd_session::{Attached, Limits, SessionHandle};
 use tokio::time::timeout;
@@ -152,7 +152,7 @@ fn shown_at(output: &impl IsTerminal, text: String) -> String {
 
 /// The text without escape sequences, and without what turns the direction of writing.
 fn plain(text: &str) -> String {
-    let mut text = Cleaner::new().clean(text);
+    let mut text = OutputCleaner::new().clean(text);
     text.retain(|c| !steers(c));
     text
 }

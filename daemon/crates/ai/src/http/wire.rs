@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use agentd_memory::{MemoryAccount, Purpose, Refused, Reservation};
+use agentd_memory::{MemoryAccount, MemoryPurpose, MemoryRefused, MemoryReservation};
 use agentd_protocol::{message::StopReason, model::Model};
 use bytes::Bytes;
 use reqwest::{Url, header::HeaderMap};
@@ -222,17 +222,17 @@ impl<A: Adapter> Provider for HttpProvider<A> {
 
 /// What an answer takes of memory while it runs.
 struct Taken {
-    reservation: Reservation,
+    reservation: MemoryReservation,
     bytes: u64,
 }
 
 impl Taken {
     fn new(memory: &MemoryAccount) -> Self {
-        Self { reservation: memory.open(Purpose::Answers), bytes: 0 }
+        Self { reservation: memory.open(MemoryPurpose::Answers), bytes: 0 }
     }
 
     /// Charges what came: `received` bytes, which were read as `deltas`, and of which `held` are kept until more has come.
-    fn add(&mut self, received: usize, deltas: &[Delta], held: usize) -> Result<(), Refused> {
+    fn add(&mut self, received: usize, deltas: &[Delta], held: usize) -> Result<(), MemoryRefused> {
         let of_deltas: usize = deltas.iter().map(size).sum();
         // Adapters keep some of what they read, too: less than all, as most of it is names and brackets.
         self.bytes += (of_deltas + received / KEPT_PART) as u64;
@@ -251,7 +251,7 @@ fn size(delta: &Delta) -> usize {
 }
 
 /// Why an answer is given up that gets no more memory. Asking again would bring it again.
-fn no_memory(answer: &Answer, refused: Refused) -> Failure {
+fn no_memory(answer: &Answer, refused: MemoryRefused) -> Failure {
     let message =
         format!("The answer of {} was given up: {refused}. {}", answer.server().host, refused.hint());
     Failure::new(FailureKind::Fatal, message)

@@ -10,7 +10,7 @@ use std::{
 
 use agentd_http::{Credentials, Secret};
 use agentd_protocol::model::Model;
-use agentd_safe_open::{Links, Owner, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use bytes::Bytes;
 use reqwest::Url;
 use serde::Deserialize;
@@ -391,7 +391,8 @@ fn exchanges(path: &Path) -> Result<Vec<(Place, Sent)>, ReplayError> {
 }
 
 /// Whoever names a recording means it: it may be a link, and somebody else's.
-const RECORDING: Rules<'_> = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_RECORDING_BYTES);
+const RECORDING: OpenRules<'_> =
+    OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_RECORDING_BYTES);
 
 /// The longest file of recordings that is played: 1 GiB. It is in memory while it is looked through.
 const MAX_RECORDING_BYTES: u64 = 1 << 30;

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_safe_open::{Links, Owner, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
 /// The most that a file may have, in bytes: nobody's configuration is nearly as long.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -20,7 +20,7 @@ pub(super) async fn read(path: &Path) -> io::Result<Option<String>> {
     let path = path.to_owned();
     blocking(move || {
         // Of anybody: other programs put these files there.
-        let rules = Rules::new(Links::Followed).owner(Owner::Anybody).max_bytes(MAX_BYTES);
+        let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_BYTES);
         let bytes = rules.read(&path).map_err(|error| io::Error::from(error.into_problem()))?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     })

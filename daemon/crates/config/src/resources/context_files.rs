@@ -7,7 +7,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use agentd_protocol::resources::{Diagnostic, DiagnosticKind};
-use agentd_safe_open::{Links, Owner, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
 use super::resource_file;
 use crate::{AgentDir, Environment, StartingFiles};
@@ -97,10 +97,10 @@ fn unusable(candidate: &Candidate, query: &ContextQuery<'_>) -> Option<Diagnosti
 fn read(candidate: &Candidate, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
     let Candidate { path, real, standing, .. } = candidate;
     let (rules, from) = match standing {
-        Standing::User => (Rules::new(Links::Followed).owner(Owner::Anybody), path),
-        Standing::Project { root, owner } => (Rules::new(Links::Beneath(root)).owner(*owner), real),
+        Standing::User => (OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody), path),
+        Standing::Project { root, owner } => (OpenRules::new(LinkPolicy::Beneath(root)).owner(*owner), real),
         // What it leads to was looked at: nothing else may be in its place by now.
-        _ => (Rules::new(Links::Refused).owner(Owner::Anybody), real),
+        _ => (OpenRules::new(LinkPolicy::Refused).owner(AcceptedOwner::Anybody), real),
     };
     resource_file::read_by(rules, from, path, KIND, diagnostics)
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_safe_open::{Links, Owner, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use sha2::{Digest, Sha256};
 
 use super::identity::FolderIdentity;
@@ -103,7 +103,7 @@ fn shell(cwd: &Path, folders: &ProjectFolders, environment: &Environment) -> Opt
 
 /// `None` where there is no file.
 fn hash(path: &Path) -> Option<String> {
-    let file = match Rules::new(Links::Followed).owner(Owner::Anybody).open(path) {
+    let file = match OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).open(path) {
         Ok(file) => file,
         Err(error) if error.is_missing() => return None,
         Err(_) => return Some(UNREADABLE.to_owned()),

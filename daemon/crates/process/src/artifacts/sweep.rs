@@ -19,7 +19,7 @@ const MOST_FILES: usize = 100_000;
 
 /// What long outputs may take of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OutputBounds {
+pub struct OutputRetention {
     /// In bytes, all of a folder of sessions together; the largest value is no limit.
     pub bytes: u64,
     /// Since their last change; `None` for ever.
@@ -28,7 +28,7 @@ pub struct OutputBounds {
 
 /// What a sweep came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Swept {
+pub struct SweepResult {
     /// Outputs that were removed.
     pub removed: u64,
     /// What they took, in bytes.
@@ -63,15 +63,15 @@ struct Output {
 pub fn sweep_outputs(
     sessions: &Path,
     temporary: Option<&Path>,
-    bounds: OutputBounds,
+    bounds: OutputRetention,
     mode: SweepMode,
-) -> io::Result<Swept> {
+) -> io::Result<SweepResult> {
     let now = SystemTime::now();
     let is_old = |output: &Output| {
         let age = now.duration_since(output.changed).unwrap_or_default();
         bounds.age.is_some_and(|most| age > most)
     };
-    let mut swept = Swept::default();
+    let mut swept = SweepResult::default();
     let mut outputs = of_sessions(sessions)?;
     // The oldest first. Of a clock that was set back nothing worse comes than another order.
     outputs.sort_by_key(|output| output.changed);
@@ -92,7 +92,7 @@ pub fn sweep_outputs(
     Ok(swept)
 }
 
-impl Swept {
+impl SweepResult {
     /// Removes an output, unless it is being written. Whether it is gone.
     fn take(&mut self, output: &Output, mode: SweepMode) -> bool {
         if is_being_written(output) {
@@ -192,9 +192,9 @@ mod tests {
     use std::fs::OpenOptions;
 
     use super::*;
-    use crate::artifacts::{ArtifactFolder, Created, OutputPlace};
+    use crate::artifacts::{ArtifactFolder, Created, OutputStorage};
 
-    const NO_BOUNDS: OutputBounds = OutputBounds { bytes: u64::MAX, age: None };
+    const NO_BOUNDS: OutputRetention = OutputRetention { bytes: u64::MAX, age: None };
 
     struct Sessions(tempfile::TempDir);
 
@@ -211,14 +211,14 @@ mod tests {
 
         /// An output of so many bytes that was changed so many days ago.
         fn output(&self, session: &str, bytes: usize, days: u64) -> PathBuf {
-            let Created { path, file, .. } = OutputPlace::from(self.folder(session)).create().unwrap();
+            let Created { path, file, .. } = OutputStorage::from(self.folder(session)).create().unwrap();
             fs::write(&path, vec![b'x'; bytes]).unwrap();
             drop(file);
             make_old(&path, days);
             path
         }
 
-        fn sweep(&self, bounds: OutputBounds, mode: SweepMode) -> Swept {
+        fn sweep(&self, bounds: OutputRetention, mode: SweepMode) -> SweepResult {
             sweep_outputs(self.0.path(), None, bounds, mode).unwrap()
         }
     }
@@ -228,8 +228,8 @@ mod tests {
         file.set_modified(SystemTime::now() - Duration::from_secs(days * 86_400)).unwrap();
     }
 
-    fn days(days: u64) -> OutputBounds {
-        OutputBounds { age: Some(Duration::from_secs(days * 86_400)), ..NO_BOUNDS }
+    fn days(days: u64) -> OutputRetention {
+        OutputRetention { age: Some(Duration::from_secs(days * 86_400)), ..NO_BOUNDS }
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
     fn the_oldest_go_until_the_rest_fits() {
         let sessions = Sessions::new();
         let outputs: Vec<_> = (0..4).map(|days| sessions.output("a", 10, days)).collect();
-        let swept = sessions.sweep(OutputBounds { bytes: 25, ..NO_BOUNDS }, SweepMode::Remove);
+        let swept = sessions.sweep(OutputRetention { bytes: 25, ..NO_BOUNDS }, SweepMode::Remove);
         assert_eq!((swept.removed, swept.left, swept.left_bytes), (2, 2, 20));
         assert_eq!(outputs.iter().map(|path| path.exists()).collect::<Vec<_>>(), [true, true, false, false]);
     }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn what_is_being_written_stays_and_so_does_what_is_no_output() {
         let sessions = Sessions::new();
-        let Created { path, file, .. } = OutputPlace::from(sessions.folder("a")).create().unwrap();
+        let Created { path, file, .. } = OutputStorage::from(sessions.folder("a")).create().unwrap();
         fs::write(&path, "running").unwrap();
         make_old(&path, 50);
         let other = path.with_file_name("notes.log");
@@ -274,7 +274,7 @@ mod tests {
         let sessions = Sessions::new();
         sessions.output("a", 10, 5);
         sessions.folder("a").share_with(&sessions.folder("fork")).unwrap();
-        let swept = sessions.sweep(OutputBounds { bytes: 10, ..NO_BOUNDS }, SweepMode::Remove);
+        let swept = sessions.sweep(OutputRetention { bytes: 10, ..NO_BOUNDS }, SweepMode::Remove);
         assert_eq!((swept.removed, swept.left, swept.left_bytes), (0, 1, 10));
         let swept = sessions.sweep(days(3), SweepMode::Remove);
         assert_eq!((swept.removed, swept.removed_bytes), (1, 10));
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn temporary_outputs_go_by_age_alone() {
         let (sessions, temp) = (Sessions::new(), tempfile::tempdir().unwrap());
-        let Created { path, file, .. } = OutputPlace::from(temp.path()).create().unwrap();
+        let Created { path, file, .. } = OutputStorage::from(temp.path()).create().unwrap();
         drop(file);
         make_old(&path, 5);
         let other = temp.path().join("pi-bash-notes.log");
@@ -295,7 +295,7 @@ mod tests {
         let sweep = |bounds| {
             sweep_outputs(sessions.0.path(), Some(temp.path()), bounds, SweepMode::Remove).unwrap().removed
         };
-        assert_eq!(sweep(OutputBounds { bytes: 0, ..NO_BOUNDS }), 0);
+        assert_eq!(sweep(OutputRetention { bytes: 0, ..NO_BOUNDS }), 0);
         assert_eq!(sweep(days(3)), 1);
         assert!(!path.exists() && other.exists());
     }

@@ -8,7 +8,7 @@ use super::*;
 fn folder(content: &[u8]) -> (tempfile::TempDir, ArtifactFolder, String) {
     let dir = tempfile::tempdir().unwrap();
     let folder = ArtifactFolder::beside(&dir.path().join("s.jsonl"));
-    let Created { path, id, .. } = OutputPlace::from(folder.clone()).create().unwrap();
+    let Created { path, id, .. } = OutputStorage::from(folder.clone()).create().unwrap();
     fs::write(path, content).unwrap();
     (dir, folder, id.unwrap())
 }
@@ -128,7 +128,7 @@ fn nothing_behind_a_link_is_read_written_or_removed() {
     link();
     assert_eq!(linked.list().unwrap(), []);
     assert_eq!((linked.find(&id).unwrap(), linked.read(&id, 0, 9).unwrap()), (None, None));
-    assert!(OutputPlace::from(linked.clone()).create().is_err());
+    assert!(OutputStorage::from(linked.clone()).create().is_err());
     assert!(elsewhere.share_with(&linked).is_err());
     linked.remove().unwrap();
     assert!(!linked.0.is_symlink());

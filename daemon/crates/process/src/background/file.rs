@@ -5,12 +5,12 @@ use std::io;
 use tokio::{fs::File, io::AsyncWriteExt as _};
 
 use super::log::LogFileFacts;
-use crate::artifacts::{Created, OutputPlace};
+use crate::artifacts::{Created, OutputStorage};
 
 /// Takes output from its beginning on, up to a number of bytes.
 #[derive(Debug)]
 pub(super) struct LogFile {
-    place: OutputPlace,
+    place: OutputStorage,
     /// How many more bytes it takes.
     room: u64,
     file: Option<File>,
@@ -19,7 +19,7 @@ pub(super) struct LogFile {
 
 impl LogFile {
     /// No file yet; one would be made in `place`, and have at most `limit` bytes.
-    pub(super) fn new(place: OutputPlace, limit: u64) -> Self {
+    pub(super) fn new(place: OutputStorage, limit: u64) -> Self {
         Self { place, room: limit, file: None, facts: LogFileFacts::default() }
     }
 

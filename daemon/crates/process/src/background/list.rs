@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     command::CommandSpec, decode::Utf8Stream, group::ProcessGroup, operations::LocalShell, shell::ShellError,
-    streams::Streams, terminal_text::TerminalText,
+    streams::CommandStreams, terminal_text::TerminalText,
 };
 
 /// Ended processes that are remembered, with the end of their output.
@@ -28,7 +28,7 @@ const REMEMBERED: usize = 16;
 
 /// The background processes of a session. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Background(Arc<Inner>);
+pub struct BackgroundProcesses(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -73,7 +73,7 @@ pub enum BackgroundError {
     Shell(#[from] ShellError),
 }
 
-impl Background {
+impl BackgroundProcesses {
     /// An empty list, for processes of `group`. Names count on from `last`.
     #[must_use]
     pub fn new(group: ProcessGroup, last: u64) -> Self {
@@ -99,9 +99,9 @@ impl Background {
         let group = self.0.group.working_for(work);
         let command = shell.command(job).await?;
         let streams = match command.streams {
-            Streams::Terminal(size) => Streams::Terminal(size),
+            CommandStreams::Terminal(size) => CommandStreams::Terminal(size),
             // Somebody may want to write to it.
-            _ => Streams::InputOutput,
+            _ => CommandStreams::InputOutput,
         };
         let spec = CommandSpec {
             program: command.shell.into(),
@@ -112,7 +112,7 @@ impl Background {
         };
         let mut process = group.spawn(spec).await.map_err(ShellError::from)?;
         let started = Instant::now();
-        let on_terminal = matches!(streams, Streams::Terminal(_));
+        let on_terminal = matches!(streams, CommandStreams::Terminal(_));
         let shown = Arc::new(BackgroundProcess {
             id,
             label,
@@ -237,7 +237,7 @@ impl Background {
 /// A place that is taken by a process which is about to start.
 struct Starting {
     id: String,
-    list: Background,
+    list: BackgroundProcesses,
 }
 
 impl Starting {

@@ -31,7 +31,7 @@ pub struct LogFileFacts {
 
 /// A part of the output of a background process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Excerpt {
+pub struct OutputExcerpt {
     /// Where it begins: later than asked for when that is no longer kept in memory.
     pub from: u64,
     /// The text.
@@ -40,7 +40,7 @@ pub struct Excerpt {
     pub current: String,
 }
 
-impl Excerpt {
+impl OutputExcerpt {
     /// Where it ends.
     #[must_use]
     pub fn to(&self) -> u64 {
@@ -83,17 +83,21 @@ impl Log {
     }
 
     /// What was written from `from` on, as far as it is kept.
-    pub(super) fn since(&self, from: u64) -> Excerpt {
+    pub(super) fn since(&self, from: u64) -> OutputExcerpt {
         let kept = self.kept();
         let kept_from = self.total - kept.len() as u64;
         let wanted = from.clamp(kept_from, self.total) - kept_from;
         // What is kept is in memory, so that it can be counted.
         let at = ceil_boundary(kept, usize::try_from(wanted).unwrap_or(usize::MAX));
-        Excerpt { from: kept_from + at as u64, text: kept[at..].to_owned(), current: self.current.clone() }
+        OutputExcerpt {
+            from: kept_from + at as u64,
+            text: kept[at..].to_owned(),
+            current: self.current.clone(),
+        }
     }
 
     /// The last lines, as far as they are kept.
-    pub(super) fn last_lines(&self, count: usize) -> Excerpt {
+    pub(super) fn last_lines(&self, count: usize) -> OutputExcerpt {
         let kept = self.kept();
         let body = kept.strip_suffix('\n').unwrap_or(kept);
         let at = match count.checked_sub(1) {
@@ -101,7 +105,7 @@ impl Log {
             Some(before) => memchr::memrchr_iter(b'\n', body.as_bytes()).nth(before).map_or(0, |at| at + 1),
         };
         let from = self.total - (kept.len() - at) as u64;
-        Excerpt { from, text: kept[at..].to_owned(), current: self.current.clone() }
+        OutputExcerpt { from, text: kept[at..].to_owned(), current: self.current.clone() }
     }
 
     pub(super) fn shown(&self) -> u64 {

@@ -13,9 +13,9 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::log::{Excerpt, Log, LogFileFacts};
+use super::log::{Log, LogFileFacts, OutputExcerpt};
 use crate::{
-    artifacts::OutputPlace,
+    artifacts::OutputStorage,
     command::ExitStatus,
     input::InputPipe,
     operations::ShellJob,
@@ -37,7 +37,7 @@ pub struct BackgroundJob {
     /// for is itself.
     pub job: ShellJob,
     /// Where output goes that is too long for memory.
-    pub outputs: OutputPlace,
+    pub outputs: OutputStorage,
 }
 
 /// A command in the background. It ends when nothing that it started is left.
@@ -162,13 +162,13 @@ impl BackgroundProcess {
 
     /// What was written from a place on, as far as it is kept in memory.
     #[must_use]
-    pub fn since(&self, from: u64) -> Excerpt {
+    pub fn since(&self, from: u64) -> OutputExcerpt {
         self.log().since(from)
     }
 
     /// The last lines, as far as they are kept in memory.
     #[must_use]
-    pub fn last_lines(&self, count: usize) -> Excerpt {
+    pub fn last_lines(&self, count: usize) -> OutputExcerpt {
         self.log().last_lines(count)
     }
 

@@ -27,12 +27,12 @@ use super::{
     sys::{self, Fork},
 };
 use crate::{
-    streams::Streams,
+    streams::CommandStreams,
     wire::{Report, Stage},
 };
 
 /// Descriptors that go with a request at most: the scope's end of its socket, and the command's streams.
-const REQUEST_FDS: usize = 1 + Streams::MAX_FDS;
+const REQUEST_FDS: usize = 1 + CommandStreams::MAX_FDS;
 
 /// Runs the guard until the daemon closes its end of the control socket, which is the standard input.
 ///

@@ -16,7 +16,7 @@ use super::{
     procfs::{self, Stat},
     shared::{Resident, Shared},
 };
-use crate::limits::{Limits, Resource};
+use crate::limits::{LimitedResource, ProcessLimits};
 
 /// Pauses between two looks: short while something grows, long while a command only goes on.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
@@ -26,7 +26,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Looks at the processes of a scope from time to time.
 pub(super) struct Meter {
-    limits: Limits,
+    limits: ProcessLimits,
     pause: Duration,
     next: Instant,
     last: Usage,
@@ -44,7 +44,7 @@ pub(super) struct Usage {
 
 impl Meter {
     /// `None` if there is nothing to measure.
-    pub(super) fn new(limits: Limits) -> Option<Self> {
+    pub(super) fn new(limits: ProcessLimits) -> Option<Self> {
         limits.need_measuring().then(|| Self {
             limits,
             pause: PAUSES.0,
@@ -68,7 +68,7 @@ impl Meter {
         let tasks = tasks_of_system();
         // Then this is all there is to look at, and all that it takes: a single read.
         let few = |limit| tasks.is_some_and(|tasks| tasks <= limit);
-        let so_few = self.counts_only() && self.limits.of(Resource::Processes).is_some_and(few);
+        let so_few = self.counts_only() && self.limits.of(LimitedResource::Processes).is_some_and(few);
         let usage = if so_few { Usage::default() } else { self.measure() };
         let tasks = tasks.unwrap_or(0);
         let steady = usage.processes <= self.last.processes
@@ -83,25 +83,28 @@ impl Meter {
 
     /// Whether only the number of processes is limited.
     fn counts_only(&self) -> bool {
-        [Resource::Memory, Resource::Cpu].into_iter().all(|resource| self.limits.of(resource).is_none())
+        [LimitedResource::Memory, LimitedResource::Cpu]
+            .into_iter()
+            .all(|resource| self.limits.of(resource).is_none())
     }
 
     /// The resource of which this command alone uses too much.
-    pub(super) fn exceeded(&self, usage: &Usage) -> Option<Resource> {
+    pub(super) fn exceeded(&self, usage: &Usage) -> Option<LimitedResource> {
         let over = |resource, used: u64| self.limits.of(resource).is_some_and(|limit| used > limit);
-        let cpu = self.limits.of(Resource::Cpu).is_some_and(|limit| usage.cpu > Duration::from_secs(limit));
-        if over(Resource::Processes, usage.processes) {
-            Some(Resource::Processes)
-        } else if over(Resource::Memory, usage.memory_bytes) {
-            Some(Resource::Memory)
+        let cpu =
+            self.limits.of(LimitedResource::Cpu).is_some_and(|limit| usage.cpu > Duration::from_secs(limit));
+        if over(LimitedResource::Processes, usage.processes) {
+            Some(LimitedResource::Processes)
+        } else if over(LimitedResource::Memory, usage.memory_bytes) {
+            Some(LimitedResource::Memory)
         } else {
-            cpu.then_some(Resource::Cpu)
+            cpu.then_some(LimitedResource::Cpu)
         }
     }
 
     fn measure(&self) -> Usage {
-        let processes = self.limits.of(Resource::Processes).unwrap_or(u64::MAX);
-        let with_memory = self.limits.of(Resource::Memory).is_some();
+        let processes = self.limits.of(LimitedResource::Processes).unwrap_or(u64::MAX);
+        let with_memory = self.limits.of(LimitedResource::Memory).is_some();
         let mut usage = Usage::default();
         let mut ticks = procfs::children_ticks();
         let mut shared = Shared::default();
@@ -169,16 +172,20 @@ mod tests {
 
     #[test]
     fn each_limit_counts_by_itself() {
-        let limits =
-            Limits { processes: Some(3), memory_bytes: Some(100), cpu_seconds: Some(2), output_bytes: None };
+        let limits = ProcessLimits {
+            processes: Some(3),
+            memory_bytes: Some(100),
+            cpu_seconds: Some(2),
+            output_bytes: None,
+        };
         let meter = Meter::new(limits).unwrap();
         let usage =
             |processes, memory_bytes, cpu| Usage { processes, memory_bytes, cpu: Duration::from_millis(cpu) };
         assert_eq!(meter.exceeded(&usage(3, 100, 2000)), None);
-        assert_eq!(meter.exceeded(&usage(4, 101, 2001)), Some(Resource::Processes));
-        assert_eq!(meter.exceeded(&usage(3, 101, 0)), Some(Resource::Memory));
-        assert_eq!(meter.exceeded(&usage(0, 0, 2001)), Some(Resource::Cpu));
-        assert!(Meter::new(Limits { output_bytes: Some(1), ..Limits::default() }).is_none());
+        assert_eq!(meter.exceeded(&usage(4, 101, 2001)), Some(LimitedResource::Processes));
+        assert_eq!(meter.exceeded(&usage(3, 101, 0)), Some(LimitedResource::Memory));
+        assert_eq!(meter.exceeded(&usage(0, 0, 2001)), Some(LimitedResource::Cpu));
+        assert!(Meter::new(ProcessLimits { output_bytes: Some(1), ..ProcessLimits::default() }).is_none());
     }
 
     #[test]

@@ -24,8 +24,8 @@ use super::{
     procfs, sys,
 };
 use crate::{
-    limits::Resource,
-    streams::Streams,
+    limits::LimitedResource,
+    streams::CommandStreams,
     wire::{self, Order, Report, Stage},
 };
 
@@ -90,9 +90,12 @@ fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<Started, Opti
     sys::prepare_on_start(
         &mut command,
         sys::OnStart {
-            terminal: matches!(spec.streams, Streams::Terminal(_)),
+            terminal: matches!(spec.streams, CommandStreams::Terminal(_)),
             owner: terms.owner.0,
-            cpu_seconds: terms.limits.of(Resource::Cpu).map(|seconds| seconds.saturating_add(CPU_MARGIN)),
+            cpu_seconds: terms
+                .limits
+                .of(LimitedResource::Cpu)
+                .map(|seconds| seconds.saturating_add(CPU_MARGIN)),
             nice,
         },
     );
@@ -103,21 +106,21 @@ fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<Started, Opti
     Ok(Started { pid, meter })
 }
 
-/// Gives the command its streams; see [`Streams::open`] for their order.
-fn connect(command: &mut Command, streams: Streams, fds: Vec<OwnedFd>) -> io::Result<()> {
+/// Gives the command its streams; see [`CommandStreams::open`] for their order.
+fn connect(command: &mut Command, streams: CommandStreams, fds: Vec<OwnedFd>) -> io::Result<()> {
     let mut fds = fds.into_iter();
     let mut next = || fds.next().ok_or_else(|| io::Error::from_raw_os_error(libc::EBADMSG));
     let stdin = match streams {
-        Streams::Output => Stdio::null(),
-        Streams::InputOutput | Streams::Separate => Stdio::from(next()?),
-        Streams::Terminal(_) => {
+        CommandStreams::Output => Stdio::null(),
+        CommandStreams::InputOutput | CommandStreams::Separate => Stdio::from(next()?),
+        CommandStreams::Terminal(_) => {
             let terminal = next()?;
             command.stdin(terminal.try_clone()?).stdout(terminal.try_clone()?).stderr(terminal);
             return Ok(());
         }
     };
     let stdout = next()?;
-    let stderr = if streams == Streams::Separate { next()? } else { stdout.try_clone()? };
+    let stderr = if streams == CommandStreams::Separate { next()? } else { stdout.try_clone()? };
     command.stdin(stdin).stdout(stdout).stderr(stderr);
     Ok(())
 }
@@ -214,9 +217,9 @@ impl Scope {
                     match order {
                         Order::Kill => self.start_killing(),
                         Order::Terminate => procfs::terminate_descendants(),
-                        Order::TooManyProcesses => self.on_limit(Resource::Processes, true),
-                        Order::TooMuchMemory => self.on_limit(Resource::Memory, true),
-                        Order::TooMuchOutput => self.on_limit(Resource::Output, false),
+                        Order::TooManyProcesses => self.on_limit(LimitedResource::Processes, true),
+                        Order::TooMuchMemory => self.on_limit(LimitedResource::Memory, true),
+                        Order::TooMuchOutput => self.on_limit(LimitedResource::Output, false),
                         Order::Signal(signal) => procfs::signal_descendants(signal),
                     }
                 }
@@ -251,12 +254,12 @@ impl Scope {
     }
 
     /// Has everything killed because of a limit, and says so, unless it is being killed already.
-    fn on_limit(&mut self, resource: Resource, together: bool) {
+    fn on_limit(&mut self, resource: LimitedResource, together: bool) {
         if self.kill.is_none() {
             // Told before anything ends by it.
             self.report(Report::Limit(resource, together));
             self.start_killing();
-            if let Some(kill) = self.kill.as_mut().filter(|_| resource == Resource::Processes) {
+            if let Some(kill) = self.kill.as_mut().filter(|_| resource == LimitedResource::Processes) {
                 // A group or two may be all of it; if not, there is no time to lose.
                 kill.rounds = GENTLE_ROUNDS - 2;
             }

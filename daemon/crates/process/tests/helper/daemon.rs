@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use agentd_process::{CommandSpec, GuardCommand, Launcher, Streams};
+use agentd_process::{CommandSpec, CommandStreams, GuardCommand, Launcher};
 use tokio::io::AsyncReadExt as _;
 
 /// Runs the command of the second argument, copies what it writes, and stays until it is killed. With a third argument it
@@ -35,7 +35,7 @@ async fn copy() -> Result<(), Box<dyn std::error::Error>> {
         args: vec!["-c".into(), env::args_os().nth(2).unwrap_or_default()],
         cwd: "/".into(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        streams: Streams::Output,
+        streams: CommandStreams::Output,
     };
     let group = launcher.group();
     let mut process = group.spawn(command).await?;

@@ -3,8 +3,8 @@
 use std::{path::PathBuf, time::Duration};
 
 use agentd_process::{
-    Background, BackgroundError, BackgroundJob, BackgroundLimits, BackgroundState, EndedBy, LocalShell,
-    ShellJob, Streams,
+    BackgroundError, BackgroundJob, BackgroundLimits, BackgroundProcesses, BackgroundState, CommandStreams,
+    EndedBy, LocalShell, ShellJob,
 };
 use agentd_protocol::command::{Work, WorkKind};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LIMITS: BackgroundLimits = BackgroundLimits { running: 2, keep_bytes: 1000, file_bytes: 5000 };
 
 struct Bench {
-    list: Background,
+    list: BackgroundProcesses,
     shell: LocalShell,
     dir: tempfile::TempDir,
 }
@@ -27,7 +27,7 @@ impl Bench {
         let group = launcher().group();
         let path = ("PATH".into(), "/usr/bin:/bin".into());
         let shell = LocalShell { group: group.clone(), path: None, env: [path].into() };
-        Self { list: Background::new(group, 4), shell, dir: tempfile::tempdir().unwrap() }
+        Self { list: BackgroundProcesses::new(group, 4), shell, dir: tempfile::tempdir().unwrap() }
     }
 
     fn job(&self, command: &str) -> BackgroundJob {
@@ -38,7 +38,7 @@ impl Bench {
             env: Vec::new(),
             timeout: None,
             cancel: CancellationToken::new(),
-            streams: Streams::Output,
+            streams: CommandStreams::Output,
             work: Work { kind: WorkKind::Tool, id: None, name: None },
         };
         BackgroundJob { label: command.into(), job, outputs: self.dir.path().into() }

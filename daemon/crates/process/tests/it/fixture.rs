@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsString, fs, path::Path, time::Duration};
 
-use agentd_process::{CommandSpec, GuardCommand, Launcher, OutputPipe, ShellCommand, Streams};
+use agentd_process::{CommandSpec, CommandStreams, GuardCommand, Launcher, OutputPipe, ShellCommand};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     time::{Instant, sleep, timeout},
@@ -29,7 +29,7 @@ pub(crate) fn script(script: &str) -> CommandSpec {
         args: vec!["-c".into(), script.into()],
         cwd: "/".into(),
         env: env(),
-        streams: Streams::Output,
+        streams: CommandStreams::Output,
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn shell(script: &str) -> ShellCommand {
         env: env(),
         timeout: None,
         cancel: CancellationToken::new(),
-        streams: Streams::Output,
+        streams: CommandStreams::Output,
     }
 }
 

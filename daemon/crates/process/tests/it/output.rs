@@ -3,7 +3,8 @@
 use std::{fs, path::Path};
 
 use agentd_process::{
-    CleanedOutput, CleanedRun, FullOutput, LocalShell, OutputTail, ProcessGroup, ShellJob, ShellRun, Streams,
+    CleanedOutput, CleanedRun, CommandStreams, FullOutput, LocalShell, OutputTail, ProcessGroup, ShellJob,
+    ShellRun,
 };
 use agentd_protocol::command::{Work, WorkKind};
 use tokio_util::sync::CancellationToken;
@@ -50,7 +51,7 @@ async fn cleaned(group: &ProcessGroup, script: &str, dir: &Path, pieces: &mut Ve
         env: Vec::new(),
         timeout: None,
         cancel: CancellationToken::new(),
-        streams: Streams::Output,
+        streams: CommandStreams::Output,
         work: Work { kind: WorkKind::Bash, id: None, name: None },
     };
     let mut run = CleanedRun::start(&shell, job, dir.into()).await.expect("a run");

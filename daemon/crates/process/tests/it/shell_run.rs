@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentd_process::{ShellError, ShellOutcome, ShellRun, Stopped};
+use agentd_process::{ShellError, ShellOutcome, ShellRun, StopCause};
 
 use crate::fixture::{freeze, is_alive, launcher, shell, soon};
 
@@ -100,7 +100,7 @@ async fn its_time_can_be_up() {
     let run = soon(ShellRun::start(&group, command)).await.expect("a run");
     let (output, outcome) = finish(run).await;
     assert_eq!(output, "before\n");
-    assert_eq!(outcome.stopped, Some(Stopped::TimedOut));
+    assert_eq!(outcome.stopped, Some(StopCause::TimedOut));
     assert_eq!(outcome.shell_exited_after, None);
     assert!(outcome.wall_time >= Duration::from_millis(300));
     crate::fixture::until(Duration::from_secs(1), "nothing is left", || group.running() == 0).await;
@@ -120,7 +120,7 @@ async fn writers_in_the_background_can_use_up_its_time() {
     tokio::time::advance(Duration::from_secs(3)).await;
     while run.next().await.is_some() {}
     let outcome = run.finish();
-    assert_eq!(outcome.stopped, Some(Stopped::TimedOut));
+    assert_eq!(outcome.stopped, Some(StopCause::TimedOut));
     assert_eq!(outcome.exit.map(|exit| exit.code), Some(6));
     let after = outcome.shell_exited_after.expect("the time of its exit").as_secs_f64();
     assert!((1.0..1.5).contains(&after), "{after}");
@@ -139,7 +139,7 @@ async fn a_flood_can_be_aborted_at_once() {
     cancel.cancel();
     while soon(run.next()).await.is_some() {}
     let outcome = run.finish();
-    assert_eq!(outcome.stopped, Some(Stopped::Aborted));
+    assert_eq!(outcome.stopped, Some(StopCause::Aborted));
     assert_eq!(outcome.exit.map(|exit| exit.code), Some(137));
     assert!(aborted.elapsed() < Duration::from_secs(1), "took {:?}", aborted.elapsed());
     crate::fixture::until(Duration::from_secs(1), "nothing is left", || group.running() == 0).await;
@@ -161,7 +161,7 @@ async fn a_flood_does_not_starve_others_on_the_same_thread() {
         assert_eq!(finish(other).await.0, "other\n");
     }
     cancel.cancel();
-    assert_eq!(soon(flood).await.expect("the flood's end").stopped, Some(Stopped::Aborted));
+    assert_eq!(soon(flood).await.expect("the flood's end").stopped, Some(StopCause::Aborted));
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn a_token_that_fired_before_stops_it_too() {
     let command = shell("sleep 1000");
     command.cancel.cancel();
     let run = soon(ShellRun::start(&group, command)).await.expect("a run");
-    assert_eq!(finish(run).await.1.stopped, Some(Stopped::Aborted));
+    assert_eq!(finish(run).await.1.stopped, Some(StopCause::Aborted));
 }
 
 #[tokio::test]

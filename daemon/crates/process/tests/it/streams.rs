@@ -1,11 +1,11 @@
 //! What commands read from and write to: pipes and terminals.
 
-use agentd_process::{CommandSpec, Process, ShellRun, Streams, TerminalSize};
+use agentd_process::{CommandSpec, CommandStreams, Process, ShellRun, TerminalSize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::fixture::{is_alive, launcher, read_all, script, shell, soon, until_dead};
 
-async fn start(streams: Streams, text: &str) -> Process {
+async fn start(streams: CommandStreams, text: &str) -> Process {
     start_command(CommandSpec { streams, ..script(text) }).await
 }
 
@@ -13,8 +13,8 @@ async fn start_command(command: CommandSpec) -> Process {
     soon(launcher().group().spawn(command)).await.expect("a process")
 }
 
-fn terminal() -> Streams {
-    Streams::Terminal(TerminalSize::default())
+fn terminal() -> CommandStreams {
+    CommandStreams::Terminal(TerminalSize::default())
 }
 
 /// Reads until `what` was written.
@@ -29,7 +29,7 @@ async fn read_until(process: &mut Process, what: &str) -> String {
 
 #[tokio::test]
 async fn a_command_reads_what_it_is_given_until_its_end() {
-    let mut process = start(Streams::InputOutput, "cat; echo end >&2").await;
+    let mut process = start(CommandStreams::InputOutput, "cat; echo end >&2").await;
     let mut input = process.take_input().expect("an input");
     assert!(process.take_input().is_none(), "there is only one");
     soon(input.write_all(b"one\ntwo")).await.expect("room");
@@ -42,14 +42,14 @@ async fn a_command_reads_what_it_is_given_until_its_end() {
 
 #[tokio::test]
 async fn dropping_the_input_ends_it() {
-    let mut process = start(Streams::InputOutput, "cat; echo end").await;
+    let mut process = start(CommandStreams::InputOutput, "cat; echo end").await;
     drop(process.take_input());
     assert_eq!(read_all(&mut process.output).await, "end\n");
 }
 
 #[tokio::test]
 async fn a_command_that_does_not_read_holds_its_writer_up() {
-    let mut process = start(Streams::InputOutput, "read go < /proc/self/fd/0; cat | wc -c").await;
+    let mut process = start(CommandStreams::InputOutput, "read go < /proc/self/fd/0; cat | wc -c").await;
     let mut input = process.take_input().expect("an input");
     soon(input.write_all(b"\n")).await.expect("room");
     let writer = tokio::spawn(async move {
@@ -62,7 +62,7 @@ async fn a_command_that_does_not_read_holds_its_writer_up() {
 
 #[tokio::test]
 async fn writing_to_a_command_that_has_ended_fails() {
-    for streams in [Streams::InputOutput, terminal()] {
+    for streams in [CommandStreams::InputOutput, terminal()] {
         let mut process = start(streams, "exit 0").await;
         let mut input = process.take_input().expect("an input");
         read_all(&mut process.output).await;
@@ -79,7 +79,7 @@ async fn writing_to_a_command_that_has_ended_fails() {
 
 #[tokio::test]
 async fn errors_may_have_a_pipe_of_their_own() {
-    let mut process = start(Streams::Separate, "cat >&2; echo out; ls -l /proc/self/fd | wc -l").await;
+    let mut process = start(CommandStreams::Separate, "cat >&2; echo out; ls -l /proc/self/fd | wc -l").await;
     let mut input = process.take_input().expect("an input");
     soon(input.write_all(b"in")).await.expect("room");
     drop(input);
@@ -91,7 +91,7 @@ async fn errors_may_have_a_pipe_of_their_own() {
 
 #[tokio::test]
 async fn without_an_input_there_is_nothing_to_read() {
-    let mut process = start(Streams::Output, "cat; echo end").await;
+    let mut process = start(CommandStreams::Output, "cat; echo end").await;
     assert!(process.take_input().is_none());
     assert_eq!(
         process.resize(TerminalSize::default()).expect_err("no terminal").kind(),
@@ -105,7 +105,7 @@ async fn a_terminal_is_all_that_a_command_has() {
     let text = "test -t 0 && test -t 1 && test -t 2 && echo all; stty size; tty; ls /proc/self/fd | wc -l; \
         cut -d' ' -f6,7,8 /proc/$$/stat; echo $$; sh -c 'echo direct > /dev/tty'";
     let size = TerminalSize { rows: 33, cols: 111 };
-    let mut process = start(Streams::Terminal(size), text).await;
+    let mut process = start(CommandStreams::Terminal(size), text).await;
     let output = read_all(&mut process.output).await;
     let lines: Vec<&str> = output.split("\r\n").collect();
     assert_eq!(lines[..2], ["all", "33 111"], "{output}");

@@ -13,7 +13,7 @@ use agentd_config::{
     settings::http_idle_timeout,
     temp_dir,
 };
-use agentd_process::{ArtifactFolder, Background, Limits, OutputPlace, ProcessGroup};
+use agentd_process::{ArtifactFolder, BackgroundProcesses, OutputStorage, ProcessGroup, ProcessLimits};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     settings::{ProcessSettings, Settings},
@@ -41,7 +41,7 @@ pub(super) struct Lasting {
     pub(super) session_file: Option<PathBuf>,
     pub(super) agent_dir: AgentDir,
     pub(super) processes: ProcessGroup,
-    pub(super) background: Background,
+    pub(super) background: BackgroundProcesses,
     pub(super) models: Arc<ModelRegistry>,
     pub(super) models_stamp: ModelsStamp,
     pub(super) auth: Auth,
@@ -88,8 +88,8 @@ pub(super) fn configured(
     }));
     let artifacts = session_file.as_deref().map(ArtifactFolder::beside);
     let outputs = match &artifacts {
-        Some(folder) => OutputPlace::from(folder.clone()),
-        None => OutputPlace::from(&*temp_dir(&options.environment)),
+        Some(folder) => OutputStorage::from(folder.clone()),
+        None => OutputStorage::from(&*temp_dir(&options.environment)),
     };
     let outputs = outputs.limited(services.limits.output_bytes, services.outputs.clone());
     let temp_dir = temp_dir(&options.environment);
@@ -195,11 +195,11 @@ fn unknown_tools(selection: &ToolSelection, tools: &[Arc<dyn Tool>]) -> Vec<Diag
 }
 
 /// The setting `processes`.
-fn process_limits(settings: ProcessSettings) -> Limits {
+fn process_limits(settings: ProcessSettings) -> ProcessLimits {
     /// More than any work needs, and few enough that the machine stays usable.
     const MAX_COUNT: u64 = 2048;
     let ProcessSettings { max_count, max_memory_bytes, max_cpu_seconds, max_output_bytes } = settings;
-    Limits {
+    ProcessLimits {
         processes: Some(max_count.unwrap_or(MAX_COUNT)),
         memory_bytes: max_memory_bytes,
         cpu_seconds: max_cpu_seconds,

@@ -182,7 +182,11 @@ async fn start(
         shared: Arc::new(shared),
         feed,
         journal,
-        queues: SessionQueues::new(modes.0, modes.1, services.memory.open(agentd_memory::Purpose::Queues)),
+        queues: SessionQueues::new(
+            modes.0,
+            modes.1,
+            services.memory.open(agentd_memory::MemoryPurpose::Queues),
+        ),
         chooser,
         run: RunSlot::default(),
         survivors: Survivors::default(),

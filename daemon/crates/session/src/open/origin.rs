@@ -6,7 +6,7 @@ use std::{
 };
 
 use agentd_config::{AgentDir, SessionDir as SessionDirRule, is_of_project, settings::load_user};
-use agentd_safe_open::Owner;
+use agentd_safe_open::AcceptedOwner;
 use agentd_store::intent_log::{OwnershipNotes, intent_log_path};
 
 use super::target::folder_rule;
@@ -46,7 +46,7 @@ fn is_in_session_dir(real: &Path, agent_dir: &AgentDir, options: &SessionOptions
 
 /// Whether a ledger, if there is one, is a file of this user's or root's.
 fn is_own(ledger: &Path) -> bool {
-    ledger.symlink_metadata().map_or(true, |about| about.is_file() && Owner::Own.accepts(about.uid()))
+    ledger.symlink_metadata().map_or(true, |about| about.is_file() && AcceptedOwner::Own.accepts(about.uid()))
 }
 
 /// The path without links, also of a file that is not there yet.

@@ -12,7 +12,7 @@ use agentd_config::{
     note_trusted_files,
     settings::{LoadedSettings, load_as_given, place_of},
 };
-use agentd_process::{ArtifactFolder, Background};
+use agentd_process::{ArtifactFolder, BackgroundProcesses};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     session::QueueMode,
@@ -208,7 +208,7 @@ fn prepare_from(
         session_id: session.tree.header().id().to_owned(),
         session_file: session.writer.path().map(Path::to_owned),
         agent_dir,
-        background: Background::new(processes.clone(), last),
+        background: BackgroundProcesses::new(processes.clone(), last),
         processes,
         models,
         models_stamp,

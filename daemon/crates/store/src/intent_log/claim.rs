@@ -11,7 +11,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 
 use super::IntentLog;
 
@@ -42,7 +42,7 @@ impl OwnershipNotes {
         let made = || -> io::Result<()> {
             let claim = claim(log)?;
             let note = self.note(log);
-            let open = || Rules::new(Links::Refused).open_or_create(&note);
+            let open = || OpenRules::new(LinkPolicy::Refused).open_or_create(&note);
             let note = open().or_else(|error| {
                 if !error.is_missing() {
                     return Err(error);

@@ -7,7 +7,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use agentd_safe_open::Owner;
+use agentd_safe_open::AcceptedOwner;
 
 /// A session file, as far as its folder tells of it.
 pub(super) struct SessionFile {
@@ -22,7 +22,7 @@ pub fn is_own_file(path: &Path) -> bool {
 }
 
 fn is_ours(metadata: &fs::Metadata) -> bool {
-    metadata.is_file() && Owner::Own.accepts(metadata.uid())
+    metadata.is_file() && AcceptedOwner::Own.accepts(metadata.uid())
 }
 
 /// The `.jsonl` files of a folder, the last written first.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use agentd_agent::{Progress, ToolError};
-use agentd_process::{Halves, OutputPlace, OutputTail, Shell, ShellJob, Streams, TerminalText, Utf8Stream};
+use agentd_process::{
+    CommandStreams, HeadTailBuffer, OutputStorage, OutputTail, Shell, ShellJob, TerminalText, Utf8Stream,
+};
 use agentd_protocol::tool::ToolResult;
 use tokio::{
     select,
@@ -28,12 +30,12 @@ pub(super) async fn run(
     shell: &dyn Shell,
     job: ShellJob,
     timeout: Option<Timeout>,
-    outputs: OutputPlace,
+    outputs: OutputStorage,
     progress: &Progress,
 ) -> Result<ToolResult, ToolError> {
     progress.report(ToolResult::default());
     let cancel = job.cancel.clone();
-    let on_terminal = matches!(job.streams, Streams::Terminal(_));
+    let on_terminal = matches!(job.streams, CommandStreams::Terminal(_));
     let started = select! {
         biased;
         () = cancel.cancelled() => return Err(ToolError(report::ABORTED.into())),
@@ -44,7 +46,7 @@ pub(super) async fn run(
     let mut input = InputEnd::begin(input).await;
     let mut output = Output {
         tail: OutputTail::new(outputs),
-        halves: Halves::new(),
+        halves: HeadTailBuffer::new(),
         terminal: on_terminal.then(Default::default),
     };
     let mut updates = Updates { progress, next: Instant::now(), dirty: false };
@@ -76,7 +78,7 @@ pub(super) async fn run(
 /// What a command wrote, for the model and for programs.
 struct Output {
     tail: OutputTail,
-    halves: Halves,
+    halves: HeadTailBuffer,
     /// On a terminal.
     terminal: Option<(Utf8Stream, TerminalText)>,
 }

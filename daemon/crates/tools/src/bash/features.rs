@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use agentd_process::{Background, BackgroundLimits, LocalShell, TerminalSize};
+use agentd_process::{BackgroundLimits, BackgroundProcesses, LocalShell, TerminalSize};
 use agentd_protocol::settings::BashSettings;
 
 use super::intercept::{Interception, IsActive};
@@ -29,7 +29,7 @@ pub struct BashFeatures {
 #[derive(Debug, Clone)]
 pub struct BackgroundFeature {
     /// The background processes of the session.
-    pub list: Background,
+    pub list: BackgroundProcesses,
     /// What starts them.
     pub shell: LocalShell,
     /// How much each of them, and all together, may take.
@@ -41,7 +41,7 @@ impl BashFeatures {
     #[must_use]
     pub fn of(
         setting: Option<&BashSettings>,
-        list: &Background,
+        list: &BackgroundProcesses,
         shell: &LocalShell,
         is_active: IsActive,
     ) -> Self {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentd_agent::ToolError;
-use agentd_process::{FullOutput, Halves, OutputTail, ShellOutcome, Stopped};
+use agentd_process::{FullOutput, HeadTailBuffer, OutputTail, ShellOutcome, StopCause};
 use agentd_protocol::{
     message::ContentBlock,
     number,
@@ -33,16 +33,16 @@ pub(super) fn update(tail: &OutputTail, current: &str) -> ToolResult {
 /// The message for the model when the command was aborted, its time was up, or it went over a limit.
 pub(super) fn result(
     tail: &OutputTail,
-    halves: Halves,
+    halves: HeadTailBuffer,
     outcome: &ShellOutcome,
     timeout: Option<Timeout>,
 ) -> Result<ToolResult, ToolError> {
     let truncation = tail.snapshot();
     let shown = shown(tail, &truncation);
     match outcome.stopped {
-        Some(Stopped::Aborted) => return Err(ToolError(joined(shown, ABORTED))),
-        Some(Stopped::TimedOut) => return Err(ToolError(joined(shown, &timed_out(outcome, timeout)))),
-        Some(Stopped::Limit(limit)) => return Err(ToolError(joined(shown, &limit.to_string()))),
+        Some(StopCause::Aborted) => return Err(ToolError(joined(shown, ABORTED))),
+        Some(StopCause::TimedOut) => return Err(ToolError(joined(shown, &timed_out(outcome, timeout)))),
+        Some(StopCause::Limit(limit)) => return Err(ToolError(joined(shown, &limit.to_string()))),
         None => {}
     }
     let code = outcome.exit.map_or(-1, |exit| exit.code);
@@ -127,7 +127,7 @@ fn timed_out(outcome: &ShellOutcome, timeout: Option<Timeout>) -> String {
 }
 
 /// The same for programs. Its output is longer than the model's, and seldom cut.
-fn structured(tail: &OutputTail, halves: Halves, outcome: &ShellOutcome, code: i32) -> Value {
+fn structured(tail: &OutputTail, halves: HeadTailBuffer, outcome: &ShellOutcome, code: i32) -> Value {
     let mut value = Map::new();
     let is_cut = halves.is_cut();
     value.insert("output".into(), halves.finish().into());
@@ -161,9 +161,9 @@ mod tests {
         }
     }
 
-    async fn finished(dir: &tempfile::TempDir, output: &str) -> (OutputTail, Halves) {
+    async fn finished(dir: &tempfile::TempDir, output: &str) -> (OutputTail, HeadTailBuffer) {
         let mut tail = OutputTail::new(dir.path().into());
-        let mut halves = Halves::new();
+        let mut halves = HeadTailBuffer::new();
         halves.push(&tail.push(output.as_bytes()).await);
         tail.finish().await;
         (tail, halves)
@@ -190,11 +190,11 @@ mod tests {
 
     #[tokio::test]
     async fn texts_of_aborts_and_timeouts() {
-        let aborted = ShellOutcome { stopped: Some(Stopped::Aborted), ..outcome(137) };
+        let aborted = ShellOutcome { stopped: Some(StopCause::Aborted), ..outcome(137) };
         assert_eq!(text("", aborted, None).await, Err("Command aborted".into()));
         assert_eq!(text("hi", aborted, None).await, Err("hi\n\nCommand aborted".into()));
 
-        let timed_out = ShellOutcome { stopped: Some(Stopped::TimedOut), ..outcome(137) };
+        let timed_out = ShellOutcome { stopped: Some(StopCause::TimedOut), ..outcome(137) };
         let limit = |seconds| Some(Timeout { time: Duration::from_secs_f64(seconds), seconds });
         assert_eq!(
             text("hi", timed_out, limit(2.0)).await,
@@ -268,7 +268,7 @@ mod tests {
         let mut tail = OutputTail::new(std::path::Path::new("/no/such/folder").into());
         tail.push("x\n".repeat(2001).as_bytes()).await;
         tail.finish().await;
-        let seen = result(&tail, Halves::new(), &outcome(0), None).unwrap();
+        let seen = result(&tail, HeadTailBuffer::new(), &outcome(0), None).unwrap();
         let text = seen.content[0].as_text().unwrap();
         assert!(
             text.ends_with(

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
-use agentd_process::{BackgroundJob, OutputPlace, Shell, ShellJob, Streams};
+use agentd_process::{BackgroundJob, CommandStreams, OutputStorage, Shell, ShellJob};
 use agentd_protocol::{
     command::{Work, WorkKind},
     tool::{ToolResult, ToolSpec},
@@ -25,7 +25,7 @@ pub struct BashOptions {
     /// The setting `shellCommandPrefix`: a line that comes before every command.
     pub command_prefix: Option<String>,
     /// Where output that is too long to show is kept.
-    pub outputs: OutputPlace,
+    pub outputs: OutputStorage,
     /// What `~` means in the folder of a command; `None` leaves it as it is.
     pub home: Option<PathBuf>,
     /// What is offered beyond the plain form.
@@ -73,7 +73,7 @@ impl BashTool {
             env,
             timeout: timeout.as_ref().map(|timeout| timeout.time),
             cancel,
-            streams: terminal.map_or(Streams::Output, Streams::Terminal),
+            streams: terminal.map_or(CommandStreams::Output, CommandStreams::Terminal),
             work: Work { kind: WorkKind::Tool, id: Some(call_id.into()), name: Some(NAME.into()) },
         };
         match features.background.as_ref().filter(|_| background) {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use agentd_agent::ToolError;
-use agentd_safe_open::{Links, Owner, Problem, Rules};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules};
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 use tokio_util::sync::CancellationToken;
@@ -16,10 +16,10 @@ use super::{input::Input, pattern::Engine};
 use crate::{kernel, search::List};
 
 /// A file that was named: links are meant, and files of others.
-const NAMED: Rules<'static> = Rules::new(Links::Followed).owner(Owner::Anybody);
+const NAMED: OpenRules<'static> = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody);
 
 /// One that a walk has met, which follows no links.
-const OF_A_WALK: Rules<'static> = Rules::new(Links::Refused).owner(Owner::Anybody);
+const OF_A_WALK: OpenRules<'static> = OpenRules::new(LinkPolicy::Refused).owner(AcceptedOwner::Anybody);
 
 /// Lines that are shown no further, in UTF-16 units.
 const MAX_LINE_UNITS: usize = 500;
@@ -82,7 +82,7 @@ impl Search<'_> {
         let mut found = Found::default();
         match NAMED.open(path) {
             Ok(file) => self.content(engine, (file, shown), most, &mut found),
-            Err(error) if matches!(error.problem(), Problem::OfProcesses) => {
+            Err(error) if matches!(error.problem(), OpenProblem::OfProcesses) => {
                 return Err(kernel::of_processes("search", &path.display().to_string()));
             }
             Err(_) => found.unreadable += 1,

@@ -1,7 +1,7 @@
 //! The regular expression and the engine that looks for it.
 
 use agentd_agent::ToolError;
-use agentd_safe_open::FileSystems;
+use agentd_safe_open::SeenFileSystems;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
@@ -34,7 +34,7 @@ pub(super) struct Engine {
     /// The beginning of a file.
     pub(super) head: Vec<u8>,
     /// Which file systems files were on.
-    pub(super) file_systems: FileSystems,
+    pub(super) file_systems: SeenFileSystems,
 }
 
 impl Engine {
@@ -49,6 +49,6 @@ impl Engine {
             .binary_detection(binary)
             .heap_limit(Some(MAX_LINE_BYTES))
             .build();
-        Self { searcher, is_named, head: Vec::new(), file_systems: FileSystems::default() }
+        Self { searcher, is_named, head: Vec::new(), file_systems: SeenFileSystems::default() }
     }
 }

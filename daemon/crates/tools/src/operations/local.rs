@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use agentd_safe_open::{Links, Owner, Problem, Rules, is_of_processes};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenProblem, OpenRules, is_of_processes};
 use rustix::fs::{Access, AtFlags, CWD, OFlags};
 use tokio_util::sync::CancellationToken;
 
@@ -144,10 +144,11 @@ fn stamp(metadata: &Metadata, now: SystemTime) -> Stamp {
 /// # Errors
 /// What the system says; a missing file has changed.
 pub(crate) fn is_unchanged(target: &Path, before: &Before<'_>) -> io::Result<bool> {
-    let now = match Rules::new(Links::Refused).owner(Owner::Anybody).open(target) {
+    let now = match OpenRules::new(LinkPolicy::Refused).owner(AcceptedOwner::Anybody).open(target) {
         Ok(file) => file,
         Err(error)
-            if error.is_missing() || matches!(error.problem(), Problem::Link | Problem::NotAFile(_)) =>
+            if error.is_missing()
+                || matches!(error.problem(), OpenProblem::Link | OpenProblem::NotAFile(_)) =>
         {
             return Ok(false);
         }

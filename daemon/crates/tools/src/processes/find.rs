@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentd_agent::ToolError;
-use agentd_process::{Background, BackgroundProcess};
+use agentd_process::{BackgroundProcess, BackgroundProcesses};
 
 use super::show::status;
 
@@ -11,7 +11,7 @@ use super::show::status;
 ///
 /// # Errors
 /// Names those that there are.
-pub(super) fn process(list: &Background, id: &str) -> Result<Arc<BackgroundProcess>, ToolError> {
+pub(super) fn process(list: &BackgroundProcesses, id: &str) -> Result<Arc<BackgroundProcess>, ToolError> {
     if let Some(process) = list.get(id.trim()) {
         return Ok(process);
     }
@@ -30,7 +30,7 @@ pub(super) fn process(list: &Background, id: &str) -> Result<Arc<BackgroundProce
 ///
 /// # Errors
 /// As [`process`]; says how one has ended.
-pub(super) fn running(list: &Background, id: &str) -> Result<Arc<BackgroundProcess>, ToolError> {
+pub(super) fn running(list: &BackgroundProcesses, id: &str) -> Result<Arc<BackgroundProcess>, ToolError> {
     let process = process(list, id)?;
     match process.end() {
         None => Ok(process),

@@ -3,7 +3,7 @@
 use std::{io, sync::LazyLock, time::Duration};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
-use agentd_process::{Background, BackgroundProcess};
+use agentd_process::{BackgroundProcess, BackgroundProcesses};
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -43,11 +43,11 @@ struct Arguments {
 
 /// Writes to a background process.
 pub(super) struct ProcessInput {
-    list: Background,
+    list: BackgroundProcesses,
 }
 
 impl ProcessInput {
-    pub(super) fn new(list: Background) -> Self {
+    pub(super) fn new(list: BackgroundProcesses) -> Self {
         Self { list }
     }
 

@@ -3,7 +3,7 @@
 use std::{sync::LazyLock, time::Duration};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
-use agentd_process::{Background, BackgroundProcess, EndedBy};
+use agentd_process::{BackgroundProcess, BackgroundProcesses, EndedBy};
 use agentd_protocol::{
     message::ContentBlock,
     tool::{ConstrainedSampling, ToolResult, ToolSpec},
@@ -47,11 +47,11 @@ struct Arguments {
 
 /// Ends background processes.
 pub(super) struct ProcessKill {
-    list: Background,
+    list: BackgroundProcesses,
 }
 
 impl ProcessKill {
-    pub(super) fn new(list: Background) -> Self {
+    pub(super) fn new(list: BackgroundProcesses) -> Self {
         Self { list }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use agentd_agent::{Invocation, Tool, ToolFuture};
-use agentd_process::Background;
+use agentd_process::BackgroundProcesses;
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 
@@ -22,11 +22,11 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
 
 /// Lists background processes.
 pub(super) struct ProcessList {
-    list: Background,
+    list: BackgroundProcesses,
 }
 
 impl ProcessList {
-    pub(super) fn new(list: Background) -> Self {
+    pub(super) fn new(list: BackgroundProcesses) -> Self {
         Self { list }
     }
 

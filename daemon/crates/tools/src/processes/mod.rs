@@ -10,11 +10,11 @@ pub(crate) mod show;
 use std::sync::Arc;
 
 use agentd_agent::Tool;
-use agentd_process::Background;
+use agentd_process::BackgroundProcesses;
 
 /// The tools for the background processes of a session, in the order in which models see them.
 #[must_use]
-pub fn process_tools(list: &Background) -> Vec<Arc<dyn Tool>> {
+pub fn process_tools(list: &BackgroundProcesses) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(list::ProcessList::new(list.clone())),
         Arc::new(output::ProcessOutput::new(list.clone())),

@@ -3,7 +3,7 @@
 use std::{sync::LazyLock, time::Duration};
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
-use agentd_process::Background;
+use agentd_process::BackgroundProcesses;
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -45,11 +45,11 @@ struct Arguments {
 
 /// Reads the output of a background process.
 pub(super) struct ProcessOutput {
-    list: Background,
+    list: BackgroundProcesses,
 }
 
 impl ProcessOutput {
-    pub(super) fn new(list: Background) -> Self {
+    pub(super) fn new(list: BackgroundProcesses) -> Self {
         Self { list }
     }
 

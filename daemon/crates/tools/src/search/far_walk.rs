@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use agentd_ignore_files::{Budget, MAX_BYTES, TooMuch};
+use agentd_ignore_files::{MAX_BYTES, RulesBudget, TooManyRules};
 use ignore::overrides::Override;
 
 use super::{
@@ -27,7 +27,7 @@ pub(crate) struct FarWalk<'a> {
     own_ignore_file: &'static str,
     require_git: bool,
     overrides: Override,
-    budget: Arc<Budget>,
+    budget: Arc<RulesBudget>,
     unused: &'a UnusedFiles,
     /// What is to come, the next one last.
     left: Vec<Waiting>,
@@ -54,7 +54,7 @@ impl<'a> FarWalk<'a> {
             own_ignore_file,
             require_git,
             overrides,
-            budget: Arc::new(Budget::default()),
+            budget: Arc::new(RulesBudget::default()),
             unused,
             left: Vec::new(),
             errors: VecDeque::new(),
@@ -117,7 +117,7 @@ impl<'a> FarWalk<'a> {
                     let mut bytes = Vec::new();
                     match file.take(MAX_BYTES + 1).read_to_end(&mut bytes) {
                         Ok(_) if bytes.len() as u64 > MAX_BYTES => {
-                            self.unused.add(&folders[folder].0, &TooMuch::Bytes.into());
+                            self.unused.add(&folders[folder].0, &TooManyRules::Bytes.into());
                         }
                         Ok(_) => texts[folder][which] = String::from_utf8_lossy(&bytes).into_owned(),
                         Err(_) => {}

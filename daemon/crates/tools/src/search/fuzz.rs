@@ -2,13 +2,13 @@
 
 use std::{path::Path, sync::Arc};
 
-use agentd_ignore_files::{Budget, Globs};
+use agentd_ignore_files::{CompiledRules, RulesBudget};
 
 /// Any text is compiled, and then held against any path, or is refused with what is too much; and what it took is given back.
 pub(crate) fn ignore_files(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let budget = Arc::new(Budget::default());
-    match Globs::compile(Path::new("/w"), &text, &budget) {
+    let budget = Arc::new(RulesBudget::default());
+    match CompiledRules::compile(Path::new("/w"), &text, &budget) {
         Ok(None) => {}
         Ok(Some(globs)) => {
             for line in text.lines().take(8) {

@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_ignore_files::{Globs, NotUsed, read_along};
-use agentd_safe_open::{Links, Owner, Rules};
+use agentd_ignore_files::{CompiledRules, UnusedIgnoreFile, read_along};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
 use super::local_rules::LocalRules;
 
@@ -20,14 +20,14 @@ pub(super) fn exclude(folder: &Path, rules: &LocalRules<'_>) -> String {
     else {
         return String::new();
     };
-    rules.text(&repository.join("info/exclude"), Links::Beneath(&repository))
+    rules.text(&repository.join("info/exclude"), LinkPolicy::Beneath(&repository))
 }
 
 /// The main repository's `.git` of a worktree, in which `.git` is a file that says `gitdir: FOLDER`, and that folder has a file which says
 /// where the common one is.
-fn common_folder(worktree: &Path, pointer: &Path, owner: Owner) -> Option<PathBuf> {
+fn common_folder(worktree: &Path, pointer: &Path, owner: AcceptedOwner) -> Option<PathBuf> {
     let read = |path: &Path| {
-        let read = Rules::new(Links::Refused).owner(owner).max_bytes(MAX_POINTER_BYTES).read(path);
+        let read = OpenRules::new(LinkPolicy::Refused).owner(owner).max_bytes(MAX_POINTER_BYTES).read(path);
         Some(String::from_utf8_lossy(&read.ok()??).into_owned())
     };
     let pointer = read(pointer)?;
@@ -37,7 +37,7 @@ fn common_folder(worktree: &Path, pointer: &Path, owner: Owner) -> Option<PathBu
 }
 
 /// The user's own ignore file for all repositories: `core.excludesFile` of git's configuration, or `git/ignore` beside it.
-pub(super) fn global(rules: &LocalRules<'_>) -> Option<Globs> {
+pub(super) fn global(rules: &LocalRules<'_>) -> Option<CompiledRules> {
     let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let config = env::var_os("XDG_CONFIG_HOME")
         .filter(|folder| !folder.is_empty())
@@ -50,13 +50,13 @@ pub(super) fn global(rules: &LocalRules<'_>) -> Option<Globs> {
     .into_iter()
     .flatten()
     .find_map(|file| {
-        let text = read_along(&file, Links::Followed, Owner::Own).ok()??;
+        let text = read_along(&file, LinkPolicy::Followed, AcceptedOwner::Own).ok()??;
         excludes_file(&text, home.as_deref())
     });
     let path = named.or_else(|| Some(config?.join("git/ignore")))?;
-    let compiled = read_along(&path, Links::Followed, Owner::Own)
-        .map_err(NotUsed::from)
-        .and_then(|text| Ok(Globs::compile(rules.root, &text.unwrap_or_default(), &rules.budget)?));
+    let compiled = read_along(&path, LinkPolicy::Followed, AcceptedOwner::Own)
+        .map_err(UnusedIgnoreFile::from)
+        .and_then(|text| Ok(CompiledRules::compile(rules.root, &text.unwrap_or_default(), &rules.budget)?));
     compiled.unwrap_or_else(|error| {
         rules.unused.add(&path, &error);
         None

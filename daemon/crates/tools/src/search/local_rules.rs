@@ -2,8 +2,8 @@
 
 use std::{ffi::OsStr, path::Path, sync::Arc};
 
-use agentd_ignore_files::{Budget, Globs, read_along};
-use agentd_safe_open::{Links, Owner, owner_of};
+use agentd_ignore_files::{CompiledRules, RulesBudget, read_along};
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, owner_of};
 use ignore::overrides::Override;
 
 use super::{
@@ -18,13 +18,13 @@ pub(super) struct LocalRules<'a> {
     own_ignore_file: &'static str,
     require_git: bool,
     overrides: Override,
-    pub(super) budget: Arc<Budget>,
+    pub(super) budget: Arc<RulesBudget>,
     pub(super) unused: &'a UnusedFiles,
     /// Whose ignore files count: the user's, root's, and those of whoever owns the folder that is searched. In a folder for all, such as
     /// `/tmp`, others could decide otherwise what is found below.
-    pub(super) owner: Owner,
+    pub(super) owner: AcceptedOwner,
     /// The user's own rules for all repositories.
-    global: Option<Globs>,
+    global: Option<CompiledRules>,
 }
 
 /// The names of ignore files and the like that a folder has.
@@ -40,8 +40,8 @@ pub(super) struct Names {
 impl<'a> LocalRules<'a> {
     pub(super) fn new(rules: WalkRules<'a>) -> Self {
         let WalkRules { root, own_ignore_file, require_git, overrides, unused } = rules;
-        let owner = owner_of(root).map_or(Owner::Own, Owner::OwnOr);
-        let budget = Arc::new(Budget::default());
+        let owner = owner_of(root).map_or(AcceptedOwner::Own, AcceptedOwner::OwnOr);
+        let budget = Arc::new(RulesBudget::default());
         let mut rules =
             Self { root, own_ignore_file, require_git, overrides, budget, unused, owner, global: None };
         rules.global = git::global(&rules);
@@ -89,7 +89,7 @@ impl<'a> LocalRules<'a> {
         above: Option<&Arc<FolderRules>>,
     ) -> Arc<FolderRules> {
         let read = |has: bool, name: &str| {
-            if has { self.text(&folder.join(name), Links::Refused) } else { String::new() }
+            if has { self.text(&folder.join(name), LinkPolicy::Refused) } else { String::new() }
         };
         let texts = [
             read(names.own, self.own_ignore_file),
@@ -102,7 +102,7 @@ impl<'a> LocalRules<'a> {
     }
 
     /// The text of an ignore file; empty without one, and when it is not used.
-    pub(super) fn text(&self, path: &Path, links: Links<'_>) -> String {
+    pub(super) fn text(&self, path: &Path, links: LinkPolicy<'_>) -> String {
         match read_along(path, links, self.owner) {
             Ok(text) => text.unwrap_or_default(),
             Err(error) => {
@@ -115,7 +115,7 @@ impl<'a> LocalRules<'a> {
     /// Whether something in a folder with these rules is left out.
     pub(super) fn leaves_out(&self, path: &Path, is_folder: bool, rules: &FolderRules) -> bool {
         is_left_out(&self.overrides, (path, is_folder), || {
-            let global = self.global.as_ref().map(Globs::rules);
+            let global = self.global.as_ref().map(CompiledRules::rules);
             rules.ignore(path, is_folder, self.require_git, global)
         })
     }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agentd_ignore_files::{Budget, Globs, NotUsed};
+use agentd_ignore_files::{CompiledRules, RulesBudget, UnusedIgnoreFile};
 use ignore::{Match, gitignore::Gitignore, overrides::Override};
 
 /// How many ignore files that are not used are named; others are counted.
@@ -32,7 +32,7 @@ const KINDS_BESIDE_GIT: usize = 2;
 
 /// The rules that hold in a folder: those of its own ignore files, and of the folders above it.
 pub(super) struct FolderRules {
-    of: [Option<Globs>; KINDS],
+    of: [Option<CompiledRules>; KINDS],
     is_repository: bool,
     above: Option<Arc<Self>>,
 }
@@ -44,13 +44,13 @@ impl FolderRules {
         folder: &Path,
         texts: [String; KINDS],
         is_repository: bool,
-        (budget, unused): (&Arc<Budget>, &UnusedFiles),
+        (budget, unused): (&Arc<RulesBudget>, &UnusedFiles),
     ) -> Arc<Self> {
         let of = texts.map(|text| {
             if text.is_empty() {
                 return None;
             }
-            Globs::compile(folder, &text, budget).unwrap_or_else(|error| {
+            CompiledRules::compile(folder, &text, budget).unwrap_or_else(|error| {
                 unused.add(folder, &error.into());
                 None
             })
@@ -144,13 +144,13 @@ struct Unused {
 
 impl UnusedFiles {
     /// Takes one in: the file, or the folder that its rules are for.
-    pub(super) fn add(&self, place: &Path, why: &NotUsed) {
+    pub(super) fn add(&self, place: &Path, why: &UnusedIgnoreFile) {
         let mut unused = self.lock();
         unused.count += 1;
         if unused.named.len() < MOST_NAMED {
             unused.named.push(match why {
-                NotUsed::File(error) => error.to_string(),
-                NotUsed::Rules(error) => format!("one of {} {error}", place.display()),
+                UnusedIgnoreFile::File(error) => error.to_string(),
+                UnusedIgnoreFile::Rules(error) => format!("one of {} {error}", place.display()),
             });
         }
     }

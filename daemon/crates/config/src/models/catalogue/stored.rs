@@ -12,7 +12,7 @@ use agentd_protocol::{
     model_catalogue::{CatalogueInfo, CatalogueKind},
     resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
 };
-use agentd_safe_open::{Links, Rules};
+use agentd_safe_open::{LinkPolicy, OpenRules};
 use serde::{Deserialize, Serialize};
 
 use super::{Catalogue, CatalogueError, Provider};
@@ -195,7 +195,7 @@ fn stamp(about: &Metadata) -> Stamp {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let read = Rules::new(Links::Followed).max_bytes(MAX_BYTES).read(path);
+    let read = OpenRules::new(LinkPolicy::Followed).max_bytes(MAX_BYTES).read(path);
     read.map_err(|error| io::Error::from(error.into_problem()))?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_safe_open::{Owner, owner_of};
+use agentd_safe_open::{AcceptedOwner, owner_of};
 
 use crate::{AgentDir, Environment, paths::canonical, text_file::read_text};
 
@@ -31,7 +31,7 @@ pub(super) enum Standing {
     /// The agent directory's.
     User,
     /// The project's: it lies below this root, and is of this owner.
-    Project { root: PathBuf, owner: Owner },
+    Project { root: PathBuf, owner: AcceptedOwner },
     /// It lies outside the project.
     Outside,
     /// It is a link in the project that leads out of it.
@@ -106,7 +106,7 @@ struct Place {
     /// Without links.
     root: PathBuf,
     agent_dir: PathBuf,
-    owner: Owner,
+    owner: AcceptedOwner,
 }
 
 impl Place {
@@ -140,10 +140,12 @@ impl Place {
 }
 
 /// Whose files count without trust. Where root works in the project of a user, as in containers, that user's do.
-fn owner(root: &Path, cwd: &Path) -> Owner {
+fn owner(root: &Path, cwd: &Path) -> AcceptedOwner {
     match (owner_of(root), owner_of(cwd)) {
-        (Ok(root), Ok(cwd)) if root == cwd && rustix::process::geteuid().is_root() => Owner::OwnOr(root),
-        _ => Owner::Own,
+        (Ok(root), Ok(cwd)) if root == cwd && rustix::process::geteuid().is_root() => {
+            AcceptedOwner::OwnOr(root)
+        }
+        _ => AcceptedOwner::Own,
     }
 }
 

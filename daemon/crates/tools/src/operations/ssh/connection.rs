@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use agentd_process::{CommandSpec, Process, ProcessGroup, SpawnError, Streams};
+use agentd_process::{CommandSpec, CommandStreams, Process, ProcessGroup, SpawnError};
 use tempfile::TempDir;
 use tokio::{
     io::AsyncReadExt,
@@ -156,7 +156,7 @@ impl Connection {
             args,
             cwd: "/".into(),
             env: self.env.to_vec(),
-            streams: Streams::Separate,
+            streams: CommandStreams::Separate,
         };
         group.spawn(command).await.map_err(|error| match error {
             SpawnError::Program { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Unreachable(

@@ -21,7 +21,9 @@ use std::{
     sync::Arc,
 };
 
-use agentd_process::{ProcessGroup, RunningCommand, Shell, ShellError, ShellFuture, ShellJob, Streams};
+use agentd_process::{
+    CommandStreams, ProcessGroup, RunningCommand, Shell, ShellError, ShellFuture, ShellJob,
+};
 use tokio_util::sync::CancellationToken;
 
 pub use self::target::{SshTarget, SshTargetError};
@@ -59,7 +61,7 @@ impl SshHost {
     }
 
     async fn run(&self, job: ShellJob) -> Result<Box<dyn RunningCommand>, ShellError> {
-        if job.streams != Streams::Output {
+        if job.streams != CommandStreams::Output {
             let host = &self.connection.target().host;
             return Err(ShellError::Unreachable(format!(
                 "Commands on {host} have no terminal and no input: run it without."

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use agentd_process::{
     ExitStatus, InputPipe, OutputPipe, Process, ProcessGroup, RunningCommand, ShellError, ShellFuture,
-    ShellJob, ShellOutcome, Stopped,
+    ShellJob, ShellOutcome, StopCause,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -58,12 +58,12 @@ pub(super) struct SshRun {
     exited: Option<(i32, Instant)>,
     ssh_exit: Option<i32>,
     last_news: Instant,
-    stopped: Option<(Stopped, Instant)>,
+    stopped: Option<(StopCause, Instant)>,
     ended: Option<Instant>,
 }
 
 enum News {
-    Stop(Stopped),
+    Stop(StopCause),
     Written(Option<InputPipe>),
     Said(usize),
     Read(usize),
@@ -101,7 +101,7 @@ impl SshRun {
         Ok(Self {
             connection,
             output_open: process.is_some(),
-            stopped: process.is_none().then_some((Stopped::Aborted, started)),
+            stopped: process.is_none().then_some((StopCause::Aborted, started)),
             process,
             writing,
             input: None,
@@ -166,8 +166,8 @@ impl SshRun {
         let (output, buffer) = (&mut process.output, &mut self.buffer);
         Some(select! {
             biased;
-            () = self.cancel.cancelled(), if !stopping => News::Stop(Stopped::Aborted),
-            () = sleep_until(deadline), if !stopping && self.deadline.is_some() => News::Stop(Stopped::TimedOut),
+            () = self.cancel.cancelled(), if !stopping => News::Stop(StopCause::Aborted),
+            () = sleep_until(deadline), if !stopping && self.deadline.is_some() => News::Stop(StopCause::TimedOut),
             () = sleep_until(patience), if stopping => News::CutOff,
             Some(written) = self.writing.join_next() => News::Written(written.ok().flatten()),
             count = hear, if has_errors => News::Said(count),
@@ -176,7 +176,7 @@ impl SshRun {
         })
     }
 
-    fn stop(&mut self, why: Stopped) {
+    fn stop(&mut self, why: StopCause) {
         self.stopped = Some((why, Instant::now()));
         // The end of the input has the script kill everything.
         self.input = None;
