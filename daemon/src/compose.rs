@@ -2,8 +2,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use agentd_agent::{Tool, hooks::Gate};
-use agentd_ai::Traffic;
+use agentd_agent::{Tool, hooks::HookGate};
+use agentd_ai::ExchangeMode;
 use agentd_auth::AuthServices;
 use agentd_config::{
     AgentDir, Environment,
@@ -53,20 +53,20 @@ pub fn services(
 fn shared(
     Foundation { epoch, limits, watch }: Foundation,
     launcher: Launcher,
-    traffic: Traffic,
+    traffic: ExchangeMode,
     memory: MemoryAccount,
 ) -> Services {
     let changes = FileQueue::new();
     // A recording has to be answered by the models that it was made with, whatever has become of their configuration.
     let models = match &traffic {
-        Traffic::Replayed(player) => SharedModels::fixed(ModelRegistry::only(player.models().to_vec())),
-        Traffic::Live | Traffic::Recorded(_) => SharedModels::default(),
+        ExchangeMode::Replayed(player) => SharedModels::fixed(ModelRegistry::only(player.models().to_vec())),
+        ExchangeMode::Live | ExchangeMode::Recorded(_) => SharedModels::default(),
     };
     Services {
         epoch,
         limits,
         watch,
-        providers: agentd_ai::Registry::with_traffic(traffic, memory.clone()),
+        providers: agentd_ai::ProviderRegistry::with_exchange_mode(traffic, memory.clone()),
         launcher,
         tasks: TaskTracker::new(),
         models,
@@ -135,5 +135,5 @@ fn tools(context: ToolContext, changes: &FileQueue) -> Toolbox {
         Arc::new(LsTool::new().with_home(&context.home).with_host(Arc::clone(&host))),
     ];
     tools.extend(of_processes);
-    Toolbox { tools, shell, gate: Gate::default() }
+    Toolbox { tools, shell, gate: HookGate::default() }
 }

@@ -25,7 +25,7 @@ pub fn table(
         auth_services: AuthServices::default(),
     };
     let (registry, auth) = context.load()?;
-    let providers = agentd_ai::Registry::builtin();
+    let providers = agentd_ai::ProviderRegistry::builtin();
     let apis: Vec<&str> = providers.apis().collect();
     let has_auth = |provider: &str| auth.is_configured(provider);
     let plan = |provider: &str| auth.available_models(provider);

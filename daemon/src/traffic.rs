@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use agentd_ai::{Matching, Player, PlayerOptions, Recorder, Traffic};
+use agentd_ai::{ExchangeMode, Player, PlayerOptions, Recorder, ReplayMatching};
 use agentd_config::{Environment, resolve_path};
 
 use crate::complain;
@@ -26,7 +26,7 @@ pub const VARIABLES: [&str; 4] = [RECORD, REPLAY, REPLAY_MATCH, REPLAY_TIMING];
 ///
 /// # Errors
 /// A sentence for stderr.
-pub fn open(environment: &Environment, cwd: &Path) -> Result<Traffic, String> {
+pub fn open(environment: &Environment, cwd: &Path) -> Result<ExchangeMode, String> {
     let path = |name: &str| Some(resolve_path(environment.non_empty(name)?, cwd, environment));
     match (path(RECORD), path(REPLAY)) {
         (Some(_), Some(_)) => {
@@ -35,7 +35,7 @@ pub fn open(environment: &Environment, cwd: &Path) -> Result<Traffic, String> {
         (Some(folder), None) => {
             let recorder =
                 Recorder::open(&folder, complain).map_err(|error| format!("Error: --record: {error}"))?;
-            Ok(Traffic::Recorded(Arc::new(recorder)))
+            Ok(ExchangeMode::Recorded(Arc::new(recorder)))
         }
         (None, Some(source)) => {
             let options = PlayerOptions {
@@ -45,16 +45,16 @@ pub fn open(environment: &Environment, cwd: &Path) -> Result<Traffic, String> {
             let player =
                 Player::open(&source, options).map_err(|error| format!("Error: --replay: {error}"))?;
             check_spoken(&player)?;
-            Ok(Traffic::Replayed(Arc::new(player)))
+            Ok(ExchangeMode::Replayed(Arc::new(player)))
         }
-        (None, None) => Ok(Traffic::Live),
+        (None, None) => Ok(ExchangeMode::Live),
     }
 }
 
 /// # Errors
 /// A sentence for stderr, where a recording needs a wire API that is not part of this build.
 fn check_spoken(player: &Player) -> Result<(), String> {
-    let providers = agentd_ai::Registry::builtin();
+    let providers = agentd_ai::ProviderRegistry::builtin();
     let silent = player.models().iter().find(|model| providers.get(&model.api).is_none());
     silent.map_or(Ok(()), |model| {
         Err(format!(
@@ -71,10 +71,10 @@ fn check_spoken(player: &Player) -> Result<(), String> {
 
 /// # Errors
 /// A sentence for stderr.
-pub fn matching(name: &str) -> Result<Matching, String> {
+pub fn matching(name: &str) -> Result<ReplayMatching, String> {
     match name {
-        "body" => Ok(Matching::Body),
-        "order" => Ok(Matching::Order),
+        "body" => Ok(ReplayMatching::Body),
+        "order" => Ok(ReplayMatching::Order),
         other => Err(format!("Error: --replay-match takes body or order, got {other}")),
     }
 }
@@ -93,14 +93,14 @@ mod tests {
         check(&[(RECORD, "a"), (REPLAY, "b")], "cannot be combined");
         check(&[(REPLAY, "b")], "/nowhere/b");
         check(&[(REPLAY, "b"), (REPLAY_MATCH, "soul")], "got soul");
-        assert!(matches!(open(&Environment::default(), Path::new("/")), Ok(Traffic::Live)));
+        assert!(matches!(open(&Environment::default(), Path::new("/")), Ok(ExchangeMode::Live)));
     }
 
     #[test]
     fn a_folder_is_made_where_recordings_go() {
         let home = tempfile::tempdir().unwrap();
         let environment = [(RECORD, "deep/folder")].into_iter().collect();
-        assert!(matches!(open(&environment, home.path()), Ok(Traffic::Recorded(_))));
+        assert!(matches!(open(&environment, home.path()), Ok(ExchangeMode::Recorded(_))));
         assert!(home.path().join("deep/folder").is_dir());
     }
 }

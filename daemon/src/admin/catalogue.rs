@@ -34,7 +34,7 @@ pub(super) fn update(context: &Context, params: UpdateModelsParams) -> Result<Ca
             return Err(Failure::new(ErrorCode::InvalidField, text));
         }
     };
-    let adapters = agentd_ai::Registry::builtin();
+    let adapters = agentd_ai::ProviderRegistry::builtin();
     let speaks = |api: &str| adapters.apis().any(|spoken| spoken == api);
     update_catalogue(&agent_dir, &text, &speaks).map_err(|error| failure(&name, &error))
 }

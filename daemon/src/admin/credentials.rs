@@ -52,7 +52,7 @@ pub(super) fn stored(
     replaced: bool,
 ) -> Result<Login, Failure> {
     let file = store(context)?.path().display().to_string();
-    let adapters = agentd_ai::Registry::builtin();
+    let adapters = agentd_ai::ProviderRegistry::builtin();
     let counts = registry.count_by_api(&provider);
     let spoken = counts.iter().filter(|(api, _)| adapters.apis().any(|spoken| spoken == api));
     let models = spoken.map(|(_, count)| *count as u64).sum();

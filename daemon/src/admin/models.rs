@@ -21,7 +21,7 @@ pub(super) fn list(context: &Context, params: &ListModelsParams) -> Result<Model
     let fit = Fit::new(params.pattern.as_deref())?;
     let (registry, auth) =
         context.load().map_err(|error| Failure::new(ErrorCode::NotFound, error.to_string()))?;
-    let adapters = agentd_ai::Registry::builtin();
+    let adapters = agentd_ai::ProviderRegistry::builtin();
     let apis: Vec<&str> = adapters.apis().collect();
     let has_auth = |provider: &str| auth.is_configured(provider);
     let plan = |provider: &str| auth.available_models(provider);

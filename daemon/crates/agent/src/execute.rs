@@ -29,9 +29,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::{news::News, stop::Stop};
 use crate::{
-    Execution, Host, HostError, Invocation, Progress, Setup, Tool, answering,
-    hooks::{Action, By, Gate, Passage},
-    images, in_flight,
+    ExecutionMode, Host, HostError, Invocation, Tool, ToolProgress, TurnSetup,
+    hooks::{Action, GateDecision, HookGate, Requester},
+    images, in_flight, serve_in_flight_queries,
 };
 
 /// The result of a call that was never started because the run was aborted, or that was stopped alone.
@@ -55,7 +55,7 @@ pub(crate) struct Batch {
 /// As [`Host::emit`]. Calls that still run are then cancelled and waited for as long.
 pub(crate) async fn execute<H: Host>(
     host: &mut H,
-    setup: &Setup,
+    setup: &TurnSetup,
     calls: &[ToolCall],
     cancel: &CancellationToken,
 ) -> Result<Batch, HostError> {
@@ -68,13 +68,16 @@ pub(crate) async fn execute<H: Host>(
 
 async fn run_calls<H: Host>(
     host: &mut H,
-    setup: &Setup,
+    setup: &TurnSetup,
     calls: &[ToolCall],
     stop: &mut Stop<'_>,
 ) -> Result<Batch, HostError> {
     let one_by_one = setup.sequential_tools
         || calls.iter().any(|call| {
-            setup.tools.get(&call.name).is_some_and(|found| found.tool.execution() == Execution::Sequential)
+            setup
+                .tools
+                .get(&call.name)
+                .is_some_and(|found| found.tool.execution() == ExecutionMode::Sequential)
         });
     if one_by_one {
         let mut batch = Batch { results: Vec::new(), terminate: true };
@@ -128,7 +131,7 @@ struct Prepared {
 
 async fn run_all<H: Host>(
     host: &mut H,
-    setup: &Setup,
+    setup: &TurnSetup,
     calls: &[ToolCall],
     stop: &mut Stop<'_>,
 ) -> Result<Batch, HostError> {
@@ -141,13 +144,15 @@ async fn run_all<H: Host>(
         } else {
             // A hook may take its time.
             let begun = || Ok(in_flight::tools(running(&calls[..=outcomes.len()], &outcomes, &[])));
-            answering(host, prepare(setup, call, &stop.calls), begun).await?.and_then(|prepared| {
-                if stop.calls.is_cancelled() {
-                    Err(Box::new(Outcome::failure(ABORTED)))
-                } else {
-                    Ok(prepared)
-                }
-            })
+            serve_in_flight_queries(host, prepare(setup, call, &stop.calls), begun).await?.and_then(
+                |prepared| {
+                    if stop.calls.is_cancelled() {
+                        Err(Box::new(Outcome::failure(ABORTED)))
+                    } else {
+                        Ok(prepared)
+                    }
+                },
+            )
         };
         match checked {
             Ok(prepared) => {
@@ -183,7 +188,11 @@ fn running<'a>(
 }
 
 /// Finds the tool, mends and checks the arguments, asks the hook.
-async fn prepare(setup: &Setup, call: &ToolCall, stop: &CancellationToken) -> Result<Prepared, Box<Outcome>> {
+async fn prepare(
+    setup: &TurnSetup,
+    call: &ToolCall,
+    stop: &CancellationToken,
+) -> Result<Prepared, Box<Outcome>> {
     let Some(found) = setup.tools.get(&call.name) else {
         return Err(refused(format!("Tool {} not found", call.name)));
     };
@@ -194,19 +203,19 @@ async fn prepare(setup: &Setup, call: &ToolCall, stop: &CancellationToken) -> Re
     let checked = stop.run_until_cancelled(found.arguments.check_beside(&call.name, arguments)).await;
     let arguments = checked.unwrap_or_else(|| Err(ABORTED.to_owned())).map_err(refused)?;
     match setup.gate.before(&action(call, &arguments, &setup.cwd), stop).await {
-        Passage::Free => Ok(Prepared { tool: Arc::clone(&found.tool), arguments }),
-        Passage::Blocked { reason, terminate } => {
+        GateDecision::Free => Ok(Prepared { tool: Arc::clone(&found.tool), arguments }),
+        GateDecision::Blocked { reason, terminate } => {
             let mut outcome = refused(reason);
             outcome.result.terminate = terminate.then_some(true);
             Err(outcome)
         }
-        Passage::Stopped => Err(refused(ABORTED.to_owned())),
+        GateDecision::Stopped => Err(refused(ABORTED.to_owned())),
     }
 }
 
 /// A call, for hooks.
 fn action<'a>(call: &'a ToolCall, arguments: &'a Value, cwd: &'a Path) -> Action<'a> {
-    Action { by: By::Model { call_id: &call.id }, tool: &call.name, arguments, cwd }
+    Action { by: Requester::Model { call_id: &call.id }, tool: &call.name, arguments, cwd }
 }
 
 fn refused(message: String) -> Box<Outcome> {
@@ -224,7 +233,7 @@ struct Running {
 
 impl Running {
     fn start(
-        setup: &Setup,
+        setup: &TurnSetup,
         calls: &[ToolCall],
         ready: Vec<(usize, Prepared)>,
         cancel: &CancellationToken,
@@ -247,7 +256,7 @@ impl Running {
                 session_env: setup.session_env.clone(),
                 environment: setup.environment.clone(),
                 cancel: cancel.child_token(),
-                progress: Progress::new(move |partial| shown.add(index, partial)),
+                progress: ToolProgress::new(move |partial| shown.add(index, partial)),
             };
             let (call, gate, news) = (calls[index].clone(), setup.gate.clone(), Arc::clone(&news));
             let (made, after) = oneshot::channel();
@@ -320,8 +329,8 @@ impl Running {
                     None
                 }
                 () = self.news.arrived.notified() => None,
-                () = host.asked() => {
-                    host.show(in_flight::tools(running(calls, outcomes, &shown))).await?;
+                () = host.in_flight_query() => {
+                    host.answer_in_flight_query(in_flight::tools(running(calls, outcomes, &shown))).await?;
                     continue;
                 }
             };
@@ -387,7 +396,7 @@ impl Running {
 /// Runs one call to its end; a panic becomes a failure like any other.
 async fn invoke(
     tool: &dyn Tool,
-    gate: &Gate,
+    gate: &HookGate,
     call: &ToolCall,
     invocation: Invocation,
     made: oneshot::Sender<()>,

@@ -1,6 +1,6 @@
 //! Who may look at tool calls and at commands of the user before they start, and at calls after they have ended.
 //!
-//! [`Hooks`] is the trait, and [`Gate`] the one place where it is asked: by the loop for calls of the model, by the session for commands
+//! [`Hooks`] is the trait, and [`HookGate`] the one place where it is asked: by the loop for calls of the model, by the session for commands
 //! of the user. A gate without hooks costs a look at an `Option`.
 
 use std::{panic::AssertUnwindSafe, path::Path, pin::Pin, sync::Arc};
@@ -15,7 +15,7 @@ pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Se
 
 /// Who wants something done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By<'a> {
+pub enum Requester<'a> {
     /// The model, by a tool call.
     Model {
         /// The id of the call.
@@ -29,7 +29,7 @@ pub enum By<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Action<'a> {
     /// Who wants it.
-    pub by: By<'a>,
+    pub by: Requester<'a>,
     /// The tool. A shell command of the user is one of `bash`.
     pub tool: &'a str,
     /// The arguments. Those of a call of the model have passed the tool's schema.
@@ -47,8 +47,8 @@ pub trait Hooks: Send + Sync {
         &'a self,
         _action: &'a Action<'a>,
         _stop: &'a CancellationToken,
-    ) -> HookFuture<'a, Verdict> {
-        Box::pin(async { Ok(Verdict::Run) })
+    ) -> HookFuture<'a, HookVerdict> {
+        Box::pin(async { Ok(HookVerdict::Run) })
     }
 
     /// May change the result of a tool call of the model. `failed` says whether the call counts as failed so far.
@@ -65,7 +65,7 @@ pub trait Hooks: Send + Sync {
 
 /// Whether something may be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HookVerdict {
     /// It may.
     Run,
     /// It may not.
@@ -79,7 +79,7 @@ pub enum Verdict {
 
 /// What came of the question whether something may be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Passage {
+pub enum GateDecision {
     /// It may.
     Free,
     /// It may not, or the hook failed.
@@ -95,9 +95,9 @@ pub enum Passage {
 
 /// Asks the hooks of a session, if it has any.
 #[derive(Clone, Default)]
-pub struct Gate(Option<Arc<dyn Hooks>>);
+pub struct HookGate(Option<Arc<dyn Hooks>>);
 
-impl Gate {
+impl HookGate {
     /// A gate that asks `hooks`.
     #[must_use]
     pub fn new(hooks: Arc<dyn Hooks>) -> Self {
@@ -111,16 +111,16 @@ impl Gate {
     }
 
     /// Asks whether something may be done; returns at once when `stop` fires.
-    pub async fn before(&self, action: &Action<'_>, stop: &CancellationToken) -> Passage {
-        let Some(hooks) = &self.0 else { return Passage::Free };
+    pub async fn before(&self, action: &Action<'_>, stop: &CancellationToken) -> GateDecision {
+        let Some(hooks) = &self.0 else { return GateDecision::Free };
         match unless_stopped(async { hooks.before(action, stop).await }, action, stop).await {
-            Some(Ok(Verdict::Run)) => Passage::Free,
-            Some(Ok(Verdict::Block { reason, terminate })) => {
+            Some(Ok(HookVerdict::Run)) => GateDecision::Free,
+            Some(Ok(HookVerdict::Block { reason, terminate })) => {
                 let reason = reason.unwrap_or_else(|| "Tool execution was blocked".to_owned());
-                Passage::Blocked { reason, terminate }
+                GateDecision::Blocked { reason, terminate }
             }
-            Some(Err(reason)) => Passage::Blocked { reason, terminate: false },
-            None => Passage::Stopped,
+            Some(Err(reason)) => GateDecision::Blocked { reason, terminate: false },
+            None => GateDecision::Stopped,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use agentd_ai::{Piece, Provider, Request, Stall, failure::Failure};
+use agentd_ai::{AnswerPiece, Provider, Request, Stall, failure::Failure};
 use agentd_images::Images;
 use agentd_protocol::{
     Json,
@@ -14,9 +14,9 @@ use agentd_protocol::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    hooks::Gate,
+    hooks::HookGate,
     in_flight::StoppedCall,
-    queue::{QueueKind, Queued, Ticket},
+    queue::{QueueKind, QueuedMessage, Ticket},
     tool::ToolEnvironment,
     toolset::ToolSet,
 };
@@ -36,8 +36,10 @@ pub trait Host: Send {
     ///
     /// # Errors
     /// Fails when the session is gone.
-    fn next_queued(&mut self, kind: QueueKind)
-    -> impl Future<Output = Result<Vec<Queued>, HostError>> + Send;
+    fn next_queued(
+        &mut self,
+        kind: QueueKind,
+    ) -> impl Future<Output = Result<Vec<QueuedMessage>, HostError>> + Send;
 
     /// Takes a message out of its queue, and says so to the listeners; false when it no longer waits there.
     ///
@@ -54,7 +56,7 @@ pub trait Host: Send {
     }
 
     /// A turn begins: what the model has to be told first, because its tools, or the prompt with them, are not what the
-    /// transcript says any more. Is not asked at the turn that begins with the messages of [`crate::Start`], which say it.
+    /// transcript says any more. Is not asked at the turn that begins with the messages of [`crate::RunStart`], which say it.
     /// What it gives is published and stored as any message.
     ///
     /// # Errors
@@ -66,8 +68,8 @@ pub trait Host: Send {
     /// Puts together the next model call from the context as it stands now.
     ///
     /// # Errors
-    /// [`SetupError::Refused`] when the model cannot be asked (no key, say): that becomes a failed answer.
-    fn setup(&mut self) -> impl Future<Output = Result<Setup, SetupError>> + Send;
+    /// [`TurnSetupError::Refused`] when the model cannot be asked (no key, say): that becomes a failed answer.
+    fn setup(&mut self) -> impl Future<Output = Result<TurnSetup, TurnSetupError>> + Send;
 
     /// Decides about an answer that failed or was aborted: true when the caller of [`crate::run`] will ask again, which
     /// `agent_end` then says. `failure` is what the provider said, where it was asked.
@@ -78,12 +80,12 @@ pub trait Host: Send {
     ) -> impl Future<Output = bool> + Send;
 
     /// Waits until somebody wants to know what is in flight; for ever where nobody can ask. Cancel safe.
-    fn asked(&mut self) -> impl Future<Output = ()> + Send {
+    fn in_flight_query(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
     /// Whether somebody wants to know right now. Looked at before every delta, so it must cost next to nothing.
-    fn is_asked(&self) -> bool {
+    fn has_in_flight_query(&self) -> bool {
         false
     }
 
@@ -91,7 +93,10 @@ pub trait Host: Send {
     ///
     /// # Errors
     /// Fails when the session is gone.
-    fn show(&mut self, _in_flight: InFlight) -> impl Future<Output = Result<(), HostError>> + Send {
+    fn answer_in_flight_query(
+        &mut self,
+        _in_flight: InFlight,
+    ) -> impl Future<Output = Result<(), HostError>> + Send {
         std::future::ready(Ok(()))
     }
 
@@ -110,20 +115,20 @@ pub trait Host: Send {
     }
 
     /// Waits until somebody wants to know what is in flight, or what the model streamed is to be kept. Cancel safe.
-    fn disturbed(&mut self) -> impl Future<Output = Disturbance> + Send {
+    fn interrupted(&mut self) -> impl Future<Output = StreamInterrupt> + Send {
         async {
-            self.asked().await;
-            Disturbance::Asked
+            self.in_flight_query().await;
+            StreamInterrupt::InFlightQuery
         }
     }
 
     /// Whether it is to be kept right now. Looked at before every delta, so it must cost next to nothing.
-    fn is_keep_due(&self) -> bool {
+    fn is_save_due(&self) -> bool {
         false
     }
 
     /// Keeps what the model streamed since it was asked, or since the last call.
-    fn keep(&mut self, _pieces: Vec<Piece>) -> impl Future<Output = ()> + Send {
+    fn save_streamed(&mut self, _pieces: Vec<AnswerPiece>) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 
@@ -166,16 +171,16 @@ pub trait Host: Send {
 
 /// What there is to do while an answer streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disturbance {
+pub enum StreamInterrupt {
     /// Somebody wants to know what is in flight.
     Asked,
-    /// What came so far is to be kept ([`Host::keep`]).
+    /// What came so far is to be kept ([`Host::save_streamed`]).
     KeepDue,
 }
 
 /// Everything that one model call and its tool calls need.
 #[derive(Clone)]
-pub struct Setup {
+pub struct TurnSetup {
     /// Speaks the model's wire API.
     pub provider: Arc<dyn Provider>,
     /// The question.
@@ -183,7 +188,7 @@ pub struct Setup {
     /// The tools that can be called.
     pub tools: Arc<ToolSet>,
     /// Asks whoever watches, and may change, tool calls.
-    pub gate: Gate,
+    pub gate: HookGate,
     /// Whether calls run one after the other even where they need not.
     pub sequential_tools: bool,
     /// The session's working directory.
@@ -207,7 +212,7 @@ pub enum HostError {
 
 /// Why there is no next model call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SetupError {
+pub enum TurnSetupError {
     /// The model cannot be asked.
     #[error("{message}")]
     Refused {

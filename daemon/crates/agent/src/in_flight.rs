@@ -29,7 +29,7 @@ pub struct StoppedCall {
 ///
 /// # Errors
 /// Fails when the session is gone; `work` is dropped then. Cancel safety: a question that was heard is lost with it.
-pub async fn answering<H: Host, T>(
+pub async fn serve_in_flight_queries<H: Host, T>(
     host: &mut H,
     work: impl Future<Output = T> + Send,
     in_flight: impl Fn() -> Result<InFlight, HostError> + Send,
@@ -38,9 +38,9 @@ pub async fn answering<H: Host, T>(
     loop {
         tokio::select! {
             biased;
-            () = host.asked() => {
+            () = host.in_flight_query() => {
                 let shown = in_flight()?;
-                host.show(shown).await?;
+                host.answer_in_flight_query(shown).await?;
             }
             done = &mut work => return Ok(done),
         }
@@ -50,8 +50,8 @@ pub async fn answering<H: Host, T>(
 /// Nothing is in flight: between answers, before the first, in pauses.
 ///
 /// # Errors
-/// None; the type is that of [`answering`].
-pub fn nothing() -> Result<InFlight, HostError> {
+/// None; the type is that of [`serve_in_flight_queries`].
+pub fn nothing_in_flight() -> Result<InFlight, HostError> {
     Ok(InFlight { message: None, tools: Vec::new() })
 }
 

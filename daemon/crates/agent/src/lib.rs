@@ -20,8 +20,8 @@ mod toolset;
 mod turn;
 
 pub use arguments::ArgumentSchema;
-pub use host::{Disturbance, Host, HostError, Setup, SetupError};
-pub use in_flight::{StoppedCall, answering, nothing};
-pub use run::{Ended, Start, run, user_message};
-pub use tool::{Execution, Invocation, Progress, Tool, ToolEnvironment, ToolError, ToolFuture};
-pub use toolset::{Registered, ToolSet};
+pub use host::{Host, HostError, StreamInterrupt, TurnSetup, TurnSetupError};
+pub use in_flight::{StoppedCall, nothing_in_flight, serve_in_flight_queries};
+pub use run::{RunOutcome, RunStart, run, user_message};
+pub use tool::{ExecutionMode, Invocation, Tool, ToolEnvironment, ToolError, ToolFuture, ToolProgress};
+pub use toolset::{RegisteredTool, ToolSet};

@@ -18,7 +18,7 @@ pub enum QueueKind {
 
 /// A message that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Queued {
+pub struct QueuedMessage {
     /// Its name.
     pub ticket: Ticket,
     /// The text.
@@ -33,8 +33,8 @@ pub struct Queued {
 /// ends early, or a client that takes its messages back, loses nothing and delivers nothing twice.
 #[derive(Debug, Default)]
 pub struct Queues {
-    steering: VecDeque<Queued>,
-    follow_up: VecDeque<Queued>,
+    steering: VecDeque<QueuedMessage>,
+    follow_up: VecDeque<QueuedMessage>,
     /// How steering messages are delivered.
     pub steering_mode: QueueMode,
     /// How follow-ups are delivered.
@@ -46,7 +46,7 @@ impl Queues {
     /// Appends a message, and gives its name.
     pub fn push(&mut self, kind: QueueKind, text: String, images: Vec<ImageContent>) -> Ticket {
         self.last_ticket += 1;
-        let queued = Queued { ticket: self.last_ticket, text, images };
+        let queued = QueuedMessage { ticket: self.last_ticket, text, images };
         self.queue_mut(kind).push_back(queued);
         self.last_ticket
     }
@@ -57,13 +57,13 @@ impl Queues {
     }
 
     /// Appends a message under a name of its own, which was reserved for it.
-    pub fn push_reserved(&mut self, kind: QueueKind, queued: Queued) {
+    pub fn push_reserved(&mut self, kind: QueueKind, queued: QueuedMessage) {
         self.queue_mut(kind).push_back(queued);
     }
 
     /// What the next delivery from a queue would hold: one message or all, as its mode says.
     #[must_use]
-    pub fn next(&self, kind: QueueKind) -> Vec<Queued> {
+    pub fn next(&self, kind: QueueKind) -> Vec<QueuedMessage> {
         let (queue, mode) = match kind {
             QueueKind::Steering => (&self.steering, self.steering_mode),
             QueueKind::FollowUp => (&self.follow_up, self.follow_up_mode),
@@ -82,7 +82,7 @@ impl Queues {
     }
 
     /// Takes the message out as it is delivered, with where it waited; `None` when it no longer does.
-    pub fn deliver(&mut self, ticket: Ticket) -> Option<(QueueKind, Queued)> {
+    pub fn deliver(&mut self, ticket: Ticket) -> Option<(QueueKind, QueuedMessage)> {
         for kind in [QueueKind::Steering, QueueKind::FollowUp] {
             let queue = self.queue_mut(kind);
             if let Some(at) = queue.iter().position(|queued| queued.ticket == ticket) {
@@ -93,20 +93,21 @@ impl Queues {
     }
 
     /// Lets a message wait again that was taken out, before all others.
-    pub fn put_back(&mut self, kind: QueueKind, queued: Queued) {
+    pub fn put_back(&mut self, kind: QueueKind, queued: QueuedMessage) {
         self.queue_mut(kind).push_front(queued);
     }
 
     /// Empties both queues and gives back the texts: steering, follow-ups.
     pub fn clear(&mut self) -> (Vec<String>, Vec<String>) {
-        let texts = |queue: &mut VecDeque<Queued>| queue.drain(..).map(|queued| queued.text).collect();
+        let texts = |queue: &mut VecDeque<QueuedMessage>| queue.drain(..).map(|queued| queued.text).collect();
         (texts(&mut self.steering), texts(&mut self.follow_up))
     }
 
     /// The waiting texts: steering, follow-ups.
     #[must_use]
     pub fn texts(&self) -> (Vec<String>, Vec<String>) {
-        let texts = |queue: &VecDeque<Queued>| queue.iter().map(|queued| queued.text.clone()).collect();
+        let texts =
+            |queue: &VecDeque<QueuedMessage>| queue.iter().map(|queued| queued.text.clone()).collect();
         (texts(&self.steering), texts(&self.follow_up))
     }
 
@@ -122,7 +123,7 @@ impl Queues {
         self.len() == 0
     }
 
-    fn queue_mut(&mut self, kind: QueueKind) -> &mut VecDeque<Queued> {
+    fn queue_mut(&mut self, kind: QueueKind) -> &mut VecDeque<QueuedMessage> {
         match kind {
             QueueKind::Steering => &mut self.steering,
             QueueKind::FollowUp => &mut self.follow_up,
@@ -140,7 +141,7 @@ mod tests {
         queues.reserve(2);
         queues.reserve(1);
         assert_eq!(queues.push(QueueKind::FollowUp, "c".into(), Vec::new()), 3);
-        let reserved = Queued { ticket: 2, text: "b".into(), images: Vec::new() };
+        let reserved = QueuedMessage { ticket: 2, text: "b".into(), images: Vec::new() };
         queues.push_reserved(QueueKind::FollowUp, reserved.clone());
         assert_eq!(queues.deliver(2), Some((QueueKind::FollowUp, reserved)));
         assert_eq!(queues.next_ticket(), 4);

@@ -9,25 +9,26 @@ use agentd_protocol::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Host, HostError, SetupError, answering, execute,
+    Host, HostError, TurnSetupError, execute,
     execute::Batch,
-    images, nothing,
-    queue::{QueueKind, Queued},
+    images, nothing_in_flight,
+    queue::{QueueKind, QueuedMessage},
+    serve_in_flight_queries,
     turn::{self, Answer},
 };
 
 /// What a run begins with.
 #[derive(Debug, Default)]
-pub struct Start {
+pub struct RunStart {
     /// Messages that are new with this run: a system message where the prompt changed, and the prompt.
     pub messages: Vec<Json<Message>>,
     /// Queued messages that begin the run in the place of a prompt.
-    pub queued: Vec<Queued>,
+    pub queued: Vec<QueuedMessage>,
 }
 
 /// What a run left behind.
 #[derive(Debug)]
-pub struct Ended {
+pub struct RunOutcome {
     /// The last answer, if there was one.
     pub last: Option<AssistantMessage>,
     /// What [`Host::will_retry`] said of it.
@@ -43,9 +44,9 @@ pub struct Ended {
 /// As [`Host::emit`]; `agent_end` was not emitted then.
 pub async fn run<H: Host>(
     host: &mut H,
-    start: Start,
+    start: RunStart,
     cancel: &CancellationToken,
-) -> Result<Ended, HostError> {
+) -> Result<RunOutcome, HostError> {
     let mut run = Run { host, cancel, messages: Vec::new(), last: None, will_retry: false };
     run.host.emit(AgentStart {}.into()).await?;
     run.host.emit(TurnStart {}.into()).await?;
@@ -59,7 +60,7 @@ pub async fn run<H: Host>(
     run.turns(steering, is_told).await?;
     let Run { host, messages, last, will_retry, .. } = run;
     host.emit(AgentEnd { messages, will_retry }.into()).await?;
-    Ok(Ended { last, will_retry })
+    Ok(RunOutcome { last, will_retry })
 }
 
 struct Run<'a, H> {
@@ -83,7 +84,7 @@ enum After {
 
 impl<H: Host> Run<'_, H> {
     /// `is_told`: the transcript says already what the first turn's prompt and tools are.
-    async fn turns(&mut self, mut pending: Vec<Queued>, mut is_told: bool) -> Result<(), HostError> {
+    async fn turns(&mut self, mut pending: Vec<QueuedMessage>, mut is_told: bool) -> Result<(), HostError> {
         let mut first = true;
         loop {
             let mut after = After::Tools;
@@ -119,8 +120,8 @@ impl<H: Host> Run<'_, H> {
     async fn turn(&mut self) -> Result<After, HostError> {
         let setup = match self.host.setup().await {
             Ok(setup) => setup,
-            Err(SetupError::Host(error)) => return Err(error),
-            Err(SetupError::Refused { message, api, provider, model }) => {
+            Err(TurnSetupError::Host(error)) => return Err(error),
+            Err(TurnSetupError::Refused { message, api, provider, model }) => {
                 let names = (api.as_str(), provider.as_str(), model.as_str());
                 let failed = turn::failed_answer(names, self.host.now_ms(), StopReason::Error, message);
                 let answer = turn::fail(self.host, failed).await?;
@@ -156,21 +157,21 @@ impl<H: Host> Run<'_, H> {
     }
 
     /// What is next in a queue; nothing once the run is aborted, so that it stays queued for the next run.
-    async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<Queued>, HostError> {
+    async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<QueuedMessage>, HostError> {
         if self.cancel.is_cancelled() {
             return Ok(Vec::new());
         }
         self.host.next_queued(kind).await
     }
 
-    async fn deliver(&mut self, queued: Vec<Queued>) -> Result<(), HostError> {
+    async fn deliver(&mut self, queued: Vec<QueuedMessage>) -> Result<(), HostError> {
         for message in queued {
             if self.cancel.is_cancelled() || !self.host.deliver(message.ticket).await? {
                 continue;
             }
             let images = self.host.images();
             let message = user_message(message.text, message.images, self.host.now_ms(), &images);
-            let message = answering(self.host, message, nothing).await??;
+            let message = serve_in_flight_queries(self.host, message, nothing_in_flight).await??;
             self.add(message).await?;
         }
         Ok(())

@@ -33,8 +33,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// Whether calls of this tool may run beside others.
-    fn execution(&self) -> Execution {
-        Execution::Parallel
+    fn execution(&self) -> ExecutionMode {
+        ExecutionMode::Parallel
     }
 
     /// Whether the images of its results have been through [`Invocation::images`]; those of other tools go there afterwards.
@@ -65,7 +65,7 @@ pub trait Tool: Send + Sync {
 
 /// Whether calls of a tool may run beside others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Execution {
+pub enum ExecutionMode {
     /// They may.
     Parallel,
     /// One such call makes the whole batch run one after the other.
@@ -95,14 +95,14 @@ pub struct Invocation {
     /// Fires when the run is aborted.
     pub cancel: CancellationToken,
     /// Takes news while the call runs.
-    pub progress: Progress,
+    pub progress: ToolProgress,
 }
 
 /// Takes the news of a running call. Cheap to clone; never blocks.
 #[derive(Clone)]
-pub struct Progress(Arc<dyn Fn(ToolResult) + Send + Sync>);
+pub struct ToolProgress(Arc<dyn Fn(ToolResult) + Send + Sync>);
 
-impl Progress {
+impl ToolProgress {
     /// A sink that calls `report` for each piece of news.
     pub fn new(report: impl Fn(ToolResult) + Send + Sync + 'static) -> Self {
         Self(Arc::new(report))

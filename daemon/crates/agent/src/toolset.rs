@@ -9,11 +9,11 @@ use crate::{Tool, arguments::ArgumentSchema};
 /// Tools in a fixed order, found by name.
 #[derive(Default)]
 pub struct ToolSet {
-    tools: Vec<Registered>,
+    tools: Vec<RegisteredTool>,
 }
 
 /// A tool and the check of its arguments.
-pub struct Registered {
+pub struct RegisteredTool {
     /// The tool.
     pub tool: Arc<dyn Tool>,
     /// Checks arguments against the tool's schema.
@@ -25,14 +25,14 @@ impl ToolSet {
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         let tools = tools
             .into_iter()
-            .map(|tool| Registered { arguments: ArgumentSchema::new(&tool.spec().parameters), tool })
+            .map(|tool| RegisteredTool { arguments: ArgumentSchema::new(&tool.spec().parameters), tool })
             .collect();
         Self { tools }
     }
 
     /// The tool of that name.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Registered> {
+    pub fn get(&self, name: &str) -> Option<&RegisteredTool> {
         self.tools.iter().find(|registered| registered.tool.spec().name == name)
     }
 

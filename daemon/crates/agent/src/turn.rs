@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use agentd_ai::{Accumulator, Delta, DeltaStream, Seen, failure::Failure, failure::FailureKind};
+use agentd_ai::{Accumulator, Delta, DeltaStream, SeenContent, failure::Failure, failure::FailureKind};
 use agentd_protocol::{
     Json,
     event::{MessageEnd, MessageStart, MessageUpdate},
@@ -11,7 +11,7 @@ use agentd_protocol::{
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Disturbance, Host, HostError, Setup, in_flight};
+use crate::{Host, HostError, StreamInterrupt, TurnSetup, in_flight};
 
 /// Asks the model once and emits the answer as it grows.
 ///
@@ -21,7 +21,7 @@ use crate::{Disturbance, Host, HostError, Setup, in_flight};
 /// As [`Host::emit`]. Dropping the stream then closes the connection.
 pub(crate) async fn ask<H: Host>(
     host: &mut H,
-    setup: &Setup,
+    setup: &TurnSetup,
     cancel: &CancellationToken,
 ) -> Result<Answer, HostError> {
     let model = &setup.request.model;
@@ -30,7 +30,7 @@ pub(crate) async fn ask<H: Host>(
     let begun = Instant::now();
     let mut accumulator = Accumulator::new(std::sync::Arc::clone(model), frame.timestamp);
     let mut started = false;
-    let mut kept = Seen::default();
+    let mut kept = SeenContent::default();
     if cancel.is_cancelled() {
         accumulator.fold(aborted());
     } else {
@@ -38,11 +38,14 @@ pub(crate) async fn ask<H: Host>(
         while !accumulator.is_finished() {
             match next(host, &mut deltas).await {
                 Next::Asked => {
-                    let so_far =
-                        if started { in_flight::answer(accumulator.so_far()) } else { in_flight::nothing() };
-                    host.show(so_far?).await?;
+                    let so_far = if started {
+                        in_flight::answer(accumulator.so_far())
+                    } else {
+                        in_flight::nothing_in_flight()
+                    };
+                    host.answer_in_flight_query(so_far?).await?;
                 }
-                Next::Keep => host.keep(accumulator.since(&mut kept)).await,
+                Next::Keep => host.save_streamed(accumulator.since(&mut kept)).await,
                 Next::Delta(Some(Delta::Started)) if !started => {
                     started = true;
                     let message = message(Message::Assistant(frame.clone()))?;
@@ -81,19 +84,19 @@ enum Next {
 /// Waits for the provider or for a question. A question is heard between two deltas also when the model is fast; while
 /// deltas come, each costs one look.
 async fn next<H: Host>(host: &mut H, deltas: &mut DeltaStream) -> Next {
-    if host.is_asked() {
-        host.asked().await;
+    if host.has_in_flight_query() {
+        host.in_flight_query().await;
         return Next::Asked;
     }
-    if host.is_keep_due() {
+    if host.is_save_due() {
         return Next::Keep;
     }
     tokio::select! {
         biased;
         delta = deltas.next() => Next::Delta(delta),
-        disturbance = host.disturbed() => match disturbance {
-            Disturbance::Asked => Next::Asked,
-            Disturbance::KeepDue => Next::Keep,
+        disturbance = host.interrupted() => match disturbance {
+            StreamInterrupt::InFlightQuery => Next::Asked,
+            StreamInterrupt::SaveDue => Next::Keep,
         },
     }
 }

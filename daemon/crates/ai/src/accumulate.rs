@@ -42,11 +42,11 @@ enum Block {
 
 /// How much of an answer somebody has seen; the default is nothing.
 #[derive(Debug, Clone, Default)]
-pub struct Seen(Vec<Progress>);
+pub struct SeenContent(Vec<SeenBlock>);
 
 /// How much of a block.
 #[derive(Debug, Clone, Copy, Default)]
-struct Progress {
+struct SeenBlock {
     bytes: usize,
     /// Nothing more comes.
     done: bool,
@@ -54,11 +54,11 @@ struct Progress {
 
 /// A piece of an answer that grows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct AnswerPiece {
     /// The block's place in the answer.
     pub block: usize,
     /// What the block is.
-    pub kind: PieceKind,
+    pub kind: AnswerPieceKind,
     /// What came; may be empty in the last piece of a block.
     pub text: String,
     /// The block's signature, in its last piece.
@@ -69,7 +69,7 @@ pub struct Piece {
 
 /// What a growing block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PieceKind {
+pub enum AnswerPieceKind {
     /// Text.
     Text,
     /// The model's reasoning.
@@ -153,22 +153,24 @@ impl Accumulator {
 
     /// The text and the reasoning that came since `seen`, which is moved to here. Costs as much as came.
     #[must_use]
-    pub fn since(&self, seen: &mut Seen) -> Vec<Piece> {
+    pub fn since(&self, seen: &mut SeenContent) -> Vec<AnswerPiece> {
         let mut pieces = Vec::new();
-        seen.0.resize(self.blocks.len(), Progress::default());
+        seen.0.resize(self.blocks.len(), SeenBlock::default());
         // All of them: blocks may grow side by side.
         for (block, (content, progress)) in self.blocks.iter().zip(&mut seen.0).enumerate() {
             if progress.done {
                 continue;
             }
             let (kind, text, signature, redacted) = match content {
-                Block::Open { kind: BlockKind::Text, text } => (PieceKind::Text, text, None, None),
-                Block::Open { kind: BlockKind::Thinking, text } => (PieceKind::Thinking, text, None, None),
+                Block::Open { kind: BlockKind::Text, text } => (AnswerPieceKind::Text, text, None, None),
+                Block::Open { kind: BlockKind::Thinking, text } => {
+                    (AnswerPieceKind::Thinking, text, None, None)
+                }
                 Block::Sealed(ContentBlock::Text { text, text_signature }) => {
-                    (PieceKind::Text, text, text_signature.clone(), None)
+                    (AnswerPieceKind::Text, text, text_signature.clone(), None)
                 }
                 Block::Sealed(ContentBlock::Thinking { thinking, thinking_signature, redacted }) => {
-                    (PieceKind::Thinking, thinking, thinking_signature.clone(), *redacted)
+                    (AnswerPieceKind::Thinking, thinking, thinking_signature.clone(), *redacted)
                 }
                 Block::Open { kind: BlockKind::ToolCall { .. }, .. } | Block::Sealed(_) => continue,
             };
@@ -178,7 +180,7 @@ impl Accumulator {
             progress.done = matches!(content, Block::Sealed(_));
             if !text.is_empty() || signature.is_some() {
                 let redacted = redacted.unwrap_or_default();
-                pieces.push(Piece { block, kind, text, signature, redacted });
+                pieces.push(AnswerPiece { block, kind, text, signature, redacted });
             }
         }
         pieces

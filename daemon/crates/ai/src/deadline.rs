@@ -14,7 +14,7 @@ pub struct Deadlines {
     /// Until the first byte of an answer's body; default none.
     pub first_byte: Option<Duration>,
     /// Between two pieces of content.
-    pub progress: Progress,
+    pub progress: ProgressLimit,
     /// For all of an attempt, to the end of its answer; default none.
     pub request: Option<Duration>,
     /// What a provider that exceeds one means.
@@ -23,7 +23,7 @@ pub struct Deadlines {
 
 /// How long a provider may go on without content. Comments, pings and empty pieces are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Progress {
+pub enum ProgressLimit {
     /// 30 minutes; no limit for servers on this machine.
     #[default]
     Usual,
@@ -77,9 +77,9 @@ impl Deadlines {
     /// How long a server may go on without content.
     pub(crate) fn progress(&self, is_local: bool) -> Option<Duration> {
         match self.progress {
-            Progress::Usual => (!is_local).then_some(USUAL_PROGRESS),
-            Progress::Within(limit) => Some(limit),
-            Progress::Unlimited => None,
+            ProgressLimit::Usual => (!is_local).then_some(USUAL_PROGRESS),
+            ProgressLimit::Within(limit) => Some(limit),
+            ProgressLimit::Unlimited => None,
         }
     }
 }

@@ -9,7 +9,7 @@ mod patterns;
 mod refusal;
 mod text;
 
-pub use classify::{Evidence, classify, classify_message, is_account_limit, of_answer};
+pub use classify::{Evidence, classify, classify_answer, classify_message, is_account_limit};
 pub(crate) use refusal::{Refusal, is_refusal};
 
 /// Why an answer failed.

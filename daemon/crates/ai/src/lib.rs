@@ -16,23 +16,25 @@ pub mod local_servers;
 pub mod partial_json;
 mod provider;
 mod providers;
+mod record_replay;
 mod registry;
 mod request;
 mod system_state;
-mod traffic;
 
-pub use accumulate::{Accumulator, Piece, PieceKind, Seen};
+pub use accumulate::{Accumulator, AnswerPiece, AnswerPieceKind, SeenContent};
 pub use agentd_http::{CertificateFile, NamedProxy, Network};
 pub use agentd_protocol::secret::Secret;
 pub use cost::cost;
-pub use deadline::{Deadlines, OnStall, Progress, Stall, StallPhase};
+pub use deadline::{Deadlines, OnStall, ProgressLimit, Stall, StallPhase};
 pub use delta::{BlockKind, BlockSeal, Delta};
 pub use handoff::prompt_text;
 pub use provider::{DeltaStream, Provider};
-pub use registry::Registry;
-pub use request::{
-    Account, AwsKeys, CacheRetention, Credentials, HttpRetries, Renew, Renewal, Renewed, Renewing, Request,
-    ThinkingBudgets,
+pub use record_replay::{
+    ExchangeMode, Player, PlayerOptions, Recorder, RecorderError, ReplayError, ReplayMatching,
 };
-pub use system_state::{SystemState, describe_change, replay};
-pub use traffic::{Matching, Player, PlayerOptions, Recorder, RecorderError, ReplayError, Traffic};
+pub use registry::ProviderRegistry;
+pub use request::{
+    Account, AwsKeys, CacheRetention, CredentialRenewer, Credentials, HttpRetries, RenewCredentials,
+    RenewalFuture, RenewedCredentials, Request, ThinkingBudgets,
+};
+pub use system_state::{SystemState, describe_change, system_state};

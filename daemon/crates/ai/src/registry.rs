@@ -20,29 +20,30 @@ use crate::{
         pi_messages::PiMessages,
         scripted::Scripted,
     },
-    traffic::{Player, Traffic, Transport},
+    record_replay::{ExchangeMode, Player, Transport},
 };
 
 /// Providers by the name of their wire API. Built once and passed down; cheap to clone.
 #[derive(Clone, Default)]
-pub struct Registry {
+pub struct ProviderRegistry {
     providers: BTreeMap<String, Arc<dyn Provider>>,
     transport: Arc<Transport>,
     player: Option<Arc<Player>>,
 }
 
-impl Registry {
+impl ProviderRegistry {
     /// Every wire API that is built in. Nothing is opened or started before the first request.
     #[must_use]
     pub fn builtin() -> Self {
-        Self::with_traffic(Traffic::Live, MemoryAccount::default())
+        Self::with_exchange_mode(ExchangeMode::Live, MemoryAccount::default())
     }
 
     /// Every wire API that is built in, with requests that are recorded or played back. The scripted model's go nowhere anyhow.
     /// What answers take of memory while they run is charged to `memory`; one that gets none ends as a failure.
     #[must_use]
-    pub fn with_traffic(traffic: Traffic, memory: MemoryAccount) -> Self {
-        let player = if let Traffic::Replayed(player) = &traffic { Some(Arc::clone(player)) } else { None };
+    pub fn with_exchange_mode(traffic: ExchangeMode, memory: MemoryAccount) -> Self {
+        let player =
+            if let ExchangeMode::Replayed(player) = &traffic { Some(Arc::clone(player)) } else { None };
         let clients = Arc::new(Transport { traffic, memory, ..Transport::default() });
         Self { player, transport: Arc::clone(&clients), ..Self::default() }
             .with("anthropic-messages", Arc::new(HttpProvider::new(Arc::clone(&clients), AnthropicMessages)))
@@ -74,7 +75,7 @@ impl Registry {
         self
     }
 
-    /// The provider that speaks `api`; `None` for a name that is not known ([`Registry::apis`] tells which are).
+    /// The provider that speaks `api`; `None` for a name that is not known ([`ProviderRegistry::apis`] tells which are).
     #[must_use]
     pub fn get(&self, api: &str) -> Option<Arc<dyn Provider>> {
         self.providers.get(api).cloned()
@@ -97,7 +98,7 @@ impl Registry {
     }
 }
 
-impl fmt::Debug for Registry {
+impl fmt::Debug for ProviderRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.apis()).finish()
     }
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn built_in_apis_are_found_by_name() {
-        let registry = Registry::builtin();
+        let registry = ProviderRegistry::builtin();
         assert_eq!(
             registry.apis().collect::<Vec<_>>(),
             [

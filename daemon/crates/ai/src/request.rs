@@ -42,16 +42,16 @@ pub struct Request {
     /// How often the HTTP request itself is sent again while nothing of an answer has come.
     pub retries: HttpRetries,
     /// Asked once for other credentials when the provider refuses these before it answers.
-    pub renew: Option<Renewing>,
+    pub renew: Option<CredentialRenewer>,
 }
 
 /// How credentials are renewed; cheap to clone.
 #[derive(Clone)]
-pub struct Renewing(pub Arc<dyn Renew>);
+pub struct CredentialRenewer(pub Arc<dyn RenewCredentials>);
 
-impl fmt::Debug for Renewing {
+impl fmt::Debug for CredentialRenewer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Renewing")
+        f.write_str("CredentialRenewer")
     }
 }
 
@@ -141,20 +141,21 @@ pub enum CacheRetention {
 }
 
 /// Gets other credentials in the place of some that a provider refused.
-pub trait Renew: Send + Sync {
+pub trait RenewCredentials: Send + Sync {
     /// Credentials to try in the place of `refused`; `None` where there are no others, which leaves the refusal as the
     /// answer. An error is for the user, without secrets.
     ///
     /// Cancel safety: dropping the future gives the attempt up; what was renewed already stays renewed.
-    fn renew<'a>(&'a self, refused: &'a Credentials) -> Renewal<'a>;
+    fn renew<'a>(&'a self, refused: &'a Credentials) -> RenewalFuture<'a>;
 }
 
-/// What comes of [`Renew::renew`].
-pub type Renewal<'a> = Pin<Box<dyn Future<Output = Option<Result<Renewed, String>>> + Send + 'a>>;
+/// What comes of [`RenewCredentials::renew`].
+pub type RenewalFuture<'a> =
+    Pin<Box<dyn Future<Output = Option<Result<RenewedCredentials, String>>> + Send + 'a>>;
 
 /// Credentials that were renewed.
 #[derive(Debug, Clone)]
-pub struct Renewed {
+pub struct RenewedCredentials {
     /// What authorises from now on.
     pub credentials: Credentials,
     /// The address in the place of the model's, where it changed.

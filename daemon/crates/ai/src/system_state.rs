@@ -63,7 +63,7 @@ impl SystemState {
 
 /// Adds up the system messages of a transcript; other messages are passed over.
 #[must_use]
-pub fn replay<'a>(messages: impl IntoIterator<Item = &'a Json<Message>>) -> SystemState {
+pub fn system_state<'a>(messages: impl IntoIterator<Item = &'a Json<Message>>) -> SystemState {
     let mut state = SystemState::default();
     for message in messages {
         if let Some(Message::System(system)) = message.get() {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn later_messages_change_earlier_ones() {
-        let state = replay(&messages(json!([
+        let state = system_state(&messages(json!([
             {"role": "system", "content": "One.", "sections": {"a": "A", "b": "B"}, "timestamp": 0,
              "toolsAdded": [{"name": "x", "description": "old"}, {"name": "y"}]},
             {"role": "user", "content": "hi", "timestamp": 0},
@@ -117,9 +117,9 @@ mod tests {
 
     #[test]
     fn nothing_said_is_an_empty_prompt() {
-        assert_eq!(replay(&messages(json!([{"role": "user", "content": "hi"}]))).prompt(), "");
+        assert_eq!(system_state(&messages(json!([{"role": "user", "content": "hi"}]))).prompt(), "");
         let removed = json!([{"role": "system", "content": null, "sections": {"a": "", "b": "B"}}]);
-        assert_eq!(replay(&messages(removed)).prompt(), "B");
+        assert_eq!(system_state(&messages(removed)).prompt(), "B");
     }
 
     #[test]

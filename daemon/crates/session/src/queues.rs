@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, future::pending, time::Duration};
 
-use agentd_agent::queue::{QueueKind, Queued, Queues, Ticket};
+use agentd_agent::queue::{QueueKind, QueuedMessage, Queues, Ticket};
 use agentd_memory::MemoryReservation;
 use agentd_protocol::{
     command::{ClearedQueue, Disposition, StreamingBehavior},
@@ -138,7 +138,7 @@ impl SessionQueues {
         let mut keys = Vec::new();
         for QueuedRecord { number, to, text, images, request_key } in held {
             let (bytes, length) = (size(&text, &images), text.len());
-            self.queues.push_reserved(queue_of(to), Queued { ticket: number, text, images });
+            self.queues.push_reserved(queue_of(to), QueuedMessage { ticket: number, text, images });
             self.count(number, bytes, length);
             if let Some(key) = request_key.map(RequestKey::from) {
                 self.keys.insert(number, key.clone());
@@ -149,7 +149,7 @@ impl SessionQueues {
         keys
     }
 
-    pub(crate) fn next(&self, kind: QueueKind) -> Vec<Queued> {
+    pub(crate) fn next(&self, kind: QueueKind) -> Vec<QueuedMessage> {
         self.queues.next(kind)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentd_ai::{Credentials, Renew, Renewal, Renewed, Renewing};
+use agentd_ai::{CredentialRenewer, Credentials, RenewCredentials, RenewalFuture, RenewedCredentials};
 use agentd_auth::Auth;
 use agentd_protocol::model::Model;
 
@@ -13,16 +13,16 @@ struct Renewer {
 }
 
 /// What a request to this model asks when its credentials are refused.
-pub(crate) fn of(auth: &Auth, model: &Arc<Model>) -> Renewing {
-    Renewing(Arc::new(Renewer { auth: auth.clone(), model: Arc::clone(model) }))
+pub(crate) fn of(auth: &Auth, model: &Arc<Model>) -> CredentialRenewer {
+    CredentialRenewer(Arc::new(Renewer { auth: auth.clone(), model: Arc::clone(model) }))
 }
 
-impl Renew for Renewer {
-    fn renew<'a>(&'a self, refused: &'a Credentials) -> Renewal<'a> {
+impl RenewCredentials for Renewer {
+    fn renew<'a>(&'a self, refused: &'a Credentials) -> RenewalFuture<'a> {
         Box::pin(async move {
             let found = self.auth.renew(&self.model, refused).await?;
             let provider = &self.model.provider;
-            Some(found.map_err(|error| error.to_string()).map(|found| Renewed {
+            Some(found.map_err(|error| error.to_string()).map(|found| RenewedCredentials {
                 credentials: found.credentials,
                 base_url: found.base_url,
                 advice: format!(

@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{Tool, hooks::Gate};
+use agentd_agent::{Tool, hooks::HookGate};
 use agentd_ai::{
-    CacheRetention, Credentials, Deadlines, HttpRetries, Network, Provider, Registry, ThinkingBudgets,
+    CacheRetention, Credentials, Deadlines, HttpRetries, Network, Provider, ProviderRegistry, ThinkingBudgets,
 };
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
@@ -40,7 +40,7 @@ use crate::{
 /// What all sessions of a daemon share.
 pub struct Services {
     /// The wire APIs of this build.
-    pub providers: Registry,
+    pub providers: ProviderRegistry,
     /// Starts child processes.
     pub launcher: Launcher,
     /// Owns the sessions' tasks.
@@ -74,7 +74,7 @@ pub struct Toolbox {
     /// What runs the commands of the user.
     pub shell: Arc<dyn Shell>,
     /// Asked before a tool call of the model or a command of the user starts.
-    pub gate: Gate,
+    pub gate: HookGate,
 }
 
 /// What one session may keep, and how long.
@@ -189,7 +189,7 @@ pub(crate) struct Shared {
     /// What runs the user's commands.
     pub(crate) shell: Arc<dyn Shell>,
     /// Asked before a tool call of the model or a command of the user starts.
-    pub(crate) gate: Gate,
+    pub(crate) gate: HookGate,
     /// Whether tools and commands work on another host.
     pub(crate) is_elsewhere: bool,
     /// The setting `shellCommandPrefix`.

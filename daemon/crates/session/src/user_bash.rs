@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use agentd_agent::hooks::{Action, By, Passage};
+use agentd_agent::hooks::{Action, Requester, GateDecision};
 use agentd_process::{
     CleanedOutput, CleanedRun, CommandStreams, ShellError, ShellJob, SpawnError, StopCause,
 };
@@ -130,7 +130,7 @@ impl Actor {
         });
         self.tasks.spawn(async move {
             let result = match may_run(&shared, &params.command, &cancel).await {
-                Passage::Free => match ledger.intend(vec![begun]).await {
+                GateDecision::Free => match ledger.intend(vec![begun]).await {
                     Ok(()) => {
                         let job = (work, params.command.as_str(), environment);
                         run(&shared, job, asked.id(), (&steps, &feed), cancel)
@@ -140,8 +140,8 @@ impl Actor {
                     }
                     Err(error) => Err(store_failure(&error)),
                 },
-                Passage::Blocked { reason, .. } => Err(Failure::new(ErrorCode::Forbidden, reason)),
-                Passage::Stopped => Ok(Ran { cancelled: true, ..Ran::default() }),
+                GateDecision::Blocked { reason, .. } => Err(Failure::new(ErrorCode::Forbidden, reason)),
+                GateDecision::Stopped => Ok(Ran { cancelled: true, ..Ran::default() }),
             };
             let end = BashEnd { number, asked, params, result };
             // Without the actor there is nobody to tell.
@@ -241,12 +241,12 @@ impl From<CleanedOutput> for Ran {
 }
 
 /// Asks whether a command may start.
-async fn may_run(shared: &Shared, command: &str, cancel: &CancellationToken) -> Passage {
+async fn may_run(shared: &Shared, command: &str, cancel: &CancellationToken) -> GateDecision {
     if shared.gate.is_open() {
-        return Passage::Free;
+        return GateDecision::Free;
     }
     let arguments = json!({"command": command});
-    let action = Action { by: By::User, tool: "bash", arguments: &arguments, cwd: &shared.cwd };
+    let action = Action { by: Requester::User, tool: "bash", arguments: &arguments, cwd: &shared.cwd };
     shared.gate.before(&action, cancel).await
 }
 

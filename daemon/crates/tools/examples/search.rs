@@ -10,7 +10,7 @@
 
 use std::{env, path::PathBuf, process::ExitCode, sync::Arc};
 
-use agentd_agent::{ArgumentSchema, Invocation, Progress, Tool};
+use agentd_agent::{ArgumentSchema, Invocation, Tool, ToolProgress};
 use agentd_protocol::message::ContentBlock;
 use agentd_tools::{FindTool, GrepTool, LsTool};
 use serde_json::{Map, Value};
@@ -53,7 +53,7 @@ async fn call() -> Result<String, String> {
         session_env: Vec::new(),
         environment: None,
         cancel: CancellationToken::new(),
-        progress: Progress::new(|_| ()),
+        progress: ToolProgress::new(|_| ()),
     };
     let result = tool.execute(invocation).await.map_err(|error| error.0)?;
     let texts = result.content.iter().map(|block| match block {

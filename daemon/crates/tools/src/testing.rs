@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use agentd_agent::{ArgumentSchema, Invocation, Progress, Tool, ToolError};
+use agentd_agent::{ArgumentSchema, Invocation, Tool, ToolError, ToolProgress};
 use agentd_protocol::{message::ContentBlock, tool::ToolResult};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ pub(crate) fn call_with(
             session_env: Vec::new(),
             environment: None,
             cancel,
-            progress: Progress::new(|_| ()),
+            progress: ToolProgress::new(|_| ()),
         };
         tool.execute(invocation).await
     }

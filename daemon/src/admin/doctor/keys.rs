@@ -23,7 +23,7 @@ const OF_OTHERS: u32 = 0o077;
 
 /// One check for each provider that has a key, or that someone meant to give one.
 pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
-    let adapters = agentd_ai::Registry::builtin();
+    let adapters = agentd_ai::ProviderRegistry::builtin();
     let apis: Vec<&str> = adapters.apis().collect();
     let (mut good, mut bad): (Vec<Check>, Vec<Check>) = Default::default();
     for provider in found.registry.providers() {

@@ -58,7 +58,7 @@ pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
     let models = counted(models.map(Vec::len).sum(), "model");
     let count = counted(providers.map_or(0, serde_json::Map::len), "provider");
     let mut checks = vec![FILE.ok(format!("{}: {models}, {count}", show(path)))];
-    let adapters = agentd_ai::Registry::builtin();
+    let adapters = agentd_ai::ProviderRegistry::builtin();
     let apis: Vec<&str> = adapters.apis().collect();
     let offer = Offer { registry, apis: &apis, has_auth: &|_| false, plan: &|_| None };
     let slips = registry.unread().iter().filter(|it| it.level > DiagnosticLevel::Info).cloned();
@@ -71,7 +71,7 @@ pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
 
 /// The model of a session that started now, and why it is that one.
 pub(super) fn default_model(found: &Found) -> Check {
-    let providers = agentd_ai::Registry::builtin();
+    let providers = agentd_ai::ProviderRegistry::builtin();
     let apis: Vec<&str> = providers.apis().collect();
     let has_auth = |provider: &str| found.auth.is_configured(provider);
     let plan = |provider: &str| found.auth.available_models(provider);
@@ -246,7 +246,7 @@ mod tests {
         );
         assert_eq!(lost.advice.as_deref(), Some("Did you mean \"anthropic\"? Else add \"models\"."));
         let checks = &checks[1..];
-        let adapters = agentd_ai::Registry::builtin();
+        let adapters = agentd_ai::ProviderRegistry::builtin();
         let apis: Vec<&str> = adapters.apis().filter(|api| *api != "scripted").collect();
         let spoken = format!("which this version of agentd does not; it speaks: {}.", apis.join(", "));
         assert_eq!(

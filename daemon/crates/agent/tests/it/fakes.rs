@@ -6,9 +6,10 @@ use std::{
 };
 
 use agentd_agent::{
-    Execution, Host, HostError, Invocation, Setup, SetupError, Start, StoppedCall, Tool, ToolFuture, ToolSet,
-    hooks::Gate,
-    queue::{QueueKind, Queued, Queues, Ticket},
+    ExecutionMode, Host, HostError, Invocation, RunStart, StoppedCall, Tool, ToolFuture, ToolSet, TurnSetup,
+    TurnSetupError,
+    hooks::HookGate,
+    queue::{QueueKind, QueuedMessage, Queues, Ticket},
     user_message,
 };
 use agentd_ai::{BlockKind, BlockSeal, Delta, DeltaStream, Provider, Request, failure::Failure};
@@ -107,7 +108,7 @@ pub(crate) struct Recorder {
     pub(crate) queues: Queues,
     pub(crate) model: Arc<Model1>,
     pub(crate) tools: Arc<ToolSet>,
-    pub(crate) gate: Gate,
+    pub(crate) gate: HookGate,
     pub(crate) sequential: bool,
     pub(crate) refuse: Option<&'static str>,
     /// Runs at the event whose word is given.
@@ -133,7 +134,7 @@ impl Recorder {
             queues: Queues::default(),
             model,
             tools: Arc::new(ToolSet::new(tools)),
-            gate: Gate::default(),
+            gate: HookGate::default(),
             survivors: Vec::new(),
             sequential: false,
             refuse: None,
@@ -150,9 +151,9 @@ impl Recorder {
         &mut self,
         text: &str,
         cancel: &CancellationToken,
-    ) -> Result<agentd_agent::Ended, HostError> {
+    ) -> Result<agentd_agent::RunOutcome, HostError> {
         let messages = vec![user_message(text.into(), Vec::new(), 0, &self.images).await.unwrap()];
-        agentd_agent::run(self, Start { messages, queued: Vec::new() }, cancel).await
+        agentd_agent::run(self, RunStart { messages, queued: Vec::new() }, cancel).await
     }
 
     /// The words of the log, without the small steps of streaming.
@@ -205,7 +206,7 @@ impl Host for Recorder {
         Ok(())
     }
 
-    async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<Queued>, HostError> {
+    async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<QueuedMessage>, HostError> {
         Ok(self.queues.next(kind))
     }
 
@@ -215,17 +216,17 @@ impl Host for Recorder {
         Ok(waited)
     }
 
-    async fn setup(&mut self) -> Result<Setup, SetupError> {
+    async fn setup(&mut self) -> Result<TurnSetup, TurnSetupError> {
         if let Some(message) = self.refuse {
             let text = String::from;
-            return Err(SetupError::Refused {
+            return Err(TurnSetupError::Refused {
                 message: text(message),
                 api: text("a"),
                 provider: text("p"),
                 model: text("m"),
             });
         }
-        Ok(Setup {
+        Ok(TurnSetup {
             provider: Arc::clone(&self.model) as Arc<dyn Provider>,
             request: Request::new(Arc::new(Model::placeholder()), self.messages.clone()),
             tools: Arc::clone(&self.tools),
@@ -273,7 +274,7 @@ type Action = dyn Fn(Invocation) -> ToolFuture<'static> + Send + Sync;
 /// A tool that does what a function says.
 pub(crate) struct FakeTool {
     spec: ToolSpec,
-    execution: Execution,
+    execution: ExecutionMode,
     action: Box<Action>,
 }
 
@@ -282,12 +283,12 @@ impl FakeTool {
         name: &str,
         action: impl Fn(Invocation) -> ToolFuture<'static> + Send + Sync + 'static,
     ) -> Arc<dyn Tool> {
-        Self::with(name, Execution::Parallel, action)
+        Self::with(name, ExecutionMode::Parallel, action)
     }
 
     pub(crate) fn with(
         name: &str,
-        execution: Execution,
+        execution: ExecutionMode,
         action: impl Fn(Invocation) -> ToolFuture<'static> + Send + Sync + 'static,
     ) -> Arc<dyn Tool> {
         let spec = ToolSpec {
@@ -305,7 +306,7 @@ impl Tool for FakeTool {
         &self.spec
     }
 
-    fn execution(&self) -> Execution {
+    fn execution(&self) -> ExecutionMode {
         self.execution
     }
 

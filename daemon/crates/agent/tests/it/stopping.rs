@@ -7,8 +7,8 @@ use std::{
 };
 
 use agentd_agent::{
-    Execution, Tool, ToolSet,
-    hooks::{Action, By, Gate, HookFuture, Hooks, Passage, Verdict},
+    ExecutionMode, Tool, ToolSet,
+    hooks::{Action, GateDecision, HookFuture, HookGate, HookVerdict, Hooks, Requester},
 };
 use agentd_protocol::tool::ToolResult;
 use serde_json::{Value, json};
@@ -34,11 +34,11 @@ struct Silent {
 }
 
 impl Hooks for Silent {
-    fn before<'a>(&'a self, action: &'a Action<'a>, _: &'a CancellationToken) -> HookFuture<'a, Verdict> {
+    fn before<'a>(&'a self, action: &'a Action<'a>, _: &'a CancellationToken) -> HookFuture<'a, HookVerdict> {
         if !self.asks_before {
-            return Box::pin(async { Ok(Verdict::Run) });
+            return Box::pin(async { Ok(HookVerdict::Run) });
         }
-        let By::Model { call_id } = action.by else { panic!("the model calls") };
+        let Requester::Model { call_id } = action.by else { panic!("the model calls") };
         let about = (format!("{call_id} {}", action.tool), action.arguments.clone(), action.cwd.to_owned());
         self.asked.lock().unwrap().push(about);
         self.waits.notify_one();
@@ -61,7 +61,7 @@ async fn stopped_while_a_hook_waits(asks_before: bool) -> (Recorder, Arc<Silent>
     let calls = vec![("echo", json!({"n": 1})), ("echo", json!({"n": 2}))];
     let mut host = Recorder::new(vec![Answer::Calls(calls), Answer::Text("x")], vec![echo()]);
     let silent = Arc::new(Silent { asks_before, ..Silent::default() });
-    host.gate = Gate::new(Arc::clone(&silent) as Arc<dyn Hooks>);
+    host.gate = HookGate::new(Arc::clone(&silent) as Arc<dyn Hooks>);
     let cancel = CancellationToken::new();
     let (stop, waits) = (cancel.clone(), Arc::clone(&silent.waits));
     tokio::spawn(async move {
@@ -92,7 +92,7 @@ async fn an_abort_ends_a_call_whose_result_a_hook_looks_at() {
 struct Panics;
 
 impl Hooks for Panics {
-    fn before<'a>(&'a self, _: &'a Action<'a>, _: &'a CancellationToken) -> HookFuture<'a, Verdict> {
+    fn before<'a>(&'a self, _: &'a Action<'a>, _: &'a CancellationToken) -> HookFuture<'a, HookVerdict> {
         panic!("a bug in a hook")
     }
 }
@@ -100,18 +100,18 @@ impl Hooks for Panics {
 #[tokio::test]
 async fn a_hook_that_panics_blocks_what_it_was_asked_about() {
     let action = Action {
-        by: By::User,
+        by: Requester::User,
         tool: "bash",
         arguments: &json!({"command": "ls"}),
         cwd: std::path::Path::new("/"),
     };
-    let passage = Gate::new(Arc::new(Panics)).before(&action, &CancellationToken::new()).await;
+    let passage = HookGate::new(Arc::new(Panics)).before(&action, &CancellationToken::new()).await;
     let reason = "A hook failed unexpectedly at bash.".to_owned();
-    assert_eq!(passage, Passage::Blocked { reason, terminate: false });
+    assert_eq!(passage, GateDecision::Blocked { reason, terminate: false });
 }
 
 /// A tool that ends only when `end` fires, whatever its token says.
-fn deaf(name: &'static str, execution: Execution, end: Arc<Notify>) -> Arc<dyn Tool> {
+fn deaf(name: &'static str, execution: ExecutionMode, end: Arc<Notify>) -> Arc<dyn Tool> {
     FakeTool::with(name, execution, move |call| {
         let end = Arc::clone(&end);
         Box::pin(async move {
@@ -123,7 +123,7 @@ fn deaf(name: &'static str, execution: Execution, end: Arc<Notify>) -> Arc<dyn T
     })
 }
 
-async fn stopped_with_a_deaf_tool(execution: Execution, whole_run: bool) -> (Recorder, Arc<Notify>) {
+async fn stopped_with_a_deaf_tool(execution: ExecutionMode, whole_run: bool) -> (Recorder, Arc<Notify>) {
     let calls = vec![("deaf", json!({"n": 1})), ("echo", json!({"n": 2}))];
     let end = Arc::new(Notify::new());
     let mut host = Recorder::new(vec![Answer::Calls(calls), Answer::Text("x")], Vec::new());
@@ -144,7 +144,7 @@ async fn stopped_with_a_deaf_tool(execution: Execution, whole_run: bool) -> (Rec
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_does_not_end_is_left_behind_by_an_abort() {
-    let (host, end) = stopped_with_a_deaf_tool(Execution::Parallel, true).await;
+    let (host, end) = stopped_with_a_deaf_tool(ExecutionMode::Parallel, true).await;
     assert_eq!(results(&host), ["0:Operation aborted", "1:ran"]);
     assert!(host.words().contains(&"stopped 0"));
     let [(id, over)] = &host.survivors[..] else { panic!("{:?}", host.survivors) };
@@ -158,7 +158,7 @@ async fn a_tool_that_does_not_end_is_left_behind_by_an_abort() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_does_not_end_is_left_behind_when_its_calls_are_stopped() {
-    let (host, _) = stopped_with_a_deaf_tool(Execution::Sequential, false).await;
+    let (host, _) = stopped_with_a_deaf_tool(ExecutionMode::Sequential, false).await;
     assert_eq!(results(&host), ["0:Operation aborted", "1:Operation aborted"]);
     assert_eq!(host.survivors.len(), 1);
     assert!(host.words().contains(&"end assistant:Stop"), "the run goes on: {:?}", host.words());

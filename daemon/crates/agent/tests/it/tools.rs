@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agentd_agent::{
-    Execution, Tool, ToolError, ToolSet,
-    hooks::{Action, Gate, HookFuture, Hooks, Verdict},
+    ExecutionMode, Tool, ToolError, ToolSet,
+    hooks::{Action, HookFuture, HookGate, HookVerdict, Hooks},
 };
 use agentd_protocol::tool::ToolResult;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn about_tools(host: &Recorder) -> Vec<&str> {
 }
 
 /// The first call ends only once the second has: they must run side by side.
-fn crossing(execution: Execution) -> Arc<dyn Tool> {
+fn crossing(execution: ExecutionMode) -> Arc<dyn Tool> {
     let second_done = Arc::new(Notify::new());
     FakeTool::with("cross", execution, move |call| {
         let second_done = Arc::clone(&second_done);
@@ -47,7 +47,7 @@ fn crossing(execution: Execution) -> Arc<dyn Tool> {
 #[tokio::test]
 async fn parallel_calls_end_in_their_own_order_and_results_keep_the_order_of_the_calls() {
     let calls = vec![("cross", json!({"n": 1})), ("cross", json!({"n": 2}))];
-    let host = run(vec![crossing(Execution::Parallel)], calls, &[Answer::Text("x")]).await;
+    let host = run(vec![crossing(ExecutionMode::Parallel)], calls, &[Answer::Text("x")]).await;
     assert_eq!(
         about_tools(&host),
         ["tool start 0", "tool start 1", "tool end 1", "tool end 0", "end result:0:ok", "end result:1:ok"]
@@ -61,7 +61,7 @@ async fn one_sequential_tool_makes_the_batch_sequential() {
             Box::pin(async move { Ok(ToolResult::text(call.arguments["n"].to_string())) })
         })
     };
-    let tools = vec![echo("any", Execution::Parallel), echo("alone", Execution::Sequential)];
+    let tools = vec![echo("any", ExecutionMode::Parallel), echo("alone", ExecutionMode::Sequential)];
     let calls = vec![("any", json!({"n": 1})), ("alone", json!({"n": 2}))];
     let host = run(tools, calls, &[Answer::Text("x")]).await;
     assert_eq!(
@@ -110,12 +110,12 @@ async fn slips_become_results() {
 struct Guard;
 
 impl Hooks for Guard {
-    fn before<'a>(&'a self, action: &'a Action<'a>, _: &'a CancellationToken) -> HookFuture<'a, Verdict> {
+    fn before<'a>(&'a self, action: &'a Action<'a>, _: &'a CancellationToken) -> HookFuture<'a, HookVerdict> {
         Box::pin(async move {
             match action.arguments["n"].as_i64() {
-                Some(1) => Ok(Verdict::Block { reason: None, terminate: true }),
+                Some(1) => Ok(HookVerdict::Block { reason: None, terminate: true }),
                 Some(2) => Err("hook broke".to_owned()),
-                _ => Ok(Verdict::Run),
+                _ => Ok(HookVerdict::Run),
             }
         })
     }
@@ -138,7 +138,7 @@ async fn hooks_block_and_change_calls() {
     let calls = |numbers: &[i64]| numbers.iter().map(|n| ("echo", json!({"n": n}))).collect::<Vec<_>>();
     let mut host =
         Recorder::new(vec![Answer::Calls(calls(&[1, 2, 3])), Answer::Text("x")], vec![Arc::clone(&echo)]);
-    host.gate = Gate::new(Arc::new(Guard));
+    host.gate = HookGate::new(Arc::new(Guard));
     host.prompt("go", &CancellationToken::new()).await.unwrap();
     let words = about_tools(&host);
     assert_eq!(
@@ -148,7 +148,7 @@ async fn hooks_block_and_change_calls() {
 
     // Only when every result says so does the run end without asking the model again.
     let mut host = Recorder::new(vec![Answer::Calls(calls(&[1, 3]))], vec![echo]);
-    host.gate = Gate::new(Arc::new(Guard));
+    host.gate = HookGate::new(Arc::new(Guard));
     host.prompt("go", &CancellationToken::new()).await.unwrap();
     assert_eq!(host.words().last(), Some(&"agent_end 4"));
 }
@@ -171,7 +171,7 @@ async fn calls_that_are_stopped_end_their_batch_and_not_the_run() {
     let calls = vec![("first", json!({"n": 1})), ("first", json!({"n": 2}))];
     let mut host = Recorder::new(vec![Answer::Calls(calls), Answer::Text("x")], Vec::new());
     let stop = Arc::clone(&host.stop);
-    let first = FakeTool::with("first", Execution::Sequential, move |call| {
+    let first = FakeTool::with("first", ExecutionMode::Sequential, move |call| {
         stop.lock().unwrap().cancel();
         Box::pin(async move {
             call.cancel.cancelled().await;

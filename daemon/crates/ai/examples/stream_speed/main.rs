@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_ai::{Account, Accumulator, Credentials, Registry, Request, Secret};
+use agentd_ai::{Account, Accumulator, Credentials, ProviderRegistry, Request, Secret};
 use agentd_protocol::{
     Json,
     message::{Message, StopReason},
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         2 * count
     )?;
     writeln!(out, "| --- | --- | --- | --- | --- | --- | --- |")?;
-    for api in Registry::builtin().apis().filter(|api| *api != "scripted") {
+    for api in ProviderRegistry::builtin().apis().filter(|api| *api != "scripted") {
         let words =
             |count: usize| body(api, Content::Text, &mut (0..count).map(|number| format!("w{number} ")));
         let (Some(once), Some(twice)) = (words(count), words(2 * count)) else {
@@ -92,7 +92,7 @@ async fn run(api: &str, body: Vec<u8>, expected: StopReason) -> Result<Taken, Bo
     let message: Json<Message> = serde_json::from_str(r#"{"role":"user","content":"go"}"#)?;
     let mut request = Request::new(Arc::clone(&model), vec![message]);
     request.credentials = credentials(api);
-    let provider = Registry::builtin().get(api).ok_or("no such API")?;
+    let provider = ProviderRegistry::builtin().get(api).ok_or("no such API")?;
 
     let (wall, cpu) = (Instant::now(), thread_cpu()?);
     let mut deltas = provider.stream(request, CancellationToken::new());

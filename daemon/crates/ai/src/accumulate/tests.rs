@@ -232,8 +232,8 @@ proptest! {
 #[test]
 fn what_came_since_is_told_once() {
     let mut accumulator = Accumulator::new(model(), 7);
-    let mut seen = Seen::default();
-    let piece = |block, kind, text: &str, signature: Option<&str>| Piece {
+    let mut seen = SeenContent::default();
+    let piece = |block, kind, text: &str, signature: Option<&str>| AnswerPiece {
         block,
         kind,
         text: text.into(),
@@ -243,7 +243,7 @@ fn what_came_since_is_told_once() {
     let open = |index, kind| Delta::Open { index, kind };
     accumulator.fold(open(0, BlockKind::Thinking));
     accumulator.fold(extend(0, "Hä"));
-    assert_eq!(accumulator.since(&mut seen), [piece(0, PieceKind::Thinking, "Hä", None)]);
+    assert_eq!(accumulator.since(&mut seen), [piece(0, AnswerPieceKind::Thinking, "Hä", None)]);
     assert_eq!(accumulator.since(&mut seen), []);
     accumulator.fold(extend(0, "?"));
     let signed = BlockSeal { signature: Some("s".into()), ..BlockSeal::default() };
@@ -254,10 +254,10 @@ fn what_came_since_is_told_once() {
     accumulator.fold(extend(2, "On"));
     assert_eq!(
         accumulator.since(&mut seen),
-        [piece(0, PieceKind::Thinking, "?", Some("s")), piece(2, PieceKind::Text, "On", None)]
+        [piece(0, AnswerPieceKind::Thinking, "?", Some("s")), piece(2, AnswerPieceKind::Text, "On", None)]
     );
     accumulator.fold(extend(2, "e"));
     accumulator.fold(seal(2));
-    assert_eq!(accumulator.since(&mut seen), [piece(2, PieceKind::Text, "e", None)]);
+    assert_eq!(accumulator.since(&mut seen), [piece(2, AnswerPieceKind::Text, "e", None)]);
     assert_eq!(accumulator.since(&mut seen), []);
 }

@@ -84,7 +84,7 @@ pub fn classify_message(provider: &str, message: &str) -> FailureKind {
 /// Besides failed answers, these were too long for a context window of `context_window` tokens (0 if unknown): a `stop`
 /// whose input is above the window, and a `length` without output whose input fills 99 % of it.
 #[must_use]
-pub fn of_answer(answer: &AssistantMessage, context_window: u64) -> Option<FailureKind> {
+pub fn classify_answer(answer: &AssistantMessage, context_window: u64) -> Option<FailureKind> {
     let input = answer.usage.input + answer.usage.cache_read;
     let known = context_window > 0;
     match answer.stop_reason {

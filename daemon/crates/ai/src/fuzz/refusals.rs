@@ -42,5 +42,5 @@ pub fn recordings(input: &[u8]) {
     for line in String::from_utf8_lossy(input).lines() {
         traffic::fuzz::line(line);
     }
-    traffic::fuzz::chunk(input);
+    record_replay::fuzz::chunk(input);
 }

@@ -7,7 +7,7 @@ use super::{
     *,
 };
 use crate::{
-    Registry,
+    ProviderRegistry,
     http::event_stream::{EventStreamParser, Frame, FrameKind},
 };
 
@@ -35,7 +35,7 @@ fn bodies() -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn every_api_has_a_target() {
-    let registry = Registry::builtin();
+    let registry = ProviderRegistry::builtin();
     let apis: Vec<&str> = registry.apis().filter(|api| *api != "scripted").collect();
     assert_eq!(apis, APIS, "add what is missing to `APIS` and `decode` in ai/src/fuzz.rs");
     let targets: Vec<&str> = LAWS.iter().map(|(target, _)| *target).collect();

@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Account, AwsKeys, Credentials, Registry, Request, Secret};
+use crate::{Account, AwsKeys, Credentials, ProviderRegistry, Request, Secret};
 
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -31,7 +31,7 @@ const TOKEN: &str = "eyJhbGciOiJub25lIn0.\
 /// leaves the rest to its gateway.
 fn apis() -> Vec<String> {
     let others = ["scripted", "pi-messages"];
-    Registry::builtin().apis().filter(|api| !others.contains(api)).map(str::to_owned).collect()
+    ProviderRegistry::builtin().apis().filter(|api| !others.contains(api)).map(str::to_owned).collect()
 }
 
 /// Two models of an API, of families that are treated differently where there are such.
@@ -117,7 +117,7 @@ impl Listener {
             credentials,
             ..Request::new(Arc::new(model), messages)
         };
-        let provider = Registry::builtin().get(&api).unwrap();
+        let provider = ProviderRegistry::builtin().get(&api).unwrap();
         let mut deltas = provider.stream(request, CancellationToken::new());
         let mut last = None;
         while let Some(delta) = deltas.next().await {

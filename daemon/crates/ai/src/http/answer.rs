@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, FailureKind, classify_message},
-    traffic::{Played, Tape},
+    record_replay::{Played, Tape},
 };
 
 /// What one answer may have in all, in bytes.

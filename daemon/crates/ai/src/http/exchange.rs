@@ -25,7 +25,7 @@ use crate::{
         retry::{Advice, Pause},
         server::Limit,
     },
-    traffic::{About, Player, Tape, Traffic, Transport},
+    record_replay::{About, ExchangeMode, Player, Tape, Transport},
 };
 
 /// A request to be made.
@@ -112,13 +112,13 @@ impl Post {
             return Err(Refused::unanswered(failure));
         }
         let answer = match &transport.traffic {
-            Traffic::Live => self.ask(transport, headers, None).await?,
-            Traffic::Recorded(recorder) => {
+            ExchangeMode::Live => self.ask(transport, headers, None).await?,
+            ExchangeMode::Recorded(recorder) => {
                 let sent = (&self.url, &headers, &*self.body);
                 let tape = recorder.begin(&self.about, sent, &self.server.redactor).await;
                 self.ask(transport, headers, Some(tape)).await?
             }
-            Traffic::Replayed(player) => self.replay(player).await?,
+            ExchangeMode::Replayed(player) => self.replay(player).await?,
         };
         let mut advice = Advice::of(answer.status, &answer.headers);
         if answer.status.is_success() {

@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Deadlines, Delta, Network, OnStall, Progress, Provider, Request, Stall, StallPhase,
+    Deadlines, Delta, Network, OnStall, ProgressLimit, Provider, Request, Stall, StallPhase,
     failure::{Failure, FailureKind, classify_message},
     http::HttpProvider,
     providers::openai_completions::OpenAiCompletions,
@@ -132,7 +132,7 @@ async fn each_phase_has_its_limit_and_names_its_setting() {
         assert_eq!((failure.kind, stall.may_pass), (FailureKind::Fatal, false), "{failure}");
         assert!(failure.message.contains("deadlines.onStall"), "{failure}");
     };
-    let none = Deadlines { progress: Progress::Unlimited, ..Deadlines::default() };
+    let none = Deadlines { progress: ProgressLimit::Unlimited, ..Deadlines::default() };
     let first_byte = Deadlines { first_byte: Some(SHORT), ..none };
     let hung: Behaviour = Arc::new(|_, stream| Box::pin(async move { drain(stream).await }));
     check(hung, first_byte, StallPhase::FirstByte, "deadlines.firstByteMs").await;
@@ -144,7 +144,7 @@ async fn each_phase_has_its_limit_and_names_its_setting() {
         })
     });
     check(headers, first_byte, StallPhase::FirstByte, "deadlines.firstByteMs").await;
-    let progress = Deadlines { progress: Progress::Within(SHORT), ..none };
+    let progress = Deadlines { progress: ProgressLimit::Within(SHORT), ..none };
     for again in [": ping\n\n", EMPTY] {
         let beginning = format!("{HEAD}{TEXT}");
         check(droning(&beginning, again), progress, StallPhase::Progress, "deadlines.progressMs").await;
@@ -173,7 +173,7 @@ async fn content_in_time_is_no_stall() {
     });
     let (base, _) = server(behaviour).await;
     let deadlines =
-        Deadlines { progress: Progress::Within(Duration::from_millis(500)), ..Deadlines::default() };
+        Deadlines { progress: ProgressLimit::Within(Duration::from_millis(500)), ..Deadlines::default() };
     let deltas = all(request(&base, deadlines)).await;
     assert!(matches!(deltas.last(), Some(Delta::Done { .. })), "{deltas:?}");
     assert!(!deltas.iter().any(|delta| matches!(delta, Delta::Stalled(_))), "{deltas:?}");

@@ -10,10 +10,10 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BlockKind, Delta, DeltaStream, Provider, Renewed, Renewing, Request, Stall,
+    BlockKind, CredentialRenewer, Delta, DeltaStream, Provider, RenewedCredentials, Request, Stall,
     failure::{Failure, FailureKind},
     http::{Decoder, Post, Redactor, Server, answer::Answer, decoder::PATIENCE},
-    traffic::{About, Transport},
+    record_replay::{About, Transport},
 };
 
 /// What part of the bytes of an answer counts as kept by its adapter.
@@ -278,7 +278,7 @@ async fn ask<A: Adapter>(
     cancel: CancellationToken,
 ) -> Result<(Answer, A::Wire), Failure> {
     let (post, wire) = prepare(adapter, &request, stalls.clone(), cancel.clone())?;
-    let Some(Renewing(renew)) = request.renew.take() else {
+    let Some(CredentialRenewer(renew)) = request.renew.take() else {
         // The transcript is in the body now; its memory need not wait for the answer.
         drop(request);
         return Ok((post.send(transport).await?, wire));
@@ -299,7 +299,7 @@ async fn ask<A: Adapter>(
             let message = format!("{} The credentials could not be renewed: {problem}", refused.message);
             Err(Failure::new(FailureKind::Auth, message))
         }
-        Some(Ok(Renewed { credentials, base_url, advice })) => {
+        Some(Ok(RenewedCredentials { credentials, base_url, advice })) => {
             tracing::info!(provider = request.model.provider, "refused credentials were renewed");
             request.credentials = credentials;
             if let Some(base_url) = base_url {

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agentd_agent::Progress;
+use agentd_agent::ToolProgress;
 use agentd_protocol::{
     client_tools::{ToolProgressParams, ToolResponseParams},
     error::{ErrorCode, Failure},
@@ -35,7 +35,7 @@ struct Open {
     /// Whether the client knows of it.
     sent: bool,
     max_bytes: usize,
-    progress: Progress,
+    progress: ToolProgress,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -95,7 +95,7 @@ impl ClientCalls {
         provider: u64,
         tool: &str,
         max_bytes: usize,
-        progress: Progress,
+        progress: ToolProgress,
     ) -> (String, oneshot::Receiver<Answer>) {
         let (id, tool) = (Uuid::new_v4().to_string(), tool.to_owned());
         let (answer, answered) = oneshot::channel();
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     fn opened(calls: &ClientCalls) -> (String, oneshot::Receiver<Answer>) {
-        calls.open(1, "t", 100, Progress::new(|_| {}))
+        calls.open(1, "t", 100, ToolProgress::new(|_| {}))
     }
 
     fn response(id: &str, result: bool, error: Option<&str>) -> ToolResponseParams {
@@ -295,7 +295,7 @@ mod tests {
     fn those_who_leave_take_their_calls_along_and_no_others() {
         let calls = ClientCalls::default();
         let (_, mut first) = opened(&calls);
-        let (_, mut other) = calls.open(2, "o", 100, Progress::new(|_| {}));
+        let (_, mut other) = calls.open(2, "o", 100, ToolProgress::new(|_| {}));
         calls.leave(1, Leaving::Disconnected);
         let text = "The client that provides the tool t has disconnected.";
         assert_eq!(first.try_recv().unwrap(), Answer::Failed(text.into()));

@@ -2,7 +2,7 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use agentd_agent::{Execution, Invocation, Tool, ToolError, ToolFuture};
+use agentd_agent::{ExecutionMode, Invocation, Tool, ToolError, ToolFuture};
 use agentd_protocol::{
     client_tools::{ClientTool, ToolCancel, ToolCancelReason, ToolRequest},
     event::Event,
@@ -194,10 +194,10 @@ impl Tool for CallableClientTool {
         self.tool.guidelines.iter().map(String::as_str).collect()
     }
 
-    fn execution(&self) -> Execution {
+    fn execution(&self) -> ExecutionMode {
         match self.tool.execution {
-            ToolExecution::Parallel => Execution::Parallel,
-            ToolExecution::Sequential => Execution::Sequential,
+            ToolExecution::Parallel => ExecutionMode::Parallel,
+            ToolExecution::Sequential => ExecutionMode::Sequential,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a compaction is to summarise, and what it leaves. Pure.
 
-use agentd_ai::replay;
+use agentd_ai::system_state;
 use agentd_protocol::{
     Json,
     entry::EntryBody,
@@ -148,7 +148,7 @@ fn system(messages: &[Json<Message>]) -> Option<SystemMessage> {
         Some(Message::System(system)) => Some(system),
         _ => None,
     })?;
-    let state = replay(messages);
+    let state = system_state(messages);
     Some(SystemMessage {
         content: MessageContent::Text(state.content),
         sections: Some(state.sections).filter(|sections| !sections.is_empty()),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agentd_ai::{CertificateFile, Deadlines, NamedProxy, Network, OnStall, Progress};
+use agentd_ai::{CertificateFile, Deadlines, NamedProxy, Network, OnStall, ProgressLimit};
 use agentd_config::{Environment, resolve_path};
 use agentd_protocol::settings::{Settings, StallPolicy, TimeLimit};
 
@@ -26,9 +26,9 @@ pub(super) fn deadlines(settings: &Settings) -> Deadlines {
     let deadlines = settings.deadlines.clone().unwrap_or_default();
     Deadlines {
         first_byte: deadlines.first_byte_ms.and_then(TimeLimit::duration),
-        progress: deadlines
-            .progress_ms
-            .map_or(Progress::Usual, |limit| limit.duration().map_or(Progress::Unlimited, Progress::Within)),
+        progress: deadlines.progress_ms.map_or(ProgressLimit::Usual, |limit| {
+            limit.duration().map_or(ProgressLimit::Unlimited, ProgressLimit::Within)
+        }),
         request: deadlines.request_ms.and_then(TimeLimit::duration),
         on_stall: match deadlines.on_stall {
             Some(StallPolicy::Fail) => OnStall::Fail,
@@ -59,12 +59,12 @@ mod tests {
             json!({"firstByteMs": 5, "progressMs": 0, "requestMs": "disabled", "onStall": "fail"}),
             Deadlines {
                 first_byte: Some(Duration::from_millis(5)),
-                progress: Progress::Unlimited,
+                progress: ProgressLimit::Unlimited,
                 request: None,
                 on_stall: OnStall::Fail,
             },
         );
-        let progress = Progress::Within(Duration::from_millis(7));
+        let progress = ProgressLimit::Within(Duration::from_millis(7));
         check(json!({"progressMs": 6.5}), Deadlines { progress, ..Deadlines::default() });
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use agentd_agent::{HostError, answering, nothing};
+use agentd_agent::{HostError, nothing_in_flight, serve_in_flight_queries};
 use agentd_protocol::{
     compaction::CompactionReason,
     event::{CompactionEnd, CompactionStart},
@@ -106,7 +106,7 @@ impl RunHost {
         }
         self.tell(&CompactionStart { reason }.into()).await;
         let order = Order { reason, plan, choice, focus: None };
-        let result = answering(self, worker.carry_out(order), nothing).await?;
+        let result = serve_in_flight_queries(self, worker.carry_out(order), nothing_in_flight).await?;
         let asks_again = then == Then::AskAgain && result.is_ok();
         self.tell(&end(reason, &result, asks_again)).await;
         Ok(asks_again)

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use agentd_agent::{
-    Host, HostError, Start, answering, nothing,
-    queue::{QueueKind, Queued},
+    Host, HostError, RunStart, nothing_in_flight,
+    queue::{QueueKind, QueuedMessage},
+    serve_in_flight_queries,
 };
 use agentd_protocol::{
     Json,
@@ -84,7 +85,7 @@ async fn prepared(
     host: &mut RunHost,
     beginning: Beginning,
     cancel: &CancellationToken,
-) -> Result<Start, Failure> {
+) -> Result<RunStart, Failure> {
     let gone = |error: HostError| Failure::new(ErrorCode::Internal, error.to_string());
     let shared = Arc::clone(&host.shared);
     host.find_model(cancel).await?;
@@ -93,19 +94,19 @@ async fn prepared(
     host.intents.choose(&snapshot.choice);
     let prompt = match beginning {
         Beginning::Prompt(prompt) => prompt,
-        Beginning::AfterCrash | Beginning::Context => return Ok(Start::default()),
+        Beginning::AfterCrash | Beginning::Context => return Ok(RunStart::default()),
         Beginning::Queued => {
             let queued = host.next_in_queues().await.map_err(gone)?;
             if queued.is_empty() {
                 let text = "Cannot continue: the queued messages were taken back.";
                 return Err(Failure::new(ErrorCode::Aborted, text));
             }
-            return Ok(Start { messages: Vec::new(), queued });
+            return Ok(RunStart { messages: Vec::new(), queued });
         }
     };
     host.declare(&snapshot.tools);
     let preparation = unless(cancel, prepare::prepare(&shared, snapshot, prompt));
-    answering(host, preparation, nothing).await.map_err(gone)?
+    serve_in_flight_queries(host, preparation, nothing_in_flight).await.map_err(gone)?
 }
 
 /// Does a part of the checks of a prompt, unless that is aborted.
@@ -123,7 +124,7 @@ pub(super) async fn unless<T>(
 
 /// Runs, and runs again while an answer is to be asked for again, be it after a compaction, or messages are queued. An aborted run leaves them for
 /// the next prompt.
-async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken) {
+async fn run_on(host: &mut RunHost, mut start: RunStart, cancel: &CancellationToken) {
     loop {
         let ended = match agentd_agent::run(host, start, cancel).await {
             Ok(ended) => ended,
@@ -141,7 +142,7 @@ async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken
             }
             match host.fall_back(substitute).await {
                 Ok(()) => {
-                    start = Start::default();
+                    start = RunStart::default();
                     continue;
                 }
                 Err(error) => return host.report_end(error).await,
@@ -150,7 +151,7 @@ async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken
         if ended.will_retry {
             match host.pause(cancel).await {
                 Ok(true) => {
-                    start = Start::default();
+                    start = RunStart::default();
                     continue;
                 }
                 Ok(false) => host.end_retries("Retry cancelled").await,
@@ -167,7 +168,7 @@ async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken
         if let Some(answer) = &ended.last {
             match host.compact_after_run(answer).await {
                 Ok(true) => {
-                    start = Start::default();
+                    start = RunStart::default();
                     continue;
                 }
                 Ok(false) if cancel.is_cancelled() => return,
@@ -179,13 +180,13 @@ async fn run_on(host: &mut RunHost, mut start: Start, cancel: &CancellationToken
         if queued.is_empty() {
             return;
         }
-        start = Start { messages: Vec::new(), queued };
+        start = RunStart { messages: Vec::new(), queued };
     }
 }
 
 impl RunHost {
     /// What waits for a run that begins with it: steering messages, else follow-ups.
-    async fn next_in_queues(&mut self) -> Result<Vec<Queued>, HostError> {
+    async fn next_in_queues(&mut self) -> Result<Vec<QueuedMessage>, HostError> {
         let steering = self.next_queued(QueueKind::Steering).await?;
         if steering.is_empty() { self.next_queued(QueueKind::FollowUp).await } else { Ok(steering) }
     }
@@ -214,7 +215,7 @@ impl RunHost {
                         () = tokio::time::sleep(planned.delay) => true,
                     }
                 };
-                answering(self, wait, nothing).await
+                serve_in_flight_queries(self, wait, nothing_in_flight).await
             }
             Err(error) => Err(error),
         };

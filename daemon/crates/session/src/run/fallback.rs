@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentd_agent::{HostError, answering, nothing};
+use agentd_agent::{HostError, nothing_in_flight, serve_in_flight_queries};
 use agentd_ai::failure::{Failure, of_answer};
 use agentd_protocol::{
     error::{self, ErrorCode},
@@ -75,7 +75,8 @@ impl RunHost {
         }
         self.fallbacks.tried.push(model.name());
         let (shared, tried) = (Arc::clone(&self.shared), self.fallbacks.tried.clone());
-        let next = answering(self, shared.next_model(&tried, window, level), nothing).await?;
+        let next = serve_in_flight_queries(self, shared.next_model(&tried, window, level), nothing_in_flight)
+            .await?;
         self.fallbacks.planned = next.map(|choice| substitute(model.name(), choice, reason, message));
         Ok(self.fallbacks.planned.is_some())
     }
@@ -93,7 +94,7 @@ impl RunHost {
         let shared = Arc::clone(&self.shared);
         let Choice { model, level } = self.fullness().await.map_err(gone)?.choice;
         let check = unless(cancel, shared.check_model(&model));
-        let checked = answering(self, check, nothing).await.map_err(gone)?;
+        let checked = serve_in_flight_queries(self, check, nothing_in_flight).await.map_err(gone)?;
         let (reason, message) = match &checked {
             Err(failure) if failure.code == ErrorCode::Aborted || model.is_placeholder() => return checked,
             Err(failure) => (FallbackReason::NoCredentials, failure.error.clone()),
@@ -105,11 +106,13 @@ impl RunHost {
         let mut tried = vec![model.name()];
         loop {
             let next =
-                answering(self, shared.next_model(&tried, None, level), nothing).await.map_err(gone)?;
+                serve_in_flight_queries(self, shared.next_model(&tried, None, level), nothing_in_flight)
+                    .await
+                    .map_err(gone)?;
             // Where no other can be asked, the chosen one says what is wrong.
             let Some(choice) = next else { return checked };
             let check = unless(cancel, shared.check_model(&choice.model));
-            match answering(self, check, nothing).await.map_err(gone)? {
+            match serve_in_flight_queries(self, check, nothing_in_flight).await.map_err(gone)? {
                 Ok(()) => {
                     self.fallbacks.tried = tried;
                     let substitute = substitute(model.name(), choice, reason, message);

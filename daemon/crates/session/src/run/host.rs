@@ -3,10 +3,11 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use agentd_agent::{
-    Disturbance, Host, HostError, Setup, SetupError, StoppedCall, ToolSet, answering, nothing,
-    queue::{QueueKind, Queued, Ticket},
+    Host, HostError, StoppedCall, StreamInterrupt, ToolSet, TurnSetup, TurnSetupError, nothing_in_flight,
+    queue::{QueueKind, QueuedMessage, Ticket},
+    serve_in_flight_queries,
 };
-use agentd_ai::{Credentials, Piece, Request, Stall, failure::Failure};
+use agentd_ai::{AnswerPiece, Credentials, Request, Stall, failure::Failure};
 use agentd_fail_point::{self as fail_point, Point};
 use agentd_images::Images;
 use agentd_protocol::{
@@ -178,7 +179,7 @@ impl Host for RunHost {
         }
     }
 
-    async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<Queued>, HostError> {
+    async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<QueuedMessage>, HostError> {
         self.ask(|reply| Step::Next { kind, reply }).await
     }
 
@@ -200,16 +201,16 @@ impl Host for RunHost {
         let cancel = self.way.cancel.clone();
         let change = cancel.run_until_cancelled(prepare::change(&shared, transcript, tools));
         // A run that is aborted asks no model: nobody needs to be told.
-        let made = answering(self, change, nothing).await?.unwrap_or(Ok(None));
+        let made = serve_in_flight_queries(self, change, nothing_in_flight).await?.unwrap_or(Ok(None));
         made.map_err(|failure| HostError::NotStored(failure.error))
     }
 
-    async fn setup(&mut self) -> Result<Setup, SetupError> {
+    async fn setup(&mut self) -> Result<TurnSetup, TurnSetupError> {
         let Snapshot { messages, choice, leaf, tools } = self.snapshot().await?;
         // What was declared, though it may have changed since: that is for the next turn.
         let tools = self.tools.clone().unwrap_or(tools);
         let model = Arc::clone(&choice.model);
-        let refused = |message: String| SetupError::Refused {
+        let refused = |message: String| TurnSetupError::Refused {
             message,
             api: model.api.clone(),
             provider: model.provider.clone(),
@@ -227,7 +228,7 @@ impl Host for RunHost {
                 () = cancel.cancelled() => Ok((Credentials::default(), Arc::clone(&model))),
             }
         };
-        let found = answering(self, found, nothing).await?;
+        let found = serve_in_flight_queries(self, found, nothing_in_flight).await?;
         let there = cancel.run_until_cancelled(shared.directory()).await;
         let (credentials, addressed) = found.map_err(|failure| refused(failure.error))?;
         self.fallbacks.unasked = Some(Unasked::Surroundings);
@@ -237,7 +238,7 @@ impl Host for RunHost {
         self.fallbacks.unasked = None;
         self.intents.asking(&choice, leaf.as_deref()).await?;
         fail_point::hit(Point::RunModelAsked);
-        Ok(Setup {
+        Ok(TurnSetup {
             provider,
             request: Request {
                 thinking_level: choice.level,
@@ -274,18 +275,18 @@ impl Host for RunHost {
             || self.plan_fallback(answer, failure).await.unwrap_or(false)
     }
 
-    async fn asked(&mut self) {
+    async fn in_flight_query(&mut self) {
         // The session holds the other end for as long as there is a run; without a session nobody asks.
         if self.way.asked.recv().await.is_none() {
             std::future::pending().await
         }
     }
 
-    fn is_asked(&self) -> bool {
+    fn has_in_flight_query(&self) -> bool {
         !self.way.asked.is_empty()
     }
 
-    async fn show(&mut self, in_flight: InFlight) -> Result<(), HostError> {
+    async fn answer_in_flight_query(&mut self, in_flight: InFlight) -> Result<(), HostError> {
         // As with an update: a run that is stopped must not wait here. Its end answers who asked, too.
         tokio::select! {
             biased;
@@ -304,26 +305,26 @@ impl Host for RunHost {
         self.intents.ended(result).await;
     }
 
-    async fn disturbed(&mut self) -> Disturbance {
+    async fn interrupted(&mut self) -> StreamInterrupt {
         let Self { way, intents, .. } = self;
         tokio::select! {
             asked = way.asked.recv() => match asked {
-                Some(()) => Disturbance::Asked,
+                Some(()) => StreamInterrupt::InFlightQuery,
                 None => {
                     // As in `asked`.
                     intents.due().await;
-                    Disturbance::KeepDue
+                    StreamInterrupt::SaveDue
                 }
             },
-            () = intents.due() => Disturbance::KeepDue,
+            () = intents.due() => StreamInterrupt::SaveDue,
         }
     }
 
-    fn is_keep_due(&self) -> bool {
+    fn is_save_due(&self) -> bool {
         self.intents.is_due()
     }
 
-    async fn keep(&mut self, pieces: Vec<Piece>) {
+    async fn save_streamed(&mut self, pieces: Vec<AnswerPiece>) {
         self.intents.keep(pieces).await;
     }
 

@@ -5,8 +5,8 @@
 
 use std::{pin::Pin, time::Duration};
 
-use agentd_agent::{Execution, HostError, ToolSet};
-use agentd_ai::{Piece, PieceKind};
+use agentd_agent::{ExecutionMode, HostError, ToolSet};
+use agentd_ai::{AnswerPiece, AnswerPieceKind};
 use agentd_protocol::{
     Json,
     message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage},
@@ -164,7 +164,7 @@ impl RunIntents {
     }
 
     /// Keeps what streamed.
-    pub(super) async fn keep(&mut self, pieces: Vec<Piece>) {
+    pub(super) async fn keep(&mut self, pieces: Vec<AnswerPiece>) {
         // Again with the next delta: who says nothing costs nothing.
         self.due = None;
         if !pieces.is_empty() {
@@ -182,7 +182,7 @@ fn first_calls(answer: &AssistantMessage, tools: Option<&ToolSet>) -> Vec<NamedC
     let Some(tools) = tools else { return Vec::new() };
     let known = |call: &&ToolCall| tools.get(&call.name).is_some();
     let is_alone = |call: &ToolCall| {
-        tools.get(&call.name).is_some_and(|found| found.tool.execution() == Execution::Sequential)
+        tools.get(&call.name).is_some_and(|found| found.tool.execution() == ExecutionMode::Sequential)
     };
     let one_by_one = answer.tool_calls().any(is_alone);
     let together = if one_by_one { 1 } else { usize::MAX };
@@ -193,11 +193,11 @@ fn named(call: &ToolCall) -> NamedCall {
     NamedCall { id: call.id.clone(), name: call.name.clone() }
 }
 
-fn streamed(piece: Piece) -> Streamed {
-    let Piece { block, kind, text, signature, redacted } = piece;
+fn streamed(piece: AnswerPiece) -> Streamed {
+    let AnswerPiece { block, kind, text, signature, redacted } = piece;
     let (text, thinking) = match kind {
-        PieceKind::Text => (Some(text), None),
-        PieceKind::Thinking => (None, Some(text)),
+        AnswerPieceKind::Text => (Some(text), None),
+        AnswerPieceKind::Thinking => (None, Some(text)),
     };
     Streamed { block, text, thinking, signature, redacted: redacted.then_some(true) }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agentd_agent::{Start, ToolSet, user_message};
-use agentd_ai::{SystemState, replay};
+use agentd_agent::{RunStart, ToolSet, user_message};
+use agentd_ai::{SystemState, system_state};
 use agentd_protocol::{
     Json,
     error::{ErrorCode, Failure},
@@ -24,7 +24,7 @@ pub(super) async fn prepare(
     shared: &Arc<Shared>,
     snapshot: Snapshot,
     prompt: Prompt,
-) -> Result<Start, Failure> {
+) -> Result<RunStart, Failure> {
     let internal = |error: String| Failure::new(ErrorCode::Internal, error);
     let system = {
         let directory = shared.directory().await?;
@@ -39,7 +39,7 @@ pub(super) async fn prepare(
     let prompt = user_message(prompt.text, prompt.images, now_ms(), &shared.images)
         .await
         .map_err(|error| internal(error.to_string()))?;
-    Ok(Start { messages: system.into_iter().chain([prompt]).collect(), queued: Vec::new() })
+    Ok(RunStart { messages: system.into_iter().chain([prompt]).collect(), queued: Vec::new() })
 }
 
 /// Tells the model of other tools, and of the system prompt that goes with them; `None` when the transcript says it already.
@@ -56,7 +56,7 @@ pub(super) async fn change(
             Ok(parts) => system_prompt::sections(&parts),
             Err(failure) => {
                 tracing::warn!(error = failure.error, "the system prompt stays as it was");
-                replay(&transcript).sections
+                system_state(&transcript).sections
             }
         };
         update(&transcript, &wanted, &tools)
@@ -70,7 +70,7 @@ fn update(
     wanted: &Map<String, Value>,
     tools: &ToolSet,
 ) -> Result<Option<Json<Message>>, Failure> {
-    let SystemState { sections, tools: declared, .. } = replay(transcript);
+    let SystemState { sections, tools: declared, .. } = system_state(transcript);
     let message = system_prompt::update((&sections, &declared), (wanted, &tools.specs()), now_ms());
     message
         .map(|message| Json::new(Message::System(message)))

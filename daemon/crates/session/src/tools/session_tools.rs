@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agentd_agent::{Execution, Tool, ToolSet};
+use agentd_agent::{ExecutionMode, Tool, ToolSet};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     settings::matches_pattern as matches,
@@ -203,8 +203,8 @@ fn info(Listed { tool, active, client }: Listed) -> ToolInfo {
         snippet: tool.snippet().map(str::to_owned),
         guidelines: tool.guidelines().into_iter().map(str::to_owned).collect(),
         execution: match tool.execution() {
-            Execution::Parallel => ToolExecution::Parallel,
-            Execution::Sequential => ToolExecution::Sequential,
+            ExecutionMode::Parallel => ToolExecution::Parallel,
+            ExecutionMode::Sequential => ToolExecution::Sequential,
         },
         timeout_ms: timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         constrained_sampling: spec.constrained_sampling.clone(),

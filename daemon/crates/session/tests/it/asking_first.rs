@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use agentd_agent::hooks::{Action, By, Gate, HookFuture, Hooks, Verdict};
+use agentd_agent::hooks::{Action, HookFuture, HookGate, HookVerdict, Hooks, Requester};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -20,20 +20,25 @@ struct Guard {
 }
 
 impl Hooks for Guard {
-    fn before<'a>(&'a self, action: &'a Action<'a>, _: &'a CancellationToken) -> HookFuture<'a, Verdict> {
-        let asked =
-            (action.by == By::User, action.tool.to_owned(), action.arguments.clone(), action.cwd.to_owned());
+    fn before<'a>(&'a self, action: &'a Action<'a>, _: &'a CancellationToken) -> HookFuture<'a, HookVerdict> {
+        let asked = (
+            action.by == Requester::User,
+            action.tool.to_owned(),
+            action.arguments.clone(),
+            action.cwd.to_owned(),
+        );
         self.asked.lock().unwrap().push(asked);
         Box::pin(async move {
             match action.arguments["command"].as_str() {
-                Some(command) if command.starts_with("rm ") => {
-                    Ok(Verdict::Block { reason: Some("Nothing is removed here.".into()), terminate: false })
-                }
+                Some(command) if command.starts_with("rm ") => Ok(HookVerdict::Block {
+                    reason: Some("Nothing is removed here.".into()),
+                    terminate: false,
+                }),
                 Some(command) if command.starts_with("sleep ") => {
                     self.thinks.notify_one();
                     std::future::pending().await
                 }
-                _ => Ok(Verdict::Run),
+                _ => Ok(HookVerdict::Run),
             }
         })
     }
@@ -41,7 +46,7 @@ impl Hooks for Guard {
 
 async fn guarded() -> (Fixture, Arc<Guard>) {
     let guard = Arc::new(Guard::default());
-    (Fixture::gated(Gate::new(Arc::clone(&guard) as Arc<dyn Hooks>)).await, guard)
+    (Fixture::gated(HookGate::new(Arc::clone(&guard) as Arc<dyn Hooks>)).await, guard)
 }
 
 fn bash(command: &str) -> Value {

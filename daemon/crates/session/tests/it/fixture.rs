@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{Execution, Invocation, Tool, ToolError, ToolFuture, hooks::Gate};
-use agentd_ai::{Delta, DeltaStream, Provider, Registry, Request};
+use agentd_agent::{ExecutionMode, Invocation, Tool, ToolError, ToolFuture, hooks::HookGate};
+use agentd_ai::{Delta, DeltaStream, Provider, ProviderRegistry, Request};
 use agentd_config::{Environment, resources::ResourceFlags};
 use agentd_process::{GuardCommand, Launcher, LocalShell};
 use agentd_protocol::{
@@ -94,8 +94,8 @@ impl Tool for SteppedTool {
         &self.spec
     }
 
-    fn execution(&self) -> Execution {
-        Execution::Parallel
+    fn execution(&self) -> ExecutionMode {
+        ExecutionMode::Parallel
     }
 
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
@@ -158,20 +158,20 @@ impl Fixture {
 
     /// A session whose model has that key, with these settings.
     pub(crate) async fn with(key: &str, settings: Value) -> Self {
-        Self::build(key, settings, Gate::default(), Limits::default()).await
+        Self::build(key, settings, HookGate::default(), Limits::default()).await
     }
 
     /// A session that asks before anything starts.
-    pub(crate) async fn gated(gate: Gate) -> Self {
+    pub(crate) async fn gated(gate: HookGate) -> Self {
         Self::build("test-key", json!({}), gate, Limits::default()).await
     }
 
     /// A session with these limits.
     pub(crate) async fn limited(limits: Limits) -> Self {
-        Self::build("test-key", json!({}), Gate::default(), limits).await
+        Self::build("test-key", json!({}), HookGate::default(), limits).await
     }
 
-    async fn build(key: &str, settings: Value, gate: Gate, limits: Limits) -> Self {
+    async fn build(key: &str, settings: Value, gate: HookGate, limits: Limits) -> Self {
         let home = tempfile::Builder::new().prefix("agentd-session-").tempdir().unwrap();
         let root = home.path().canonicalize().unwrap();
         let models = json!({"providers": {"fake": {
@@ -239,12 +239,12 @@ fn services(
     model: Stepped,
     orders: Arc<Orders>,
     watch: Arc<News>,
-    gate: Gate,
+    gate: HookGate,
     limits: Limits,
 ) -> Arc<Services> {
     let guard = env!("CARGO_BIN_EXE_agentd-session-test-guard");
     Arc::new(Services {
-        providers: Registry::default().with("stepped", Arc::new(model)),
+        providers: ProviderRegistry::default().with("stepped", Arc::new(model)),
         launcher: Launcher::new(GuardCommand { program: guard.into(), args: Vec::new() }),
         tasks: TaskTracker::new(),
         models: agentd_config::models::SharedModels::default(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentd_agent::{Progress, ToolError};
+use agentd_agent::{ToolProgress, ToolError};
 use agentd_process::{
     CommandStreams, HeadTailBuffer, OutputStorage, OutputTail, Shell, ShellJob, TerminalText, Utf8Stream,
 };
@@ -31,7 +31,7 @@ pub(super) async fn run(
     job: ShellJob,
     timeout: Option<Timeout>,
     outputs: OutputStorage,
-    progress: &Progress,
+    progress: &ToolProgress,
 ) -> Result<ToolResult, ToolError> {
     progress.report(ToolResult::default());
     let cancel = job.cancel.clone();
@@ -113,7 +113,7 @@ impl Output {
 
 /// Snapshots of the output for clients, not too often.
 struct Updates<'a> {
-    progress: &'a Progress,
+    progress: &'a ToolProgress,
     next: Instant,
     /// Whether there is output that no update has shown.
     dirty: bool,

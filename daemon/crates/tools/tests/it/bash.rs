@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{Invocation, Progress, Tool as _, ToolError};
+use agentd_agent::{Invocation, Tool as _, ToolError, ToolProgress};
 use agentd_process::{GuardCommand, Launcher, LocalShell, ProcessGroup};
 use agentd_protocol::tool::ToolResult;
 use agentd_tools::{BashFeatures, BashOptions, BashTool};
@@ -70,7 +70,7 @@ impl Bench {
             session_env: vec![("PI_SESSION_ID".into(), "the-id".into())],
             environment: None,
             cancel: self.cancel.clone(),
-            progress: Progress::new(move |update| updates.lock().expect("no panic").push(update)),
+            progress: ToolProgress::new(move |update| updates.lock().expect("no panic").push(update)),
         };
         timeout(PATIENCE, self.tool.execute(invocation)).await.expect("a call that ends")
     }

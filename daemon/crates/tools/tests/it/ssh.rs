@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_agent::{Invocation, Progress, Tool};
+use agentd_agent::{Invocation, Tool, ToolProgress};
 use agentd_process::{GuardCommand, Launcher, ProcessGroup, Shell as _};
 use agentd_tools::{
     BashFeatures, BashOptions, BashTool, EditTool, FileQueue, FindTool, GrepTool, LsTool, ReadTool,
@@ -127,7 +127,7 @@ impl Bench {
             session_env: vec![("PI_SESSION_ID".into(), "the id".into())],
             environment: None,
             cancel: self.cancel.clone(),
-            progress: Progress::new(|_| ()),
+            progress: ToolProgress::new(|_| ()),
         };
         let tool = self.tool(tool);
         let done = timeout(PATIENCE, tool.execute(invocation)).await.expect("a call that ends");

@@ -145,20 +145,20 @@ fn silent_overflow_shows_in_the_usage() {
         usage: Usage { input, cache_read, output, ..Usage::default() },
         ..AssistantMessage::pending("a", "p", "m", 0)
     };
-    assert_eq!(of_answer(&answer(StopReason::Stop, 900, 101, 5), 1000), Some(ContextOverflow));
-    assert_eq!(of_answer(&answer(StopReason::Stop, 900, 100, 5), 1000), None);
-    assert_eq!(of_answer(&answer(StopReason::Stop, 900, 101, 5), 0), None);
-    assert_eq!(of_answer(&answer(StopReason::Length, 990, 0, 0), 1000), Some(ContextOverflow));
-    assert_eq!(of_answer(&answer(StopReason::Length, 990, 0, 1), 1000), None);
-    assert_eq!(of_answer(&answer(StopReason::Length, 989, 0, 0), 1000), None);
-    assert_eq!(of_answer(&answer(StopReason::Aborted, 0, 0, 0), 1000), Some(Aborted));
+    assert_eq!(classify_answer(&answer(StopReason::Stop, 900, 101, 5), 1000), Some(ContextOverflow));
+    assert_eq!(classify_answer(&answer(StopReason::Stop, 900, 100, 5), 1000), None);
+    assert_eq!(classify_answer(&answer(StopReason::Stop, 900, 101, 5), 0), None);
+    assert_eq!(classify_answer(&answer(StopReason::Length, 990, 0, 0), 1000), Some(ContextOverflow));
+    assert_eq!(classify_answer(&answer(StopReason::Length, 990, 0, 1), 1000), None);
+    assert_eq!(classify_answer(&answer(StopReason::Length, 989, 0, 0), 1000), None);
+    assert_eq!(classify_answer(&answer(StopReason::Aborted, 0, 0, 0), 1000), Some(Aborted));
     let refused = AssistantMessage {
         error_message: Some("429: your quota is exceeded, I say".into()),
         code: Some(ErrorCode::ModelRefused),
         ..answer(StopReason::Error, 0, 0, 0)
     };
-    assert_eq!(of_answer(&refused, 1000), Some(ModelRefusal), "whatever the model's words are");
+    assert_eq!(classify_answer(&refused, 1000), Some(ModelRefusal), "whatever the model's words are");
     let failed =
         AssistantMessage { error_message: Some("503: busy".into()), ..answer(StopReason::Error, 0, 0, 0) };
-    assert_eq!(of_answer(&failed, 1000), Some(Retryable));
+    assert_eq!(classify_answer(&failed, 1000), Some(Retryable));
 }

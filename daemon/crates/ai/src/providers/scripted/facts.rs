@@ -2,7 +2,7 @@
 
 use agentd_protocol::message::{Message, StopReason, ToolCall, ToolResultMessage};
 
-use crate::{Request, SystemState, handoff, replay};
+use crate::{Request, SystemState, handoff, system_state};
 
 /// The facts of one request.
 pub(super) struct Facts<'a> {
@@ -18,7 +18,7 @@ impl<'a> Facts<'a> {
     pub(super) fn of(request: &'a Request) -> Self {
         let messages = handoff::readable(&request.messages);
         let last_prompt = messages.iter().rposition(|message| matches!(message, Message::User(_)));
-        Self { system: replay(&request.messages), messages, last_prompt }
+        Self { system: system_state(&request.messages), messages, last_prompt }
     }
 
     /// The text of the last prompt.

@@ -30,14 +30,14 @@ const PLACEHOLDER_KEY: &str = "replayed";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlayerOptions {
     /// What has to be the same of a request.
-    pub matching: Matching,
+    pub matching: ReplayMatching,
     /// Whether answers take as long as when they were recorded; else they come at once.
     pub timing: bool,
 }
 
 /// What has to be the same of a request and the one that was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Matching {
+pub enum ReplayMatching {
     /// Its path and its body, but for what differs from run to run.
     #[default]
     Body,
@@ -281,7 +281,7 @@ impl Player {
         if path != asked.path {
             return other(format!("it goes to {}, and the recorded one went to {path}.", asked.path));
         }
-        if self.options.matching == Matching::Order {
+        if self.options.matching == ReplayMatching::Order {
             return Ok(());
         }
         let body = sent.body.as_deref().map(serde_json::value::RawValue::get).or(sent.body_text.as_deref());

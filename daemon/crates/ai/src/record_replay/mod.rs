@@ -18,7 +18,7 @@ use agentd_http::{Account, HttpClients};
 use agentd_memory::MemoryAccount;
 use agentd_protocol::model::Model;
 
-pub use player::{Matching, Player, PlayerOptions, ReplayError};
+pub use player::{Player, PlayerOptions, ReplayError, ReplayMatching};
 pub use recorder::{Recorder, RecorderError};
 
 pub(crate) use player::Played;
@@ -26,7 +26,7 @@ pub(crate) use tape::Tape;
 
 /// Where requests go.
 #[derive(Debug, Clone, Default)]
-pub enum Traffic {
+pub enum ExchangeMode {
     /// To the provider.
     #[default]
     Live,
@@ -40,7 +40,7 @@ pub enum Traffic {
 #[derive(Debug, Default)]
 pub(crate) struct Transport {
     pub(crate) clients: HttpClients,
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: ExchangeMode,
     /// What answers that run take is charged to it.
     pub(crate) memory: MemoryAccount,
 }

@@ -68,19 +68,19 @@ fn request(base_url: &str, session: &str, prompt: &str) -> Request {
     }
 }
 
-async fn ask(traffic: &Traffic, request: Request) -> Vec<Delta> {
+async fn ask(traffic: &ExchangeMode, request: Request) -> Vec<Delta> {
     let clients = HttpClients::new(Network::default());
     let transport = Transport { clients, traffic: traffic.clone(), ..Transport::default() };
     let provider = HttpProvider::new(Arc::new(transport), OpenAiCompletions);
     provider.stream(request, CancellationToken::new()).collect().await
 }
 
-fn recorder(folder: &Path) -> Traffic {
-    Traffic::Recorded(Arc::new(Recorder::open(folder, |problem| panic!("{problem}")).unwrap()))
+fn recorder(folder: &Path) -> ExchangeMode {
+    ExchangeMode::Recorded(Arc::new(Recorder::open(folder, |problem| panic!("{problem}")).unwrap()))
 }
 
-fn player(source: &Path, options: PlayerOptions) -> Traffic {
-    Traffic::Replayed(Arc::new(Player::open(source, options).unwrap()))
+fn player(source: &Path, options: PlayerOptions) -> ExchangeMode {
+    ExchangeMode::Replayed(Arc::new(Player::open(source, options).unwrap()))
 }
 
 fn failure(deltas: &[Delta]) -> String {
@@ -145,7 +145,7 @@ async fn what_was_recorded_is_played_back() {
 }
 
 /// A player that has played what comes before the nth exchange of the first session.
-fn traffic_of(folder: &Path, before: usize) -> Traffic {
+fn traffic_of(folder: &Path, before: usize) -> ExchangeMode {
     let rest = tempfile::tempdir().unwrap().keep();
     for (nth, file) in files(folder).into_iter().enumerate() {
         if nth >= before {
@@ -177,7 +177,7 @@ async fn another_request_is_refused_with_what_differs() {
     let elsewhere = failure(&ask(&traffic, request(&format!("{base}/v2"), "x", "hello there")).await);
     assert!(elsewhere.contains("/v1/v2/chat/completions"), "{elsewhere}");
     // In order alone, the same request fits; and then there is none left.
-    let options = PlayerOptions { matching: Matching::Order, timing: true };
+    let options = PlayerOptions { matching: ReplayMatching::Order, timing: true };
     let traffic = player(folder.path(), options);
     let played = ask(&traffic, request(&base, "x", "hello world")).await;
     assert!(matches!(played.last(), Some(Delta::Done { .. })), "{played:?}");
@@ -230,7 +230,7 @@ async fn a_recording_that_fails_breaks_nothing_and_is_reported_once() {
     let place = folder.path().join("r");
     let recorder = Recorder::open(&place, move |text| reports.send(text.to_owned()).unwrap()).unwrap();
     fs::remove_dir(&place).unwrap();
-    let traffic = Traffic::Recorded(Arc::new(recorder));
+    let traffic = ExchangeMode::Recorded(Arc::new(recorder));
     let answer = || vec![head("200 OK"), text("one"), END.to_owned()];
     let base = server(vec![answer(), answer()]).await;
     for _ in 0..2 {
@@ -292,10 +292,10 @@ fn whole(request: &[u8]) -> bool {
 
 #[tokio::test]
 async fn every_api_plays_back_the_same_deltas() {
-    use crate::Registry;
+    use crate::ProviderRegistry;
 
     let apis = BODIES.iter().map(|(api, _)| *api).chain(["scripted"]);
-    assert_eq!(apis.collect::<Vec<_>>(), Registry::builtin().apis().collect::<Vec<_>>());
+    assert_eq!(apis.collect::<Vec<_>>(), ProviderRegistry::builtin().apis().collect::<Vec<_>>());
     let folder = tempfile::tempdir().unwrap();
     for (api, path) in BODIES {
         let place = folder.path().join(api);
@@ -314,9 +314,11 @@ async fn every_api_plays_back_the_same_deltas() {
             ..Account::default()
         };
         let credentials = Credentials { api_key: Some(Secret::new(key)), account, ..Credentials::default() };
-        let ask = async |traffic: Traffic, request: Request| -> Vec<Delta> {
+        let ask = async |traffic: ExchangeMode, request: Request| -> Vec<Delta> {
             let provider =
-                Registry::with_traffic(traffic, agentd_memory::MemoryAccount::default()).get(api).unwrap();
+                ProviderRegistry::with_exchange_mode(traffic, agentd_memory::MemoryAccount::default())
+                    .get(api)
+                    .unwrap();
             provider.stream(request, CancellationToken::new()).collect().await
         };
         let live = ask(recorder(&place), request(&base, credentials)).await;
@@ -330,7 +332,7 @@ async fn every_api_plays_back_the_same_deltas() {
 
         let player = Arc::new(Player::open(&place, PlayerOptions::default()).unwrap());
         let (credentials, base_url) = player.credentials(&request(&base, Credentials::default()).model);
-        let played = ask(Traffic::Replayed(player), request(&base_url.unwrap(), credentials)).await;
+        let played = ask(ExchangeMode::Replayed(player), request(&base_url.unwrap(), credentials)).await;
         // Calls without ids are given some with the time in them.
         let [played, live] = [played, live].map(|deltas| super::shape::shape(&format!("{deltas:?}"), ""));
         assert_eq!(played, live, "{api}");
