@@ -173,9 +173,9 @@ pub trait Host: Send {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamInterrupt {
     /// Somebody wants to know what is in flight.
-    Asked,
+    InFlightQuery,
     /// What came so far is to be kept ([`Host::save_streamed`]).
-    KeepDue,
+    SaveDue,
 }
 
 /// Everything that one model call and its tool calls need.

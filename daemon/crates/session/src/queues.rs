@@ -52,7 +52,7 @@ pub(crate) struct SessionQueues {
 /// A message that was taken out, until its entry is stored.
 pub(crate) struct Delivered {
     kind: QueueKind,
-    queued: Queued,
+    queued: QueuedMessage,
     key: Option<RequestKey>,
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_agent::{
     HostError, StoppedCall, ToolSet,
-    queue::{QueueKind, Queued, Ticket},
+    queue::{QueueKind, QueuedMessage, Ticket},
 };
 use agentd_protocol::{
     Json,
@@ -52,7 +52,7 @@ pub(crate) enum Step {
         stored: oneshot::Sender<Result<String, HostError>>,
     },
     /// What is next in a queue?
-    Next { kind: QueueKind, reply: oneshot::Sender<Vec<Queued>> },
+    Next { kind: QueueKind, reply: oneshot::Sender<Vec<QueuedMessage>> },
     /// A queued message is about to be delivered. Does it still wait?
     Deliver { ticket: Ticket, reply: oneshot::Sender<bool> },
     /// The context as it stands, and the model that it is for.

@@ -6,7 +6,7 @@ use reqwest::Url;
 use crate::{
     failure::{Evidence, Failure, classify},
     http::{AwsError, ErrorBody, Redactor, Server},
-    traffic,
+    record_replay,
 };
 
 /// The longest message, in characters: what is kept of a text, and what stands around it.

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use agentd_ai::{
     Accumulator, CacheRetention, Delta, Request,
-    failure::{Failure, FailureKind, of_answer},
+    failure::{Failure, FailureKind, classify_answer},
 };
 use agentd_protocol::{
     Json,
@@ -134,7 +134,7 @@ impl Worker {
                 None
             };
             let Some(planned) = planned else {
-                let stored = of_answer(&answer, choice.model.context_window);
+                let stored = classify_answer(&answer, choice.model.context_window);
                 let message = answer.error_message.as_deref().unwrap_or_default();
                 let reason = reason(failure.as_ref(), stored, message).unwrap_or(FallbackReason::Failed);
                 break Err((error, Some(reason)));

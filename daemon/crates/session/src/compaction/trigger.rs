@@ -1,6 +1,6 @@
 //! What an answer means for the context that it was made from: whether that is to be compacted, and why. Pure.
 
-use agentd_ai::failure::{FailureKind, of_answer};
+use agentd_ai::failure::{FailureKind, classify_answer};
 use agentd_protocol::{
     message::{AssistantMessage, Message, StopReason},
     model::Model,
@@ -74,7 +74,7 @@ impl LastAnswer<'_> {
 
     fn overflow(&self) -> Option<Trigger> {
         let is_stop = self.answer.stop_reason == StopReason::Stop;
-        match of_answer(self.answer, self.model.context_window) {
+        match classify_answer(self.answer, self.model.context_window) {
             Some(FailureKind::ContextOverflow) if is_stop => Some(Trigger::OverflowAnswered),
             Some(FailureKind::ContextOverflow) => Some(Trigger::Overflow(Recovery::TooLong)),
             _ => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentd_agent::{HostError, nothing_in_flight, serve_in_flight_queries};
-use agentd_ai::failure::{Failure, of_answer};
+use agentd_ai::failure::{Failure, classify_answer};
 use agentd_protocol::{
     error::{self, ErrorCode},
     event::{FallbackPurpose, FallbackReason, ModelFallback},
@@ -64,7 +64,7 @@ impl RunHost {
         let message = answer.error_message.clone().unwrap_or_default();
         let reason = match unasked {
             Some(_) => Some(FallbackReason::NoCredentials),
-            None => reason(said, of_answer(answer, model.context_window), &message),
+            None => reason(said, classify_answer(answer, model.context_window), &message),
         };
         let Some(reason) = reason else { return Ok(false) };
         self.shared.note_failure(&model, reason, &message);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentd_ai::failure::{Failure, FailureKind, of_answer};
+use agentd_ai::failure::{Failure, FailureKind, classify_answer};
 use agentd_protocol::{message::AssistantMessage, settings::Settings};
 
 /// The settings `retry`, without the switch.
@@ -69,7 +69,7 @@ impl Retries {
         self.planned = None;
         let Some(policy) = policy.filter(|policy| self.attempts < policy.max_attempts) else { return false };
         // What a stored answer says decides, so that the same failure means the same after a restart.
-        if of_answer(answer, context_window) != Some(FailureKind::Retryable) {
+        if classify_answer(answer, context_window) != Some(FailureKind::Retryable) {
             return false;
         }
         let attempt = self.attempts + 1;
