@@ -40,7 +40,7 @@ pub fn refusals(input: &[u8]) {
 /// A line of a recording is none, or is written to what reads as the same; any bytes of a body come back.
 pub fn recordings(input: &[u8]) {
     for line in String::from_utf8_lossy(input).lines() {
-        traffic::fuzz::line(line);
+        record_replay::fuzz::line(line);
     }
     record_replay::fuzz::chunk(input);
 }
