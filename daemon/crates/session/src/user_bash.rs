@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use agentd_agent::hooks::{Action, Requester, GateDecision};
+use agentd_agent::hooks::{Action, GateDecision, Requester};
 use agentd_process::{
     CleanedOutput, CleanedRun, CommandStreams, ShellError, ShellJob, SpawnError, StopCause,
 };

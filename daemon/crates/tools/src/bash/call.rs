@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentd_agent::{ToolProgress, ToolError};
+use agentd_agent::{ToolError, ToolProgress};
 use agentd_process::{
     CommandStreams, HeadTailBuffer, OutputStorage, OutputTail, Shell, ShellJob, TerminalText, Utf8Stream,
 };
