@@ -21,7 +21,7 @@ use agentd_tools::{
 };
 use tokio_util::task::TaskTracker;
 
-use crate::{hub::Foundation, traffic};
+use crate::{hub::ServiceInputs, traffic};
 
 /// Puts together what all sessions share. Child processes are started by this program itself, run again as their guard.
 ///
@@ -38,7 +38,7 @@ pub fn services(
     cwd: &Path,
     most_commands: usize,
     memory: &MemoryAccount,
-) -> Result<impl FnOnce(Foundation) -> Arc<Services> + use<>, String> {
+) -> Result<impl FnOnce(ServiceInputs) -> Arc<Services> + use<>, String> {
     let traffic = traffic::open(environment, cwd)?;
     let guard = GuardCommand::this_program();
     let owners = AgentDir::find(environment, compat, cwd).ok().map(|agent_dir| agent_dir.owners_dir());
@@ -47,11 +47,11 @@ pub fn services(
     // Holds the launcher until it is done, and nobody's end waits for it.
     tokio::spawn(async move { sweeping.sweep().await });
     let memory = memory.clone();
-    Ok(move |foundation| Arc::new(shared(foundation, launcher, traffic, memory)))
+    Ok(move |inputs| Arc::new(shared(inputs, launcher, traffic, memory)))
 }
 
 fn shared(
-    Foundation { epoch, limits, watch }: Foundation,
+    ServiceInputs { epoch, limits, watch }: ServiceInputs,
     launcher: Launcher,
     traffic: ExchangeMode,
     memory: MemoryAccount,

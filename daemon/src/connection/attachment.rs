@@ -6,7 +6,7 @@ use agentd_session::{PresenceGuard, SubscriberId, ToolProvider, UiAbilities};
 use tokio_util::sync::CancellationToken;
 
 use super::following::Pending;
-use crate::hub::{ClientCount, Known};
+use crate::hub::{ClientCount, SessionSlot};
 
 /// A session that the connection follows.
 pub(super) struct Attachment {
@@ -14,7 +14,7 @@ pub(super) struct Attachment {
     pub(super) reader: SubscriberId,
     pub(super) pending: Pending,
     pub(super) leaving: CancellationToken,
-    pub(super) session: Arc<Known>,
+    pub(super) session: Arc<SessionSlot>,
     /// Counts us among the session's clients: until we leave, not until the last answer has come.
     pub(super) _count: ClientCount,
     /// While we answer what it asks its user.
@@ -25,7 +25,7 @@ pub(super) struct Attachment {
 
 impl Attachment {
     /// Whether it is this session that is followed, not one that had its id before.
-    pub(super) fn is_to(&self, session: &Known) -> bool {
+    pub(super) fn is_to(&self, session: &SessionSlot) -> bool {
         std::ptr::eq(&*self.session, session)
     }
 
@@ -48,7 +48,7 @@ pub(super) struct Attachments {
     /// With so many, those that have ended are let go.
     many: usize,
     /// Where commands go that name no session. It need not be followed.
-    pub(super) current: Option<Arc<Known>>,
+    pub(super) current: Option<Arc<SessionSlot>>,
 }
 
 impl Attachments {
@@ -61,11 +61,11 @@ impl Attachments {
     }
 
     fn let_go_of_ended(&mut self) {
-        self.followed.retain(|_, attachment| !attachment.session.is_over());
+        self.followed.retain(|_, attachment| !attachment.session.has_ended());
     }
 
     /// How a session is followed. Another one of that id, which has ended since, is not it.
-    pub(super) fn get(&self, session: &Known) -> Option<&Attachment> {
+    pub(super) fn get(&self, session: &SessionSlot) -> Option<&Attachment> {
         self.followed.get(&**session.id()).filter(|attachment| attachment.is_to(session))
     }
 
@@ -83,7 +83,7 @@ impl Attachments {
         self.followed.insert(id, attachment);
     }
 
-    pub(super) fn get_mut(&mut self, session: &Known) -> Option<&mut Attachment> {
+    pub(super) fn get_mut(&mut self, session: &SessionSlot) -> Option<&mut Attachment> {
         self.followed.get_mut(&**session.id()).filter(|attachment| attachment.is_to(session))
     }
 
@@ -98,7 +98,7 @@ impl Attachments {
     }
 
     /// Those that are followed.
-    pub(super) fn all(&self) -> Vec<Arc<Known>> {
+    pub(super) fn all(&self) -> Vec<Arc<SessionSlot>> {
         self.followed.values().map(|attachment| Arc::clone(&attachment.session)).collect()
     }
 

@@ -13,7 +13,7 @@ use agentd_protocol::{
 use agentd_session::{SessionOptions, Target};
 
 use super::reader::Reader;
-use crate::hub::{Known, Meant, Opener, Registry};
+use crate::hub::{Opener, SessionLookup, SessionRegistry, SessionSlot};
 
 const BY_THE_USER: &str = "The user can do it, from a shell that agentd has not started.";
 const OWN_SESSIONS: &str = "open_session opens a session for the command itself; all else the user can do, from a shell that agentd has \
@@ -43,9 +43,9 @@ impl Caller {
     }
 
     /// Finds the session whose command it is, if that was not found yet: a command can be quicker than the word of its start.
-    fn find_session(&mut self, registry: &Registry) {
+    fn find_session(&mut self, registry: &SessionRegistry) {
         if self.session.is_none() {
-            let is_it = |known: &Arc<Known>| {
+            let is_it = |known: &Arc<SessionSlot>| {
                 known.loaded().is_some_and(|handle| handle.processes().started(&self.origin))
             };
             self.session =
@@ -54,7 +54,7 @@ impl Caller {
     }
 
     /// Whether a command of its session has opened this one, or this connection has.
-    fn has_opened(&self, known: &Known) -> bool {
+    fn has_opened(&self, known: &SessionSlot) -> bool {
         known.opener().is_some_and(|opener| {
             opener.connection == self.connection
                 || (opener.session.is_some() && opener.session == self.session)
@@ -62,7 +62,7 @@ impl Caller {
     }
 
     /// Whether it may look at a session.
-    fn sees(&self, known: &Known) -> bool {
+    fn sees(&self, known: &SessionSlot) -> bool {
         self.session.as_ref() == Some(known.id()) || self.has_opened(known)
     }
 
@@ -78,7 +78,12 @@ impl Caller {
     }
 
     /// Whether it may ask for this, of the session `named`, or of the current one.
-    fn may(&self, command: &Command, named: Option<&str>, target: Option<&Known>) -> Result<(), Failure> {
+    fn may(
+        &self,
+        command: &Command,
+        named: Option<&str>,
+        target: Option<&SessionSlot>,
+    ) -> Result<(), Failure> {
         let name = command.name();
         let of = match (named, target) {
             (Some(named), _) => named,
@@ -139,10 +144,10 @@ impl Reader {
         if let Target::Fork { .. } = options.target {
             return Err(caller.refusal("open a copy of a session (--fork).", OWN_SESSIONS));
         }
-        match self.registry.meant_by(options).await? {
-            Meant::New => Ok(()),
-            Meant::Known(known) => self.may_join(&known),
-            Meant::File => Err(caller.refusal(
+        match self.registry.look_up(options).await? {
+            SessionLookup::New => Ok(()),
+            SessionLookup::Open(known) => self.may_join(&known),
+            SessionLookup::File => Err(caller.refusal(
                 "open a session that it has not opened since the daemon started.",
                 "Leave --continue, --session and --session-id of other sessions out: the command gets a new session.",
             )),
@@ -150,7 +155,7 @@ impl Reader {
     }
 
     /// Whether the client may go on with a session that is open.
-    pub(super) fn may_join(&self, known: &Known) -> Result<(), Failure> {
+    pub(super) fn may_join(&self, known: &SessionSlot) -> Result<(), Failure> {
         match &self.caller {
             Some(caller) if !caller.has_opened(known) => {
                 let what = format!("open the session {}, which is not its own.", known.id());
@@ -161,19 +166,19 @@ impl Reader {
     }
 
     /// The client has opened a session.
-    pub(super) fn has_opened(&self, known: &Known) {
+    pub(super) fn has_opened(&self, known: &SessionSlot) {
         if let Some(Caller { session, connection, .. }) = &self.caller {
             known.opened_by(Opener { session: session.clone(), connection: *connection });
         }
     }
 
     /// Whether the client may provide tools for a session.
-    pub(super) fn may_provide_for(&self, known: &Known) -> bool {
+    pub(super) fn may_provide_for(&self, known: &SessionSlot) -> bool {
         self.caller.as_ref().is_none_or(|caller| caller.has_opened(known))
     }
 
     /// The sessions that the client may see.
-    pub(super) fn visible(&self) -> Vec<Arc<Known>> {
+    pub(super) fn visible(&self) -> Vec<Arc<SessionSlot>> {
         let mut known = self.registry.known();
         if let Some(caller) = &self.caller {
             known.retain(|known| caller.sees(known));

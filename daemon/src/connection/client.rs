@@ -9,7 +9,7 @@ use agentd_protocol::{
 use agentd_session::UiAbilities;
 
 use super::view::View;
-use crate::hub::Registry;
+use crate::hub::SessionRegistry;
 
 const ANEW: &str = "Connect anew, and say hello with the role \"control\".";
 
@@ -84,7 +84,7 @@ impl Client {
     pub(super) fn hello(
         &mut self,
         params: &HelloParams,
-        registry: &Registry,
+        registry: &SessionRegistry,
         max_line_bytes: usize,
     ) -> Result<Hello, Failure> {
         if params.protocol != PROTOCOL {
@@ -130,7 +130,7 @@ impl Client {
 }
 
 /// Who we are.
-pub(super) fn daemon_info(registry: &Registry) -> DaemonInfo {
+pub(super) fn daemon_info(registry: &SessionRegistry) -> DaemonInfo {
     DaemonInfo {
         name: "agentd".into(),
         version: env!("CARGO_PKG_VERSION").into(),

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Origin, client::daemon_info, reader::Reader, watching::Watching, writer::Out};
-use crate::hub::{self, ceilings, list::WithoutFile};
+use crate::hub::{self, resource_limits, session_list::WithoutFile};
 
 impl Reader {
     /// Does a command of the daemon.
@@ -88,7 +88,9 @@ impl Reader {
             let _guard = unwanted.clone().drop_guard();
             let listed = tokio::task::spawn_blocking(move || {
                 let only = (without_file, only.as_ref());
-                hub::list::sessions(&registry, &agent_dir, &params, only, &|| !unwanted.is_cancelled())
+                hub::session_list::sessions(&registry, &agent_dir, &params, only, &|| {
+                    !unwanted.is_cancelled()
+                })
             })
             .await;
             listed.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?.map(Some)
@@ -111,7 +113,7 @@ impl Reader {
         let leaving = CancellationToken::new();
         let watching = Watching {
             registry: Arc::clone(&self.registry),
-            watcher: self.registry.board().watcher(),
+            watcher: self.registry.watch_broker().watcher(),
             leaving: leaving.clone(),
         };
         self.watching = Some(leaving.drop_guard());
@@ -128,7 +130,7 @@ impl Reader {
         let known = self.visible();
         let live: Vec<_> = known.iter().filter_map(|known| known.loaded()).collect();
         let running = live.iter().filter(|live| live.summary().is_streaming).count();
-        let resting = known.iter().filter(|known| known.is_resting()).count();
+        let resting = known.iter().filter(|known| known.is_unloaded()).count();
         let traffic = self.registry.traffic();
         let status = DaemonStatus {
             daemon: daemon_info(&self.registry),
@@ -146,7 +148,7 @@ impl Reader {
             }),
             resting_sessions: u32::try_from(resting).unwrap_or(u32::MAX),
             running_sessions: u32::try_from(running).unwrap_or(u32::MAX),
-            memory_bytes: ceilings::resident_bytes(),
+            memory_bytes: resource_limits::resident_bytes(),
             tasks: u32::try_from(tokio::runtime::Handle::current().metrics().num_alive_tasks())
                 .unwrap_or(u32::MAX),
             usage: self.usage(known.len()).await,
@@ -164,22 +166,22 @@ impl Reader {
             used: used as u64,
             limit: (limit < usize::MAX).then_some(limit as u64),
         };
-        let ceilings = self.registry.ceilings();
+        let limits = self.registry.limits();
         let (commands, most_commands) = self.registry.commands();
         // Zero where it cannot be counted.
-        let open_files = tokio::task::spawn_blocking(ceilings::open_files).await.ok().flatten();
+        let open_files = tokio::task::spawn_blocking(resource_limits::open_files).await.ok().flatten();
         DaemonUsage {
             clients: Amount {
                 used: self.registry.traffic().clients().into(),
                 limit: self.connection.limits.clients.map(|limit| limit as u64),
             },
-            sessions: amount(sessions, ceilings.sessions),
+            sessions: amount(sessions, limits.sessions),
             memory_bytes: Amount {
-                used: ceilings::resident_bytes().unwrap_or_default(),
-                limit: Some(ceilings.memory_bytes).filter(|limit| *limit < u64::MAX),
+                used: resource_limits::resident_bytes().unwrap_or_default(),
+                limit: Some(limits.memory_bytes).filter(|limit| *limit < u64::MAX),
             },
             commands: amount(commands, most_commands),
-            open_files: Amount { used: open_files.unwrap_or_default(), limit: ceilings::file_limit() },
+            open_files: Amount { used: open_files.unwrap_or_default(), limit: resource_limits::file_limit() },
         }
     }
 
@@ -190,7 +192,7 @@ impl Reader {
         }
         self.answer(&Response::<()>::done(id, "shutdown", None)).await;
         let deadline = params.deadline_ms.map(Duration::from_millis);
-        self.connection.shutdown.put(params.mode, deadline, self.connection.shutdown_deadline);
+        self.connection.shutdown.request(params.mode, deadline, self.connection.shutdown_deadline);
     }
 
     pub(super) fn agent_dir(&self) -> Result<AgentDir, Failure> {

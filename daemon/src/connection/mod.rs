@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::OnEof,
-    hub::{ConnectionCount, Known, Registry, ShutdownSwitch},
+    hub::{ConnectionCount, SessionRegistry, SessionSlot, ShutdownSwitch},
     transport::Output,
 };
 
@@ -46,7 +46,7 @@ const OUTBOX: usize = 16;
 /// What a connection needs to begin.
 pub struct Connection {
     /// The live sessions.
-    pub registry: Arc<Registry>,
+    pub registry: Arc<SessionRegistry>,
     /// Where it comes from.
     pub origin: Origin,
     /// What sessions are opened with where a command does not say: environment, folder, compatibility.
@@ -85,7 +85,7 @@ pub enum Origin {
     /// The host that started this process for itself: the session is there from the start, and nothing outlives the host.
     Host {
         /// The session.
-        session: Arc<Known>,
+        session: Arc<SessionSlot>,
         /// What the end of the input means for unfinished work.
         on_eof: OnEof,
         /// Whether updates carry the answer so far (`--cumulative-updates`).

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::{reader::Reader, wishes::Wish, writer::Out};
 use crate::{
     cli::{self, StdioOptions, field_of},
-    hub::{self, Awake, Joined, Known},
+    hub::{self, AcquiredSession, LoadedGuard, SessionSlot},
 };
 
 impl Reader {
@@ -45,7 +45,12 @@ impl Reader {
         };
         // Until it is followed.
         let (session, warnings, _expected) = match opened {
-            Ok((Joined { session, diagnostics, expected, .. }, mut warnings, on_eof, cumulative)) => {
+            Ok((
+                AcquiredSession { session, diagnostics, expected, .. },
+                mut warnings,
+                on_eof,
+                cumulative,
+            )) => {
                 self.on_eof = on_eof;
                 if cumulative {
                     self.client.view.is_cumulative = true;
@@ -77,7 +82,7 @@ impl Reader {
         &mut self,
         mut asked: SessionOptions,
         fields: &Fields,
-    ) -> Result<(Joined, Vec<String>), Failure> {
+    ) -> Result<(AcquiredSession, Vec<String>), Failure> {
         self.check_folder(&asked).await?;
         let mut joined = self.registry.open(asked.clone()).await?;
         if joined.was_open {
@@ -117,7 +122,7 @@ impl Reader {
         let (agent_dir, asked, id) = (self.agent_dir()?, asked.clone(), id.clone());
         let looked = tokio::task::spawn_blocking(move || {
             // None, or none that could be read: then there is nothing to mistake it for.
-            let (path, header) = hub::list::file_of(&agent_dir, &id).ok()?;
+            let (path, header) = hub::session_list::file_of(&agent_dir, &id).ok()?;
             let works_in = header.cwd().to_owned();
             let is_here = std::path::Path::new(&works_in) == asked.cwd
                 || locate(&asked).is_ok_and(|found| found.is_some());
@@ -161,19 +166,19 @@ impl Reader {
     }
 
     /// The session of that id: as it is open, else from its file.
-    pub(super) async fn open_by_id(&self, id: &str) -> Result<Arc<Known>, Failure> {
+    pub(super) async fn open_by_id(&self, id: &str) -> Result<Arc<SessionSlot>, Failure> {
         if let Some(session) = self.registry.get(id) {
             return Ok(session);
         }
         // It would get the environment of the daemon.
         if self.caller.is_some() {
-            return Err(hub::list::unknown(id));
+            return Err(hub::session_list::unknown(id));
         }
         let (agent_dir, wanted) = (self.agent_dir()?, id.to_owned());
-        let elsewhere = self.registry.forgotten_file(id);
+        let elsewhere = self.registry.evicted_file(id);
         let found = tokio::task::spawn_blocking(move || match elsewhere {
-            Some(file) => hub::list::header_of(file, &wanted),
-            None => hub::list::file_of(&agent_dir, &wanted),
+            Some(file) => hub::session_list::header_of(file, &wanted),
+            None => hub::session_list::file_of(&agent_dir, &wanted),
         })
         .await;
         let (path, header) =
@@ -186,24 +191,27 @@ impl Reader {
         let session = self.registry.open(options).await?.session;
         if **session.id() != *id {
             // The file was deleted meanwhile: this is a new session in its place, which nobody has asked for.
-            if session.is_alone() {
+            if session.is_unattended() {
                 self.registry.close(&session, EndMode::Abort).await;
             }
-            return Err(hub::list::unknown(id));
+            return Err(hub::session_list::unknown(id));
         }
         Ok(session)
     }
 
     /// Sees to it that a session is in memory, and stays there while what this gives is held. One that has just made place for
     /// others is opened again.
-    pub(super) async fn awaken(&self, session: Arc<Known>) -> Result<(Arc<Known>, Awake), Failure> {
-        match self.registry.wake(&session).await {
+    pub(super) async fn awaken(
+        &self,
+        session: Arc<SessionSlot>,
+    ) -> Result<(Arc<SessionSlot>, LoadedGuard), Failure> {
+        match self.registry.ensure_loaded(&session).await {
             Ok(awake) => Ok((session, awake)),
             Err(failure)
-                if failure.code == ErrorCode::NoSession && self.registry.was_forgotten(session.id()) =>
+                if failure.code == ErrorCode::NoSession && self.registry.was_evicted(session.id()) =>
             {
                 let session = self.open_by_id(session.id()).await?;
-                let awake = self.registry.wake(&session).await?;
+                let awake = self.registry.ensure_loaded(&session).await?;
                 Ok((session, awake))
             }
             Err(failure) => Err(failure),
@@ -211,7 +219,11 @@ impl Reader {
     }
 
     /// A place in what a session says, which is loaded if it left memory.
-    async fn join(&self, session: Arc<Known>, since: Option<u64>) -> Result<(Arc<Known>, Attached), Failure> {
+    async fn join(
+        &self,
+        session: Arc<SessionSlot>,
+        since: Option<u64>,
+    ) -> Result<(Arc<SessionSlot>, Attached), Failure> {
         let (session, awake) = self.awaken(session).await?;
         let attached = awake.handle.attach(since).await.ok_or_else(|| gone(session.id()))?;
         drop(awake);
@@ -234,7 +246,7 @@ impl Reader {
     /// other beside it.
     pub(super) async fn move_to(
         &mut self,
-        session: Arc<Known>,
+        session: Arc<SessionSlot>,
         feed: agentd_session::Subscriber,
         so_far: Option<Json<Message>>,
     ) {

@@ -18,7 +18,7 @@ use super::{
     following::Pending,
     reader::{Reader, ended},
 };
-use crate::hub::Known;
+use crate::hub::SessionSlot;
 
 const REGISTER: &str = "register_tools";
 const UNREGISTER: &str = "unregister_tools";
@@ -125,7 +125,7 @@ impl Reader {
     }
 
     /// The session is followed from here on: it gets the tools that go along, if it does not have them.
-    pub(super) async fn bring_tools(&mut self, session: &Arc<Known>) {
+    pub(super) async fn bring_tools(&mut self, session: &Arc<SessionSlot>) {
         let has_some = |tools: &ToolProvider| !tools.names().is_empty();
         let followed = self.sessions.get(session);
         let has_them = followed.is_none_or(|followed| followed.tools.as_ref().is_some_and(has_some));
@@ -146,11 +146,11 @@ impl Reader {
     /// loaded first.
     async fn register_in(
         &mut self,
-        session: &Arc<Known>,
+        session: &Arc<SessionSlot>,
         tools: Vec<ClientTool>,
         command: Option<(Option<Value>, &'static str)>,
     ) -> Result<RegisterOutcome, Failure> {
-        let awake = self.registry.wake(session).await?;
+        let awake = self.registry.ensure_loaded(session).await?;
         let (client, calls) = (self.client.name(), &self.providing.calls);
         let followed = self.sessions.get_mut(session).ok_or_else(|| not_followed(session))?;
         let reader = followed.reader;
@@ -203,13 +203,13 @@ impl Reader {
         // One at a time: who holds one back and waits for another may wait for ever. One that is not in memory tells its
         // listeners when it comes back.
         for session in left {
-            if let Some(awake) = session.awake().await {
+            if let Some(awake) = session.loaded_guard().await {
                 awake.handle.tools_left(Vec::new(), None).await;
             }
         }
         // The last of them answers, after the event that tells its listeners.
         if let Some(session) = last
-            && let Some(awake) = session.awake().await
+            && let Some(awake) = session.loaded_guard().await
             && let Some(pending) = self.owed_by(&session)
             && let Some(reader) = self.sessions.get(&session).map(|followed| followed.reader)
         {
@@ -246,14 +246,14 @@ impl Reader {
     }
 
     /// Counts an answer that a session is about to owe us; `None` where we do not follow it.
-    fn owed_by(&self, session: &Known) -> Option<Pending> {
+    fn owed_by(&self, session: &SessionSlot) -> Option<Pending> {
         let followed = self.sessions.get(session)?;
         followed.pending.add();
         Some(followed.pending.clone())
     }
 }
 
-fn not_followed(session: &Known) -> Failure {
+fn not_followed(session: &SessionSlot) -> Failure {
     let text = format!("This connection does not follow the session \"{}\".", session.id());
     Failure::new(ErrorCode::Unsupported, text)
 }

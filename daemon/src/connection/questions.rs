@@ -10,7 +10,7 @@ use agentd_protocol::{
 use agentd_session::UiAbilities;
 
 use super::reader::Reader;
-use crate::hub::Known;
+use crate::hub::SessionSlot;
 
 impl Reader {
     /// Takes an answer to the session that asked, from a client that follows it and said that it answers. Most have no response, as
@@ -49,7 +49,7 @@ impl Reader {
         }
         for session in asking {
             // One that asks is in memory.
-            if let Some(awake) = session.awake().await {
+            if let Some(awake) = session.loaded_guard().await {
                 awake.handle.answer_ui(response.clone(), self.client.name(), abilities).await;
             }
         }
@@ -65,9 +65,9 @@ impl Reader {
     }
 
     /// A session is followed: what is open about it can be asked.
-    pub(super) async fn ask_trust(&self, session: &Arc<Known>) {
+    pub(super) async fn ask_trust(&self, session: &Arc<SessionSlot>) {
         if self.client.abilities() == Some(UiAbilities::All)
-            && let Some(awake) = session.awake().await
+            && let Some(awake) = session.loaded_guard().await
         {
             awake.handle.ask_trust().await;
         }

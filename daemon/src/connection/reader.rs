@@ -37,7 +37,7 @@ use super::{
 use crate::{
     admin,
     cli::OnEof,
-    hub::{Known, Registry},
+    hub::{SessionRegistry, SessionSlot},
 };
 
 /// An answer of that length waits until those before it have been taken, so that long ones are never many.
@@ -48,7 +48,7 @@ const LINES_A_TURN: usize = 16;
 
 pub(super) struct Reader {
     pub(super) connection: Connection,
-    pub(super) registry: Arc<Registry>,
+    pub(super) registry: Arc<SessionRegistry>,
     pub(super) client: Client,
     /// Set where the client is a command of ours.
     pub(super) caller: Option<Caller>,
@@ -123,7 +123,7 @@ impl Reader {
         loop {
             let line = tokio::select! {
                 line = lines.recv() => line,
-                failure = silence(self.connection.reserved.as_ref()), if !self.connection.shutdown.is_wished() => {
+                failure = silence(self.connection.reserved.as_ref()), if !self.connection.shutdown.is_requested() => {
                     self.fail(None, None, failure).await;
                     None
                 }
@@ -177,11 +177,11 @@ impl Reader {
     /// Takes a line when it is the connection's turn, and with it those behind it, unless others wait for theirs.
     async fn turn(&mut self, line: Line, lines: &mut mpsc::Receiver<Line>) {
         let registry = Arc::clone(&self.registry);
-        let turnstile = registry.turnstile();
+        let scheduler = registry.scheduler();
         let taking = async {
             self.line(line).await;
             for _ in 1..LINES_A_TURN {
-                if turnstile.is_wanted() {
+                if scheduler.has_waiters() {
                     break;
                 }
                 let Ok(line) = lines.try_recv() else { break };
@@ -191,7 +191,7 @@ impl Reader {
                 }
             }
         };
-        turnstile.pass(taking).await;
+        scheduler.run_in_turn(taking).await;
     }
 
     async fn line(&mut self, line: Line) {
@@ -238,7 +238,7 @@ impl Reader {
         if let Err(failure) = self.may(&command, head.session_id.as_deref()) {
             return self.fail(head.id, kind, failure).await;
         }
-        if command.begins_work() && self.connection.shutdown.is_wished() {
+        if command.begins_work() && self.connection.shutdown.is_requested() {
             let failure =
                 Failure::new(ErrorCode::ShuttingDown, "The daemon is ending and takes no new work.");
             return self
@@ -267,7 +267,7 @@ impl Reader {
             Err(failure) => return self.fail(head.id, Some(name), failure).await,
         };
         if command.begins_work()
-            && let Err(failure) = self.registry.make_room(Some(&**session.id())).await
+            && let Err(failure) = self.registry.evict_for_memory(Some(&**session.id())).await
         {
             return self.fail(head.id, Some(name), failure).await;
         }
@@ -310,7 +310,7 @@ impl Reader {
 
     /// Takes one answer, and nothing else, of a session that the connection does not follow. It is counted as pending. For a
     /// command that only looks, nobody who follows the session is cut off.
-    async fn follow_for_an_answer(&self, session: &Known, only_looks: bool) -> (SubscriberId, Pending) {
+    async fn follow_for_an_answer(&self, session: &SessionSlot, only_looks: bool) -> (SubscriberId, Pending) {
         let feed = session.feed().attach_aside(only_looks);
         let (reader, pending, leaving) = (feed.id(), Pending::default(), CancellationToken::new());
         pending.add();
@@ -322,10 +322,10 @@ impl Reader {
     }
 
     /// The session of that id; without one, the current.
-    pub(super) async fn session_of(&self, id: Option<&str>) -> Result<Arc<Known>, Failure> {
+    pub(super) async fn session_of(&self, id: Option<&str>) -> Result<Arc<SessionSlot>, Failure> {
         match (id, &self.sessions.current) {
             // One that has ended may have been opened again.
-            (Some(id), Some(current)) if **current.id() == *id && !current.is_over() => {
+            (Some(id), Some(current)) if **current.id() == *id && !current.has_ended() => {
                 Ok(Arc::clone(current))
             }
             (Some(id), _) => self.known(id).await,
@@ -336,10 +336,10 @@ impl Reader {
     }
 
     /// A session that is open. One that had to make place for others is opened again.
-    pub(super) async fn known(&self, id: &str) -> Result<Arc<Known>, Failure> {
+    pub(super) async fn known(&self, id: &str) -> Result<Arc<SessionSlot>, Failure> {
         match self.registry.get(id) {
             Some(known) => Ok(known),
-            None if self.registry.was_forgotten(id) => self.open_by_id(id).await,
+            None if self.registry.was_evicted(id) => self.open_by_id(id).await,
             None => Err(Failure::new(ErrorCode::SessionNotFound, format!("No session \"{id}\" is open."))
                 .hint("open_session or attach_session opens one; list_sessions lists all that there are.")),
         }
@@ -359,7 +359,7 @@ impl Reader {
     /// current one.
     pub(super) async fn follow(
         &mut self,
-        session: Arc<Known>,
+        session: Arc<SessionSlot>,
         feed: agentd_session::Subscriber,
         so_far: Option<Json<Message>>,
     ) {

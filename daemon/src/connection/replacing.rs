@@ -16,17 +16,17 @@ use agentd_store::read_header;
 use serde::Serialize;
 
 use super::{reader::Reader, writer::Out};
-use crate::hub::{Expected, Joined, Known};
+use crate::hub::{AcquiredSession, JoinIntent, SessionSlot};
 
 /// How often a session is opened that others end in the moment that somebody goes there.
 const MOST_TRIES: usize = 10;
 
 /// Where a connection goes.
 struct Destination {
-    session: Arc<Known>,
+    session: Arc<SessionSlot>,
     /// While this is there nobody ends it as his own. Two clients that change places would else each end what the other goes
     /// to, and wait for each other.
-    expected: Expected,
+    expected: JoinIntent,
     /// What opens it again if somebody ends it in this moment; nothing where nobody else knows it.
     again: Option<SessionOptions>,
     /// For `fork`: the text of the message that it begins before.
@@ -63,7 +63,7 @@ impl Reader {
     }
 
     /// Makes the session that the command wants.
-    async fn destination(&self, from: &Arc<Known>, command: Command) -> Result<Destination, Failure> {
+    async fn destination(&self, from: &Arc<SessionSlot>, command: Command) -> Result<Destination, Failure> {
         match command {
             Command::NewSession(params) => self.new_session(from, params).await,
             Command::Fork(ForkParams { entry_id }) | Command::Branch(ForkParams { entry_id }) => {
@@ -77,7 +77,11 @@ impl Reader {
         }
     }
 
-    async fn new_session(&self, from: &Known, params: NewSessionParams) -> Result<Destination, Failure> {
+    async fn new_session(
+        &self,
+        from: &SessionSlot,
+        params: NewSessionParams,
+    ) -> Result<Destination, Failure> {
         let target = match params.parent_session {
             _ if from.is_ephemeral() => Target::Ephemeral(None),
             Some(parent) => Target::Child(parent),
@@ -91,17 +95,17 @@ impl Reader {
         {
             options.session_dir = Some(folder.to_owned());
         }
-        let Joined { session, expected, .. } = self.registry.open(options).await?;
+        let AcquiredSession { session, expected, .. } = self.registry.open(options).await?;
         Ok(Destination { session, expected, again: None, text: None })
     }
 
     /// Asks the session for a copy, whatever it does at the moment; one that left memory is loaded for that.
-    async fn copy(&self, from: &Arc<Known>, point: CopyPoint) -> Result<Destination, Failure> {
-        let copied = self.registry.wake(from).await?.handle.copy(point).await?;
+    async fn copy(&self, from: &Arc<SessionSlot>, point: CopyPoint) -> Result<Destination, Failure> {
+        let copied = self.registry.ensure_loaded(from).await?.handle.copy(point).await?;
         let text = copied.text.clone();
         let target = if from.is_ephemeral() { Target::Ephemeral(None) } else { Target::New };
         let adopted = self.registry.adopt(SessionOptions { target, ..self.successor(from) }, copied).await;
-        let Joined { session, expected, .. } = adopted.map_err(|error| {
+        let AcquiredSession { session, expected, .. } = adopted.map_err(|error| {
             let failure = Failure::from(error);
             // The reference's words, which clients may look for, and then the reason.
             Failure { error: format!("Failed to create forked session: {}", failure.error), ..failure }
@@ -110,7 +114,7 @@ impl Reader {
     }
 
     /// What the session that follows on `from` is opened with.
-    fn successor(&self, from: &Known) -> SessionOptions {
+    fn successor(&self, from: &SessionSlot) -> SessionOptions {
         let wish = self.wishes.of(from.id()).cloned().unwrap_or_default();
         wish.successor(from.options())
     }
@@ -119,7 +123,7 @@ impl Reader {
     /// nobody else is in it.
     async fn switch_session(
         &mut self,
-        from: &Arc<Known>,
+        from: &Arc<SessionSlot>,
         params: SwitchSessionParams,
     ) -> Result<Option<String>, Failure> {
         if params.session_path.is_empty() {
@@ -129,11 +133,11 @@ impl Reader {
         let base = self.successor(from);
         let path = resolve_path(&params.session_path, &base.cwd, &base.environment);
         let options = options_of_file(base, path).await?;
-        let Joined { mut session, mut expected, .. } = self.registry.open(options.clone()).await?;
+        let AcquiredSession { mut session, mut expected, .. } = self.registry.open(options.clone()).await?;
         if self.sessions.get(&session).is_some() {
             drop(expected);
             self.end_if_alone(&session).await;
-            Joined { session, expected, .. } = self.registry.open(options.clone()).await?;
+            AcquiredSession { session, expected, .. } = self.registry.open(options.clone()).await?;
         }
         let wish = self.wishes.of(from.id()).cloned().unwrap_or_default();
         self.keep_wish(session.id(), wish)?;
@@ -148,13 +152,13 @@ impl Reader {
         for _ in 0..MOST_TRIES {
             // Nothing is left for what cannot be opened. Not held while the old one ends: the one who comes from there may hold
             // that, and wait for this.
-            let opens = self.registry.wake(&session).await.map(drop);
+            let opens = self.registry.ensure_loaded(&session).await.map(drop);
             if opens.is_ok() && !std::mem::replace(&mut has_left, true) {
                 self.leave_current(&session).await;
             }
             // A listener is only added once it is about to be listened to.
             let attached = match opens {
-                Ok(()) => match self.registry.wake(&session).await {
+                Ok(()) => match self.registry.ensure_loaded(&session).await {
                     Ok(awake) => Ok(awake.handle.attach(None).await),
                     Err(failure) => Err(failure),
                 },
@@ -171,7 +175,7 @@ impl Reader {
             }
             // Somebody has ended it before he saw that we come.
             let Some(options) = &again else { break };
-            Joined { session, expected, .. } = self.registry.open(options.clone()).await?;
+            AcquiredSession { session, expected, .. } = self.registry.open(options.clone()).await?;
         }
         drop(expected);
         let text = format!("The session \"{}\" ended meanwhile.", session.id());
@@ -179,7 +183,7 @@ impl Reader {
     }
 
     /// Ends the session that the connection leaves for another one, where nobody else is in it.
-    async fn leave_current(&self, next: &Arc<Known>) {
+    async fn leave_current(&self, next: &Arc<SessionSlot>) {
         if let Some(old) = self.sessions.current.clone()
             && !Arc::ptr_eq(&old, next)
         {
@@ -189,10 +193,10 @@ impl Reader {
 
     /// Ends a session that the connection follows, unless somebody else does or is about to, or it may come back itself. What
     /// the session has to say to that is written before anything else.
-    async fn end_if_alone(&self, session: &Arc<Known>) {
+    async fn end_if_alone(&self, session: &Arc<SessionSlot>) {
         if self.client.names_sessions()
             || self.sessions.get(session).is_none()
-            || !self.registry.close_if_alone(session).await
+            || !self.registry.close_if_unshared(session).await
         {
             return;
         }

@@ -12,7 +12,7 @@ use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
 use super::following::Batch;
-use crate::hub::{News, Registry, Watcher};
+use crate::hub::{SessionChange, SessionRegistry, SessionWatcher};
 
 /// A piece of news.
 pub(super) enum Told {
@@ -24,8 +24,8 @@ pub(super) enum Told {
 
 /// Sessions that are to be watched.
 pub(super) struct Watching {
-    pub(super) registry: Arc<Registry>,
-    pub(super) watcher: Watcher,
+    pub(super) registry: Arc<SessionRegistry>,
+    pub(super) watcher: SessionWatcher,
     /// Fires when they are watched no longer.
     pub(super) leaving: CancellationToken,
 }
@@ -38,10 +38,10 @@ impl Watching {
             while let Some(news) = leaving.run_until_cancelled(watcher.next()).await {
                 let mut told = Vec::with_capacity(news.len());
                 for (id, news) in news {
-                    if matches!(news, News::Closed | News::Reopened) {
+                    if matches!(news, SessionChange::Closed | SessionChange::Reopened) {
                         told.push(Told::Closed(Arc::clone(&id)));
                     }
-                    if news != News::Closed && let Some(line) = line(&registry, &id, news) {
+                    if news != SessionChange::Closed && let Some(line) = line(&registry, &id, news) {
                         told.push(Told::Line(line));
                     }
                 }
@@ -53,11 +53,13 @@ impl Watching {
 }
 
 /// `None` for a session that was closed meanwhile, of which the next batch tells.
-fn line(registry: &Registry, id: &str, news: News) -> Option<Bytes> {
+fn line(registry: &SessionRegistry, id: &str, news: SessionChange) -> Option<Bytes> {
     let session = registry.get(id)?.info();
     let event = match news {
-        News::Changed => Event::from(SessionChanged { session }),
-        News::Opened | News::Reopened | News::Closed => Event::from(SessionOpened { session }),
+        SessionChange::Changed => Event::from(SessionChanged { session }),
+        SessionChange::Opened | SessionChange::Reopened | SessionChange::Closed => {
+            Event::from(SessionOpened { session })
+        }
     };
     match serde_json::to_vec(&event) {
         Ok(line) => Some(line.into()),

@@ -10,19 +10,18 @@ use agentd_protocol::{
 use futures::future::join_all;
 
 use super::{
-    Registry,
-    known::{Known, State},
-    list,
-    registry::internal,
+    SessionRegistry, session_list,
+    session_registry::internal,
+    session_slot::{SessionSlot, State},
 };
 
-impl Registry {
+impl SessionRegistry {
     /// Ends a session; nothing of it is left running.
     ///
     /// Cancel safety: dropped early, it goes on by itself.
-    pub async fn close(&self, known: &Arc<Known>, mode: EndMode) {
+    pub async fn close(&self, known: &Arc<SessionSlot>, mode: EndMode) {
         let known = Arc::clone(known);
-        let closing = self.see_through(|me| async move { me.close_now(&known, mode).await });
+        let closing = self.run_detached(|me| async move { me.close_now(&known, mode).await });
         if let Err(error) = closing.await {
             tracing::error!(%error, "a session could not be closed");
         }
@@ -31,21 +30,21 @@ impl Registry {
     /// Ends a session that one client at most follows, and nobody else is about to. Whether it has.
     ///
     /// Cancel safety: dropped early, it goes on by itself.
-    pub async fn close_if_alone(&self, known: &Arc<Known>) -> bool {
+    pub async fn close_if_unshared(&self, known: &Arc<SessionSlot>) -> bool {
         let known = Arc::clone(known);
-        let closing = self.see_through(|me| async move {
+        let closing = self.run_detached(|me| async move {
             {
                 // Whoever comes has said so and then waits for this, or comes later and finds it over.
                 let _gate = known.gate.write().await;
-                if known.clients() > 1 || known.is_expected() || known.is_over() {
+                if known.clients() > 1 || known.is_join_announced() || known.has_ended() {
                     return false;
                 }
                 let mut state = known.state();
                 *state = match &*state {
-                    State::Loaded(handle) | State::Leaving(handle) | State::Ending(handle) => {
+                    State::Loaded(handle) | State::Unloading(handle) | State::Ending(handle) => {
                         State::Ending(handle.clone())
                     }
-                    State::Resting(_) | State::Closed => State::Closed,
+                    State::Unloaded(_) | State::Closed => State::Closed,
                 };
             }
             me.close_now(&known, EndMode::Abort).await;
@@ -57,7 +56,7 @@ impl Registry {
         })
     }
 
-    async fn close_now(&self, known: &Arc<Known>, mode: EndMode) {
+    async fn close_now(&self, known: &Arc<SessionSlot>, mode: EndMode) {
         loop {
             if let Some(handle) = known.loaded() {
                 if mode == EndMode::Drain {
@@ -86,7 +85,7 @@ impl Registry {
     /// Cancel safety: dropped early, it goes on by itself.
     pub async fn delete(&self, id: &str, agent_dir: AgentDir) -> Result<(), Failure> {
         let id = id.to_owned();
-        let deleted = self.see_through(|me| async move { me.delete_now(id, agent_dir).await }).await;
+        let deleted = self.run_detached(|me| async move { me.delete_now(id, agent_dir).await }).await;
         deleted.map_err(|error| internal(&error))?
     }
 
@@ -95,12 +94,12 @@ impl Registry {
         // By its entry: one that is ending has its file until it is gone.
         let known = self.map().get(&*id).cloned();
         if let Some(known) = known {
-            if known.is_over() {
+            if known.has_ended() {
                 self.close_now(&known, EndMode::Abort).await;
             } else {
                 // Whoever hands it something has it in memory then.
                 let _gate = known.gate.write().await;
-                if !known.is_resting() {
+                if !known.is_unloaded() {
                     let text = format!("The session \"{id}\" is in memory.");
                     return Err(Failure::new(ErrorCode::Busy, text).hint("close_session first."));
                 }
@@ -108,15 +107,15 @@ impl Registry {
             }
         }
         let deleted = tokio::task::spawn_blocking(move || {
-            let (path, _) = list::file_of(&agent_dir, &id)?;
-            list::delete(&path)
+            let (path, _) = session_list::file_of(&agent_dir, &id)?;
+            session_list::delete(&path)
         });
         deleted.await.map_err(|error| internal(&error))?
     }
 
-    pub(super) fn forget(&self, known: &Arc<Known>) {
+    pub(super) fn forget(&self, known: &Arc<SessionSlot>) {
         if self.let_go(known) {
-            self.board().closed(known.id());
+            self.watch_broker().closed(known.id());
         }
     }
 

@@ -1,26 +1,26 @@
 //! What the connections of a daemon share: its sessions, and its end.
 
-mod board;
-pub mod ceilings;
 mod closing;
-mod give_back;
-mod known;
-pub mod list;
-mod meant;
+mod connection_stats;
+mod event_numbers;
+mod evictor;
+mod fair_scheduler;
+mod heap_trimmer;
 mod memory;
-mod numbers;
-mod registry;
-mod relief;
+pub mod resource_limits;
+pub mod session_list;
+mod session_lookup;
+mod session_registry;
+mod session_slot;
 mod shutdown;
-mod traffic;
-mod turnstile;
+mod watch_broker;
 
-pub use board::{Board, News, Watcher};
-pub use ceilings::Ceilings;
-pub use give_back::share_one_arena;
-pub use known::{Awake, ClientCount, Expected, Known, Opener};
-pub use meant::Meant;
-pub use registry::{Foundation, Joined, Registry};
-pub use shutdown::{Ending, ShutdownSwitch};
-pub use traffic::{ConnectionCount, Traffic};
-pub use turnstile::Turnstile;
+pub use connection_stats::{ConnectionCount, ConnectionStats};
+pub use fair_scheduler::FairScheduler;
+pub use heap_trimmer::share_one_arena;
+pub use resource_limits::ResourceLimits;
+pub use session_lookup::SessionLookup;
+pub use session_registry::{AcquiredSession, ServiceInputs, SessionRegistry};
+pub use session_slot::{ClientCount, JoinIntent, LoadedGuard, Opener, SessionSlot};
+pub use shutdown::{ShutdownRequest, ShutdownSwitch};
+pub use watch_broker::{SessionChange, SessionWatcher, WatchBroker};

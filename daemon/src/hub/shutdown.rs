@@ -7,14 +7,14 @@ use tokio::{sync::watch, time::Instant};
 
 /// How the daemon is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ending {
+pub struct ShutdownRequest {
     /// What becomes of work.
     pub mode: EndMode,
     /// Until when work may finish.
     pub until: Instant,
 }
 
-impl Ending {
+impl ShutdownRequest {
     /// How long work still has.
     #[must_use]
     pub fn remaining(&self) -> Duration {
@@ -27,7 +27,7 @@ impl Ending {
 
 /// Where the wish is put, and waited for. A later wish can make the end stricter or sooner, never milder or later.
 #[derive(Debug, Clone)]
-pub struct ShutdownSwitch(watch::Sender<Option<Ending>>);
+pub struct ShutdownSwitch(watch::Sender<Option<ShutdownRequest>>);
 
 impl Default for ShutdownSwitch {
     fn default() -> Self {
@@ -38,14 +38,14 @@ impl Default for ShutdownSwitch {
 impl ShutdownSwitch {
     /// Asks the daemon to end. `deadline` is how long work has from now on; without one, what was asked for before stays, and the
     /// first wish has `usual`.
-    pub fn put(&self, mode: EndMode, deadline: Option<Duration>, usual: Duration) {
+    pub fn request(&self, mode: EndMode, deadline: Option<Duration>, usual: Duration) {
         // Further away than the clock goes: a year is as good as no end.
         const FAR: Duration = Duration::from_secs(365 * 86_400);
         let from_now = |time: Duration| Instant::now() + time.min(FAR);
         self.0.send_if_modified(|wish| {
             let next = match *wish {
-                None => Ending { mode, until: from_now(deadline.unwrap_or(usual)) },
-                Some(before) => Ending {
+                None => ShutdownRequest { mode, until: from_now(deadline.unwrap_or(usual)) },
+                Some(before) => ShutdownRequest {
                     mode: if mode == EndMode::Abort { mode } else { before.mode },
                     until: deadline.map_or(before.until, |deadline| before.until.min(from_now(deadline))),
                 },
@@ -56,23 +56,23 @@ impl ShutdownSwitch {
 
     /// How the daemon is to end, if it is.
     #[must_use]
-    pub fn ending(&self) -> Option<Ending> {
+    pub fn ending(&self) -> Option<ShutdownRequest> {
         *self.0.borrow()
     }
 
     /// Whether the daemon was asked to end.
     #[must_use]
-    pub fn is_wished(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.ending().is_some()
     }
 
     /// Waits for the wish. Cancel safe.
-    pub async fn wished(&self) -> Ending {
-        self.other_than(None).await
+    pub async fn requested(&self) -> ShutdownRequest {
+        self.changed_from(None).await
     }
 
     /// Waits for a wish other than `known`. Cancel safe.
-    pub async fn other_than(&self, known: Option<Ending>) -> Ending {
+    pub async fn changed_from(&self, known: Option<ShutdownRequest>) -> ShutdownRequest {
         let mut wish = self.0.subscribe();
         loop {
             let now = *wish.borrow_and_update();
@@ -98,12 +98,12 @@ mod tests {
         let switch = ShutdownSwitch::default();
         let waiting = tokio::spawn({
             let switch = switch.clone();
-            async move { switch.wished().await }
+            async move { switch.requested().await }
         });
-        assert!(!switch.is_wished());
+        assert!(!switch.is_requested());
         let seconds = |count| Some(Duration::from_secs(count));
         let check = |mode, deadline, expected_mode, expected_seconds| {
-            switch.put(mode, deadline, USUAL);
+            switch.request(mode, deadline, USUAL);
             let ending = switch.ending().unwrap();
             let left = ending.until - Instant::now();
             assert_eq!((ending.mode, left.as_secs()), (expected_mode, expected_seconds));
@@ -114,7 +114,7 @@ mod tests {
         check(EndMode::Drain, seconds(90), EndMode::Drain, 60);
         assert_eq!(switch.ending(), Some(first), "nothing has changed");
         check(EndMode::Drain, seconds(5), EndMode::Drain, 5);
-        assert_ne!(switch.other_than(Some(first)).await, first);
+        assert_ne!(switch.changed_from(Some(first)).await, first);
         check(EndMode::Abort, None, EndMode::Abort, 5);
         check(EndMode::Drain, seconds(90), EndMode::Abort, 5);
         assert_eq!(switch.ending().unwrap().remaining(), Duration::ZERO);
@@ -123,10 +123,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_first_wish_has_the_usual_deadline() {
         let switch = ShutdownSwitch::default();
-        switch.put(EndMode::Drain, None, USUAL);
+        switch.request(EndMode::Drain, None, USUAL);
         assert_eq!(switch.ending().unwrap().remaining(), USUAL);
         let switch = ShutdownSwitch::default();
-        switch.put(EndMode::Drain, Some(Duration::MAX), USUAL);
+        switch.request(EndMode::Drain, Some(Duration::MAX), USUAL);
         assert!(switch.ending().unwrap().remaining() > USUAL);
     }
 }

@@ -37,7 +37,7 @@ use crate::{
     cli::ServeOptions,
     complain, compose,
     connection::{self, Connection, Origin, Reserved},
-    hub::{Registry, ShutdownSwitch, ceilings},
+    hub::{SessionRegistry, ShutdownSwitch, resource_limits},
     transport::{
         keeper::Keeper,
         listener::{Arrival, Listener},
@@ -124,7 +124,7 @@ async fn serve(
     let mut listener = Listener::new(listener).map_err(failed("listen"))?;
     let mut keeper = Keeper::watch(place.as_ref());
     let daemon = Daemon {
-        registry: Registry::new(limits.session, limits.ceilings, services),
+        registry: SessionRegistry::new(limits.session, limits.resources, services),
         limits,
         socket: path.unwrap_or(options.socket.clone()),
         shutdown: ShutdownSwitch::default(),
@@ -147,7 +147,7 @@ async fn serve(
                 listener.keep_spare();
             }
             Some(left) = clients.join_next() => note(left),
-            _ = daemon.shutdown.wished() => break,
+            _ = daemon.shutdown.requested() => break,
             _ = signals.next() => break,
             () = keeper.lost(place.as_ref()) => match put_back(&mut keeper, place).await {
                 Ok(Some(new)) => {
@@ -164,7 +164,7 @@ async fn serve(
         }
     }
     // Connections see it too, and take no new work. What a client has asked for stays.
-    daemon.shutdown.put(EndMode::Drain, None, limits.shutdown_deadline);
+    daemon.shutdown.request(EndMode::Drain, None, limits.shutdown_deadline);
     tell_manager(&[NotifyState::Stopping]);
     tokio::select! {
         () = daemon.end(listener, clients) => lost.map_or(Ok(ExitCode::SUCCESS), Err),
@@ -188,7 +188,7 @@ async fn put_back(keeper: &mut Keeper, place: &mut Option<Place>) -> Result<Opti
 
 /// What clients share.
 struct Daemon {
-    registry: Arc<Registry>,
+    registry: Arc<SessionRegistry>,
     limits: DaemonLimits,
     options: ServeOptions,
     socket: PathBuf,
@@ -230,7 +230,8 @@ impl Daemon {
 
     /// Serves a client, or says why not and leaves it: whoever is here goes on.
     fn receive(&self, arrival: Arrival, clients: &mut JoinSet<io::Result<()>>) {
-        let (limit, files) = (self.limits.max_clients, || Failure::from(ceilings::Shortage::of_files()));
+        let (limit, files) =
+            (self.limits.max_clients, || Failure::from(resource_limits::ResourceExhausted::of_files()));
         let reserved = RESERVED_CLIENTS - self.reserved.available_permits();
         // Not the tasks: one that has ended is still there until somebody looks.
         let count = (self.registry.traffic().clients() as usize).saturating_sub(reserved);
@@ -241,7 +242,7 @@ impl Daemon {
                 let failure = Failure::limit(text, "daemon.maxClients", "Wait until one leaves.");
                 self.serve_reserved(stream, failure, clients);
             }
-            Arrival::Client(stream) if ceilings::files_are_short() => {
+            Arrival::Client(stream) if resource_limits::files_are_short() => {
                 self.serve_reserved(stream, files(), clients);
             }
             Arrival::Client(stream) => {
@@ -330,7 +331,7 @@ impl Daemon {
     async fn work_is_done(&self) {
         let idle = self.registry.idle();
         tokio::pin!(idle);
-        let mut ending = self.shutdown.wished().await;
+        let mut ending = self.shutdown.requested().await;
         while ending.mode == EndMode::Drain {
             tokio::select! {
                 () = &mut idle => return,
@@ -338,7 +339,7 @@ impl Daemon {
                     tracing::warn!("work is not done in time; stopping it");
                     return;
                 }
-                other = self.shutdown.other_than(Some(ending)) => ending = other,
+                other = self.shutdown.changed_from(Some(ending)) => ending = other,
             }
         }
     }

@@ -11,7 +11,7 @@ use agentd_protocol::{
 };
 use agentd_session::{FeedLimits, IntakeLimits, Limits};
 
-use crate::{connection::ClientLimits, hub::Ceilings};
+use crate::{connection::ClientLimits, hub::ResourceLimits};
 
 /// How long a session stays in memory with nothing to do.
 const IDLE: Duration = Duration::from_secs(600);
@@ -51,7 +51,7 @@ pub(super) struct DaemonLimits {
     /// What one client may have.
     pub(super) client: ClientLimits,
     /// What all sessions may take together.
-    pub(super) ceilings: Ceilings,
+    pub(super) resources: ResourceLimits,
     /// What long outputs may take of the disk.
     pub(super) outputs: OutputRetention,
     /// Commands of all sessions that may run at the same time.
@@ -105,7 +105,7 @@ impl DaemonLimits {
                 pending: count(of.max_pending_commands, ClientLimits::default().pending),
                 clients: Some(max_clients),
             },
-            ceilings: Ceilings {
+            resources: ResourceLimits {
                 sessions: count(of.max_sessions, MAX_SESSIONS),
                 memory_bytes: limit(of.max_memory_bytes, default_memory()),
                 keeps_files: true,
@@ -125,7 +125,7 @@ impl DaemonLimits {
     /// The account of what is taken in, within the memory and the address space that there may be. Opens a file where the address
     /// space has a limit.
     pub(super) fn memory(&self) -> MemoryAccount {
-        MemoryAccount::new(self.ceilings.memory_bytes, AddressSpace::of_this_process())
+        MemoryAccount::new(self.resources.memory_bytes, AddressSpace::of_this_process())
     }
 
     /// Those of a private daemon, which has one client. What that opened stays open, so that nobody else takes its files, as long as
@@ -185,7 +185,7 @@ mod tests {
         let of = DaemonSettings { max_sessions: Some(0), max_commands: Some(3), ..DaemonSettings::default() };
         let limits = LimitSettings { max_message_bytes: Some(0), ..LimitSettings::default() };
         let limits = DaemonLimits::of(of, limits, StorageSettings::default());
-        assert_eq!((limits.ceilings.sessions, limits.max_commands), (usize::MAX, 3));
+        assert_eq!((limits.resources.sessions, limits.max_commands), (usize::MAX, 3));
         let intake = IntakeLimits { message_bytes: u64::MAX, ..IntakeLimits::default() };
         assert_eq!(limits.session.intake, intake);
         assert_eq!(limits.outputs.age, Some(Duration::from_secs(90 * 86_400)));

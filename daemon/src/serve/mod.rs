@@ -24,7 +24,7 @@ use agentd_session::OpenError;
 pub use self::{bridge::bridge, daemon::daemon, one_shot::one_shot, stdio::stdio};
 use crate::{
     complain,
-    hub::{ceilings, share_one_arena},
+    hub::{resource_limits, share_one_arena},
 };
 
 /// Ends with this when starting or writing fails.
@@ -83,12 +83,12 @@ fn run(serving: impl Future<Output = Result<ExitCode, String>>) -> ExitCode {
 /// # Errors
 /// Says how many it has to be, and how to get there.
 fn check_file_limit() -> Result<(), String> {
-    match ceilings::file_limit() {
-        Some(limit) if limit < ceilings::FEWEST_FILES => Err(format!(
+    match resource_limits::file_limit() {
+        Some(limit) if limit < resource_limits::FEWEST_FILES => Err(format!(
             "Error: the system lets agentd open {limit} files (`ulimit -n`), and it needs at least {}. Raise the limit before it is started: \
              `ulimit -n {}`.",
-            ceilings::FEWEST_FILES,
-            ceilings::USUAL_FILES,
+            resource_limits::FEWEST_FILES,
+            resource_limits::USUAL_FILES,
         )),
         _ => Ok(()),
     }

@@ -16,7 +16,7 @@ use crate::{
     cli::StdioOptions,
     complain, compose,
     connection::{self, Connection, Origin},
-    hub::{Registry, ShutdownSwitch},
+    hub::{SessionRegistry, ShutdownSwitch},
     transport::{Output, room::LineRoom, stdio::read_lines},
 };
 
@@ -45,7 +45,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         let session = &options.session;
         compose::services(&session.environment, session.compat, &session.cwd, limits.max_commands, &memory)?
     };
-    let registry = Registry::new(limits.session, limits.ceilings, services);
+    let registry = SessionRegistry::new(limits.session, limits.resources, services);
     let opened = tokio::select! {
         opened = once_free(|| registry.open(options.session.clone())) => {
             opened.map_err(|error| super::not_opened(&error))?

@@ -22,7 +22,7 @@ use crate::{
     cli::{OnEof, OneShotFormat, OneShotOptions},
     complain, compose,
     connection::{self, Connection, Origin},
-    hub::{Registry, ShutdownSwitch},
+    hub::{SessionRegistry, ShutdownSwitch},
     transport::{Output, in_process},
 };
 
@@ -66,7 +66,7 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
             &daemon_limits.memory(),
         )?
     };
-    let registry = Registry::new(limits, daemon_limits.ceilings, services);
+    let registry = SessionRegistry::new(limits, daemon_limits.resources, services);
     let opened = tokio::select! {
         opened = once_free(|| registry.open(options.session.clone())) => {
             opened.map_err(|error| super::not_opened(&error))?

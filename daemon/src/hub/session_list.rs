@@ -21,7 +21,7 @@ use agentd_store::{
     kept_originals, list, read_header, summarize,
 };
 
-use super::{Known, Registry};
+use super::{SessionRegistry, SessionSlot};
 
 /// Sessions of a page when the client does not say.
 const DEFAULT_LIMIT: usize = 50;
@@ -46,7 +46,7 @@ pub enum WithoutFile {
 /// # Errors
 /// When the sessions folder cannot be read, for a cursor that is none, and once `is_wanted` says that nobody waits for it any more.
 pub fn sessions(
-    registry: &Registry,
+    registry: &SessionRegistry,
     agent_dir: &AgentDir,
     params: &ListSessionsParams,
     (without_file, only): (WithoutFile, Option<&HashSet<Arc<str>>>),
@@ -225,7 +225,11 @@ fn has(texts: &[&str], search: &str) -> bool {
 }
 
 /// `None` for one that does not have what is searched for.
-fn info(summary: SessionSummary, known: Option<&Arc<Known>>, search: Option<&str>) -> Option<SessionInfo> {
+fn info(
+    summary: SessionSummary,
+    known: Option<&Arc<SessionSlot>>,
+    search: Option<&str>,
+) -> Option<SessionInfo> {
     if let Some(search) = search {
         let name = summary.name.as_deref().unwrap_or_default();
         let texts = [&*summary.id, name, &*summary.cwd, &*summary.all_messages_text];

@@ -14,13 +14,13 @@ const TOGETHER: Duration = Duration::from_secs(1);
 
 /// Sees to it that memory is given back, once for many sessions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct GiveBack {
+pub(super) struct HeapTrimmer {
     is_due: Arc<AtomicBool>,
 }
 
-impl GiveBack {
+impl HeapTrimmer {
     /// Gives memory back in a second.
-    pub(super) fn soon(&self) {
+    pub(super) fn trim_soon(&self) {
         if self.is_due.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -29,7 +29,7 @@ impl GiveBack {
         tokio::spawn(async move {
             tokio::time::sleep(TOGETHER).await;
             is_due.store(false, Ordering::Release);
-            if let Err(error) = tokio::task::spawn_blocking(give_back).await {
+            if let Err(error) = tokio::task::spawn_blocking(trim_heap).await {
                 tracing::error!(%error, "memory could not be given back");
             }
         });
@@ -39,7 +39,7 @@ impl GiveBack {
 /// Takes some milliseconds where there is much to look through.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "there is no safe way to ask the C library for this")]
-pub(super) fn give_back() {
+pub(super) fn trim_heap() {
     // SAFETY: it may be called at any time and from any thread, and touches only what is free.
     unsafe {
         libc::malloc_trim(0);
@@ -48,7 +48,7 @@ pub(super) fn give_back() {
 
 /// Other allocators do it by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(super) fn give_back() {}
+pub(super) fn trim_heap() {}
 
 /// Lets all threads take memory from one place. The C library gives each thread 64 MiB of address space for itself, used or not:
 /// where that has a limit, little would be left of it. For `main`, before there are other threads.

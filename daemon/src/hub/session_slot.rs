@@ -13,11 +13,11 @@ use agentd_session::{Feed, SessionHandle, SessionOptions, Summary, Target, Unloa
 use agentd_store::iso_timestamp;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-use super::Board;
+use super::WatchBroker;
 
 /// A session that was opened and not closed since. Its feed is there as long as it is, so that those who follow it notice
 /// nothing when it leaves memory and comes back.
-pub struct Known {
+pub struct SessionSlot {
     id: Arc<str>,
     feed: Feed,
     /// What it was opened with.
@@ -32,7 +32,7 @@ pub struct Known {
     expected: AtomicU32,
     /// When it was last used, in uses of sessions.
     last_use: AtomicU64,
-    board: Arc<Board>,
+    watch_broker: Arc<WatchBroker>,
     /// Set where a command opened it.
     opener: OnceLock<Opener>,
 }
@@ -52,18 +52,18 @@ pub(super) enum State {
     /// In memory.
     Loaded(SessionHandle),
     /// About to be on disk only; takes nothing any more.
-    Leaving(SessionHandle),
+    Unloading(SessionHandle),
     /// About to be over; takes nothing any more, though it may not have noticed.
     Ending(SessionHandle),
     /// On disk.
-    Resting(Box<(Unloaded, Summary)>),
+    Unloaded(Box<(Unloaded, Summary)>),
     /// Over.
     Closed,
 }
 
 /// What of a session is not in its file. What is lost first stands first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Loss {
+pub(super) enum EvictionCost {
     /// All of it is.
     Nothing,
     /// Nothing was said in it yet, and it has no file.
@@ -73,18 +73,18 @@ pub(super) enum Loss {
 }
 
 /// A session that stays in memory for as long as this is there.
-pub struct Awake {
+pub struct LoadedGuard {
     pub(super) _gate: OwnedRwLockReadGuard<()>,
     /// The way in.
     pub handle: SessionHandle,
 }
 
-impl Known {
+impl SessionSlot {
     pub(super) fn new(
         handle: SessionHandle,
         options: SessionOptions,
         path: Option<PathBuf>,
-        board: Arc<Board>,
+        watch_broker: Arc<WatchBroker>,
     ) -> Self {
         Self {
             id: handle.id().into(),
@@ -96,7 +96,7 @@ impl Known {
             clients: AtomicU32::new(0),
             expected: AtomicU32::new(0),
             last_use: AtomicU64::new(0),
-            board,
+            watch_broker,
             opener: OnceLock::new(),
         }
     }
@@ -134,41 +134,41 @@ impl Known {
     #[must_use]
     pub fn loaded(&self) -> Option<SessionHandle> {
         match &*self.state() {
-            State::Loaded(handle) | State::Leaving(handle) | State::Ending(handle) => Some(handle.clone()),
-            State::Resting(_) | State::Closed => None,
+            State::Loaded(handle) | State::Unloading(handle) | State::Ending(handle) => Some(handle.clone()),
+            State::Unloaded(_) | State::Closed => None,
         }
     }
 
     /// The way in, while it is in memory, which it does not leave before what is handed to it has arrived. Waits while it is
     /// being loaded or leaves.
-    pub async fn awake(&self) -> Option<Awake> {
+    pub async fn loaded_guard(&self) -> Option<LoadedGuard> {
         let gate = Arc::clone(&self.gate).read_owned().await;
-        self.loaded().filter(|_| !self.is_over()).map(|handle| Awake { _gate: gate, handle })
+        self.loaded().filter(|_| !self.has_ended()).map(|handle| LoadedGuard { _gate: gate, handle })
     }
 
     /// Its file, which need not be there yet.
     pub fn file(&self) -> Option<PathBuf> {
         match &*self.state() {
-            State::Loaded(handle) | State::Leaving(handle) | State::Ending(handle) => {
+            State::Loaded(handle) | State::Unloading(handle) | State::Ending(handle) => {
                 handle.file().map(PathBuf::from)
             }
-            State::Resting(resting) => Some(resting.0.file().to_owned()),
+            State::Unloaded(resting) => Some(resting.0.file().to_owned()),
             State::Closed => None,
         }
     }
 
     /// Whether it left memory, and comes back with the next command.
     #[must_use]
-    pub fn is_resting(&self) -> bool {
-        matches!(*self.state(), State::Resting(_))
+    pub fn is_unloaded(&self) -> bool {
+        matches!(*self.state(), State::Unloaded(_))
     }
 
     /// Whether it has ended, be it by a bug, and nobody can go on with it.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         match &*self.state() {
             State::Loaded(handle) => handle.has_ended(),
-            State::Leaving(_) | State::Resting(_) => false,
+            State::Unloading(_) | State::Unloaded(_) => false,
             State::Ending(_) | State::Closed => true,
         }
     }
@@ -177,27 +177,27 @@ impl Known {
     #[must_use]
     pub fn client(self: &Arc<Self>) -> ClientCount {
         self.clients.fetch_add(1, Ordering::Relaxed);
-        self.board.changed_at(&self.id);
+        self.watch_broker.changed_at(&self.id);
         ClientCount(Arc::clone(self))
     }
 
     /// Counts somebody who is about to follow it.
     #[must_use]
-    pub fn expect(self: &Arc<Self>) -> Expected {
+    pub fn expect(self: &Arc<Self>) -> JoinIntent {
         self.expected.fetch_add(1, Ordering::SeqCst);
-        Expected(Arc::clone(self))
+        JoinIntent(Arc::clone(self))
     }
 
     /// Whether nobody follows it, nor is about to.
     #[must_use]
-    pub fn is_alone(&self) -> bool {
-        self.clients() == 0 && !self.is_expected()
+    pub fn is_unattended(&self) -> bool {
+        self.clients() == 0 && !self.is_join_announced()
     }
 
     /// Whether somebody is about to follow it. Of two who each first announce themselves in one session and then look at
     /// the other's, one sees the other at least.
     #[must_use]
-    pub fn is_expected(&self) -> bool {
+    pub fn is_join_announced(&self) -> bool {
         self.expected.load(Ordering::SeqCst) > 0
     }
 
@@ -211,8 +211,8 @@ impl Known {
     #[must_use]
     pub fn summary(&self) -> Summary {
         match &*self.state() {
-            State::Loaded(handle) | State::Leaving(handle) | State::Ending(handle) => handle.summary(),
-            State::Resting(resting) => resting.1.clone(),
+            State::Loaded(handle) | State::Unloading(handle) | State::Ending(handle) => handle.summary(),
+            State::Unloaded(resting) => resting.1.clone(),
             State::Closed => Summary::default(),
         }
     }
@@ -249,16 +249,16 @@ impl Known {
     }
 
     /// What is lost when the daemon knows it no more; `None` while it is in memory or somebody follows it.
-    pub(super) fn loss(&self) -> Option<Loss> {
-        if !self.is_alone() {
+    pub(super) fn eviction_cost(&self) -> Option<EvictionCost> {
+        if !self.is_unattended() {
             return None;
         }
-        let State::Resting(resting) = &*self.state() else { return None };
+        let State::Unloaded(resting) = &*self.state() else { return None };
         let (rested, summary) = &**resting;
         Some(match rested {
-            rested if rested.is_all_in_its_file() => Loss::Nothing,
-            rested if rested.has_its_file() => Loss::Choices,
-            _ if summary.message_count == 0 => Loss::Blank,
+            rested if rested.is_all_in_its_file() => EvictionCost::Nothing,
+            rested if rested.has_its_file() => EvictionCost::Choices,
+            _ if summary.message_count == 0 => EvictionCost::Blank,
             _ => return None,
         })
     }
@@ -276,20 +276,20 @@ impl Known {
 }
 
 /// A client that is about to follow a session, for as long as this is there.
-pub struct Expected(Arc<Known>);
+pub struct JoinIntent(Arc<SessionSlot>);
 
-impl Drop for Expected {
+impl Drop for JoinIntent {
     fn drop(&mut self) {
         self.0.expected.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// Counts a client of a session for as long as it is there.
-pub struct ClientCount(Arc<Known>);
+pub struct ClientCount(Arc<SessionSlot>);
 
 impl Drop for ClientCount {
     fn drop(&mut self) {
         self.0.clients.fetch_sub(1, Ordering::Relaxed);
-        self.0.board.changed_at(&self.0.id);
+        self.0.watch_broker.changed_at(&self.0.id);
     }
 }

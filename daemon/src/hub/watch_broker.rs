@@ -11,17 +11,17 @@ use std::{
 use agentd_session::SessionWatch;
 use tokio::sync::Notify;
 
-use super::Registry;
+use super::SessionRegistry;
 
 /// Takes the news of all sessions.
-pub struct Board {
-    registry: Weak<Registry>,
-    watchers: Mutex<Vec<Weak<Slate>>>,
+pub struct WatchBroker {
+    registry: Weak<SessionRegistry>,
+    watchers: Mutex<Vec<Weak<PendingChanges>>>,
 }
 
 /// What happened to a session, as far as a watcher has yet to hear of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum SessionChange {
     /// It was opened.
     Opened,
     /// Something about it is different.
@@ -34,7 +34,7 @@ pub enum News {
 
 /// What one watcher has yet to hear, by session, in the order in which the sessions had news.
 #[derive(Debug, Default)]
-struct Slate {
+struct PendingChanges {
     waiting: Mutex<Waiting>,
     news: Notify,
 }
@@ -42,62 +42,62 @@ struct Slate {
 #[derive(Debug, Default)]
 struct Waiting {
     /// Each with a number that grows.
-    of: HashMap<Arc<str>, (u64, News)>,
+    of: HashMap<Arc<str>, (u64, SessionChange)>,
     last: u64,
 }
 
 /// Hears of all sessions from when it was made.
 #[derive(Debug)]
-pub struct Watcher(Arc<Slate>);
+pub struct SessionWatcher(Arc<PendingChanges>);
 
-impl Board {
-    pub(super) fn new(registry: Weak<Registry>) -> Self {
+impl WatchBroker {
+    pub(super) fn new(registry: Weak<SessionRegistry>) -> Self {
         Self { registry, watchers: Mutex::default() }
     }
 
     /// A watcher who hears of everything from here on.
     #[must_use]
-    pub fn watcher(&self) -> Watcher {
-        let slate = Arc::<Slate>::default();
+    pub fn watcher(&self) -> SessionWatcher {
+        let pending = Arc::<PendingChanges>::default();
         let mut watchers = self.watchers();
         watchers.retain(|watcher| watcher.strong_count() > 0);
-        watchers.push(Arc::downgrade(&slate));
-        Watcher(slate)
+        watchers.push(Arc::downgrade(&pending));
+        SessionWatcher(pending)
     }
 
     pub(super) fn opened(&self, id: &Arc<str>) {
-        self.tell(id, News::Opened);
+        self.tell(id, SessionChange::Opened);
     }
 
     pub(super) fn changed_at(&self, id: &Arc<str>) {
-        self.tell(id, News::Changed);
+        self.tell(id, SessionChange::Changed);
     }
 
     pub(super) fn closed(&self, id: &Arc<str>) {
-        self.tell(id, News::Closed);
+        self.tell(id, SessionChange::Closed);
     }
 
-    fn tell(&self, id: &Arc<str>, news: News) {
+    fn tell(&self, id: &Arc<str>, news: SessionChange) {
         for watcher in self.watchers().iter().filter_map(Weak::upgrade) {
             watcher.waiting.lock().unwrap_or_else(PoisonError::into_inner).add(id, news);
             watcher.news.notify_one();
         }
     }
 
-    fn watchers(&self) -> MutexGuard<'_, Vec<Weak<Slate>>> {
+    fn watchers(&self) -> MutexGuard<'_, Vec<Weak<PendingChanges>>> {
         // Adding and dropping leave the list whole.
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl SessionWatch for Board {
+impl SessionWatch for WatchBroker {
     fn changed(&self, id: &str) {
         let Some(registry) = self.registry.upgrade() else { return };
         if let Some(known) = registry.get(id) {
-            self.tell(known.id(), News::Changed);
+            self.tell(known.id(), SessionChange::Changed);
         }
         // Work has begun or ended: it may have grown.
-        registry.make_room_soon();
+        registry.evict_for_memory_soon();
     }
 
     fn idle(&self, id: &str) {
@@ -108,35 +108,37 @@ impl SessionWatch for Board {
 }
 
 impl Waiting {
-    fn add(&mut self, id: &Arc<str>, news: News) {
+    fn add(&mut self, id: &Arc<str>, news: SessionChange) {
         let before = self.of.get(id).map(|(_, before)| *before);
         let together = match (before, news) {
             (None, news) => news,
             // Of what came and went the watcher need not hear, and what it was told to be closed does not change.
-            (Some(News::Opened), News::Closed) => {
+            (Some(SessionChange::Opened), SessionChange::Closed) => {
                 self.of.remove(id);
                 return;
             }
-            (Some(News::Closed), News::Opened) => News::Reopened,
-            (Some(News::Reopened), News::Closed) => News::Closed,
-            (Some(before @ (News::Opened | News::Closed | News::Reopened)), _) => before,
-            (Some(News::Changed), news) => news,
+            (Some(SessionChange::Closed), SessionChange::Opened) => SessionChange::Reopened,
+            (Some(SessionChange::Reopened), SessionChange::Closed) => SessionChange::Closed,
+            (Some(before @ (SessionChange::Opened | SessionChange::Closed | SessionChange::Reopened)), _) => {
+                before
+            }
+            (Some(SessionChange::Changed), news) => news,
         };
         self.last += 1;
         let number = self.of.get(id).map_or(self.last, |(number, _)| *number);
         self.of.insert(Arc::clone(id), (number, together));
     }
 
-    fn take(&mut self) -> Vec<(Arc<str>, News)> {
+    fn take(&mut self) -> Vec<(Arc<str>, SessionChange)> {
         let mut taken: Vec<_> = std::mem::take(&mut self.of).into_iter().collect();
         taken.sort_unstable_by_key(|(_, (number, _))| *number);
         taken.into_iter().map(|(id, (_, news))| (id, news)).collect()
     }
 }
 
-impl Watcher {
+impl SessionWatcher {
     /// Waits for news, and takes all there are. Cancel safe.
-    pub async fn next(&self) -> Vec<(Arc<str>, News)> {
+    pub async fn next(&self) -> Vec<(Arc<str>, SessionChange)> {
         loop {
             let taken = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
             if !taken.is_empty() {
@@ -153,41 +155,41 @@ mod tests {
 
     use super::*;
 
-    fn board() -> Board {
-        Board::new(Weak::new())
+    fn watch_broker() -> WatchBroker {
+        WatchBroker::new(Weak::new())
     }
 
     fn id(text: &str) -> Arc<str> {
         text.into()
     }
 
-    async fn next(watcher: &Watcher) -> Vec<(String, News)> {
+    async fn next(watcher: &SessionWatcher) -> Vec<(String, SessionChange)> {
         watcher.next().await.into_iter().map(|(id, news)| (id.to_string(), news)).collect()
     }
 
     #[tokio::test]
     async fn news_wait_together_in_the_order_in_which_they_began() {
-        let board = board();
+        let board = watch_broker();
         board.opened(&id("before"));
         let watcher = board.watcher();
         board.changed_at(&id("b"));
         board.opened(&id("a"));
         board.changed_at(&id("a"));
         board.closed(&id("b"));
-        let expected = vec![("b".to_owned(), News::Closed), ("a".to_owned(), News::Opened)];
+        let expected = vec![("b".to_owned(), SessionChange::Closed), ("a".to_owned(), SessionChange::Opened)];
         assert_eq!(next(&watcher).await, expected);
         board.changed_at(&id("a"));
-        assert_eq!(next(&watcher).await, [("a".to_owned(), News::Changed)]);
+        assert_eq!(next(&watcher).await, [("a".to_owned(), SessionChange::Changed)]);
     }
 
     #[tokio::test]
     async fn a_waiting_watcher_is_woken_and_one_that_left_is_forgotten() {
-        let board = board();
+        let board = watch_broker();
         let watcher = board.watcher();
         let waiting = tokio::spawn(async move { next(&watcher).await });
         tokio::task::yield_now().await;
         board.opened(&id("a"));
-        assert_eq!(waiting.await.unwrap(), [("a".to_owned(), News::Opened)]);
+        assert_eq!(waiting.await.unwrap(), [("a".to_owned(), SessionChange::Opened)]);
         let _other = board.watcher();
         assert_eq!(board.watchers().len(), 1);
     }
@@ -197,7 +199,7 @@ mod tests {
         #[test]
         fn what_is_told_adds_up(steps in prop::collection::vec((0..3usize, any::<bool>(), any::<bool>()), 0..60)) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let board = board();
+            let board = watch_broker();
             let watcher = board.watcher();
             let (mut open, mut told) = ([false; 3], [false; 3]);
             for (session, changes, looks) in steps {
@@ -216,9 +218,9 @@ mod tests {
                     for (id, news) in runtime.block_on(watcher.next()) {
                         let told = &mut told[id.parse::<usize>().unwrap()];
                         match news {
-                            News::Opened => { assert!(!*told); *told = true }
-                            News::Changed | News::Reopened => assert!(*told),
-                            News::Closed => { assert!(*told); *told = false }
+                            SessionChange::Opened => { assert!(!*told); *told = true }
+                            SessionChange::Changed | SessionChange::Reopened => assert!(*told),
+                            SessionChange::Closed => { assert!(*told); *told = false }
                         }
                     }
                     prop_assert_eq!(open, told);

@@ -24,7 +24,7 @@ pub const USUAL_FILES: u64 = 1024;
 
 /// What the daemon as a whole may take. The largest value of a type is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ceilings {
+pub struct ResourceLimits {
     /// Sessions that are known at the same time.
     pub sessions: usize,
     /// Resident memory, in bytes.
@@ -33,19 +33,19 @@ pub struct Ceilings {
     pub keeps_files: bool,
 }
 
-impl Ceilings {
+impl ResourceLimits {
     /// None at all.
     pub const NONE: Self = Self { sessions: usize::MAX, memory_bytes: u64::MAX, keeps_files: false };
 
     /// What there is too much of to begin anything new. Some microseconds.
-    pub(super) fn shortage(&self) -> Option<Shortage> {
+    pub(super) fn shortage(&self) -> Option<ResourceExhausted> {
         let memory = || {
             let limit = Some(self.memory_bytes).filter(|limit| *limit < u64::MAX)?;
             let used = resident_bytes().filter(|used| *used > limit)?;
-            Some(Shortage::Memory { used, limit })
+            Some(ResourceExhausted::Memory { used, limit })
         };
         if self.keeps_files && files_are_short() {
-            return Some(Shortage::of_files());
+            return Some(ResourceExhausted::of_files());
         }
         memory()
     }
@@ -53,7 +53,7 @@ impl Ceilings {
 
 /// Too much of something is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shortage {
+pub enum ResourceExhausted {
     /// Memory, in bytes.
     Memory {
         /// What is used.
@@ -68,7 +68,7 @@ pub enum Shortage {
     },
 }
 
-impl Shortage {
+impl ResourceExhausted {
     /// Too many files are open.
     #[must_use]
     pub fn of_files() -> Self {
@@ -76,16 +76,16 @@ impl Shortage {
     }
 }
 
-impl From<Shortage> for Failure {
-    fn from(shortage: Shortage) -> Self {
+impl From<ResourceExhausted> for Failure {
+    fn from(shortage: ResourceExhausted) -> Self {
         let instead = "What runs goes on; close sessions that are not needed, or wait.";
         match shortage {
-            Shortage::Memory { used, limit } => {
+            ResourceExhausted::Memory { used, limit } => {
                 let text =
                     format!("The daemon uses {used} bytes of memory, more than the limit of {limit} bytes.");
                 Self::limit(text, "daemon.maxMemoryBytes", instead)
             }
-            Shortage::Files { limit } => {
+            ResourceExhausted::Files { limit } => {
                 let text = format!(
                     "The daemon has too many files open: of {limit} that the system allows few are left."
                 );
@@ -142,10 +142,10 @@ mod tests {
     fn memory_is_measured_and_compared() {
         let used = resident_bytes().unwrap();
         assert!(used > 1 << 20, "{used}");
-        assert_eq!(Ceilings::NONE.shortage(), None);
-        let tight = Ceilings { memory_bytes: 1, ..Ceilings::NONE };
-        assert!(matches!(tight.shortage(), Some(Shortage::Memory { limit: 1, .. })));
-        let failure = Failure::from(Shortage::Memory { used: 2, limit: 1 });
+        assert_eq!(ResourceLimits::NONE.shortage(), None);
+        let tight = ResourceLimits { memory_bytes: 1, ..ResourceLimits::NONE };
+        assert!(matches!(tight.shortage(), Some(ResourceExhausted::Memory { limit: 1, .. })));
+        let failure = Failure::from(ResourceExhausted::Memory { used: 2, limit: 1 });
         assert!(failure.hint.is_some_and(|hint| hint.contains("daemon.maxMemoryBytes")));
     }
 

@@ -26,38 +26,38 @@ use futures::future::join_all;
 use tokio::task::JoinError;
 
 use super::{
-    Board, Ceilings, ConnectionCount, Expected, Traffic, Turnstile,
-    give_back::GiveBack,
-    known::Known,
-    numbers::{Numbers, next_life},
-    relief::Relief,
+    ConnectionCount, ConnectionStats, FairScheduler, JoinIntent, ResourceLimits, WatchBroker,
+    event_numbers::{EventNumbers, next_life},
+    evictor::Evictor,
+    heap_trimmer::HeapTrimmer,
+    session_slot::SessionSlot,
 };
 
 /// Opens sessions and knows those that are open.
-pub struct Registry {
+pub struct SessionRegistry {
     pub(super) services: Arc<Services>,
-    known: Mutex<HashMap<Arc<str>, Arc<Known>>>,
+    known: Mutex<HashMap<Arc<str>, Arc<SessionSlot>>>,
     /// Held while it is found out whether a session is known, and until it is: two clients that open the same file at the
     /// same time get the same session. And while one is deleted: nobody opens it meanwhile.
     pub(super) opening: tokio::sync::Mutex<()>,
     environments: Interner<Environment>,
-    board: Arc<Board>,
-    pub(super) relief: Relief,
+    watch_broker: Arc<WatchBroker>,
+    pub(super) evictor: Evictor,
     /// Where the events of sessions that are known no more stopped. Taken after `known` where both are.
-    numbers: Mutex<Numbers>,
+    numbers: Mutex<EventNumbers>,
     /// How often sessions were used.
     uses: AtomicU64,
-    pub(super) give_back: GiveBack,
+    pub(super) heap_trimmer: HeapTrimmer,
     me: Weak<Self>,
     pub(super) loaded: AtomicU64,
     pub(super) unloaded: AtomicU64,
     started: Instant,
-    traffic: Arc<Traffic>,
-    turnstile: Turnstile,
+    traffic: Arc<ConnectionStats>,
+    scheduler: FairScheduler,
 }
 
 /// What the services of a registry's sessions are made with.
-pub struct Foundation {
+pub struct ServiceInputs {
     /// Names the daemon's life.
     pub epoch: String,
     /// What one session may keep, and how long.
@@ -67,55 +67,55 @@ pub struct Foundation {
 }
 
 /// A session that was asked for.
-pub struct Joined {
+pub struct AcquiredSession {
     /// The session.
-    pub session: Arc<Known>,
+    pub session: Arc<SessionSlot>,
     /// What the user should know of it; nothing for one that was open already.
     pub diagnostics: Vec<Diagnostic>,
     /// Whether it was open already, in memory or not: of what was asked for, only which session it is has counted.
     pub was_open: bool,
     /// One that is in memory only stays while this is there, though nobody follows it yet.
-    pub expected: Expected,
+    pub expected: JoinIntent,
 }
 
-impl Joined {
-    fn new(session: Arc<Known>, diagnostics: Vec<Diagnostic>) -> Self {
+impl AcquiredSession {
+    fn new(session: Arc<SessionSlot>, diagnostics: Vec<Diagnostic>) -> Self {
         Self { expected: session.expect(), session, diagnostics, was_open: false }
     }
 
-    fn open_already(session: Arc<Known>) -> Self {
+    fn open_already(session: Arc<SessionSlot>) -> Self {
         Self { was_open: true, ..Self::new(session, Vec::new()) }
     }
 }
 
-impl Registry {
+impl SessionRegistry {
     /// An empty registry; sessions get what they share from what `services` gives.
     #[must_use]
     pub fn new(
         limits: Limits,
-        ceilings: Ceilings,
-        services: impl FnOnce(Foundation) -> Arc<Services>,
+        resources: ResourceLimits,
+        services: impl FnOnce(ServiceInputs) -> Arc<Services>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|registry: &Weak<Self>| {
-            let board = Arc::new(Board::new(registry.clone()));
-            let watch: Arc<dyn SessionWatch> = Arc::<Board>::clone(&board);
-            let foundation = Foundation { epoch: agentd_store::new_session_id(), limits, watch };
+            let watch_broker = Arc::new(WatchBroker::new(registry.clone()));
+            let watch: Arc<dyn SessionWatch> = Arc::<WatchBroker>::clone(&watch_broker);
+            let inputs = ServiceInputs { epoch: agentd_store::new_session_id(), limits, watch };
             Self {
-                services: services(foundation),
+                services: services(inputs),
                 known: Mutex::default(),
                 opening: tokio::sync::Mutex::new(()),
                 environments: Interner::default(),
-                board,
-                relief: Relief::new(ceilings),
+                watch_broker,
+                evictor: Evictor::new(resources),
                 numbers: Mutex::default(),
                 uses: AtomicU64::new(0),
-                give_back: GiveBack::default(),
+                heap_trimmer: HeapTrimmer::default(),
                 me: registry.clone(),
                 loaded: AtomicU64::new(0),
                 unloaded: AtomicU64::new(0),
                 started: Instant::now(),
                 traffic: Arc::default(),
-                turnstile: Turnstile::default(),
+                scheduler: FairScheduler::default(),
             }
         })
     }
@@ -146,20 +146,20 @@ impl Registry {
 
     /// What connections there are.
     #[must_use]
-    pub fn traffic(&self) -> &Traffic {
+    pub fn traffic(&self) -> &ConnectionStats {
         &self.traffic
     }
 
     /// Where connections wait for their turn.
     #[must_use]
-    pub fn turnstile(&self) -> &Turnstile {
-        &self.turnstile
+    pub fn scheduler(&self) -> &FairScheduler {
+        &self.scheduler
     }
 
     /// Who watches the sessions.
     #[must_use]
-    pub fn board(&self) -> &Board {
-        &self.board
+    pub fn watch_broker(&self) -> &WatchBroker {
+        &self.watch_broker
     }
 
     /// Counts a connection.
@@ -187,12 +187,12 @@ impl Registry {
     ///
     /// Cancel safety: dropped early, it goes on by itself. Whoever opens the same file next would else find it in the hands of
     /// somebody whom nobody knows.
-    pub async fn open(&self, options: SessionOptions) -> Result<Joined, OpenError> {
-        self.see_through(|me| async move { me.open_now(options).await }).await?
+    pub async fn open(&self, options: SessionOptions) -> Result<AcquiredSession, OpenError> {
+        self.run_detached(|me| async move { me.open_now(options).await }).await?
     }
 
     /// Does something to its end, also when the one who wants it leaves before that.
-    pub(super) async fn see_through<F: Future<Output: Send> + Send + 'static>(
+    pub(super) async fn run_detached<F: Future<Output: Send> + Send + 'static>(
         &self,
         work: impl FnOnce(Arc<Self>) -> F,
     ) -> Result<F::Output, JoinError> {
@@ -203,7 +203,7 @@ impl Registry {
         }
     }
 
-    async fn open_now(&self, mut options: SessionOptions) -> Result<Joined, OpenError> {
+    async fn open_now(&self, mut options: SessionOptions) -> Result<AcquiredSession, OpenError> {
         let _opening = match &options.target {
             Target::New | Target::Child(_) | Target::Fork { id: None, .. } | Target::Ephemeral(None) => None,
             Target::Fork { id: Some(_), .. }
@@ -222,14 +222,14 @@ impl Registry {
         if _opening.is_some() {
             if let Some(session) = self.named(&options.target) {
                 self.note_use(&session);
-                return Ok(Joined::open_already(session));
+                return Ok(AcquiredSession::open_already(session));
             }
             let asked = options.clone();
             let located = tokio::task::spawn_blocking(move || locate(&asked)).await??;
             if let Some((file, id)) = located {
                 if let Some(session) = self.get(&id).or_else(|| self.at(&file)) {
                     self.note_use(&session);
-                    return Ok(Joined::open_already(session));
+                    return Ok(AcquiredSession::open_already(session));
                 }
                 self.see_out(&id).await;
                 path = Some(file);
@@ -251,11 +251,19 @@ impl Registry {
     /// What made that fail; nothing is left of the copy then.
     ///
     /// Cancel safety: as of [`Self::open`].
-    pub async fn adopt(&self, options: SessionOptions, copied: BranchCopy) -> Result<Joined, OpenError> {
-        self.see_through(|me| async move { me.adopt_now(options, copied).await }).await?
+    pub async fn adopt(
+        &self,
+        options: SessionOptions,
+        copied: BranchCopy,
+    ) -> Result<AcquiredSession, OpenError> {
+        self.run_detached(|me| async move { me.adopt_now(options, copied).await }).await?
     }
 
-    async fn adopt_now(&self, mut options: SessionOptions, copied: BranchCopy) -> Result<Joined, OpenError> {
+    async fn adopt_now(
+        &self,
+        mut options: SessionOptions,
+        copied: BranchCopy,
+    ) -> Result<AcquiredSession, OpenError> {
         self.admit().await?;
         options.environment = self.environments.intern(options.environment);
         let (services, last_seq) = (Arc::clone(&self.services), |id: &str| self.last_seq(id));
@@ -281,7 +289,7 @@ impl Registry {
 
     /// Lets go of a session, but for the number of its last event. False when another one of its id is known by now, which
     /// counts on from there.
-    pub(super) fn let_go(&self, known: &Known) -> bool {
+    pub(super) fn let_go(&self, known: &SessionSlot) -> bool {
         let mut map = self.map();
         if !map.get(&**known.id()).is_some_and(|other| std::ptr::eq(&**other, known)) {
             return false;
@@ -291,7 +299,7 @@ impl Registry {
         true
     }
 
-    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+    fn numbers(&self) -> MutexGuard<'_, EventNumbers> {
         // Single inserts.
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -305,19 +313,19 @@ impl Registry {
     /// Whether there is room for another session.
     async fn admit(&self) -> Result<(), OpenError> {
         self.may_load().map_err(OpenError::Limit)?;
-        self.make_place().await.map_err(OpenError::Limit)?;
-        self.make_room(None).await.map_err(OpenError::Limit)
+        self.evict_for_count().await.map_err(OpenError::Limit)?;
+        self.evict_for_memory(None).await.map_err(OpenError::Limit)
     }
 
-    fn keep(&self, opened: Opened, options: SessionOptions, path: Option<PathBuf>) -> Joined {
+    fn keep(&self, opened: Opened, options: SessionOptions, path: Option<PathBuf>) -> AcquiredSession {
         self.loaded.fetch_add(1, Ordering::Relaxed);
-        let known = Known::new(opened.handle, options, path, Arc::clone(&self.board));
-        let joined = Joined::new(Arc::new(known), opened.diagnostics);
+        let known = SessionSlot::new(opened.handle, options, path, Arc::clone(&self.watch_broker));
+        let joined = AcquiredSession::new(Arc::new(known), opened.diagnostics);
         let session = &joined.session;
         self.note_use(session);
-        self.relief.found(session.id());
+        self.evictor.found(session.id());
         self.map().insert(Arc::clone(session.id()), Arc::clone(session));
-        self.board.opened(session.id());
+        self.watch_broker.opened(session.id());
         self.has_grown();
         joined
     }
@@ -325,18 +333,18 @@ impl Registry {
     /// Makes room beside everything else, if there is too little now.
     pub(super) fn has_grown(&self) {
         if let Some(me) = self.me.upgrade() {
-            me.make_room_soon();
+            me.evict_for_memory_soon();
         }
     }
 
-    pub(super) fn note_use(&self, known: &Known) {
+    pub(super) fn note_use(&self, known: &SessionSlot) {
         known.used(self.uses.fetch_add(1, Ordering::Relaxed) + 1);
     }
 
     /// What the daemon may take.
     #[must_use]
-    pub fn ceilings(&self) -> &Ceilings {
-        &self.relief.ceilings
+    pub fn limits(&self) -> &ResourceLimits {
+        &self.evictor.limits
     }
 
     /// Hears of what is written to long outputs.
@@ -353,13 +361,13 @@ impl Registry {
 
     /// A session that is known, by its id.
     #[must_use]
-    pub fn get(&self, id: &str) -> Option<Arc<Known>> {
-        self.map().get(id).filter(|known| !known.is_over()).cloned()
+    pub fn get(&self, id: &str) -> Option<Arc<SessionSlot>> {
+        self.map().get(id).filter(|known| !known.has_ended()).cloned()
     }
 
     /// All sessions that are known.
     #[must_use]
-    pub fn known(&self) -> Vec<Arc<Known>> {
+    pub fn known(&self) -> Vec<Arc<SessionSlot>> {
         self.map().values().cloned().collect()
     }
 
@@ -376,11 +384,11 @@ impl Registry {
     }
 
     /// The session that a target names outright: by its id, or by the path of a file that need not be there yet.
-    pub(super) fn named(&self, target: &Target) -> Option<Arc<Known>> {
+    pub(super) fn named(&self, target: &Target) -> Option<Arc<SessionSlot>> {
         match target {
             Target::Existing(path) if Path::new(path).is_absolute() => {
-                let is_it = |known: &&Arc<Known>| {
-                    !known.is_over() && known.file().is_some_and(|file| file == Path::new(path))
+                let is_it = |known: &&Arc<SessionSlot>| {
+                    !known.has_ended() && known.file().is_some_and(|file| file == Path::new(path))
                 };
                 self.map().values().find(is_it).cloned()
             }
@@ -390,12 +398,12 @@ impl Registry {
     }
 
     /// The session of a file.
-    pub(super) fn at(&self, file: &Path) -> Option<Arc<Known>> {
-        let is_it = |known: &&Arc<Known>| known.path.as_deref() == Some(file) && !known.is_over();
+    pub(super) fn at(&self, file: &Path) -> Option<Arc<SessionSlot>> {
+        let is_it = |known: &&Arc<SessionSlot>| known.path.as_deref() == Some(file) && !known.has_ended();
         self.map().values().find(is_it).cloned()
     }
 
-    pub(super) fn map(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Known>>> {
+    pub(super) fn map(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<SessionSlot>>> {
         // Inserts and removals leave the map whole even if one panicked.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

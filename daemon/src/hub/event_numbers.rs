@@ -13,20 +13,20 @@ const GENERATION: usize = 8_192;
 /// Bounded: ids are kept in two generations. When the younger one is full, the older one is dropped, and `floor` rises to the
 /// largest number in it. Every id that is not kept begins after `floor`, so a number is never used twice for an id.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(super) struct EventNumbers {
     floor: u64,
     young: HashMap<Box<str>, u64>,
     old: HashMap<Box<str>, u64>,
     generation: usize,
 }
 
-impl Default for Numbers {
+impl Default for EventNumbers {
     fn default() -> Self {
         Self::of_generations(GENERATION)
     }
 }
 
-impl Numbers {
+impl EventNumbers {
     fn of_generations(generation: usize) -> Self {
         Self { floor: 0, young: HashMap::new(), old: HashMap::new(), generation }
     }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_life_begins_after_the_former_one() {
-        let mut numbers = Numbers::default();
+        let mut numbers = EventNumbers::default();
         assert_eq!(numbers.after("a"), 0);
         numbers.note("a", 7);
         assert_eq!((numbers.after("a"), numbers.after("b")), (8, 0));
@@ -77,7 +77,7 @@ mod tests {
             lives in prop::collection::vec((0..8_usize, 0..5_u64), 0..60),
             generation in 1..4_usize,
         ) {
-            let mut numbers = Numbers::of_generations(generation);
+            let mut numbers = EventNumbers::of_generations(generation);
             let mut ends: [Option<u64>; 8] = [None; 8];
             for (id, events) in lives {
                 let name = id.to_string();

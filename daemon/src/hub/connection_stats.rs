@@ -7,7 +7,7 @@ use std::sync::{
 
 /// The connections that there are and were.
 #[derive(Debug, Default)]
-pub struct Traffic {
+pub struct ConnectionStats {
     clients: AtomicU32,
     connections: AtomicU64,
 }
@@ -15,7 +15,7 @@ pub struct Traffic {
 /// Counts a connection for as long as it is there.
 #[derive(Debug)]
 pub struct ConnectionCount {
-    traffic: Arc<Traffic>,
+    traffic: Arc<ConnectionStats>,
     number: u64,
 }
 
@@ -27,7 +27,7 @@ impl ConnectionCount {
     }
 }
 
-impl Traffic {
+impl ConnectionStats {
     /// Connections that there are.
     #[must_use]
     pub fn clients(&self) -> u32 {

@@ -19,24 +19,24 @@ const TURNS: usize = 1;
 
 /// Lets one connection after the other work, in the order in which they came.
 #[derive(Debug)]
-pub struct Turnstile {
+pub struct FairScheduler {
     turns: Semaphore,
     waiting: AtomicUsize,
 }
 
-impl Default for Turnstile {
+impl Default for FairScheduler {
     fn default() -> Self {
         Self { turns: Semaphore::new(TURNS), waiting: AtomicUsize::new(0) }
     }
 }
 
-impl Turnstile {
+impl FairScheduler {
     /// Does `work` in turns: it is polled only while it is the connection's turn. A turn ends when the work is done and whatever
     /// it woke on this thread has had a go, or as soon as the work waits for something: nobody holds up others by
     /// waiting. What it waited for costs another turn.
     ///
     /// Cancel safe as far as `work` is.
-    pub async fn pass<T>(&self, work: impl Future<Output = T>) -> T {
+    pub async fn run_in_turn<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
             let turn = self.turn().await;
@@ -53,7 +53,7 @@ impl Turnstile {
 
     /// Whether somebody waits for a turn.
     #[must_use]
-    pub fn is_wanted(&self) -> bool {
+    pub fn has_waiters(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
@@ -99,17 +99,17 @@ mod tests {
 
     #[tokio::test]
     async fn turns_come_in_the_order_of_asking_and_answers_before_the_next() {
-        let (turnstile, seen) = (Arc::new(Turnstile::default()), Arc::new(Mutex::new(Vec::new())));
+        let (scheduler, seen) = (Arc::new(FairScheduler::default()), Arc::new(Mutex::new(Vec::new())));
         let all: Vec<_> = (0..5)
             .map(|number| {
-                let (turnstile, seen) = (Arc::clone(&turnstile), Arc::clone(&seen));
+                let (scheduler, seen) = (Arc::clone(&scheduler), Arc::clone(&seen));
                 tokio::spawn(async move {
                     let answering = Arc::clone(&seen);
                     let work = async {
                         seen.lock().unwrap().push(("asks", number));
                         tokio::spawn(async move { answering.lock().unwrap().push(("answers", number)) });
                     };
-                    turnstile.pass(work).await;
+                    scheduler.run_in_turn(work).await;
                 })
             })
             .collect();
@@ -118,17 +118,17 @@ mod tests {
         }
         let wanted: Vec<_> = (0..5).flat_map(|number| [("asks", number), ("answers", number)]).collect();
         assert_eq!(*seen.lock().unwrap(), wanted);
-        assert!(!turnstile.is_wanted());
+        assert!(!scheduler.has_waiters());
     }
 
     #[tokio::test]
     async fn who_waits_for_something_else_holds_up_nobody() {
-        let turnstile = Turnstile::default();
+        let scheduler = FairScheduler::default();
         let (sender, receiver) = oneshot::channel();
-        let slow = turnstile.pass(receiver);
+        let slow = scheduler.run_in_turn(receiver);
         let quick = async {
             // The slow one has had its first turn, and waits.
-            turnstile.pass(async {}).await;
+            scheduler.run_in_turn(async {}).await;
             sender.send(7).unwrap();
         };
         let (got, ()) = tokio::join!(slow, quick);
@@ -137,16 +137,16 @@ mod tests {
 
     #[tokio::test]
     async fn who_gives_up_leaves_the_turn_to_the_next() {
-        let turnstile = Turnstile::default();
-        let held = turnstile.turn().await;
-        let mut first = Box::pin(turnstile.pass(async { 1 }));
-        let mut second = Box::pin(turnstile.pass(async { 2 }));
+        let scheduler = FairScheduler::default();
+        let held = scheduler.turn().await;
+        let mut first = Box::pin(scheduler.run_in_turn(async { 1 }));
+        let mut second = Box::pin(scheduler.run_in_turn(async { 2 }));
         assert!(futures::poll!(first.as_mut()).is_pending() && futures::poll!(second.as_mut()).is_pending());
-        assert!(turnstile.is_wanted());
+        assert!(scheduler.has_waiters());
         // It is the first one's turn, which does not come for it any more.
         drop(held);
         drop(first);
         assert_eq!(second.await, 2);
-        assert!(!turnstile.is_wanted());
+        assert!(!scheduler.has_waiters());
     }
 }

@@ -14,69 +14,69 @@ use agentd_protocol::error::Failure;
 use agentd_session::Target;
 
 use super::{
-    Ceilings, Known, Registry,
-    ceilings::Shortage,
-    give_back::give_back,
-    known::{Loss, State},
+    ResourceLimits, SessionRegistry, SessionSlot,
+    heap_trimmer::trim_heap,
+    resource_limits::ResourceExhausted,
+    session_slot::{EvictionCost, State},
 };
 
 /// Giving memory back takes milliseconds: not more often than this where it has brought nothing.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// How many sessions are remembered by nothing but their id.
-const MOST_FORGOTTEN: usize = 100_000;
+const MOST_EVICTED: usize = 100_000;
 
 /// What making room needs to know.
 #[derive(Debug)]
-pub(super) struct Relief {
-    pub(super) ceilings: Ceilings,
+pub(super) struct Evictor {
+    pub(super) limits: ResourceLimits,
     /// Held by the one who makes room, with when memory was last given back.
     making: tokio::sync::Mutex<Option<Instant>>,
     /// Whether somebody will look by himself.
     is_due: AtomicBool,
     /// Sessions that are known no more since there were too many.
-    forgotten: Mutex<HashMap<Box<str>, Forgotten>>,
+    evicted: Mutex<HashMap<Box<str>, Evicted>>,
 }
 
 /// What is remembered of a session that is known no more.
 #[derive(Debug)]
-struct Forgotten {
+struct Evicted {
     /// Its file, where the name of that does not tell.
     file: Option<Box<Path>>,
 }
 
-impl Relief {
-    pub(super) fn new(ceilings: Ceilings) -> Self {
+impl Evictor {
+    pub(super) fn new(limits: ResourceLimits) -> Self {
         Self {
-            ceilings,
+            limits,
             making: tokio::sync::Mutex::default(),
             is_due: AtomicBool::new(false),
-            forgotten: Mutex::default(),
+            evicted: Mutex::default(),
         }
     }
 
     /// A session that was forgotten is known again.
     pub(super) fn found(&self, id: &str) {
-        self.forgotten().remove(id);
+        self.evicted().remove(id);
     }
 
-    fn forgotten(&self) -> MutexGuard<'_, HashMap<Box<str>, Forgotten>> {
+    fn evicted(&self) -> MutexGuard<'_, HashMap<Box<str>, Evicted>> {
         // Single inserts and removals.
-        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
+        self.evicted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Registry {
+impl SessionRegistry {
     /// Whether a session was known before others took its place: any command brings it back.
     #[must_use]
-    pub fn was_forgotten(&self, id: &str) -> bool {
-        self.relief.forgotten().contains_key(id)
+    pub fn was_evicted(&self, id: &str) -> bool {
+        self.evictor.evicted().contains_key(id)
     }
 
     /// The file of a session that was forgotten, where that is not found by the session's id.
     #[must_use]
-    pub fn forgotten_file(&self, id: &str) -> Option<PathBuf> {
-        self.relief.forgotten().get(id)?.file.as_deref().map(Path::to_owned)
+    pub fn evicted_file(&self, id: &str) -> Option<PathBuf> {
+        self.evictor.evicted().get(id)?.file.as_deref().map(Path::to_owned)
     }
 
     /// Sees to it that there is memory and a file for something new; sessions with nothing to do may leave memory for that, but
@@ -84,19 +84,19 @@ impl Registry {
     ///
     /// # Errors
     /// `limit_reached` while that is not enough.
-    pub async fn make_room(&self, except: Option<&str>) -> Result<(), Failure> {
-        if self.relief.ceilings.shortage().is_none() {
+    pub async fn evict_for_memory(&self, except: Option<&str>) -> Result<(), Failure> {
+        if self.evictor.limits.shortage().is_none() {
             return Ok(());
         }
-        let mut given_back = self.relief.making.lock().await;
+        let mut given_back = self.evictor.making.lock().await;
         let mut batch = 1;
         loop {
-            let Some(shortage) = self.relief.ceilings.shortage() else { return Ok(()) };
+            let Some(shortage) = self.evictor.limits.shortage() else { return Ok(()) };
             let unloaded = self.unload_oldest(batch, |known| except != Some(&**known.id())).await;
-            let may_be_free = matches!(shortage, Shortage::Memory { .. })
+            let may_be_free = matches!(shortage, ResourceExhausted::Memory { .. })
                 && (unloaded > 0 || given_back.is_none_or(|last| last.elapsed() > AGAIN));
             if may_be_free {
-                if let Err(error) = tokio::task::spawn_blocking(give_back).await {
+                if let Err(error) = tokio::task::spawn_blocking(trim_heap).await {
                     tracing::error!(%error, "memory could not be given back");
                 }
                 *given_back = Some(Instant::now());
@@ -109,21 +109,21 @@ impl Registry {
     }
 
     /// Makes room beside everything else, if there is too little: called when something has grown.
-    pub(super) fn make_room_soon(self: &Arc<Self>) {
-        if self.relief.ceilings.shortage().is_none() || self.relief.is_due.swap(true, Ordering::AcqRel) {
+    pub(super) fn evict_for_memory_soon(self: &Arc<Self>) {
+        if self.evictor.limits.shortage().is_none() || self.evictor.is_due.swap(true, Ordering::AcqRel) {
             return;
         }
         let registry = Arc::clone(self);
         self.services.tasks.spawn(async move {
-            registry.relief.is_due.store(false, Ordering::Release);
+            registry.evictor.is_due.store(false, Ordering::Release);
             // Nothing new is asked for: there is nobody to refuse.
-            let _ = registry.make_room(None).await;
+            let _ = registry.evict_for_memory(None).await;
         });
     }
 
     /// Takes up to `count` of these sessions out of memory, those first that were used longest ago. How many have left.
-    async fn unload_oldest(&self, count: usize, of: impl Fn(&Known) -> bool) -> usize {
-        let mut idle: Vec<Arc<Known>> = self.known();
+    async fn unload_oldest(&self, count: usize, of: impl Fn(&SessionSlot) -> bool) -> usize {
+        let mut idle: Vec<Arc<SessionSlot>> = self.known();
         idle.retain(|known| {
             !known.is_ephemeral()
                 && of(known)
@@ -146,12 +146,13 @@ impl Registry {
     ///
     /// # Errors
     /// `limit_reached` when all are in use.
-    pub(super) async fn make_place(&self) -> Result<(), Failure> {
+    pub(super) async fn evict_for_count(&self) -> Result<(), Failure> {
         let mut batch = 1_usize;
-        while self.forget_some().is_err() {
-            if self.unload_oldest(batch, Known::is_alone).await == 0 && !self.one_has_left().await {
+        while self.evict_unloaded().is_err() {
+            if self.unload_oldest(batch, SessionSlot::is_unattended).await == 0 && !self.one_has_left().await
+            {
                 // One may have left between the two looks.
-                return self.forget_some();
+                return self.evict_unloaded();
             }
             batch = batch.saturating_mul(2);
         }
@@ -160,26 +161,27 @@ impl Registry {
 
     /// Waits for a session that nobody follows and that is on its way out of memory; false when there is none.
     async fn one_has_left(&self) -> bool {
-        let is_leaving =
-            |known: &Arc<Known>| known.is_alone() && matches!(&*known.state(), State::Leaving(_));
+        let is_leaving = |known: &Arc<SessionSlot>| {
+            known.is_unattended() && matches!(&*known.state(), State::Unloading(_))
+        };
         let Some(leaving) = self.known().into_iter().find(is_leaving) else { return false };
         // Held until it is out, or stays.
         drop(leaving.gate.read().await);
         true
     }
 
-    /// As [`Self::make_place`], of those that rest.
-    fn forget_some(&self) -> Result<(), Failure> {
-        let limit = self.relief.ceilings.sessions;
+    /// As [`Self::evict_for_count`], of those that rest.
+    fn evict_unloaded(&self) -> Result<(), Failure> {
+        let limit = self.evictor.limits.sessions;
         let count = self.map().len();
         if count < limit {
             return Ok(());
         }
-        let resting = self.known().into_iter().filter_map(|known| Some((known.loss()?, known)));
-        let mut resting: Vec<(Loss, Arc<Known>)> = resting.collect();
-        resting.sort_by_key(|(loss, known)| (*loss, known.last_use()));
+        let resting = self.known().into_iter().filter_map(|known| Some((known.eviction_cost()?, known)));
+        let mut resting: Vec<(EvictionCost, Arc<SessionSlot>)> = resting.collect();
+        resting.sort_by_key(|(eviction_cost, known)| (*eviction_cost, known.last_use()));
         let needed = count + 1 - limit;
-        let free = resting.iter().take_while(|(loss, _)| *loss == Loss::Nothing).count();
+        let free = resting.iter().take_while(|(cost, _)| *cost == EvictionCost::Nothing).count();
         // Some more than needed, so that not every session to come looks through all; not where that costs something.
         let most = needed.max(free.min(limit / 16));
         let mut forgotten = 0;
@@ -189,10 +191,10 @@ impl Registry {
             }
             // Whoever is about to hand it something holds the gate.
             let Ok(_gate) = known.gate.try_write() else { continue };
-            match known.loss() {
+            match known.eviction_cost() {
                 None => continue,
-                Some(Loss::Blank) => self.close_at_rest(&known),
-                Some(Loss::Nothing | Loss::Choices) => self.forget_for_now(&known),
+                Some(EvictionCost::Blank) => self.close_at_rest(&known),
+                Some(EvictionCost::Nothing | EvictionCost::Choices) => self.forget_for_now(&known),
             }
             forgotten += 1;
         }
@@ -204,24 +206,24 @@ impl Registry {
     }
 
     /// Ends a session that has left memory. Its gate is held.
-    pub(super) fn close_at_rest(&self, known: &Arc<Known>) {
+    pub(super) fn close_at_rest(&self, known: &Arc<SessionSlot>) {
         *known.state() = State::Closed;
         known.feed().close();
         self.forget(known);
     }
 
-    fn forget_for_now(&self, known: &Known) {
-        let mut forgotten = self.relief.forgotten();
-        if forgotten.len() >= MOST_FORGOTTEN
-            && let Some(other) = forgotten.keys().next().cloned()
+    fn forget_for_now(&self, known: &SessionSlot) {
+        let mut evicted = self.evictor.evicted();
+        if evicted.len() >= MOST_EVICTED
+            && let Some(other) = evicted.keys().next().cloned()
         {
-            forgotten.remove(&other);
+            evicted.remove(&other);
         }
         // Files that were opened by their path may lie anywhere, under any name.
         let is_elsewhere = matches!(known.options.target, Target::Existing(_));
         let file = known.file().filter(|_| is_elsewhere).map(Into::into);
-        forgotten.insert((&**known.id()).into(), Forgotten { file });
-        drop(forgotten);
+        evicted.insert((&**known.id()).into(), Evicted { file });
+        drop(evicted);
         *known.state() = State::Closed;
         self.let_go(known);
     }

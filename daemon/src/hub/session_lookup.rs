@@ -4,32 +4,32 @@ use std::sync::Arc;
 
 use agentd_session::{OpenError, SessionOptions, locate};
 
-use super::{Known, Registry};
+use super::{SessionRegistry, SessionSlot};
 
 /// Which session is meant.
-pub enum Meant {
+pub enum SessionLookup {
     /// One that is known.
-    Known(Arc<Known>),
+    Open(Arc<SessionSlot>),
     /// One that is on disk alone.
     File,
     /// One that is not there yet.
     New,
 }
 
-impl Registry {
+impl SessionRegistry {
     /// The session that opening with these options would give, where it is there already. Opens nothing; it may be another one
     /// by the time that it is opened.
     ///
     /// # Errors
     /// As [`Self::open`], as far as it comes to that.
-    pub async fn meant_by(&self, options: &SessionOptions) -> Result<Meant, OpenError> {
+    pub async fn look_up(&self, options: &SessionOptions) -> Result<SessionLookup, OpenError> {
         if let Some(session) = self.named(&options.target) {
-            return Ok(Meant::Known(session));
+            return Ok(SessionLookup::Open(session));
         }
         let asked = options.clone();
         let Some((file, id)) = tokio::task::spawn_blocking(move || locate(&asked)).await?? else {
-            return Ok(Meant::New);
+            return Ok(SessionLookup::New);
         };
-        Ok(self.get(&id).or_else(|| self.at(&file)).map_or(Meant::File, Meant::Known))
+        Ok(self.get(&id).or_else(|| self.at(&file)).map_or(SessionLookup::File, SessionLookup::Open))
     }
 }
