@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let environment = Environment::from_process();
     logging::start(environment.get("AGENTD_LOG"));
     hardening::apply(&environment);
-    if let Err(error) = agentd_fail_point::arm() {
+    if let Err(error) = agentd_files::fail_point::arm() {
         return fail(&format!("Error: {error}"));
     }
     let cwd = match std::env::current_dir() {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use agentd_config::AgentDir;
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::fail_point::{self, Point};
 use agentd_process::ArtifactFolder;
 use agentd_protocol::{
     daemon::{ListSessionsParams, SessionInfo, SessionList, UnreadableSession},

@@ -13,8 +13,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_fail_point::{self as fail_point, Point};
-use agentd_file_lock as file_lock;
+use agentd_files::fail_point::{self, Point};
+use agentd_files::lock;
 use agentd_protocol::socket_path;
 use agentd_safe_open::{LinkPolicy, OpenRules};
 
@@ -200,9 +200,9 @@ fn lock(path: &Path) -> Result<File, PlaceError> {
     let opened = OpenRules::new(LinkPolicy::Refused).max_bytes(MAX_LOCK_BYTES).open_or_create(&name);
     let mut file =
         opened.map_err(|error| failed("open the lock file", &name)(error.into_problem().into()))?;
-    let is_ours = file_lock::try_lock(&file).map_err(failed("lock", &name))?;
+    let is_ours = lock::try_lock(&file).map_err(failed("lock", &name))?;
     if !is_ours {
-        return Err(PlaceError::Running { pid: file_lock::noted_pid(&file), path: path.to_owned() });
+        return Err(PlaceError::Running { pid: lock::noted_pid(&file), path: path.to_owned() });
     }
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))

@@ -4,9 +4,10 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, ErrorKind, IsTerminal, Write},
     os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
+use agentd_files::replace::Replacement;
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     io::Errno,
@@ -84,11 +85,15 @@ fn to_file(
     }
     // Through a symbolic link, the file behind it is what is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let beside = beside(&path)?;
-    let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&beside)?;
-    let kept = fs::metadata(&path).map_or(Ok(()), |old| fs::set_permissions(&beside, old.permissions()));
-    let written = kept.and_then(|()| filled(file, content)).and_then(|()| fs::rename(&beside, &path));
-    written.or_else(|error| fs::remove_file(&beside).and(Err(error)))
+    let name = path.file_name().ok_or_else(|| io::Error::other("it is no name of a file"))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let prefix = format!(".{}.", name.to_string_lossy());
+    let mut new = Replacement::create(folder, &prefix, ".tmp", PRIVATE)?;
+    if let Ok(old) = fs::metadata(&path) {
+        new.file_mut().set_permissions(old.permissions())?;
+    }
+    filled(new.file_mut(), content)?;
+    new.commit(&path).map(drop)
 }
 
 /// Opens what is no regular file for writing, without waiting for a reader of a named pipe.
@@ -106,16 +111,7 @@ fn open_device(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A name in the same folder that is nobody's.
-fn beside(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| io::Error::other("it is no name of a file"))?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    Ok(path.with_file_name(temporary))
-}
-
-fn filled(file: File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn filled(file: impl Write, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::new(file);
     content(&mut out)?;
     out.flush()

@@ -5,12 +5,13 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, DirBuilder, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs::{self, DirBuilder},
+    io::{self, Write as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
+use agentd_files::replace::Replacement;
 use agentd_safe_open::{LinkPolicy, OpenRules};
 
 use crate::connect::socket::Endpoint;
@@ -70,15 +71,10 @@ impl Terminal {
         let Some(dir) = self.file.parent() else { return Ok(()) };
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         forget_gone(dir);
-        let beside = self.file.with_extension(format!("{}.new", std::process::id()));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        let written = serde_json::to_vec(sessions).map_err(io::Error::from);
-        let written = written.and_then(|text| file.write_all(&text));
-        let written = written.and_then(|()| fs::rename(&beside, &self.file));
-        if written.is_err() {
-            let _ = fs::remove_file(&beside);
-        }
-        written
+        let prefix = format!("{}.", self.file.file_name().unwrap_or_default().to_string_lossy());
+        let mut new = Replacement::create(dir, &prefix, ".new", 0o600)?;
+        new.file_mut().write_all(&serde_json::to_vec(sessions)?)?;
+        new.commit(&self.file).map(drop)
     }
 }
 

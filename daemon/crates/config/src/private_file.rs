@@ -3,16 +3,18 @@
 use std::{
     ffi::OsStr,
     fs::{self, DirBuilder, File, Permissions, TryLockError},
-    io::{self, ErrorKind, Write},
+    io::{self, ErrorKind},
     os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, PermissionsExt},
     path::Path,
     thread,
     time::{Duration, Instant},
 };
 
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::{
+    fail_point::Point,
+    replace::{CreateError, Replacement},
+};
 use agentd_safe_open::{LinkPolicy, OpenRules};
-use tempfile::NamedTempFile;
 
 /// Only the user may look into what we create.
 const DIR_MODE: u32 = 0o700;
@@ -102,26 +104,15 @@ fn replace_with_mode(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let folder = target.parent().unwrap_or_else(|| Path::new("."));
     create_dir(folder)?;
     let (write, rename) = points(path);
-    let mut file = temporary(folder, &target)?;
-    let mut rest = content;
-    while !rest.is_empty() {
-        match fail_point::write(write, rest, |bytes| file.write(bytes))? {
-            0 => return Err(ErrorKind::WriteZero.into()),
-            written => rest = &rest[written..],
-        }
-    }
-    file.as_file().set_permissions(Permissions::from_mode(mode))?;
-    // Else a crash of the machine could leave an empty file in the place of the settings.
-    file.as_file().sync_all()?;
-    fail_point::call(rename)?;
-    file.persist(&target).map_err(|error| error.error)?;
-    // The new name has to be on the disk as well.
-    File::open(folder)?.sync_all()
+    let mut new = temporary(folder, &target)?;
+    new.write_all_at(write, content)?;
+    new.file_mut().set_permissions(Permissions::from_mode(mode))?;
+    new.commit_durably(&target, rename)
 }
 
-/// A new file beside `target`, locked for as long as it is open. What writers that were killed left there goes: a lock tells
-/// those that live.
-fn temporary(folder: &Path, target: &Path) -> io::Result<NamedTempFile> {
+/// A new file beside `target`, locked for as long as it is open. Removes the temporary files of writers that were killed: a lock
+/// marks those of living writers.
+fn temporary(folder: &Path, target: &Path) -> io::Result<Replacement> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let prefix = format!(".tmp-{name}-");
     for entry in fs::read_dir(folder)?.flatten() {
@@ -129,26 +120,29 @@ fn temporary(folder: &Path, target: &Path) -> io::Result<NamedTempFile> {
             && let Ok(file) = OpenRules::new(LinkPolicy::Refused).open(&entry.path())
             && file.try_lock().is_ok()
         {
-            // Somebody else may have been faster.
+            // Another process may have removed it first.
             let _ = fs::remove_file(entry.path());
         }
     }
     loop {
-        let file = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
-        match file.as_file().try_lock() {
+        let mut new =
+            Replacement::create(folder, &prefix, "", FILE_MODE).map_err(|CreateError { path, source }| {
+                io::Error::new(source.kind(), format!("{source} at path {path:?}"))
+            })?;
+        match new.file_mut().try_lock() {
             Ok(()) => {}
-            // Somebody is about to remove it as a dead one's.
+            // Another process is about to remove it as a dead writer's.
             Err(TryLockError::WouldBlock) => continue,
-            // A file system without locks: nobody removes anything there.
-            Err(TryLockError::Error(_)) => return Ok(file),
+            // On a file system without locks nobody removes anything.
+            Err(TryLockError::Error(_)) => return Ok(new),
         }
-        if file.as_file().metadata()?.nlink() > 0 {
-            return Ok(file);
+        if new.file_mut().metadata()?.nlink() > 0 {
+            return Ok(new);
         }
     }
 }
 
-/// What a test calls the two steps of replacing a file.
+/// The fail points of the two steps of replacing a file.
 fn points(path: &Path) -> (Point, Point) {
     match path.file_name().and_then(OsStr::to_str) {
         Some("settings.json") => (Point::SettingsWrite, Point::SettingsRename),
@@ -191,8 +185,8 @@ mod tests {
         fs::write(&others, "of another file").unwrap();
         let living = temporary(folder.path(), &path).unwrap();
         replace(&path, "1").unwrap();
-        assert!(!dead.exists() && others.exists() && living.path().exists());
-        living.persist(&path).unwrap();
+        assert!(!dead.exists() && others.exists() && living.temporary().exists());
+        living.commit(&path).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }

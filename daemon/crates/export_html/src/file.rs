@@ -1,14 +1,15 @@
 //! A file that is there whole or not at all.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, BufWriter, ErrorKind, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
 };
 
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::{
+    fail_point::{self, Point},
+    replace::Replacement,
+};
 
 /// Why there is no exported file.
 #[derive(Debug, thiserror::Error)]
@@ -80,38 +81,32 @@ pub(crate) fn replace(
         None => path.to_owned(),
     };
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let beside = folder.join(temporary_name());
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(
-        |error| match error.kind() {
-            ErrorKind::NotFound => ExportError::NoFolder { path: path.to_owned(), folder: folder.to_owned() },
-            _ => failed(error),
-        },
-    )?;
-    let written = fill(file, content).and_then(|()| {
-        if let Some(permissions) = old {
-            fs::set_permissions(&beside, permissions)?;
-        }
-        fail_point::call(Point::ExportRename)?;
-        fs::rename(&beside, &target)
-    });
-    written.map_err(|error| {
-        // The reason why it could not be written matters more than what is left behind.
-        let _ = fs::remove_file(&beside);
-        failed(error)
-    })
+    // A short name, since that of the file may be as long as names can be.
+    let mut new =
+        Replacement::create(folder, ".agentd-export-", ".tmp", 0o600).map_err(|error| {
+            match error.source.kind() {
+                ErrorKind::NotFound => {
+                    ExportError::NoFolder { path: path.to_owned(), folder: folder.to_owned() }
+                }
+                _ => failed(error.source),
+            }
+        })?;
+    fill(new.file_mut(), content)
+        .and_then(|()| {
+            if let Some(permissions) = old {
+                new.file_mut().set_permissions(permissions)?;
+            }
+            fail_point::call(Point::ExportRename)?;
+            new.commit(&target)
+        })
+        .map(drop)
+        .map_err(failed)
 }
 
-fn fill(file: File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn fill(file: &mut File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(64 << 10, file);
     content(&mut out)?;
     out.flush()
-}
-
-/// A short name, since that of the file may be as long as names can be.
-fn temporary_name() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!(".agentd-export-{}-{number}.tmp", std::process::id())
 }
 
 #[cfg(test)]

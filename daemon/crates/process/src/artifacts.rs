@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::fail_point::{self, Point};
 use agentd_safe_open::{LinkPolicy, OpenRules};
 use uuid::Uuid;
 

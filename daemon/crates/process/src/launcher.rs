@@ -15,7 +15,7 @@ use std::{
     },
 };
 
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::fail_point::{self, Point};
 use tokio::{
     io::Interest,
     net::UnixStream,

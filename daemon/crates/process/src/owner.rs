@@ -14,8 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_fail_point::{self as fail_point, Point};
-use agentd_file_lock as file_lock;
+use agentd_files::fail_point::{self, Point};
+use agentd_files::lock;
 use agentd_safe_open::{LinkPolicy, OpenRules};
 use uuid::Uuid;
 
@@ -162,7 +162,7 @@ pub(crate) fn sweep(dir: &Path) -> usize {
                 return None;
             }
         };
-        match file_lock::try_lock(&file) {
+        match lock::try_lock(&file) {
             Ok(true) => {
                 let life = RULES.read_open(&file, &entry.path()).ok().and_then(|text| Life::parse(&text));
                 // Where the file system has no locks that hold, its process is what tells.

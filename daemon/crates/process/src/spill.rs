@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::fail_point::{self, Point};
 use tokio::{fs::File, io::AsyncWriteExt as _};
 
 use crate::artifacts::{Created, OutputStorage};

@@ -6,7 +6,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use agentd_agent::{HostError, StoppedCall};
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::fail_point::{self, Point};
 use agentd_protocol::{
     Json,
     command::{Disposition, Work},

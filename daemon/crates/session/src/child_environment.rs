@@ -27,7 +27,7 @@ const STALE: [&str; 11] = [
     "AGENTD_REPLAY_MATCH",
     "AGENTD_REPLAY_TIMING",
     // As is what tests and debuggers do to it.
-    agentd_fail_point::VARIABLE,
+    agentd_files::fail_point::VARIABLE,
     "AGENTD_DUMPABLE",
 ];
 

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::fail_point::{self, Point};
 
 use crate::opening::{INTENT_LOG, SESSION};
 

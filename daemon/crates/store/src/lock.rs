@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_file_lock as file_lock;
+use agentd_files::lock;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -100,7 +100,7 @@ pub(crate) fn open_locked(io: &dyn Io, notes: &Notes, path: &Path) -> Result<Box
         }
         let file = io.open(path).map_err(StoreError::io("open the session file", path))?;
         let holder = || notes.holder(path).map(|holder| holder.pid);
-        let is_ours = file_lock::try_lock_with(|| file.try_lock(), holder);
+        let is_ours = lock::try_lock_with(|| file.try_lock(), holder);
         if !is_ours.map_err(StoreError::io("lock the session file", path))? {
             return Err(notes.locked(path));
         }

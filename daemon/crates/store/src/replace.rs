@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use agentd_files::replace::{ReplaceCalls, Replacement};
 use agentd_protocol::entry::SESSION_VERSION;
 
 use crate::{
@@ -39,36 +40,52 @@ pub(crate) fn replace(
         io.remove(&temporary).map_err(StoreError::io(ACTION, path))?;
     }
     let mut original = None;
-    let result = (|| {
-        let mut file = io.create_new(&temporary)?;
+    let replaced = (|| {
+        let mut new = Replacement::create_at(ThroughIo(io), temporary)?;
+        let file = new.file_mut();
         if !file.try_lock()? {
             return Err(io::Error::other("its replacement is locked"));
         }
         file.copy_mode(&real)?;
         let mut text = Vec::new();
         tree.write_to(&mut text);
-        crate::append::write_all(&mut *file, &text, &mut 0)?;
+        crate::append::write_all(&mut **file, &text, &mut 0)?;
         file.sync()?;
         let kept = original.insert(keep(io, &real, version)?).clone();
-        io.rename(&temporary, &real)?;
-        Ok((file, kept))
+        Ok((new.commit(&real)?, kept))
     })();
-    let replaced = match result {
-        Ok(replaced) => replaced,
-        Err(source) => {
-            // A second name of a file that is there is of no use.
-            for left in original.into_iter().chain([temporary]).filter(|left| left.exists()) {
-                if let Err(error) = io.remove(&left) {
-                    tracing::warn!(%error, path = %left.display(), "cannot remove a temporary file");
-                }
-            }
-            return Err(StoreError::Io { action: ACTION, path: path.to_owned(), source });
+    let replaced = replaced.map_err(|source| {
+        // A second name of a file that is there is of no use.
+        if let Some(original) = original.filter(|original| original.exists()) {
+            ThroughIo(io).remove(&original);
         }
-    };
+        StoreError::Io { action: ACTION, path: path.to_owned(), source }
+    })?;
     if let Some(dir) = real.parent() {
         io.sync_dir(dir).map_err(StoreError::io("sync the folder", dir))?;
     }
     Ok(replaced)
+}
+
+/// The calls of a replacement, through the layer that tests make fail.
+struct ThroughIo<'a>(&'a dyn Io);
+
+impl ReplaceCalls for ThroughIo<'_> {
+    type File = Box<dyn FileIo>;
+
+    fn create_new(&self, path: &Path) -> io::Result<Self::File> {
+        self.0.create_new(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) {
+        if let Err(error) = self.0.remove(path) {
+            tracing::warn!(%error, path = %path.display(), "cannot remove a temporary file");
+        }
+    }
 }
 
 /// Gives the file a second name, that of an original; where the file system has no such thing, it is copied.

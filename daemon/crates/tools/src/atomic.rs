@@ -7,11 +7,11 @@ use std::{
     path::Path,
 };
 
+use agentd_files::replace::Replacement;
 use rustix::{
     fs::{Access, AtFlags, CWD, OFlags},
     io::Errno,
 };
-use tempfile::NamedTempFile;
 
 use crate::{
     operations::{Before, WriteError, is_unchanged},
@@ -78,27 +78,24 @@ fn check_writable(path: &Path, target: &Path, old: &Metadata) -> Result<(), Writ
 }
 
 /// An empty temporary file beside `target` that is what `old` was, or `None` when it cannot be made so.
-fn prepare(target: &Path, old: Option<&Metadata>) -> io::Result<Option<NamedTempFile>> {
+fn prepare(target: &Path, old: Option<&Metadata>) -> io::Result<Option<Replacement>> {
     let folder = target.parent().unwrap_or(Path::new("/"));
     let mode = if old.is_some() { 0o600 } else { 0o666 };
-    // Opened here and not by `tempfile`, whose errors do not keep the system's code.
-    let file = tempfile::Builder::new()
-        .prefix(".agentd-")
-        .suffix(".tmp")
-        .make_in(folder, |path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path))?;
-    let Some(old) = old else { return Ok(Some(file)) };
-    let new = file.as_file().metadata()?;
-    if (new.uid(), new.gid()) != (old.uid(), old.gid())
-        && fchown(file.as_file(), Some(old.uid()), Some(old.gid())).is_err()
+    let mut new = Replacement::create(folder, ".agentd-", ".tmp", mode)?;
+    let Some(old) = old else { return Ok(Some(new)) };
+    let file = new.file_mut();
+    let about = file.metadata()?;
+    if (about.uid(), about.gid()) != (old.uid(), old.gid())
+        && fchown(&*file, Some(old.uid()), Some(old.gid())).is_err()
     {
         return Ok(None);
     }
     // The marks that run a program as its owner go, as with any write.
-    file.as_file().set_permissions(Permissions::from_mode(old.mode() & 0o1777))?;
-    if !xattr::copy(target, file.as_file()) {
+    file.set_permissions(Permissions::from_mode(old.mode() & 0o1777))?;
+    if !xattr::copy(target, file) {
         return Ok(None);
     }
-    Ok(Some(file))
+    Ok(Some(new))
 }
 
 /// The step itself.
@@ -126,14 +123,14 @@ impl Change<'_> {
         }
     }
 
-    fn put(&self, mut file: NamedTempFile) -> Result<(), WriteError> {
-        file.as_file_mut().write_all(self.content).map_err(|error| self.failed("write", error))?;
+    fn put(&self, mut new: Replacement) -> Result<(), WriteError> {
+        new.file_mut().write_all(self.content).map_err(|error| self.failed("write", error))?;
         self.check()?;
-        match file.persist(self.target) {
+        match new.commit(self.target) {
             Ok(_) => Ok(()),
             // A mount point cannot be renamed over, and some folders let only owners replace their files.
-            Err(error) if takes_no_new_files(&error.error) && self.target.exists() => self.overwrite(),
-            Err(error) => Err(self.failed("rename", error.error)),
+            Err(error) if takes_no_new_files(&error) && self.target.exists() => self.overwrite(),
+            Err(error) => Err(self.failed("rename", error)),
         }
     }
 

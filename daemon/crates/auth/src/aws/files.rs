@@ -1,12 +1,11 @@
 //! Small files of AWS's programs, read and written without blocking the runtime.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
+use agentd_files::replace::Replacement;
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
 /// The most that a file may have, in bytes: nobody's configuration is nearly as long.
@@ -27,26 +26,17 @@ pub(super) async fn read(path: &Path) -> io::Result<Option<String>> {
     .await
 }
 
-/// Replaces a file whole, readable for its owner alone.
+/// Replaces a file in one step; the new one is readable for its owner alone.
 ///
 /// # Errors
-/// What the system reports; the file is then as it was.
+/// The system's; the file is then as it was.
 pub(super) async fn replace(path: PathBuf, text: String) -> io::Result<()> {
     blocking(move || {
-        let mut temporary = path.clone().into_os_string();
-        temporary.push(format!(".{}.tmp", std::process::id()));
-        let temporary = PathBuf::from(temporary);
-        // A crash of a process with our number may have left one; of what else has the name, it is none to write to.
-        if temporary.symlink_metadata().is_ok() {
-            fs::remove_file(&temporary)?;
-        }
-        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&temporary, &path));
-        if written.is_err() {
-            // What is left over is of no use to anybody; the failure is what counts.
-            let _ = fs::remove_file(&temporary);
-        }
-        written
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let prefix = format!("{}.", path.file_name().unwrap_or_default().to_string_lossy());
+        let mut new = Replacement::create(folder, &prefix, ".tmp", 0o600)?;
+        new.file_mut().write_all(text.as_bytes())?;
+        new.commit(&path).map(drop)
     })
     .await
 }

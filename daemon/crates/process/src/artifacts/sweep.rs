@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::fail_point::{self, Point};
 
 use super::{OUTPUT, id_of, is_missing};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use agentd_config::{
     AgentDir, SessionDir as SessionDirRule, is_of_project, resolve_path, session_dir, settings::load,
 };
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::fail_point::{self, Point};
 use agentd_process::ArtifactFolder;
 use agentd_protocol::{
     error::Failure,

@@ -11,7 +11,7 @@ mod overdue;
 mod plan;
 mod words;
 
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::fail_point::{self, Point};
 use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
     settings::CrashRecovery,

@@ -8,7 +8,7 @@ use agentd_agent::{
     serve_in_flight_queries,
 };
 use agentd_ai::{AnswerPiece, Credentials, Request, Stall, failure::Failure};
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::fail_point::{self, Point};
 use agentd_images::Images;
 use agentd_protocol::{
     Json,

@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use agentd_fail_point::{self as fail_point, Point};
+use agentd_files::{
+    fail_point::{self, Point},
+    replace::{ReplaceCalls, Replacement},
+};
 
 use super::{IntentRecord, UnfinishedWork, claim::Claimed};
 use crate::{
@@ -226,12 +229,12 @@ impl IntentLog {
         temporary.push(".new");
         let temporary = PathBuf::from(temporary);
         let made = (|| {
-            let mut file = create(&*self.io, &temporary)?;
-            append(&mut *file, &text, INTENT)?;
+            let mut new = Replacement::create_at(ThroughIo(&*self.io), temporary)?;
+            append(&mut **new.file_mut(), &text, INTENT)?;
             if self.durability == Durability::Fsync {
-                file.sync()?;
+                new.file_mut().sync()?;
             }
-            self.io.rename(&temporary, &path)?;
+            let file = new.commit(&path)?;
             self.claimed.is_made(&path);
             Ok(file)
         })();
@@ -244,12 +247,7 @@ impl IntentLog {
                 records.iter().for_each(|record| self.remember(record));
                 Ok(())
             }
-            Err(source) => {
-                if let Err(error) = self.io.remove_intent_log(&temporary) {
-                    tracing::debug!(%error, path = %temporary.display(), "cannot remove a temporary file");
-                }
-                Err(StoreError::Io { action: "write", path, source })
-            }
+            Err(source) => Err(StoreError::Io { action: "write", path, source }),
         }
     }
 
@@ -361,6 +359,27 @@ impl IntentLog {
 enum Sync {
     AsConfigured,
     Never,
+}
+
+/// The calls of a replacement, through the layer that tests make fail.
+struct ThroughIo<'a>(&'a dyn Io);
+
+impl ReplaceCalls for ThroughIo<'_> {
+    type File = Box<dyn FileIo>;
+
+    fn create_new(&self, path: &Path) -> io::Result<Self::File> {
+        create(self.0, path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) {
+        if let Err(error) = self.0.remove_intent_log(path) {
+            tracing::debug!(%error, path = %path.display(), "cannot remove a temporary file");
+        }
+    }
 }
 
 /// Makes an intent log; what an earlier process left under that name goes.

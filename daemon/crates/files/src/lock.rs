@@ -1,8 +1,8 @@
 //! Locks on files (`flock`) whose last holder may have been killed.
 //!
-//! Such a lock belongs to the open file, which a child has from the moment it is forked until it becomes another program. So
-//! the lock of a process that was killed in that moment outlives it, by milliseconds, or by seconds on a machine that is
-//! busy. Whoever finds a lock held by a process that is dead has to wait for that long.
+//! Such a lock belongs to the open file, and a forked child has a copy of that file until it becomes another program. If the
+//! holder is killed in between, its lock outlives it: by milliseconds, or by seconds on a busy machine. A lock whose noted holder
+//! is dead is therefore waited for.
 
 use std::{
     fs::{File, TryLockError},
@@ -17,20 +17,20 @@ use rustix::{
     process::{Pid, test_kill_process},
 };
 
-/// How long the dead may hold a lock. It takes a child milliseconds to become another program.
+/// How long to wait for the lock of a dead holder. A child becomes another program within milliseconds.
 const LAST_HOLD: Duration = Duration::from_secs(2);
 
-/// The time between two attempts: the lock of a file cannot be waited for with an end to the wait.
+/// The time between two attempts: the system has no wait for a file's lock with a timeout.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// No number of a process is longer.
+/// The longest note that is read: a process id is shorter.
 const MAX_PID_BYTES: usize = 20;
 
-/// Takes the lock of a file whose holder notes its process id in it; false when another has it. One whose holder is dead is
-/// waited for, two seconds at most. Blocks.
+/// Takes the lock of a file in which the holder notes its process id; false when a living process has it. Waits up to two
+/// seconds for the lock of a dead one. Blocks.
 ///
 /// # Errors
-/// Those of the file system, which may also have no locks.
+/// Those of the file system, also when it has no locks.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     try_lock_with(|| try_once(file), || noted_pid(file))
 }
@@ -44,7 +44,7 @@ pub fn noted_pid(file: &File) -> Option<u32> {
     std::str::from_utf8(line).ok()?.trim().parse().ok()
 }
 
-/// As [`try_lock`], with another way to try it; `holder` is asked for the process that has it, each time again.
+/// [`try_lock`] with other ways to take the lock and to find its holder, which is asked for after every failed attempt.
 ///
 /// # Errors
 /// Those of `try_once`.
@@ -82,7 +82,7 @@ fn try_once(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether there is no such process. One of another user is there, too.
+/// Tells whether no process has this id. A process of another user counts as alive.
 fn is_dead(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
