@@ -1,9 +1,13 @@
-//! Stopping a run: what was produced stays, every call gets a result, the next prompt works.
+//! Stopping a run, by `abort` or by a prompt that takes its place: what was produced stays, every call gets a result, the next
+//! prompt works.
 
-use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, processes, sse};
+use std::time::{Duration, Instant};
+
+use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, processes, sse};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{answers, ended, prompt, text};
+use crate::support::{Wire, answers, both, ended, prompt, text};
 
 #[test]
 fn while_streaming_the_part_is_kept() {
@@ -111,4 +115,203 @@ fn commands_are_answered_while_a_run_is_on() {
     let messages = daemon.done(json!({"type": "get_messages"}));
     let roles: Vec<&Value> = messages["messages"].as_array().unwrap().iter().map(|m| &m["role"]).collect();
     assert_eq!(roles, ["system", "user", "assistant", "bashExecution"]);
+}
+
+/// The supervisor of the command is stopped, so that by itself it neither kills the command nor tells of its end.
+#[test]
+fn an_abort_is_answered_though_a_supervisor_is_stopped() {
+    let server = MockServer::start([
+        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": "echo supervisor $PPID; sleep 1000"}))])),
+        Reply::stream(sse::answer("Here.")),
+    ]);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.send(&prompt("Go."));
+    let supervisor = loop {
+        let output = text(&daemon.event("tool_execution_update")["partialResult"]);
+        if let Some(id) = output.lines().find_map(|line| line.strip_prefix("supervisor ")?.parse().ok()) {
+            break id;
+        }
+    };
+    processes::signal(supervisor, Signal::STOP);
+    let begun = Instant::now();
+    let receipt = daemon.done(json!({"type": "abort"}));
+    let waited = begun.elapsed();
+    assert_eq!(receipt, json!(null), "nothing survives: the supervisor was told to go on");
+    // A second, and what a busy machine adds.
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
+    let events = daemon.settled();
+    let [result] = ended(&events, "toolResult")[..] else { panic!("{events:?}") };
+    // The command's own end, which the supervisor told of.
+    assert!(text(result).ends_with("Command aborted") && result["isError"] == true, "{result}");
+    assert_eq!(answers(&events).last().unwrap()["stopReason"], "aborted");
+
+    assert_eq!(text(answers(&daemon.prompt("Still there?"))[0]), "Here.");
+}
+
+/// SIGTERM is ignored: the processes have two seconds, and whoever asked does not wait for that.
+#[test]
+fn an_abort_of_everything_says_what_takes_longer() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let script = "(trap '' TERM; while :; do sleep 1000; done) >/dev/null 2>&1 & echo pid $!";
+    let output = daemon.done(json!({"type": "bash", "command": script}));
+    let id: i32 = output["output"].as_str().unwrap().trim().strip_prefix("pid ").unwrap().parse().unwrap();
+    let child = processes::watch(&[id]);
+    let receipt = daemon.done(json!({"type": "abort", "scope": "all"}));
+    assert_eq!(receipt, json!({"ended": [], "survives": [{"kind": "background"}]}));
+    child.assert_gone_within(Duration::from_secs(30));
+}
+
+/// Whoever asks is answered, though the only client that follows the session reads nothing; the run is over then.
+#[test]
+fn a_follower_that_does_not_read_holds_no_abort_up() {
+    let flood: String = (0..500).map(|_| sse::text(&"0123456789".repeat(2_000))).collect();
+    let server = MockServer::start([Reply::stream(flood).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let (mut sleeper, mut other) = (service.client(), service.client());
+    let opened = sleeper.done(json!({"type": "open_session", "cwd": home.project()}));
+    let id = opened["sessionId"].as_str().unwrap();
+    sleeper.send(&prompt("Flood."));
+    let _ = server.wait_for_requests(1);
+    let begun = Instant::now();
+    let receipt = other.done(json!({"type": "abort", "scope": "turn", "sessionId": id}));
+    let waited = begun.elapsed();
+    assert_eq!(receipt, json!({"ended": [{"kind": "turn"}], "survives": []}));
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
+    server.wait_for_disconnects(1);
+    let file = std::fs::read_to_string(&home.session_files()[0]).unwrap();
+    let last: serde_json::Value = serde_json::from_str(file.lines().last().unwrap()).unwrap();
+    assert_eq!(last["message"]["stopReason"], "aborted");
+}
+
+#[test]
+fn a_prompt_takes_the_place_of_the_run() {
+    let replies = [Reply::stream(sse::text("half")).hang(), Reply::stream(sse::answer("Whole."))];
+    both(&replies, &[], |_, server, client| {
+        client.done(json!({"type": "prompt", "message": "first"}));
+        client.lines_until("a delta", &|line| line["assistantMessageEvent"]["delta"] == "half");
+        let lines = client.told_until_done(json!({"type": "abort_and_prompt", "message": "instead"}));
+        let settled =
+            lines.iter().position(|line| line["type"] == "agent_settled").expect("the old run settles first");
+        assert_eq!(lines[settled]["aborted"], json!(true));
+        assert_eq!(settled, lines.len() - 2, "nothing comes in between");
+        assert_eq!(lines.last().unwrap()["data"], json!({"disposition": "started"}));
+        let rest = client.lines_until("the end", &|line| line["type"] == "agent_settled");
+        assert_eq!(rest.last().unwrap()["aborted"], json!(false));
+        server.wait_for_disconnects(1);
+        assert_eq!(client.context().last().unwrap(), "assistant: Whole.");
+    });
+}
+
+#[test]
+fn of_two_that_take_the_place_the_last_one_gets_it_and_an_idle_session_just_runs() {
+    let replies = [
+        Reply::stream(sse::answer("Zero.")),
+        Reply::stream(sse::text("half")).hang(),
+        // Where the first of the two is quick, it has an answer before the second takes its place.
+        Reply::stream(sse::answer("Whole.")),
+        Reply::stream(sse::answer("Whole.")),
+    ];
+    let server = MockServer::start(replies);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.done(json!({"type": "abort_and_prompt", "message": "zero"}));
+    daemon.settled();
+    daemon.done(json!({"type": "prompt", "message": "first"}));
+    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "half");
+    let both = "{\"id\":\"a\",\"type\":\"abort_and_prompt\",\"message\":\"a\"}\n{\"id\":\"b\",\"type\":\"abort_and_prompt\",\"message\":\"b\"}\n";
+    daemon.send_bytes(both.as_bytes());
+    let lines = daemon.all_until("the answer to b", |line| line["id"] == "b");
+    let a = lines.iter().find(|line| line["id"] == "a").expect("a is answered");
+    let b = lines.last().unwrap();
+    assert_eq!(b["success"], json!(true), "{b}");
+    if a["success"] == json!(false) {
+        assert_eq!(a["code"], "aborted", "{a}");
+    }
+    daemon.until("the end of b", |line| line["type"] == "agent_settled" && line["aborted"] == false);
+    assert_eq!(daemon.context().last().unwrap(), "assistant: Whole.");
+}
+
+#[test]
+fn a_repetition_stops_nothing() {
+    let gate = Gate::new();
+    let replies = [
+        Reply::stream(sse::text("half")).hang(),
+        Reply::stream(sse::text("Who")).gate(&gate).then(sse::answer("le.")),
+    ];
+    let server = MockServer::start(replies);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.done(json!({"type": "prompt", "message": "first"}));
+    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "half");
+    let command = json!({"type": "abort_and_prompt", "message": "instead", "requestKey": "k"});
+    assert_eq!(daemon.done(command.clone())["disposition"], "started");
+    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "Who");
+    assert_eq!(daemon.done(command)["disposition"], "started");
+    gate.open();
+    let settled = daemon.settled();
+    assert_eq!(settled.last().unwrap()["aborted"], json!(false));
+    assert_eq!(daemon.context().last().unwrap(), "assistant: Whole.");
+}
+
+#[test]
+fn what_steering_stopped_is_not_on_the_receipt_of_a_later_abort() {
+    let call = sse::calls(&[("call_1", "bash", json!({"command": "echo begun; sleep 1000"}))]);
+    let server = MockServer::start([Reply::stream(call), Reply::stream(sse::text("Heard")).hang()]);
+    let home = Home::with_model(&server);
+    home.settings(&json!({"interruptMode": "immediate"}));
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.done(json!({"type": "prompt", "message": "go"}));
+    daemon.until("output", |line| line["partialResult"]["content"][0]["text"] == "begun\n");
+    daemon.done(json!({"type": "steer", "message": "listen"}));
+    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "Heard");
+    let receipt = daemon.done(json!({"type": "abort", "scope": "tools"}));
+    assert_eq!(receipt, json!({"ended": [], "survives": [{"kind": "turn"}]}));
+}
+
+#[test]
+fn steering_interrupts_tools_or_waits_for_them() {
+    for (mode, interrupted) in [("immediate", true), ("wait", false)] {
+        let command = if interrupted { "echo begun; sleep 1000" } else { "echo begun; cat fifo" };
+        let call = sse::calls(&[("call_1", "bash", json!({"command": command}))]);
+        let server = MockServer::start([Reply::stream(call), Reply::stream(sse::answer("Heard."))]);
+        let home = Home::with_model(&server);
+        let mut daemon = Daemon::start(&home, &[]);
+        daemon.done(json!({"type": "set_interrupt_mode", "mode": mode}));
+        let state = daemon.done(json!({"type": "get_state"}));
+        assert_eq!(state.get("interruptMode"), interrupted.then(|| json!("immediate")).as_ref());
+        let fifo = home.project().join("fifo");
+        let status = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(status.success());
+        daemon.done(json!({"type": "prompt", "message": "go"}));
+        daemon.until("output", |line| line["partialResult"]["content"][0]["text"] == "begun\n");
+        daemon.done(json!({"type": "steer", "message": "listen"}));
+        if !interrupted {
+            std::fs::write(&fifo, "waited\n").unwrap();
+        }
+        daemon.settled();
+        let context = daemon.context();
+        let [_, _, result, steered, answer] = context.as_slice() else { panic!("{context:?}") };
+        assert_eq!((steered.as_str(), answer.as_str()), ("user: listen", "assistant: Heard."));
+        assert_eq!(result.contains("waited"), !interrupted, "{result}");
+        let settings = std::fs::read_to_string(home.agent_dir().join("settings.json")).unwrap();
+        assert!(settings.contains(&format!("\"interruptMode\": \"{mode}\"")), "{settings}");
+    }
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let refused = daemon.refused(json!({"type": "set_interrupt_mode", "mode": "later"}));
+    assert_eq!(refused["code"], "invalid_field", "{refused}");
+}
+
+#[test]
+fn a_host_that_waits_for_it_is_told_that_commands_are_taken() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session", "--ready"]);
+    assert_eq!(daemon.line(), json!({"type": "ready"}));
+    let _service = Service::start(&home, &[]);
+    let mut shared = Daemon::start_shared(&home, &["--no-session", "--ready"]);
+    assert_eq!(shared.line(), json!({"type": "ready"}));
+    shared.done(json!({"type": "get_state"}));
 }

@@ -6,7 +6,7 @@ use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, ctl, processes, sse};
 use serde_json::{Value, json};
 
 use crate::{
-    bash_beyond::calling,
+    bash::calling,
     support::{assert_says, ended, live_sessions, text},
 };
 

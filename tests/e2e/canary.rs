@@ -10,27 +10,25 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-mod kinds;
-
 /// What every secret of these tests has in it, and nothing else.
-const MARK: &str = "canary7f3a";
+pub(crate) const MARK: &str = "canary7f3a";
 
 /// A secret for a purpose.
-fn secret(purpose: &str) -> String {
+pub(crate) fn secret(purpose: &str) -> String {
     format!("{MARK}-{purpose}-0123456789")
 }
 
 /// Everything that was said and written.
 #[derive(Default)]
-struct Seen(Vec<(String, Vec<u8>)>);
+pub(crate) struct Seen(Vec<(String, Vec<u8>)>);
 
 impl Seen {
-    fn add(&mut self, what: impl Into<String>, bytes: impl Into<Vec<u8>>) {
+    pub(crate) fn add(&mut self, what: impl Into<String>, bytes: impl Into<Vec<u8>>) {
         self.0.push((what.into(), bytes.into()));
     }
 
     /// Every file below a folder but those that users put secrets into.
-    fn files(&mut self, folder: &Path) {
+    pub(crate) fn files(&mut self, folder: &Path) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
@@ -47,7 +45,7 @@ impl Seen {
 
     /// # Panics
     /// When a secret is anywhere, as it is or in Base64 at any of the three offsets.
-    fn assert_clean(&self) {
+    pub(crate) fn assert_clean(&self) {
         let mut needles = vec![MARK.as_bytes().to_vec()];
         for offset in 0..3 {
             let padded = [&b"xxx"[..offset], MARK.as_bytes()].concat();

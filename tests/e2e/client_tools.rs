@@ -1,4 +1,4 @@
-//! Tools that clients provide.
+//! Calls of tools that clients provide.
 
 use agentd_e2e::{
     Conversation, Daemon, Home, MockServer, Reply, Service, SocketClient, conversation::Wire, sse,
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_says, complaint, ended, text};
 
-fn hello<W: Wire>(client: &mut Conversation<W>, name: &str) -> Value {
+pub(crate) fn hello<W: Wire>(client: &mut Conversation<W>, name: &str) -> Value {
     client.done(json!({
         "type": "hello", "protocol": 1, "client": {"name": name}, "capabilities": {"sessions": true},
     }))
@@ -18,12 +18,12 @@ fn open(client: &mut SocketClient, home: &Home) -> String {
     opened["sessionId"].as_str().expect("an id").to_owned()
 }
 
-fn attach(client: &mut SocketClient, id: &str) {
+pub(crate) fn attach(client: &mut SocketClient, id: &str) {
     client.done(json!({"type": "attach_session", "sessionId": id}));
 }
 
 /// A tool that takes a `name`.
-fn tool(name: &str) -> Value {
+pub(crate) fn tool(name: &str) -> Value {
     json!({
         "name": name, "description": format!("Does {name}."), "snippet": format!("does {name}"),
         "guidelines": [format!("Use {name} with care.")],
@@ -31,55 +31,55 @@ fn tool(name: &str) -> Value {
     })
 }
 
-fn register<W: Wire>(client: &mut Conversation<W>, tools: &[Value]) -> Value {
+pub(crate) fn register<W: Wire>(client: &mut Conversation<W>, tools: &[Value]) -> Value {
     client.done(json!({"type": "register_tools", "tools": tools}))
 }
 
 /// The names of a session's tools that clients provide, with who does.
-fn provided<W: Wire>(client: &mut Conversation<W>, session: &str) -> Vec<(String, String)> {
+pub(crate) fn provided<W: Wire>(client: &mut Conversation<W>, session: &str) -> Vec<(String, String)> {
     let tools = client.done(json!({"type": "get_tools", "sessionId": session}))["tools"].clone();
     let tools = tools.as_array().expect("a list").iter().filter(|tool| tool["source"] == "client");
     let word = |value: &Value| value.as_str().expect("a text").to_owned();
     tools.map(|tool| (word(&tool["name"]), word(&tool["client"]))).collect()
 }
 
-fn calls(calls: &[(&str, &str)]) -> Reply {
+pub(crate) fn calls(calls: &[(&str, &str)]) -> Reply {
     let calls: Vec<(&str, &str, Value)> =
         calls.iter().map(|(id, tool)| (*id, *tool, json!({"name": id}))).collect();
     Reply::stream(sse::calls(&calls))
 }
 
-fn answer() -> Reply {
+pub(crate) fn answer() -> Reply {
     Reply::stream(sse::answer("Ok."))
 }
 
-fn respond(client: &mut SocketClient, request: &Value, said: &str) {
+pub(crate) fn respond(client: &mut SocketClient, request: &Value, said: &str) {
     let result = json!({"content": [{"type": "text", "text": said}]});
     client.done(json!({"type": "tool_response", "requestId": request["requestId"], "result": result}));
 }
 
-fn offered(server: &MockServer, request: usize) -> Vec<String> {
+pub(crate) fn offered(server: &MockServer, request: usize) -> Vec<String> {
     let body = &server.requests()[request].body;
     let tools = body["tools"].as_array().cloned().unwrap_or_default();
     tools.iter().map(|tool| tool["function"]["name"].as_str().expect("a name").to_owned()).collect()
 }
 
 /// A daemon with a session, one client that looks on, and one that provides tools.
-struct Stage {
-    server: MockServer,
-    home: Home,
-    service: Service,
-    user: SocketClient,
-    provider: SocketClient,
-    session: String,
+pub(crate) struct Stage {
+    pub(crate) server: MockServer,
+    pub(crate) home: Home,
+    pub(crate) service: Service,
+    pub(crate) user: SocketClient,
+    pub(crate) provider: SocketClient,
+    pub(crate) session: String,
 }
 
 impl Stage {
-    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::with_settings(replies, &json!({}))
     }
 
-    fn with_settings(replies: impl IntoIterator<Item = Reply>, settings: &Value) -> Self {
+    pub(crate) fn with_settings(replies: impl IntoIterator<Item = Reply>, settings: &Value) -> Self {
         let server = MockServer::start(replies);
         let home = Home::with_model(&server);
         home.settings(settings);
@@ -92,12 +92,12 @@ impl Stage {
         Self { server, home, service, user, provider, session }
     }
 
-    fn prompt(&mut self) {
+    pub(crate) fn prompt(&mut self) {
         self.user.done(json!({"type": "prompt", "message": "Go."}));
     }
 
     /// The run's only tool result, when it has settled.
-    fn result(&mut self) -> Value {
+    pub(crate) fn result(&mut self) -> Value {
         let events = self.user.settled();
         let results = ended(&events, "toolResult");
         assert_eq!(results.len(), 1, "{results:?}");
@@ -373,224 +373,6 @@ fn arguments_are_checked_before_the_client_is_asked() {
     assert_says(&text(&result), &["Validation failed for tool \"deploy\":", "name"]);
     let seen = stage.provider.settled();
     assert!(seen.iter().all(|line| line["type"] != "tool_request"), "{seen:?}");
-}
-
-#[test]
-fn tools_that_cannot_be_registered_are_refused_whole() {
-    let mut stage = Stage::new([]);
-    let register = |tools: Value| json!({"type": "register_tools", "tools": tools});
-    let without = |key: &str| {
-        let mut tool = tool("x");
-        tool.as_object_mut().expect("an object").remove(key);
-        tool
-    };
-    let with = |key: &str, value: Value| {
-        let mut tool = tool("x");
-        tool[key] = value;
-        tool
-    };
-    for (tools, says) in [
-        (json!([]), "at least one tool"),
-        (json!([tool("ok"), tool("a b")]), "tools[1].name"),
-        (json!([tool("ok"), tool("ok")]), "each name once"),
-        (json!([tool("bash")]), "taken by a built-in tool"),
-        (json!([without("description")]), "Missing field \"tools[0].description\""),
-        (json!([without("parameters")]), "parameters"),
-        (json!([with("parameters", json!({"type": "string"}))]), "\"object\""),
-        (json!([with("parameters", json!({"type": "object", "properties": 3}))]), "a valid JSON Schema"),
-        (json!([with("execution", json!("sometimes"))]), "\"parallel\" or \"sequential\""),
-        (json!([with("timeoutMs", json!(-1))]), "timeoutMs"),
-    ] {
-        let refused = stage.provider.refused(register(tools));
-        assert_eq!(refused["code"], "invalid_field");
-        assert_says(&complaint(&refused), &[says]);
-    }
-    assert_eq!(provided(&mut stage.user, &stage.session), []);
-    // Nobody takes another one's name; one's own tools are replaced.
-    stage.provider.done(register(json!([tool("mine")])));
-    let refused = stage.user.refused(register(json!([tool("other"), tool("mine")])));
-    assert_says(&complaint(&refused), &["\"mine\"", "another client (provider)"]);
-    stage.provider.done(register(json!([with("name", json!("mine"))])));
-    let mut again = tool("mine");
-    again["label"] = json!("My own");
-    stage.provider.done(register(json!([again])));
-    let tools = stage.user.done(json!({"type": "get_tools"}))["tools"].clone();
-    let mine: Vec<&Value> =
-        tools.as_array().expect("a list").iter().filter(|tool| tool["name"] == "mine").collect();
-    assert_eq!((mine.len(), &mine[0]["label"]), (1, &json!("My own")));
-    // Who has not said hello, only looks on, or does not follow the session, provides nothing.
-    let mut plain = stage.service.client();
-    attach(&mut plain, &stage.session);
-    let refused = plain.refused(register(json!([tool("x")])));
-    assert_eq!(refused["code"], "unsupported");
-    assert_says(&complaint(&refused), &["hello"]);
-    let mut observer = stage.service.client();
-    observer.done(json!({"type": "hello", "protocol": 1, "role": "observe"}));
-    assert_eq!(observer.refused(register(json!([tool("x")])))["code"], "forbidden");
-    let mut stranger = stage.service.client();
-    assert!(
-        hello(&mut stranger, "stranger")["capabilities"]
-            .as_array()
-            .expect("a list")
-            .contains(&json!("tools"))
-    );
-    let mut command = register(json!([tool("x")]));
-    command["sessionId"] = json!(stage.session);
-    let refused = stranger.refused(command.clone());
-    assert_says(&complaint(&refused), &["does not follow", "attach_session"]);
-    command["sessionId"] = json!("nope");
-    assert_eq!(stranger.refused(command)["code"], "session_not_found");
-}
-
-#[test]
-fn a_session_that_allows_only_some_tools_takes_no_others() {
-    let server = MockServer::start([]);
-    let home = Home::with_model(&server);
-    let mut daemon = Daemon::start(&home, &["--no-session", "--tools", "read,dep*"]);
-    hello(&mut daemon, "host");
-    register(&mut daemon, &[tool("deploy")]);
-    let refused = daemon.refused(json!({"type": "register_tools", "tools": [tool("open")]}));
-    assert_eq!(refused["code"], "forbidden");
-    assert_says(&complaint(&refused), &["\"open\"", "it has read, deploy", "--tools"]);
-    let mut daemon = Daemon::start(&home, &["--no-session", "--no-builtin-tools"]);
-    hello(&mut daemon, "host");
-    register(&mut daemon, &[tool("open")]);
-    let mut daemon = Daemon::start(&home, &["--no-session", "--no-tools"]);
-    hello(&mut daemon, "host");
-    assert_eq!(
-        daemon.refused(json!({"type": "register_tools", "tools": [tool("open")]}))["code"],
-        "forbidden"
-    );
-}
-
-#[test]
-fn unregistered_tools_leave_and_calls_under_way_can_be_answered() {
-    let mut stage = Stage::new([calls(&[("c1", "deploy")]), answer()]);
-    register(&mut stage.provider, &[tool("deploy"), tool("open"), tool("shut")]);
-    stage.prompt();
-    let request = stage.provider.event("tool_request");
-    let unregister = |tools: Value| json!({"type": "unregister_tools", "tools": tools});
-    let refused = stage.provider.refused(unregister(json!(["deploy", "nope"])));
-    assert_eq!(refused["code"], "not_found");
-    assert_says(&complaint(&refused), &["\"nope\""]);
-    // The answer comes after the event.
-    stage.provider.send(&json!({"id": "u", "type": "unregister_tools", "tools": ["deploy", "open"]}));
-    let lines = stage.provider.all_until("the answer", |line| line["id"] == "u");
-    assert!(lines.iter().any(|line| line["type"] == "tools_changed"), "{lines:?}");
-    assert_eq!(lines.last().expect("an answer")["data"], json!({"tools": ["deploy", "open"]}));
-    respond(&mut stage.provider, &request, "done");
-    let result = stage.result();
-    assert_eq!(text(&result), "done");
-    assert_eq!(offered(&stage.server, 1), ["read", "bash", "edit", "write", "shut"]);
-    assert_eq!(stage.provider.done(json!({"type": "unregister_tools"}))["tools"], json!(["shut"]));
-    assert_eq!(provided(&mut stage.user, &stage.session), []);
-}
-
-#[test]
-fn tools_can_be_deactivated_and_stay() {
-    let mut stage = Stage::new([answer()]);
-    register(&mut stage.provider, &[tool("deploy"), tool("open")]);
-    let chosen = stage.user.done(json!({"type": "set_active_tools", "tools": ["open", "read"]}));
-    assert_eq!(chosen["tools"], json!(["read", "open"]));
-    stage.prompt();
-    stage.user.settled();
-    assert_eq!(offered(&stage.server, 0), ["read", "open"]);
-    assert_eq!(provided(&mut stage.user, &stage.session).len(), 2);
-}
-
-#[test]
-fn tools_go_along_where_the_connection_goes() {
-    let mut stage = Stage::new([answer(), answer()]);
-    let first = stage.session.clone();
-    // Before there is any session, and for one alone.
-    let mut roamer = stage.service.client();
-    roamer.done(json!({"type": "hello", "protocol": 1, "client": {"name": "roamer"}}));
-    assert_eq!(register(&mut roamer, &[tool("along")]), json!({"tools": ["along"]}));
-    attach(&mut roamer, &first);
-    roamer.done(json!({"type": "register_tools", "tools": [tool("here")], "sessionId": first}));
-    let both = [("along".to_owned(), "roamer".to_owned()), ("here".to_owned(), "roamer".to_owned())];
-    assert_eq!(provided(&mut stage.user, &first), both);
-    // To follow it anew changes nothing.
-    attach(&mut roamer, &first);
-    assert_eq!(provided(&mut stage.user, &first), both);
-    stage.prompt();
-    stage.user.settled();
-    for moving in [json!({"type": "clone"}), json!({"type": "new_session"})] {
-        roamer.done(moving);
-        let state = roamer.done(json!({"type": "get_state"}));
-        let next = state["sessionId"].as_str().expect("an id").to_owned();
-        assert_eq!(provided(&mut roamer, &next), both[..1]);
-        assert_eq!(provided(&mut stage.user, &first), [], "it follows the first one no longer");
-    }
-    // A name that is taken there is told, and all else goes on.
-    stage.provider.done(json!({"type": "register_tools", "tools": [tool("along")]}));
-    roamer.send(&json!({"id": "a", "type": "attach_session", "sessionId": first}));
-    roamer.until("the answer", |line| line["id"] == "a" && line["success"] == true);
-    let told = roamer.until("a complaint", |line| line["success"] == false);
-    assert_eq!((&told["command"], told.get("id")), (&json!("register_tools"), None));
-    assert_says(&complaint(&told), &["does not get your tools", "\"along\"", "another client (provider)"]);
-    let _ = &stage.home;
-}
-
-#[test]
-fn leaving_a_session_ends_its_calls() {
-    let mut stage = Stage::new([calls(&[("c1", "deploy")]), answer()]);
-    register(&mut stage.provider, &[tool("deploy")]);
-    stage.prompt();
-    let request = stage.provider.event("tool_request");
-    stage.provider.done(json!({"type": "detach_session", "sessionId": stage.session}));
-    let result = stage.result();
-    assert_eq!(text(&result), "The client that provides the tool deploy has left the session.");
-    let late = json!({"type": "tool_response", "requestId": request["requestId"], "error": "late"});
-    assert_says(&complaint(&stage.provider.refused(late)), &["has left the session"]);
-}
-
-#[test]
-fn tools_outlast_a_rest_and_a_client_that_leaves_meanwhile_is_missed_afterwards() {
-    let settings = json!({"daemon": {"idleUnloadMs": 1}});
-    let mut stage = Stage::with_settings([calls(&[("c1", "deploy")]), answer()], &settings);
-    let mut watcher = stage.service.client();
-    watcher.done(json!({"type": "watch_sessions"}));
-    register(&mut stage.provider, &[tool("deploy")]);
-    stage.user.event("tools_changed");
-    crate::unload::gone(&mut watcher, &stage.session);
-    stage.prompt();
-    let request = stage.provider.event("tool_request");
-    respond(&mut stage.provider, &request, "done");
-    assert_eq!(text(&stage.result()), "done");
-    crate::unload::gone(&mut watcher, &stage.session);
-    stage.provider.end_input();
-    // The daemon has seen the end of it once it closes the connection.
-    let provider = std::mem::replace(&mut stage.provider, stage.service.client());
-    let _ = provider.closed();
-    assert_eq!(provided(&mut stage.user, &stage.session), []);
-    let told = stage.user.event("tools_changed");
-    assert!(told["tools"].as_array().expect("a list").iter().all(|tool| tool["source"] == "builtin"));
-}
-
-#[test]
-fn the_host_of_a_private_daemon_provides_tools_too() {
-    let server = MockServer::start([calls(&[("c1", "deploy")]), answer()]);
-    let home = Home::with_model(&server);
-    let mut daemon = Daemon::start(&home, &["--no-session"]);
-    let plain = daemon.refused(json!({"type": "register_tools", "tools": [tool("deploy")]}));
-    assert_eq!(plain["code"], "unsupported");
-    daemon.done(json!({"type": "hello", "protocol": 1}));
-    register(&mut daemon, &[tool("deploy")]);
-    daemon.send(&json!({"id": "1", "type": "prompt", "message": "Go."}));
-    let request = daemon.event("tool_request");
-    let result = json!({"content": [{"type": "text", "text": "done"}]});
-    daemon.done(json!({"type": "tool_response", "requestId": request["requestId"], "result": result}));
-    let events = daemon.settled();
-    assert_eq!(text(ended(&events, "toolResult")[0]), "done");
-    // No such event on the wire of a client that does not name sessions.
-    assert!(events.iter().all(|event| event["type"] != "tools_changed"));
-    // The end of the input ends a call, and the daemon.
-    server.push(calls(&[("c2", "deploy")]));
-    daemon.send(&json!({"id": "2", "type": "prompt", "message": "Again."}));
-    daemon.event("tool_request");
-    let ended = daemon.close();
-    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
 }
 
 #[test]

@@ -1,9 +1,11 @@
-//! What is wrong with a session's files, with file and line, and where its settings come from.
+//! Diagnostics of settings, models and files, with file and line; misspelt names; a session whose folder is gone.
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, ctl, home::models, sse};
+use std::fs;
+
+use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, ctl, home::models, sse};
 use serde_json::{Value, json};
 
-use crate::support::assert_says;
+use crate::support::{assert_says, complaint, records};
 
 /// Level, kind, file and line of each diagnostic of a session.
 fn found(daemon: &mut Daemon, home: &Home) -> Vec<String> {
@@ -157,4 +159,199 @@ fn a_setting_is_explained() {
     let unknown = ctl::run(&home, &["config", "explain", "defaultModle"]);
     assert_eq!(unknown.code, 1, "{unknown:?}");
     assert_says(&unknown.stderr, &["There is no setting \"defaultModle\".", "Did you mean defaultModel?"]);
+}
+
+/// Two providers on a port where nobody listens.
+fn with_models(home: &Home) {
+    let provider = |ids: [&str; 2]| {
+        json!({"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions", "apiKey": "k",
+            "models": [{"id": ids[0]}, {"id": ids[1]}]})
+    };
+    home.configure(&json!({"providers": {"west": provider(["small-model", "large-model"]), "east": provider(["wise", "x/y"])}}));
+}
+
+#[test]
+fn unknown_keys_are_told_with_file_line_and_what_may_be_meant() {
+    let home = Home::new();
+    home.write_agent(
+        "settings.json",
+        "{\n  // mine\n  \"steeringMod\": \"all\",\n  \"compaction\": {\n    \"enabeld\": false\n  },\n  \"nobodyKnowsThis\": 1\n}",
+    );
+    home.write(".pi/settings.json", "{\n  \"retry\": {\"provider\": {\"maxRetrys\": 3}}\n}");
+    let expected = [
+        "settings.json:3: there is no key \"steeringMod\": it has no effect (did you mean \"steeringMode\"?)",
+        "settings.json:5: there is no key \"compaction.enabeld\": it has no effect (did you mean \"compaction.enabled\"?)",
+        "settings.json:7: there is no key \"nobodyKnowsThis\": it has no effect",
+        ".pi/settings.json:2: there is no key \"retry.provider.maxRetrys\": it has no effect (did you mean \
+         \"retry.provider.maxRetries\"?)",
+    ];
+    let checked = ctl::run(&home, &["config", "check", "--approve"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    assert_says(&checked.stdout, &expected);
+    // A project that nobody trusts is not read.
+    let checked = ctl::run(&home, &["config", "check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    assert!(!checked.stdout.contains("maxRetrys"), "{checked:?}");
+    // At the start, once.
+    let mut daemon = Daemon::start(&home, &["--no-session", "--approve", "--demo"]);
+    daemon.prompt("Hi");
+    let told = daemon.close().stderr;
+    for text in expected {
+        assert_eq!(told.matches(text).count(), 1, "{text}\n{told}");
+    }
+}
+
+#[test]
+fn settings_of_pi_are_no_mistakes() {
+    let home = Home::new();
+    home.settings(&json!({"theme": "dark", "packages": [], "terminal": {"showImages": true}, "lastChangelogVersion": "1.5.2",
+        "$schema": "x"}));
+    let checked = ctl::run(&home, &["config", "check"]);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    assert_says(
+        &checked.stdout,
+        &["note: ", "settings.json: pi knows these settings", "\"theme\"", "\"terminal\""],
+    );
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    daemon.done(json!({"type": "get_state"}));
+    assert_eq!(daemon.close().stderr, "");
+}
+
+#[test]
+fn models_that_do_not_exist_are_told() {
+    let home = Home::new();
+    with_models(&home);
+    home.write_agent(
+        "settings.json",
+        "{\n\"defaultProvider\": \"west\",\n\"defaultModel\": \"smal-model\",\n\"enabledModels\": [\n\"west/*\",\n\"west/lagre-model\"\n],\n\
+         \"fallbackModels\": [\"east/wise\",\n\"north/star-model\"]}",
+    );
+    let expected = [
+        "settings.json:3: \"defaultModel\": there is no model \"west/smal-model\" (Did you mean \"west/small-model\"?)",
+        "settings.json:6: \"enabledModels\": ",
+        "\"west/lagre-model\". Did you mean \"west/large-model\"?",
+        "settings.json:9: \"fallbackModels\": ",
+        "\"north/star-model\"",
+    ];
+    let checked = ctl::run(&home, &["config", "check"]);
+    assert_eq!((checked.code, checked.stdout.lines().count()), (1, 3), "{checked:?}");
+    assert_says(&checked.stdout, &expected);
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    daemon.done(json!({"type": "get_state"}));
+    assert_says(&daemon.close().stderr, &expected);
+}
+
+#[test]
+fn the_default_model_may_stand_in_full() {
+    let home = Home::new();
+    with_models(&home);
+    let started_with = |settings| {
+        home.settings(&settings);
+        let mut daemon = Daemon::start(&home, &["--no-session"]);
+        let model = daemon.done(json!({"type": "get_state"}))["model"].clone();
+        let name = format!("{}/{}", model["provider"].as_str().unwrap(), model["id"].as_str().unwrap());
+        (name, daemon.close().stderr)
+    };
+    let check =
+        |settings, expected: &str| assert_eq!(started_with(settings), (expected.to_owned(), String::new()));
+    check(json!({"defaultModel": "east/wise"}), "east/wise");
+    check(json!({"defaultProvider": "east", "defaultModel": "east/wise"}), "east/wise");
+    check(json!({"defaultProvider": "east", "defaultModel": "wise"}), "east/wise");
+    check(json!({"defaultProvider": "east", "defaultModel": "x/y"}), "east/x/y");
+    check(json!({"defaultModel": "east/x/y"}), "east/x/y");
+    let (model, told) = started_with(json!({"defaultProvider": "west", "defaultModel": "east/wise"}));
+    assert_eq!(model, "east/wise");
+    assert_says(&told, &["settings.json:", "\"defaultProvider\" says west", "east/wise is used"]);
+    let doctor = ctl::run(&home, &["doctor"]);
+    assert_says(&doctor.stdout, &["warn model: east/wise: \"defaultProvider\" says west"]);
+    let (_, told) = started_with(json!({"defaultModel": "wise"}));
+    assert_says(&told, &["\"defaultModel\": \"wise\" names no provider and is not used"]);
+}
+
+#[test]
+fn slips_in_a_models_file_are_told() {
+    let home = Home::new();
+    home.write_agent(
+        "models.json",
+        "{\"providers\": {\"p\": {\n\"baseUrl\": \"http://127.0.0.1:9/v1\",\n\"api\": \"openai-completions\",\n\"apikey\": \"k\",\n\
+         \"models\": [{\"id\": \"m\"}]}}}",
+    );
+    let checked = ctl::run(&home, &["config", "check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    let slip = "models.json:4: there is no key \"providers.p.apikey\": it has no effect (did you mean \"providers.p.apiKey\"?)";
+    assert_says(&checked.stdout, &[slip]);
+    assert_says(
+        &ctl::run(&home, &["doctor"]).stdout,
+        &["warn models.json: there is no key \"providers.p.apikey\""],
+    );
+    // What can be read and changes nothing.
+    home.write_agent(
+        "models.json",
+        "{\"providers\": {\n\"p\": {\"baseUrl\": \"http://127.0.0.1:9/v1\", \"api\": \"openai-completion\", \"models\": [{\"id\": \"m\"}]}}}",
+    );
+    let checked = ctl::run(&home, &["config", "check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    assert_says(&checked.stdout, &["models.json:2: provider p: 1 model not offered.", "openai-completion"]);
+}
+
+/// A session with something said in it, of a folder that is gone; its id.
+fn left_behind(home: &Home) -> String {
+    home.write("old/file.txt", "x");
+    let old = home.project().join("old");
+    let done = ctl::run(home, &["prompt", "--private", "--cwd", &old.display().to_string(), "Hi"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    fs::remove_dir_all(old).unwrap();
+    records(&home.session_files()[0])[0]["id"].as_str().unwrap().to_owned()
+}
+
+fn header_of(home: &Home, id: &str) -> Value {
+    let files = home.session_files();
+    let file = files.iter().find(|file| file.display().to_string().contains(id)).expect("the copy");
+    records(file)[0].clone()
+}
+
+fn goes_on_elsewhere(shared: bool) {
+    let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
+    let home = Home::with_model(&server);
+    let id = left_behind(&home);
+    let original = home.session_files()[0].display().to_string();
+    let service = shared.then(|| Service::start(&home, &[]));
+
+    let refused = ctl::run(&home, &["prompt", "--session", &original, "And?"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let how = format!("agentctl fork --cwd DIR {id}");
+    assert_says(&refused.stderr, &["does not exist", "/old", &how]);
+    if let Some(service) = &service {
+        let mut client = service.client();
+        let refused = client.refused(json!({"type": "attach_session", "sessionId": id}));
+        assert_says(&complaint(&refused), &["does not exist", &how]);
+        assert_says(refused["hint"].as_str().unwrap(), &[&how]);
+    }
+
+    home.write("new/file.txt", "x");
+    let new = home.project().join("new").display().to_string();
+    let forked = ctl::run(&home, &["fork", "--cwd", &new, &id]);
+    assert_eq!((forked.code, forked.stderr.as_str()), (0, ""), "{forked:?}");
+    let copy = forked.stdout.trim();
+    let header = header_of(&home, copy);
+    assert_eq!((&header["cwd"], &header["parentSession"]), (&json!(new), &json!(original)));
+    let done = ctl::run(&home, &["prompt", "--cwd", &new, "--session", copy, "And now?"]);
+    assert_eq!((done.code, done.stdout.as_str()), (0, "Ok.\n"), "{done:?}");
+    let asked = server.requests();
+    let said = asked.last().unwrap().messages().to_vec();
+    assert!(said.iter().any(|message| message.to_string().contains("Hi")), "{said:?}");
+
+    let refused = ctl::run(&home, &["fork", "--cwd", "nowhere", &id]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert_says(&refused.stderr, &["--cwd nowhere"]);
+}
+
+#[test]
+fn it_goes_on_elsewhere_with_the_daemon() {
+    goes_on_elsewhere(true);
+}
+
+#[test]
+fn it_goes_on_elsewhere_without_the_daemon() {
+    goes_on_elsewhere(false);
 }

@@ -10,16 +10,15 @@ use crate::support::{answers, assert_says, kinds, text};
 
 #[path = "../../daemon/crates/ai/examples/stream_speed/bodies.rs"]
 mod bodies;
-mod refusals;
 
 /// A wire API, and how a vendor that speaks it says that something is wrong.
-struct Api {
-    name: &'static str,
+pub(crate) struct Api {
+    pub(crate) name: &'static str,
     /// What the `baseUrl` has behind the server's address.
-    at: &'static str,
-    key: &'static str,
+    pub(crate) at: &'static str,
+    pub(crate) key: &'static str,
     /// The body of a refusal: status, kind, message.
-    refusal: fn(u16, &str, &str) -> Value,
+    pub(crate) refusal: fn(u16, &str, &str) -> Value,
 }
 
 const KEY: &str = "test-key-1234";
@@ -48,7 +47,7 @@ fn mistral(_: u16, kind: &str, message: &str) -> Value {
     json!({"object": "error", "message": message, "type": kind, "code": null})
 }
 
-const APIS: &[Api] = &[
+pub(crate) const APIS: &[Api] = &[
     Api { name: "anthropic-messages", at: "", key: KEY, refusal: anthropic },
     Api { name: "azure-openai-responses", at: "/openai/v1", key: KEY, refusal: openai },
     Api { name: "bedrock-converse-stream", at: "", key: KEY, refusal: aws },
@@ -63,7 +62,7 @@ const APIS: &[Api] = &[
 
 impl Api {
     /// A home whose only model is behind `server`.
-    fn home(&self, server: &MockServer) -> Home {
+    pub(crate) fn home(&self, server: &MockServer) -> Home {
         let home = Home::new();
         let address = server.base_url().trim_end_matches("/v1").to_owned() + self.at;
         home.configure(&json!({"providers": {"p": {"api": self.name, "baseUrl": address, "apiKey": self.key,
@@ -75,7 +74,7 @@ impl Api {
     }
 
     /// The body of an answer with this text, in two pieces.
-    fn text(&self, text: &str) -> Vec<u8> {
+    pub(crate) fn text(&self, text: &str) -> Vec<u8> {
         let (start, end) = text.split_at(text.len() / 2);
         self.body(Content::Text, &mut [start, end].into_iter().map(str::to_owned))
     }
@@ -84,22 +83,22 @@ impl Api {
         body(self.name, content, pieces).unwrap_or_else(|| panic!("no answers of {}", self.name))
     }
 
-    fn reply(&self, body: impl AsRef<[u8]>) -> Reply {
+    pub(crate) fn reply(&self, body: impl AsRef<[u8]>) -> Reply {
         let frames = "application/vnd.amazon.eventstream";
         Reply::status(200, if self.is_binary() { frames } else { "text/event-stream" }, body)
     }
 
-    fn is_binary(&self) -> bool {
+    pub(crate) fn is_binary(&self) -> bool {
         self.name == "bedrock-converse-stream"
     }
 
-    fn refuse(&self, status: u16, kind: &str, message: &str) -> Reply {
+    pub(crate) fn refuse(&self, status: u16, kind: &str, message: &str) -> Reply {
         let body = (self.refusal)(status, kind, message).to_string();
         Reply::status(status, "application/json", body).header("x-amzn-errortype", kind)
     }
 
     /// Asks once, and gives what was said on stdout and stderr, and how many requests there were.
-    fn ask(&self, replies: impl IntoIterator<Item = Reply>) -> (Finished, usize) {
+    pub(crate) fn ask(&self, replies: impl IntoIterator<Item = Reply>) -> (Finished, usize) {
         let server = MockServer::start(replies);
         let home = self.home(&server);
         let done = ctl::run(&home, &["prompt", "Hello?"]);
@@ -116,7 +115,7 @@ impl Api {
         (done, requests.len())
     }
 
-    fn fails(&self, replies: impl IntoIterator<Item = Reply>, requests: usize, parts: &[&str]) {
+    pub(crate) fn fails(&self, replies: impl IntoIterator<Item = Reply>, requests: usize, parts: &[&str]) {
         let (done, count) = self.ask(replies);
         assert_eq!((done.code, count), (1, requests), "{}: {done:?}", self.name);
         let last = done.stderr.lines().last().expect("something on stderr");
@@ -124,16 +123,30 @@ impl Api {
         assert_says(last, parts);
     }
 
-    fn answers(&self, replies: impl IntoIterator<Item = Reply>, requests: usize) -> Finished {
+    pub(crate) fn answers(&self, replies: impl IntoIterator<Item = Reply>, requests: usize) -> Finished {
         let (done, count) = self.ask(replies);
         let expected = (0, "Here I am.\n", requests);
         assert_eq!((done.code, done.stdout.as_str(), count), expected, "{}: {done:?}", self.name);
         done
     }
 
-    fn here(&self) -> Reply {
+    pub(crate) fn here(&self) -> Reply {
         self.reply(self.text("Here I am."))
     }
+}
+
+/// The events as the body of a stream.
+pub(crate) fn stream(events: &[Value]) -> Vec<u8> {
+    let mut out = Vec::new();
+    events.iter().for_each(|data| bodies::event(data, &mut out));
+    out
+}
+
+/// The frames as the body of a stream of Bedrock.
+pub(crate) fn frames(frames: &[(&str, Value)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    frames.iter().for_each(|(kind, data)| bodies::frame(kind, data, &mut out));
+    out
 }
 
 #[test]
@@ -254,13 +267,13 @@ fn an_answer_that_ends_too_early_is_no_answer() {
 
 impl Api {
     /// The events of a run that ends well.
-    fn answers_with(&self, replies: &[Reply]) -> Vec<Value> {
+    pub(crate) fn answers_with(&self, replies: &[Reply]) -> Vec<Value> {
         let server = MockServer::start(replies.iter().cloned());
         let home = self.home(&server);
         self.events(&home)
     }
 
-    fn events(&self, home: &Home) -> Vec<Value> {
+    pub(crate) fn events(&self, home: &Home) -> Vec<Value> {
         let done = ctl::run(home, &["prompt", "--json", "Hello?"]);
         assert_eq!(done.code, 0, "{}: {done:?}", self.name);
         done.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Output};
 use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, binaries, ctl, sse};
 use serde_json::{Value, json};
 
-use crate::{support::assert_says, wire::both};
+use crate::support::{assert_says, both};
 
 fn export(home: &Home, args: &[&str]) -> Output {
     home.command(binaries::agentd()).arg("--export").args(args).output().unwrap()

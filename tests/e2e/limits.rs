@@ -23,8 +23,8 @@ pub(crate) fn daemon(server: &MockServer, settings: Value) -> (Home, Service) {
     (home, service)
 }
 
-pub(crate) fn hello(client: &mut SocketClient) {
-    client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
+pub(crate) fn hello(client: &mut SocketClient) -> Value {
+    client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}))
 }
 
 pub(crate) fn open(client: &mut SocketClient, home: &Home) -> String {

@@ -1,14 +1,16 @@
-//! `list_processes`: what runs for sessions, and what it works for.
+//! Processes of sessions: `list_processes`, commands that misbehave, and what a killed daemon leaves behind: nothing.
 
 use std::time::{Duration, Instant};
 
-use agentd_e2e::{DEADLINE, Daemon, Home, MockServer, Reply, Service, processes, sse};
+use agentd_e2e::{
+    DEADLINE, Daemon, Home, MockServer, Reply, Service, binaries,
+    processes::{self, Watched},
+    sse, usage,
+};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{assert_says, complaint, prompt, text};
-
-/// How long what is killed may be seen.
-const AFTERLIFE: Duration = Duration::from_secs(1);
+use crate::support::{assert_says, complaint, ended, prompt, text};
 
 fn list(daemon: &mut Daemon) -> Vec<Value> {
     processes_of(daemon.done(json!({"type": "list_processes"})))
@@ -38,14 +40,6 @@ fn find(list: &[Value], pid: i32) -> &Value {
 /// The process ids that a script printed, a line `pid N` each.
 fn printed(output: &str) -> Vec<i32> {
     output.lines().filter_map(|line| line.strip_prefix("pid ")?.parse().ok()).collect()
-}
-
-/// A model that runs a script under the call id `c1`, and then says something.
-fn running(script: &str) -> MockServer {
-    MockServer::start([
-        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": script}))])),
-        Reply::stream(sse::answer("Done.")),
-    ])
 }
 
 #[test]
@@ -151,4 +145,262 @@ fn each_session_of_a_daemon_has_its_own() {
     let refused = observer.refused(json!({"type": "list_processes", "sessionId": "nobody"}));
     assert_eq!(refused["code"], "session_not_found");
     assert_says(&complaint(&refused), &["nobody"]);
+}
+
+/// How long what is killed may be seen.
+const AFTERLIFE: Duration = Duration::from_secs(2);
+
+/// How long a session that is closed may take: those that ignore a request to end get 2 seconds.
+const POLITE: Duration = Duration::from_secs(5);
+
+/// A script that starts `count` processes in each of five ways to get away, and prints `pid N` for each, then `ready`:
+/// children; sessions of their own; without a parent; ignoring signals; without their environment, on top of all that.
+fn escape_artists(count: usize) -> String {
+    format!(
+        "dir=$(mktemp -d); n={count}
+        say='echo \"pid $$\" > \"$1.tmp\"; mv \"$1.tmp\" \"$1\"; '
+        stay='while :; do sleep 1000; done'
+        for i in $(seq $n); do
+            sleep 1000 > /dev/null 2>&1 & echo \"pid $!\"
+            setsid sh -c \"$say exec sleep 1000\" sh $dir/a$i > /dev/null 2>&1 &
+            (setsid sh -c \"$say exec sleep 1000\" sh $dir/b$i > /dev/null 2>&1 &)
+            sh -c \"trap '' TERM HUP INT; $say $stay\" sh $dir/c$i > /dev/null 2>&1 &
+            (env -i setsid sh -c \"trap '' TERM HUP INT; $say $stay\" sh $dir/d$i > /dev/null 2>&1 < /dev/null &)
+        done
+        for i in $(seq $n); do for kind in a b c d; do
+            until [ -e $dir/$kind$i ]; do sleep 0.01; done; cat $dir/$kind$i
+        done; done
+        rm -r $dir; echo ready; "
+    )
+}
+
+/// The processes that a script said it started.
+fn said(output: &str) -> Vec<i32> {
+    output.lines().filter_map(|line| line.strip_prefix("pid ")?.parse().ok()).collect()
+}
+
+/// Starts a script as a command of the user, and waits until it has said `ready`.
+fn start(daemon: &mut Daemon, script: &str) -> Watched {
+    daemon.send(&json!({"id": "work", "type": "bash", "command": script}));
+    let mut output = String::new();
+    while !output.contains("ready") {
+        output.push_str(daemon.event("bash_execution_update")["delta"].as_str().expect("output"));
+    }
+    processes::watch(&said(&output))
+}
+
+/// Waits until the daemon knows of no process. A shell that ignores signals may start one more child before it is
+/// killed itself, and nobody watches that one.
+fn nothing_runs(daemon: &mut Daemon) {
+    let end = Instant::now() + AFTERLIFE;
+    loop {
+        let left = daemon.done(json!({"type": "list_processes"}));
+        if left["processes"] == json!([]) {
+            return;
+        }
+        assert!(Instant::now() < end, "still there: {left}");
+    }
+}
+
+/// A model that runs a script with these arguments, and then says something.
+fn running(script: &str) -> MockServer {
+    MockServer::start([
+        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": script}))])),
+        Reply::stream(sse::answer("Done.")),
+    ])
+}
+
+/// The result of the only call of a run.
+fn result(events: &[Value]) -> Value {
+    ended(events, "toolResult")[0].clone()
+}
+
+/// The daemon, its guard, and its scopes.
+fn everything_of(daemon: &Daemon) -> Vec<u32> {
+    let guards = processes::children(daemon.id());
+    let scopes = guards.iter().flat_map(|guard| processes::children(guard.unsigned_abs()));
+    let helpers: Vec<u32> = guards.iter().copied().chain(scopes).map(i32::unsigned_abs).collect();
+    assert!(helpers.len() >= 2, "a guard and a scope: {helpers:?}");
+    [vec![daemon.id()], helpers].concat()
+}
+
+#[test]
+fn a_fork_bomb_ends_with_its_call() {
+    // It doubles ten times and then waits, so that one which nothing stops does no harm.
+    let bomb = "bomb() { [ $1 = 0 ] && exec sleep 1000; bomb $(($1 - 1)) | bomb $(($1 - 1)) & wait; }";
+    let server = running(&format!("{bomb}; bomb 10; sleep 1000"));
+    let home = Home::with_model(&server);
+    home.settings(&json!({"processes": {"maxCount": 100}}));
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let result = result(&daemon.prompt("Go."));
+    assert_eq!(result["isError"], true);
+    assert_says(
+        &text(&result),
+        &["Command killed: it had more than 100 processes (setting processes.maxCount)"],
+    );
+    nothing_runs(&mut daemon);
+    assert_eq!(daemon.done(json!({"type": "bash", "command": "echo well"}))["output"], "well\n");
+}
+
+#[test]
+fn limits_of_output_and_memory_are_told() {
+    let home = Home::new();
+    home.settings(&json!({"processes": {"maxMemoryBytes": 50_000_000, "maxOutputBytes": 1000}}));
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let wrote = daemon.done(json!({"type": "bash", "command": "head -c 1000 /dev/zero | tr '\\0' x; yes"}));
+    let output = wrote["output"].as_str().expect("output");
+    assert_says(
+        output,
+        &["\n\nCommand killed: it wrote more than 1000 bytes (setting processes.maxOutputBytes)"],
+    );
+    assert!(output.starts_with(&"x".repeat(1000)) && !output.contains("y\n"), "{output}");
+    let hog = "x=$(head -c 1000000 /dev/zero | tr '\\0' x); while :; do y=$y$x; done";
+    let grew = daemon.done(json!({"type": "bash", "command": hog}));
+    assert_says(grew["output"].as_str().expect("output"), &["memory (setting processes.maxMemoryBytes)"]);
+    assert_eq!((&grew["cancelled"], &grew["exitCode"]), (&json!(false), &json!(137)));
+    nothing_runs(&mut daemon);
+}
+
+#[test]
+fn a_command_may_close_its_output_and_live() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let children = start(&mut daemon, "echo pid $$; echo ready; exec sleep 1000 >&- 2>&-");
+    assert!(children.all_alive());
+    daemon.done(json!({"type": "abort_bash"}));
+    children.assert_gone_within(AFTERLIFE);
+    let left = daemon.done(json!({"type": "bash", "command": "sleep 1000 >&- 2>&- & echo pid $!"}));
+    let left = processes::watch(&said(left["output"].as_str().expect("output")));
+    assert!(left.all_alive(), "it is in the background");
+    daemon.close();
+    left.assert_gone_within(AFTERLIFE);
+}
+
+#[test]
+fn a_flood_of_binary_output_takes_little_memory() {
+    let server = running("timeout 1.5 cat /dev/urandom; exit 3");
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    daemon.done(json!({"type": "bash", "command": "true"}));
+    let idle = usage::of(daemon.id()).resident;
+    let result = result(&daemon.prompt("Go."));
+    let peak = usage::of(daemon.id()).peak;
+    assert_says(&text(&result), &["Command exited with code 3", "Full output: "]);
+    assert!(peak < idle + (48 << 20), "{} MiB more", (peak - idle) >> 20);
+}
+
+#[test]
+fn a_full_disk_loses_the_file_and_not_the_result() {
+    let server = running("head -c 300000 /dev/zero | tr '\\0' x; echo; echo end");
+    let home = Home::with_model(&server);
+    let mut command = home.command("/bin/bash");
+    // In blocks of a kilobyte; the signal would end the process where a full disk gives an error.
+    let script = "trap '' XFSZ; ulimit -f 16; exec \"$AGENTD\" --stdio --no-session";
+    command.args(["-c", script]).env("AGENTD", binaries::agentd());
+    let mut daemon = Daemon::start_command(command);
+    let result = result(&daemon.prompt("Go."));
+    assert_says(&text(&result), &["end", "The full output could not be saved: file too large"]);
+    assert_eq!(result["details"].get("fullOutputPath"), None, "{result}");
+    let temp = home.root().join("tmp");
+    let left: Vec<_> = std::fs::read_dir(&temp).map(|files| files.flatten().collect()).unwrap_or_default();
+    assert!(left.iter().all(|file| !file.file_name().to_string_lossy().starts_with("pi-bash-")), "{left:?}");
+}
+
+#[test]
+fn fifty_children_end_with_a_killed_daemon() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let children = start(&mut daemon, &(escape_artists(10) + "wait"));
+    daemon.signal(Signal::KILL);
+    drop(daemon);
+    children.assert_gone_within(AFTERLIFE);
+}
+
+#[test]
+fn fifty_children_of_a_daemon_killed_with_all_its_helpers_end_at_the_next_start() {
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let children = start(&mut daemon, &(escape_artists(10) + "wait"));
+    let all = everything_of(&daemon);
+    for signal in [Signal::STOP, Signal::KILL] {
+        all.iter().for_each(|id| processes::signal(*id, signal));
+    }
+    drop(daemon);
+    assert!(children.all_alive(), "nobody was left to end them");
+
+    let mut next = Daemon::start(&home, &["--no-session"]);
+    children.assert_gone_within(AFTERLIFE);
+    // And so it is for its own commands, of which it notes that they are its own.
+    let owners = home.agent_dir().join("run/owners");
+    let notes = || std::fs::read_dir(&owners).map_or(0, Iterator::count);
+    let mark = next.done(json!({"type": "bash", "command": "echo $AGENTD_OWNER"}));
+    assert!(owners.join(mark["output"].as_str().expect("output").trim()).exists());
+    assert_eq!(notes(), 1);
+    next.close();
+    assert_eq!(notes(), 0, "nothing is noted of a daemon that has ended");
+}
+
+#[test]
+fn daemons_of_one_directory_leave_each_other_alone() {
+    let home = Home::new();
+    let mut first = Daemon::start(&home, &["--no-session"]);
+    let children = start(&mut first, &(escape_artists(2) + "wait"));
+    let mut second = Daemon::start(&home, &["--no-session"]);
+    second.done(json!({"type": "bash", "command": "true"}));
+    let others = start(&mut second, &(escape_artists(2) + "wait"));
+    second.signal(Signal::KILL);
+    drop(second);
+    others.assert_gone_within(AFTERLIFE);
+    let mut third = Daemon::start(&home, &["--no-session"]);
+    third.done(json!({"type": "bash", "command": "true"}));
+    assert!(children.all_alive());
+}
+
+#[test]
+fn whatever_ends_a_command_leaves_nothing() {
+    let script = escape_artists(3);
+    let home = Home::new();
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let children = start(&mut daemon, &format!("{script} wait"));
+    daemon.done(json!({"type": "abort_bash"}));
+    children.assert_gone_within(AFTERLIFE);
+    nothing_runs(&mut daemon);
+
+    let left = start(&mut daemon, &script);
+    daemon.until("the end of the command", |line| line["id"] == "work" && line["type"] == "response");
+    assert!(left.all_alive(), "in the background");
+    daemon.end_input();
+    daemon.wait();
+    left.assert_gone_within(Duration::ZERO);
+}
+
+#[test]
+fn a_time_limit_leaves_nothing() {
+    let script = escape_artists(3) + "wait";
+    let server = MockServer::start([
+        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": script, "timeout": 3}))])),
+        Reply::stream(sse::answer("Done.")),
+    ]);
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let result = result(&daemon.prompt("Go."));
+    assert_says(&text(&result), &["ready", "Command timed out after 3 seconds"]);
+    for id in said(&text(&result)) {
+        assert!(!std::path::Path::new(&format!("/proc/{id}/exe")).exists(), "{id} is still there");
+    }
+    nothing_runs(&mut daemon);
+}
+
+#[test]
+fn a_closed_session_leaves_nothing() {
+    let home = Home::new();
+    let service = agentd_e2e::Service::start(&home, &[]);
+    let mut client = service.client();
+    let opened = client.done(json!({"type": "open_session", "cwd": home.project(), "ephemeral": true}));
+    let script = escape_artists(3);
+    let output = client.done(json!({"type": "bash", "command": script}))["output"].clone();
+    let left = processes::watch(&said(output.as_str().expect("output")));
+    assert!(left.all_alive());
+    client.done(json!({"type": "close_session", "sessionId": opened["sessionId"]}));
+    left.assert_gone_within(POLITE);
 }

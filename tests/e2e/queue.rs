@@ -1,9 +1,12 @@
-//! Messages sent while a run is on: steering, follow-ups, and taking them back.
+//! Messages sent while a run is on: steering, follow-ups, taking them back, and a `kill -9` while they wait.
+
+use std::{fs, path::PathBuf};
 
 use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, sse};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{ended, prompt, text};
+use crate::support::{assert_says, ended, prompt, text};
 
 fn said(server: &MockServer, request: usize) -> Vec<String> {
     server.requests()[request].messages()[1..].iter().map(text).collect()
@@ -131,4 +134,204 @@ fn a_prompt_right_after_the_end_is_taken() {
             assert_eq!((&state["isStreaming"], &state["pendingMessageCount"]), (&json!(false), &json!(0)));
         }
     }
+}
+
+fn ledger(home: &Home) -> PathBuf {
+    home.session_files()[0].with_extension("ledger")
+}
+
+fn armed(home: &Home, args: &[&str], points: &str) -> Daemon {
+    Daemon::start_with(home, args, |command| {
+        command.env("AGENTD_FAIL_POINTS", points);
+    })
+}
+
+/// What the user said, by the session file.
+fn said_in_file(home: &Home) -> Vec<String> {
+    // One of these crashes leaves a torn line.
+    let content = fs::read_to_string(&home.session_files()[0]).expect("a session file");
+    let records = content.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let messages = records.map(|record| record["message"].clone());
+    messages.filter(|message| message["role"] == "user").map(|message| text(&message)).collect()
+}
+
+fn steer(message: &str) -> Value {
+    json!({"type": "steer", "message": message, "requestKey": format!("key of {message}")})
+}
+
+fn follow_up(message: &str) -> Value {
+    json!({"type": "follow_up", "message": message})
+}
+
+fn waiting(daemon: &mut Daemon) -> Value {
+    daemon.done(json!({"type": "get_state"}))["pendingMessageCount"].clone()
+}
+
+fn fine() -> Reply {
+    Reply::stream(sse::answer("Fine."))
+}
+
+/// A model that answers its first question never, and all others.
+fn server() -> MockServer {
+    MockServer::start([Reply::stream(sse::text("Well ")).hang(), fine(), fine(), fine(), fine()])
+}
+
+/// A run with these messages behind it, and the end of its daemon.
+fn killed_with(home: &Home, messages: &[Value]) {
+    let mut daemon = Daemon::start(home, &[]);
+    daemon.send(&prompt("Go."));
+    daemon.event("message_update");
+    for message in messages {
+        daemon.done(message.clone());
+    }
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+}
+
+#[test]
+fn what_waited_waits_again_and_is_delivered_once() {
+    let server = server();
+    let home = Home::with_model(&server);
+    killed_with(&home, &[follow_up("Then this."), steer("Not so fast."), steer("Not so fast at all.")]);
+    let mut daemon = Daemon::start(&home, &["--continue"]);
+    assert_eq!(waiting(&mut daemon), 3);
+    let found = daemon.done(json!({"type": "get_diagnostics"})).to_string();
+    assert_says(
+        &found,
+        &["3 messages that waited in queues when the daemon was killed wait again", "clear_queue"],
+    );
+    // Sent again, it is not there twice.
+    daemon.done(steer("Not so fast."));
+    assert_eq!(waiting(&mut daemon), 3);
+    // A second kill changes nothing.
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    let mut daemon = Daemon::start(&home, &["--continue"]);
+    assert_eq!(waiting(&mut daemon), 3);
+    daemon.prompt("And now?");
+    let all = ["Go.", "And now?", "Not so fast.", "Not so fast at all.", "Then this."];
+    assert_eq!(said_in_file(&home), all);
+    daemon.done(steer("Not so fast."));
+    assert_eq!(waiting(&mut daemon), 0, "its key is that of an entry now");
+    assert!(daemon.close().status.success());
+    assert!(!ledger(&home).exists());
+    let asked = server.requests().last().expect("a request").body.to_string();
+    assert_says(&asked, &all);
+    let mut daemon = Daemon::start(&home, &["--continue"]);
+    assert_eq!(waiting(&mut daemon), 0);
+}
+
+/// The daemon dies before, in, and after the write of the message's entry.
+#[test]
+fn a_message_that_is_being_delivered_is_there_once() {
+    // The messages before are three entries; then comes the first of those that waited, and the second.
+    for point in [
+        "store.append@4",
+        "store.append@4:torn",
+        "store.appended@4",
+        "ledger.outcome_written",
+        "store.append@6",
+    ] {
+        let gate = Gate::new();
+        let first = Reply::stream(sse::text("Well ")).gate(&gate).then(sse::answer("then."));
+        let server = MockServer::start([first, fine(), fine(), fine(), fine(), fine()]);
+        let home = Home::with_model(&server);
+        let mut daemon = armed(&home, &[], point);
+        daemon.send(&prompt("Go."));
+        daemon.event("message_update");
+        for message in ["one", "two"] {
+            daemon.done(steer(message));
+        }
+        gate.open();
+        daemon.wait();
+        let mut daemon = Daemon::start(&home, &["--continue"]);
+        daemon.prompt("And now?");
+        let mut all = said_in_file(&home);
+        all.sort();
+        assert_eq!(all, ["And now?", "Go.", "one", "two"], "{point}");
+        assert_eq!(waiting(&mut daemon), 0, "{point}");
+        assert!(daemon.close().status.success());
+        assert!(!ledger(&home).exists(), "{point}");
+    }
+}
+
+#[test]
+fn what_was_taken_back_stays_so() {
+    let server = server();
+    let home = Home::with_model(&server);
+    let back = json!({"type": "clear_queue"});
+    killed_with(&home, &[steer("One."), follow_up("Two."), back, follow_up("Three.")]);
+    let mut daemon = Daemon::start(&home, &["--continue"]);
+    assert_eq!(waiting(&mut daemon), 1);
+    let taken = daemon.done(json!({"type": "clear_queue"}));
+    assert_eq!(taken, json!({"steering": [], "followUp": ["Three."]}));
+    assert!(!ledger(&home).exists());
+    daemon.done(steer("One."));
+    assert_eq!(waiting(&mut daemon), 1, "its key is free");
+    // Whoever closes a session knows what waits in it.
+    assert!(daemon.close().status.success());
+    assert!(!ledger(&home).exists());
+    let mut daemon = Daemon::start(&home, &["--continue"]);
+    assert_eq!(waiting(&mut daemon), 0);
+}
+
+/// A message that waits before its session has a file.
+#[test]
+fn what_waits_for_the_first_prompt_is_kept_from_then_on() {
+    let server = server();
+    let home = Home::with_model(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.done(follow_up("Later."));
+    daemon.send(&prompt("Go."));
+    daemon.event("message_update");
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    let mut daemon = Daemon::start(&home, &["--continue"]);
+    assert_eq!(waiting(&mut daemon), 1);
+    daemon.prompt("And now?");
+    assert_eq!(said_in_file(&home), ["Go.", "And now?", "Later."]);
+}
+
+/// A message that cannot be noted is refused; one whose entry the disk does not take waits again.
+#[test]
+fn a_full_disk_loses_no_message_that_waits() {
+    let gate = Gate::new();
+    let first = Reply::stream(sse::text("Well ")).gate(&gate).then(sse::answer("then."));
+    let server = MockServer::start([first, fine(), fine()]);
+    let home = Home::with_model(&server);
+    // The intents before are those of the run.
+    let mut daemon = armed(&home, &[], "ledger.intent@3:enospc,store.append@4:enospc");
+    daemon.send(&prompt("Go."));
+    daemon.event("message_update");
+    let refused = daemon.refused(steer("Not taken."));
+    assert_says(refused["error"].as_str().expect("an error"), &[".ledger"]);
+    daemon.done(steer("Taken."));
+    gate.open();
+    daemon.event("agent_settled");
+    assert_eq!(waiting(&mut daemon), 1);
+    daemon.done(steer("Taken."));
+    assert_eq!(waiting(&mut daemon), 1, "it is not there twice");
+    daemon.prompt("Now?");
+    assert_eq!(said_in_file(&home), ["Go.", "Now?", "Taken."]);
+    assert!(daemon.close().status.success());
+    assert!(!ledger(&home).exists());
+}
+
+/// The disk is full when the session is opened: what waited does so again once there is room.
+#[test]
+fn what_cannot_be_recovered_at_once_waits_later() {
+    let server = server();
+    let home = Home::with_model(&server);
+    killed_with(&home, &[follow_up("Then this.")]);
+    // The end of the answer that was streaming cannot be stored, and once more.
+    let mut daemon = armed(&home, &["--continue"], "store.append@1:enospc,store.append@2:enospc");
+    assert_eq!(waiting(&mut daemon), 0);
+    let refused = daemon.refused(steer("Too early."));
+    assert_says(refused["error"].as_str().expect("an error"), &["has to be stored first"]);
+    daemon.send(&prompt("And now?"));
+    assert_eq!(daemon.event("queue_update")["followUp"], json!(["Then this."]));
+    daemon.event("agent_settled");
+    assert_eq!(said_in_file(&home), ["Go.", "And now?", "Then this."]);
+    assert!(daemon.close().status.success());
+    assert!(!ledger(&home).exists());
 }

@@ -1,12 +1,16 @@
-//! How the daemon ends: the end of its input, signals, and what clients of the reference do.
+//! How the daemon ends: the end of its input, signals, `down`, deadlines.
 
 use std::time::{Duration, Instant};
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, processes, sse};
+use agentd_e2e::{Ctl, Daemon, Home, MockServer, Reply, Service, SocketClient, ctl, processes, sse};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{prompt, records, text};
+use crate::{
+    daemon::{InBackground, status},
+    daemon_socket::Manager,
+    support::{assert_says, prompt, records, text},
+};
 
 /// Clients kill after a second, and look 50 ms before.
 const PATIENCE_OF_CLIENTS: Duration = Duration::from_millis(950);
@@ -140,4 +144,197 @@ fn a_closed_stdout_ends_it() {
     std::io::Write::write_all(&mut stdin, b"{\"type\":\"get_state\"}\n").unwrap();
     processes::watch(&[i32::try_from(child.id()).unwrap()]).assert_gone_within(agentd_e2e::DEADLINE);
     assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn signals_end_it_with_zero_and_the_socket_vanishes() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let home = Home::new();
+        let service = Service::start(&home, &[]);
+        let socket = service.socket().to_owned();
+        let client = service.client();
+        service.signal(signal);
+        assert_eq!(client.closed(), Vec::<Value>::new());
+        let ended = service.wait();
+        assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        assert!(!socket.exists());
+    }
+}
+
+/// A client with a session at work: the model has begun to answer.
+fn at_work(service: &Service, home: &Home) -> SocketClient {
+    let mut client = service.client();
+    client.done(json!({"type": "open_session", "cwd": home.project()}));
+    client.send(&json!({"type": "prompt", "message": "Go."}));
+    client.event("message_update");
+    client
+}
+
+fn last_message(home: &Home) -> Value {
+    records(&home.session_files()[0]).pop().expect("a last entry")["message"].clone()
+}
+
+#[test]
+fn work_is_finished_first() {
+    let gate = agentd_e2e::Gate::new();
+    let server =
+        MockServer::start([Reply::stream(sse::text("Half")).gate(&gate).then(sse::answer(" done."))]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let client = at_work(&service, &home);
+    service.signal(Signal::TERM);
+    // It takes no new work, and finishes what runs.
+    gate.open();
+    let rest = client.closed();
+    assert!(rest.iter().any(|line| line["type"] == "agent_settled"), "{rest:?}");
+    let ended = service.wait();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert_eq!(last_message(&home)["stopReason"], "stop");
+}
+
+#[test]
+fn a_daemon_that_ends_takes_no_new_work() {
+    let gate = agentd_e2e::Gate::new();
+    let server =
+        MockServer::start([Reply::stream(sse::text("Half")).gate(&gate).then(sse::answer(" done."))]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = at_work(&service, &home);
+    client.done(json!({"type": "shutdown"}));
+    for kind in ["prompt", "steer", "bash", "open_session"] {
+        let command = json!({"type": kind, "message": "x", "command": "true", "cwd": home.project()});
+        assert_eq!(client.refused(command)["code"], "shutting_down", "{kind}");
+    }
+    client.done(json!({"type": "get_state"}));
+    gate.open();
+    assert!(client.closed().iter().any(|line| line["type"] == "agent_settled"));
+    assert_eq!(service.wait().status.code(), Some(0));
+}
+
+#[test]
+fn what_is_not_done_at_the_deadline_is_stopped_and_kept() {
+    let server = MockServer::start([Reply::stream(sse::text("Part")).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = at_work(&service, &home);
+    client.done(json!({"type": "shutdown", "deadlineMs": 50}));
+    let ended = service.wait();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let last = last_message(&home);
+    assert_eq!((text(&last).as_str(), &last["stopReason"]), ("Part", &json!("aborted")));
+}
+
+#[test]
+fn down_can_stop_work_at_once() {
+    let server = MockServer::start([Reply::stream(sse::text("Part")).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let client = at_work(&service, &home);
+    let down = ctl::run(&home, &["down", "--abort"]);
+    assert_eq!(down.code, 0, "{down:?}");
+    let rest = client.closed();
+    assert!(rest.iter().any(|line| line["type"] == "agent_settled"), "{rest:?}");
+    assert_eq!(service.wait().status.code(), Some(0));
+    assert_eq!(last_message(&home)["stopReason"], "aborted");
+}
+
+#[test]
+fn a_second_signal_means_now() {
+    let server = MockServer::start([Reply::stream(sse::text("Part")).hang()]);
+    let home = Home::with_model(&server);
+    let manager = Manager::new(&home);
+    let service = manager.start(&home);
+    let _client = at_work(&service, &home);
+    service.signal(Signal::TERM);
+    // It has taken the first one when it says that it stops.
+    assert_eq!((manager.told(), manager.told()), ("READY=1\n".into(), "STOPPING=1\n".into()));
+    service.signal(Signal::TERM);
+    let socket = service.socket().to_owned();
+    assert_eq!(service.wait().status.code(), Some(143));
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_client_that_takes_nothing_holds_nobody_up() {
+    let home = Home::new();
+    let service = Service::start(&home, &[]);
+    let mut silent = service.client();
+    // An answer longer than the system holds: once it has begun, the daemon waits with this client alone.
+    silent.send(&json!({"type": "daemon_status", "id": "x".repeat(4 << 20)}));
+    silent.wait_until_readable();
+    let mut other = service.client();
+    assert_eq!(other.done(json!({"type": "daemon_status"}))["clients"], 2);
+    service.signal(Signal::TERM);
+    let ended = service.wait();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert_says(&ended.stderr, &["clients did not take their last lines in time"]);
+}
+
+/// A daemon that finishes work before it ends: it says so, takes no new work, and can be told to hurry.
+#[test]
+fn a_daemon_that_is_ending_says_so_and_can_be_hurried() {
+    let server = MockServer::start([Reply::stream(sse::text("Half")).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = at_work(&service, &home);
+    client.done(json!({"type": "shutdown", "deadlineMs": 600_000}));
+
+    let said = ctl::run(&home, &["status"]);
+    assert_eq!(said.code, 9, "{said:?}");
+    assert_says(&said.stdout, &["is ending once its work is done, in ", "1 at work"]);
+    let said = ctl::run(&home, &["status", "--json"]);
+    let status: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(
+        (said.code, &status["running"], &status["ending"]["mode"]),
+        (9, &json!(true), &json!("drain"))
+    );
+    assert!(status["ending"]["remainingMs"].as_u64().unwrap() <= 600_000, "{status}");
+
+    // Who comes now can look, and begins nothing.
+    let mut late = service.client();
+    let open = json!({"type": "open_session", "cwd": home.project()});
+    assert_eq!(late.refused(open)["code"], "shutting_down");
+    let sessions = late.done(json!({"type": "list_sessions"}));
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{sessions}");
+    let prompt = ctl::run(&home, &["prompt", "Hi"]);
+    assert_eq!(prompt.code, 9, "{prompt:?}");
+    assert_says(&prompt.stderr, &["is ending", "agentctl up"]);
+    // A later deadline changes nothing, an earlier one does.
+    late.done(json!({"type": "shutdown", "deadlineMs": 900_000}));
+    let remaining = |client: &mut SocketClient| {
+        client.done(json!({"type": "daemon_status"}))["ending"]["remainingMs"].as_u64().unwrap()
+    };
+    assert!(remaining(&mut late) <= 600_000);
+    late.done(json!({"type": "shutdown", "deadlineMs": 300_000}));
+    assert!(remaining(&mut late) <= 300_000);
+
+    // The next daemon is started when this one has ended, which somebody else brings about.
+    let mut up = Ctl::start(&home, &["up"]);
+    up.wait_for_stderr("is ending: waiting for 1 session(s) to finish");
+    let down = ctl::run(&home, &["down", "--abort"]);
+    assert_eq!(down.code, 0, "{down:?}");
+    assert_eq!(last_message(&home)["stopReason"], "aborted");
+    assert_eq!(service.wait().status.code(), Some(0));
+    let up = up.finish();
+    assert_eq!(up.code, 0, "{up:?}");
+    let next = status_of(&home);
+    let _next = InBackground { home: &home, status: next.clone() };
+    assert!(next["ending"].is_null() && next["running"] == json!(true), "{next}");
+}
+
+fn status_of(home: &Home) -> Value {
+    status(home).expect("a daemon")
+}
+
+#[test]
+fn a_deadline_hurries_a_daemon_that_is_ending() {
+    let server = MockServer::start([Reply::stream(sse::text("Half")).hang()]);
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = at_work(&service, &home);
+    client.done(json!({"type": "shutdown", "deadlineMs": 600_000}));
+    let down = ctl::run(&home, &["down", "--deadline", "0"]);
+    assert_eq!(down.code, 0, "{down:?}");
+    assert_eq!(service.wait().status.code(), Some(0));
+    assert_eq!(last_message(&home)["stopReason"], "aborted");
 }

@@ -1,9 +1,8 @@
-//! What several topics share.
+//! Helpers of many test files.
 
 use std::{fs, path::Path};
 
-use agentd_e2e::{DEADLINE, Home, ctl};
-
+use agentd_e2e::{DEADLINE, Daemon, Home, MockServer, Reply, Service, SocketClient, ctl, sse};
 use serde_json::{Value, json};
 
 /// A prompt under the id `1`.
@@ -106,4 +105,153 @@ pub(crate) fn live_sessions(home: &Home) -> Vec<Value> {
     let said = ctl::run(home, &["sessions", "--live", "--json"]);
     let list: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
     list["sessions"].as_array().expect("a list").clone()
+}
+
+/// A client that has a session, however it reaches the daemon.
+pub(crate) trait Wire {
+    /// Sends a command.
+    fn send(&mut self, command: Value);
+    /// Sends a command that must be done, and gives its data.
+    fn done(&mut self, command: Value) -> Value;
+    /// Sends a command that must be refused, and gives the response.
+    fn refused(&mut self, command: Value) -> Value;
+    /// Waits for the line that `wanted` picks, and gives it with all before it.
+    fn lines_until(&mut self, what: &str, wanted: &dyn Fn(&Value) -> bool) -> Vec<Value>;
+
+    /// Sends a prompt and waits for the end of the run.
+    fn say(&mut self, message: &str) -> Vec<Value> {
+        self.done(json!({"type": "prompt", "message": message}));
+        self.lines_until("agent_settled", &|line| line["type"] == "agent_settled")
+    }
+
+    /// Sends a command, and gives everything up to its response, that included.
+    fn told_until_done(&mut self, mut command: Value) -> Vec<Value> {
+        command["id"] = json!("until");
+        self.send(command);
+        self.lines_until("the response", &|line| line["id"] == "until" && line["type"] == "response")
+    }
+
+    /// The state.
+    fn state(&mut self) -> Value {
+        self.done(json!({"type": "get_state"}))
+    }
+
+    /// The entries with text of the user: id and text.
+    fn fork_messages(&mut self) -> Vec<(String, String)> {
+        let data = self.done(json!({"type": "get_fork_messages"}));
+        let field = |message: &Value, name: &str| message[name].as_str().expect("a text").to_owned();
+        let messages = data["messages"].as_array().expect("a list");
+        messages.iter().map(|message| (field(message, "entryId"), field(message, "text"))).collect()
+    }
+
+    /// What the context holds: the role and text of each message, the system's left out.
+    fn context(&mut self) -> Vec<String> {
+        let data = self.done(json!({"type": "get_messages"}));
+        let messages = data["messages"].as_array().expect("a list").iter();
+        let said = messages.filter(|message| message["role"] != "system");
+        said.map(|message| {
+            format!("{}: {}", message["role"].as_str().expect("a role"), crate::support::text(message))
+        })
+        .collect()
+    }
+}
+
+impl Wire for Daemon {
+    fn send(&mut self, command: Value) {
+        Self::send(self, &command);
+    }
+
+    fn done(&mut self, command: Value) -> Value {
+        Self::done(self, command)
+    }
+
+    fn refused(&mut self, command: Value) -> Value {
+        Self::refused(self, command)
+    }
+
+    fn lines_until(&mut self, what: &str, wanted: &dyn Fn(&Value) -> bool) -> Vec<Value> {
+        self.all_until(what, wanted)
+    }
+}
+
+impl Wire for SocketClient {
+    fn send(&mut self, command: Value) {
+        Self::send(self, &command);
+    }
+
+    fn done(&mut self, command: Value) -> Value {
+        Self::done(self, command)
+    }
+
+    fn refused(&mut self, command: Value) -> Value {
+        Self::refused(self, command)
+    }
+
+    fn lines_until(&mut self, what: &str, wanted: &dyn Fn(&Value) -> bool) -> Vec<Value> {
+        self.all_until(what, wanted)
+    }
+}
+
+/// Runs a test twice, in a home of its own each time: with a plain client on stdin and stdout, and with one of the socket.
+/// `args` are the flags of the session.
+pub(crate) fn both(replies: &[Reply], args: &[&str], test: impl Fn(&Home, &MockServer, &mut dyn Wire)) {
+    let server = MockServer::start(replies.to_vec());
+    let home = Home::with_model(&server);
+    test(&home, &server, &mut Daemon::start(&home, args));
+
+    let server = MockServer::start(replies.to_vec());
+    let home = Home::with_model(&server);
+    let service = Service::start(&home, &[]);
+    let mut client = service.client();
+    client.done(json!({"type": "open_session", "cwd": home.project(), "args": args}));
+    test(&home, &server, &mut client);
+}
+
+/// A home in which the model `fake/fake` has a window of 1000 tokens, of which 200 are kept free.
+pub(crate) fn small_window_home(server: &MockServer) -> Home {
+    small_window_home_with(server, &json!({"reserveTokens": 200, "keepRecentTokens": 1}))
+}
+
+pub(crate) fn small_window_home_with(server: &MockServer, compaction: &Value) -> Home {
+    let home = Home::new();
+    home.configure(&json!({"providers": {"fake": {
+        "baseUrl": server.base_url(), "api": "openai-completions", "apiKey": "test-key-1234",
+        "models": [{"id": "fake", "contextWindow": 1000, "maxTokens": 100}],
+    }}}));
+    home.settings(&json!({"compaction": compaction, "retry": {"baseDelayMs": 1}}));
+    home
+}
+
+/// An answer to a request that had so many tokens.
+pub(crate) fn answer_to_tokens(text: &str, input: u64) -> Reply {
+    Reply::stream(sse::text(text) + &sse::end("stop", (input, 0, 2)))
+}
+
+/// A call of `read`, in answer to a request that had so many tokens.
+pub(crate) fn read_call(path: &str, input: u64) -> Reply {
+    Reply::stream(
+        sse::call_start(0, "call_1", "read")
+            + &sse::call_arguments(0, &json!({"path": path}).to_string())
+            + &sse::end("tool_calls", (input, 0, 5)),
+    )
+}
+
+pub(crate) fn context_overflow() -> Reply {
+    Reply::status(400, "application/json", r#"{"error":{"message":"maximum context length is 1000 tokens"}}"#)
+}
+
+/// Whether a request asks for a summary.
+pub(crate) fn asks_for_summary(request: &agentd_e2e::mock_server::Request) -> bool {
+    let system = request.messages()[0]["content"].to_string();
+    system.contains("You summarise conversations")
+}
+
+pub(crate) fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+/// The types of events from the first `from` on, messages and their updates left out.
+pub(crate) fn frame_from<'a>(events: &'a [Value], from: &str) -> Vec<&'a str> {
+    let kinds = events.iter().filter_map(|event| event["type"].as_str());
+    kinds.skip_while(|kind| *kind != from).filter(|kind| !kind.starts_with("message_")).collect()
 }

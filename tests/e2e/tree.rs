@@ -1,12 +1,9 @@
-//! The tree of a session: its branches, going back in it, labels.
+//! The tree of a session: its branches, going back in it, labels; `agentctl tree` and `agentctl fork`.
 
-use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, sse};
+use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, SocketClient, ctl, sse};
 use serde_json::{Value, json};
 
-use crate::{
-    support::{records, roles},
-    wire::{Wire, both},
-};
+use crate::support::{Wire, assert_says, both, records, roles};
 
 fn answers(texts: &[&str]) -> Vec<Reply> {
     texts.iter().map(|text| Reply::stream(sse::answer(text))).collect()
@@ -255,132 +252,124 @@ fn where_a_session_went_back_to_outlives_its_leaving_memory() {
     assert_eq!(client.context(), Vec::<String>::new());
 }
 
-#[test]
-fn a_prompt_takes_the_place_of_the_run() {
-    let replies = [Reply::stream(sse::text("half")).hang(), Reply::stream(sse::answer("Whole."))];
-    both(&replies, &[], |_, server, client| {
-        client.done(json!({"type": "prompt", "message": "first"}));
-        client.lines_until("a delta", &|line| line["assistantMessageEvent"]["delta"] == "half");
-        let lines = client.told_until_done(json!({"type": "abort_and_prompt", "message": "instead"}));
-        let settled =
-            lines.iter().position(|line| line["type"] == "agent_settled").expect("the old run settles first");
-        assert_eq!(lines[settled]["aborted"], json!(true));
-        assert_eq!(settled, lines.len() - 2, "nothing comes in between");
-        assert_eq!(lines.last().unwrap()["data"], json!({"disposition": "started"}));
-        let rest = client.lines_until("the end", &|line| line["type"] == "agent_settled");
-        assert_eq!(rest.last().unwrap()["aborted"], json!(false));
-        server.wait_for_disconnects(1);
-        assert_eq!(client.context().last().unwrap(), "assistant: Whole.");
-    });
+/// A session file with two branches: its id, the prompts' entries, and the path.
+fn talk(home: &Home) -> (String, Vec<(String, String)>, String) {
+    let mut daemon = Daemon::start(home, &[]);
+    daemon.say("first");
+    daemon.say("second");
+    let messages = daemon.fork_messages();
+    daemon.done(json!({"type": "navigate_tree", "entryId": messages[1].0}));
+    daemon.say("other");
+    daemon.done(json!({"type": "set_label", "entryId": messages[0].0, "label": "start"}));
+    let state = daemon.state();
+    let text = |name: &str| state[name].as_str().expect("a text").to_owned();
+    (text("sessionId"), daemon.fork_messages(), text("sessionFile"))
+}
+
+fn server() -> MockServer {
+    MockServer::start(["One.", "Two.", "Three."].map(|text| Reply::stream(sse::answer(text))))
+}
+
+/// An outline without ids: marks, lines and words.
+fn without_ids(text: &str) -> Vec<String> {
+    let is_id = |word: &str| word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit());
+    let words =
+        |line: &str| line.split_whitespace().filter(|word| !is_id(word)).collect::<Vec<_>>().join(" ");
+    text.lines().map(words).collect()
 }
 
 #[test]
-fn of_two_that_take_the_place_the_last_one_gets_it_and_an_idle_session_just_runs() {
-    let replies = [
-        Reply::stream(sse::answer("Zero.")),
-        Reply::stream(sse::text("half")).hang(),
-        // Where the first of the two is quick, it has an answer before the second takes its place.
-        Reply::stream(sse::answer("Whole.")),
-        Reply::stream(sse::answer("Whole.")),
+fn branches_are_shown_from_a_file_and_from_the_daemon() {
+    let server = server();
+    let home = Home::with_model(&server);
+    let (id, messages, path) = talk(&home);
+    let outline = [
+        "user first [start]",
+        "assistant One.",
+        "├─ user second",
+        "│ assistant Two.",
+        "└─ user other",
+        "> assistant Three.",
     ];
-    let server = MockServer::start(replies);
-    let home = Home::with_model(&server);
-    let mut daemon = Daemon::start(&home, &[]);
-    daemon.done(json!({"type": "abort_and_prompt", "message": "zero"}));
-    daemon.settled();
-    daemon.done(json!({"type": "prompt", "message": "first"}));
-    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "half");
-    let both = "{\"id\":\"a\",\"type\":\"abort_and_prompt\",\"message\":\"a\"}\n{\"id\":\"b\",\"type\":\"abort_and_prompt\",\"message\":\"b\"}\n";
-    daemon.send_bytes(both.as_bytes());
-    let lines = daemon.all_until("the answer to b", |line| line["id"] == "b");
-    let a = lines.iter().find(|line| line["id"] == "a").expect("a is answered");
-    let b = lines.last().unwrap();
-    assert_eq!(b["success"], json!(true), "{b}");
-    if a["success"] == json!(false) {
-        assert_eq!(a["code"], "aborted", "{a}");
+    for which in [&id, &path] {
+        let said = ctl::run(&home, &["tree", which]);
+        assert_eq!(
+            (said.code, without_ids(&said.stdout)),
+            (0, outline.map(str::to_owned).to_vec()),
+            "{said:?}"
+        );
+        assert!(said.stdout.contains(&messages[2].0), "{said:?}");
     }
-    daemon.until("the end of b", |line| line["type"] == "agent_settled" && line["aborted"] == false);
-    assert_eq!(daemon.context().last().unwrap(), "assistant: Whole.");
+    // A daemon knows where the session went back to.
+    let service = Service::start(&home, &[]);
+    let said = ctl::run(&home, &["tree", &id]);
+    assert_eq!(without_ids(&said.stdout), outline, "no daemon has it yet: {said:?}");
+    let mut client: SocketClient = service.client();
+    client.done(json!({"type": "attach_session", "sessionId": id}));
+    client.done(json!({"type": "navigate_tree", "entryId": messages[1].0}));
+    let said = ctl::run(&home, &["tree", &id]);
+    assert_eq!(without_ids(&said.stdout)[1], "> assistant One.", "{said:?}");
+    client.done(json!({"type": "navigate_tree", "entryId": messages[0].0}));
+    let said = ctl::run(&home, &["tree", &id]);
+    assert!(!said.stdout.contains('>'), "before all: {said:?}");
 }
 
 #[test]
-fn a_repetition_stops_nothing() {
-    let gate = Gate::new();
-    let replies = [
-        Reply::stream(sse::text("half")).hang(),
-        Reply::stream(sse::text("Who")).gate(&gate).then(sse::answer("le.")),
-    ];
-    let server = MockServer::start(replies);
+fn what_has_no_branches_is_said() {
+    let home = Home::new();
+    home.write("notes.jsonl", "no session\n");
+    let said = ctl::run(&home, &["tree", "./notes.jsonl"]);
+    assert_eq!(said.code, 1);
+    assert_says(&said.stderr, &["notes.jsonl", "no session file"]);
+    let said = ctl::run(&home, &["tree", "0198"]);
+    assert_eq!(said.code, 1);
+    assert_says(&said.stderr, &["no session has an id that begins with \"0198\""]);
+    let service = Service::start(&home, &[]);
+    let mut client = service.client();
+    let opened = client.done(json!({"type": "open_session", "cwd": home.project(), "ephemeral": true}));
+    let said = ctl::run(&home, &["tree", opened["sessionId"].as_str().unwrap()]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, ""));
+    assert_says(&said.stderr, &["Nothing was said"]);
+}
+
+fn file_of(home: &Home, id: &str) -> Vec<Value> {
+    let files = home.session_files();
+    let file = files.iter().find(|file| file.to_string_lossy().contains(id)).expect("the fork's file");
+    records(file)
+}
+
+#[test]
+fn forks_are_made_with_a_daemon_and_without_one() {
+    let server = server();
     let home = Home::with_model(&server);
-    let mut daemon = Daemon::start(&home, &[]);
-    daemon.done(json!({"type": "prompt", "message": "first"}));
-    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "half");
-    let command = json!({"type": "abort_and_prompt", "message": "instead", "requestKey": "k"});
-    assert_eq!(daemon.done(command.clone())["disposition"], "started");
-    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "Who");
-    assert_eq!(daemon.done(command)["disposition"], "started");
-    gate.open();
-    let settled = daemon.settled();
-    assert_eq!(settled.last().unwrap()["aborted"], json!(false));
-    assert_eq!(daemon.context().last().unwrap(), "assistant: Whole.");
-}
+    let (id, messages, path) = talk(&home);
+    let mut service = None;
+    for _ in 0..2 {
+        let said = ctl::run(&home, &["fork", &id]);
+        assert_eq!(said.code, 0, "{said:?}");
+        let copy = file_of(&home, said.stdout.trim());
+        assert_eq!(copy[0]["parentSession"], json!(path));
+        assert_eq!(copy.iter().filter(|record| record["message"]["role"] == "user").count(), 2);
 
-#[test]
-fn what_steering_stopped_is_not_on_the_receipt_of_a_later_abort() {
-    let call = sse::calls(&[("call_1", "bash", json!({"command": "echo begun; sleep 1000"}))]);
-    let server = MockServer::start([Reply::stream(call), Reply::stream(sse::text("Heard")).hang()]);
-    let home = Home::with_model(&server);
-    home.settings(&json!({"interruptMode": "immediate"}));
-    let mut daemon = Daemon::start(&home, &[]);
-    daemon.done(json!({"type": "prompt", "message": "go"}));
-    daemon.until("output", |line| line["partialResult"]["content"][0]["text"] == "begun\n");
-    daemon.done(json!({"type": "steer", "message": "listen"}));
-    daemon.until("a delta", |line| line["assistantMessageEvent"]["delta"] == "Heard");
-    let receipt = daemon.done(json!({"type": "abort", "scope": "tools"}));
-    assert_eq!(receipt, json!({"ended": [], "survives": [{"kind": "turn"}]}));
-}
+        let said = ctl::run(&home, &["fork", &id, &messages[1].0]);
+        assert_eq!(said.code, 0, "{said:?}");
+        assert_says(&said.stderr, &["It ends before: second"]);
+        let copy = file_of(&home, said.stdout.trim());
+        assert_eq!(copy.iter().filter(|record| record["message"]["role"] == "user").count(), 1);
 
-#[test]
-fn steering_interrupts_tools_or_waits_for_them() {
-    for (mode, interrupted) in [("immediate", true), ("wait", false)] {
-        let command = if interrupted { "echo begun; sleep 1000" } else { "echo begun; cat fifo" };
-        let call = sse::calls(&[("call_1", "bash", json!({"command": command}))]);
-        let server = MockServer::start([Reply::stream(call), Reply::stream(sse::answer("Heard."))]);
-        let home = Home::with_model(&server);
-        let mut daemon = Daemon::start(&home, &[]);
-        daemon.done(json!({"type": "set_interrupt_mode", "mode": mode}));
-        let state = daemon.done(json!({"type": "get_state"}));
-        assert_eq!(state.get("interruptMode"), interrupted.then(|| json!("immediate")).as_ref());
-        let fifo = home.project().join("fifo");
-        let status = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
-        assert!(status.success());
-        daemon.done(json!({"type": "prompt", "message": "go"}));
-        daemon.until("output", |line| line["partialResult"]["content"][0]["text"] == "begun\n");
-        daemon.done(json!({"type": "steer", "message": "listen"}));
-        if !interrupted {
-            std::fs::write(&fifo, "waited\n").unwrap();
-        }
-        daemon.settled();
-        let context = daemon.context();
-        let [_, _, result, steered, answer] = context.as_slice() else { panic!("{context:?}") };
-        assert_eq!((steered.as_str(), answer.as_str()), ("user: listen", "assistant: Heard."));
-        assert_eq!(result.contains("waited"), !interrupted, "{result}");
-        let settings = std::fs::read_to_string(home.agent_dir().join("settings.json")).unwrap();
-        assert!(settings.contains(&format!("\"interruptMode\": \"{mode}\"")), "{settings}");
+        let files = home.session_files().len();
+        let said = ctl::run(&home, &["fork", &id, &messages[0].0]);
+        assert_eq!((said.code, said.stdout.as_str()), (1, ""), "{said:?}");
+        assert_says(&said.stderr, &["nothing to copy"]);
+        let said = ctl::run(&home, &["fork", &id, "nope"]);
+        assert_eq!(said.code, 1);
+        assert_says(&said.stderr, &["nope is the id of no prompt", "agentctl tree"]);
+        assert_eq!(home.session_files().len(), files);
+        service.get_or_insert_with(|| Service::start(&home, &[]));
     }
-    let home = Home::new();
-    let mut daemon = Daemon::start(&home, &["--no-session"]);
-    let refused = daemon.refused(json!({"type": "set_interrupt_mode", "mode": "later"}));
-    assert_eq!(refused["code"], "invalid_field", "{refused}");
-}
-
-#[test]
-fn a_host_that_waits_for_it_is_told_that_commands_are_taken() {
-    let home = Home::new();
-    let mut daemon = Daemon::start(&home, &["--no-session", "--ready"]);
-    assert_eq!(daemon.line(), json!({"type": "ready"}));
-    let _service = Service::start(&home, &[]);
-    let mut shared = Daemon::start_shared(&home, &["--no-session", "--ready"]);
-    assert_eq!(shared.line(), json!({"type": "ready"}));
-    shared.done(json!({"type": "get_state"}));
+    // Of what was asked of the daemon, nothing is left in its memory but sessions that have a file.
+    let service = service.expect("it was started");
+    let mut client = service.client();
+    let list = client.done(json!({"type": "list_sessions"}))["sessions"].clone();
+    assert!(list.as_array().unwrap().iter().all(|session| session["path"].is_string()), "{list}");
 }

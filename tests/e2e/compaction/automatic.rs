@@ -1,19 +1,26 @@
-//! Compaction of a context that is too full.
+//! Compaction of a context that is too full, the overflow retry after a model refused one, and a conversation many times as
+//! long as the model's window.
 
-use agentd_e2e::{Daemon, Gate, MockServer, Reply, sse};
+use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, sse, wires::Wire};
 use serde_json::{Value, json};
 
-use super::{answer, call, frame, home, home_with, is_summary, of_kind};
-use crate::support::prompt;
+use crate::support::{
+    answer_to_tokens, answers, asks_for_summary, context_overflow, frame_from, of_kind, prompt, read_call,
+    records, small_window_home, small_window_home_with, text,
+};
 
 #[test]
 fn between_turns_it_makes_room_for_the_next() {
-    let server = MockServer::start([call("a.txt", 900), answer("Summary.", 1), answer("Done.", 100)]);
-    let home = home(&server);
+    let server = MockServer::start([
+        read_call("a.txt", 900),
+        answer_to_tokens("Summary.", 1),
+        answer_to_tokens("Done.", 100),
+    ]);
+    let home = small_window_home(&server);
     home.write("a.txt", "text");
     let mut daemon = Daemon::start(&home, &[]);
     let events = daemon.prompt("Read a.txt");
-    let after = frame(&events, "tool_execution_end");
+    let after = frame_from(&events, "tool_execution_end");
     assert_eq!(
         after,
         [
@@ -41,20 +48,20 @@ fn between_turns_it_makes_room_for_the_next() {
 fn the_boundary_is_the_window_less_the_reserve() {
     for (input, compacts) in [(798, false), (799, true)] {
         // Two tokens of output.
-        let server = MockServer::start([answer("one!", input), answer("Summary.", 1)]);
-        let events = Daemon::start(&home(&server), &[]).prompt("Hello?");
+        let server = MockServer::start([answer_to_tokens("one!", input), answer_to_tokens("Summary.", 1)]);
+        let events = Daemon::start(&small_window_home(&server), &[]).prompt("Hello?");
         assert_eq!(of_kind(&events, "compaction_start").len(), usize::from(compacts), "{input}");
         if compacts {
             let expected = ["agent_end", "compaction_start", "compaction_end", "agent_settled"];
-            assert_eq!(frame(&events, "agent_end"), expected);
+            assert_eq!(frame_from(&events, "agent_end"), expected);
         }
     }
 }
 
 #[test]
 fn nothing_is_said_where_nothing_can_be_done() {
-    let server = MockServer::always(answer("one!", 900));
-    let home = home_with(&server, &json!({"reserveTokens": 200, "keepRecentTokens": 500}));
+    let server = MockServer::always(answer_to_tokens("one!", 900));
+    let home = small_window_home_with(&server, &json!({"reserveTokens": 200, "keepRecentTokens": 500}));
     let mut daemon = Daemon::start(&home, &[]);
     for prompt in ["AAAA", "BBBB"] {
         let events = daemon.prompt(prompt);
@@ -67,8 +74,12 @@ fn nothing_is_said_where_nothing_can_be_done() {
 
 #[test]
 fn the_switch_counts_at_once_and_is_saved() {
-    let server = MockServer::start([answer("one!", 900), answer("Summary.", 1), answer("two!", 10)]);
-    let home = home(&server);
+    let server = MockServer::start([
+        answer_to_tokens("one!", 900),
+        answer_to_tokens("Summary.", 1),
+        answer_to_tokens("two!", 10),
+    ]);
+    let home = small_window_home(&server);
     let mut daemon = Daemon::start(&home, &[]);
     daemon.done(json!({"type": "set_auto_compaction", "enabled": false}));
     assert_eq!(daemon.done(json!({"type": "get_state"}))["autoCompactionEnabled"], false);
@@ -83,19 +94,19 @@ fn the_switch_counts_at_once_and_is_saved() {
     // Before a prompt, the answer before is looked at again: what comes of it is told before the prompt is accepted.
     daemon.done(json!({"type": "set_auto_compaction", "enabled": true}));
     let events = daemon.prompt("BBBB");
-    let kinds = frame(&events, "compaction_start");
+    let kinds = frame_from(&events, "compaction_start");
     assert_eq!(kinds[..4], ["compaction_start", "compaction_end", "response", "agent_start"]);
     // Once: what the answer said was healed.
-    server.push(answer("three", 10));
+    server.push(answer_to_tokens("three", 10));
     assert!(of_kind(&daemon.prompt("CCCC"), "compaction_start").is_empty());
 }
 
 #[test]
 fn a_model_can_have_limits_of_its_own() {
-    let server = MockServer::always(answer("one!", 900));
+    let server = MockServer::always(answer_to_tokens("one!", 900));
     let compaction = json!({"reserveTokens": 200, "keepRecentTokens": 1,
         "modelOverrides": {"fake/fake": {"reserveTokens": 50}, "other/model": {"reserveTokens": 999}}});
-    let events = Daemon::start(&home_with(&server, &compaction), &[]).prompt("Hello?");
+    let events = Daemon::start(&small_window_home_with(&server, &compaction), &[]).prompt("Hello?");
     assert!(of_kind(&events, "compaction_start").is_empty());
 }
 
@@ -103,12 +114,12 @@ fn a_model_can_have_limits_of_its_own() {
 fn queued_messages_wait_for_it_and_go_out() {
     let gate = Gate::new();
     let server = MockServer::start([
-        answer("one!", 900),
+        answer_to_tokens("one!", 900),
         Reply::stream(sse::answer("Summary.")).gate_first(&gate),
-        answer("two!", 10),
-        answer("three", 10),
+        answer_to_tokens("two!", 10),
+        answer_to_tokens("three", 10),
     ]);
-    let home = home(&server);
+    let home = small_window_home(&server);
     let mut daemon = Daemon::start(&home, &[]);
     daemon.send(&prompt("AAAA"));
     gate.wait_until_reached();
@@ -119,7 +130,7 @@ fn queued_messages_wait_for_it_and_go_out() {
     daemon.done(json!({"type": "steer", "message": "CCCC"}));
     gate.open();
     let events = daemon.settled();
-    let after = frame(&events, "compaction_end");
+    let after = frame_from(&events, "compaction_end");
     assert_eq!(after[..4], ["compaction_end", "agent_start", "turn_start", "queue_update"]);
     assert_eq!(
         (server.requests().len(), daemon.done(json!({"type": "get_state"}))["pendingMessageCount"].clone()),
@@ -130,9 +141,9 @@ fn queued_messages_wait_for_it_and_go_out() {
 #[test]
 fn abort_ends_it_with_the_run() {
     let gate = Gate::new();
-    let server = MockServer::start([call("a.txt", 900)]);
+    let server = MockServer::start([read_call("a.txt", 900)]);
     server.push(Reply::stream(sse::text("never")).gate(&gate).hang());
-    let home = home(&server);
+    let home = small_window_home(&server);
     let mut daemon = Daemon::start(&home, &[]);
     daemon.send(&prompt("Read a.txt"));
     gate.wait_until_reached();
@@ -146,14 +157,14 @@ fn abort_ends_it_with_the_run() {
     );
     assert_eq!(of_kind(&events, "agent_settled")[0]["aborted"], true);
     server.wait_for_disconnects(1);
-    assert_eq!(server.requests().iter().filter(|request| is_summary(request)).count(), 1);
+    assert_eq!(server.requests().iter().filter(|request| asks_for_summary(request)).count(), 1);
 }
 
 #[test]
 fn a_failure_is_told_and_the_run_goes_on() {
     let failed = Reply::status(401, "application/json", r#"{"error":{"message":"no"}}"#);
-    let server = MockServer::start([call("a.txt", 900), failed, answer("Done.", 100)]);
-    let events = Daemon::start(&home(&server), &[]).prompt("Read a.txt");
+    let server = MockServer::start([read_call("a.txt", 900), failed, answer_to_tokens("Done.", 100)]);
+    let events = Daemon::start(&small_window_home(&server), &[]).prompt("Read a.txt");
     let end = of_kind(&events, "compaction_end")[0];
     assert_eq!(
         end["errorMessage"],
@@ -161,4 +172,206 @@ fn a_failure_is_told_and_the_run_goes_on() {
     );
     assert_eq!(of_kind(&events, "agent_end").len(), 1);
     assert_eq!(server.requests().len(), 3);
+}
+
+/// What a prompt in a new session comes to.
+fn run(server: &MockServer) -> Vec<Value> {
+    let home = small_window_home(server);
+    Daemon::start(&home, &[]).prompt("AAAA")
+}
+
+#[test]
+fn what_is_too_long_is_compacted_and_asked_again() {
+    let server = MockServer::start([
+        answer_to_tokens("one!", 10),
+        context_overflow(),
+        answer_to_tokens("History.", 1),
+        answer_to_tokens("Prefix.", 1),
+    ]);
+    server.push(answer_to_tokens("two!", 10));
+    let home = small_window_home(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.prompt("AAAA");
+    let events = daemon.prompt("BBBB");
+    assert_eq!(
+        frame_from(&events, "agent_end"),
+        [
+            "agent_end",
+            "entry_appended",
+            "compaction_start",
+            "compaction_end",
+            "agent_start",
+            "turn_start",
+            "turn_end",
+            "agent_end",
+            "agent_settled"
+        ]
+    );
+    assert_eq!(of_kind(&events, "compaction_start")[0]["reason"], "overflow");
+    assert_eq!(of_kind(&events, "compaction_end")[0]["willRetry"], true);
+    assert_eq!(text(answers(&events)[1]), "two!");
+    // The prompt that was not taken is in the summary: the model gets nothing but that.
+    let request = server.requests().pop().unwrap();
+    let roles: Vec<&Value> = request.messages().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["system", "user"]);
+    assert!(text(&request.messages()[1]).contains("**Turn Context (split turn):**\n\nPrefix."));
+    // The failed answer stays in the file, and is left out.
+    let records = records(&home.session_files()[0]);
+    let failed = records.iter().find(|record| record["message"]["stopReason"] == "error").unwrap();
+    let edit = records.iter().find(|record| record["type"] == "context_edit").unwrap();
+    assert_eq!((&edit["targetId"], &edit["replacement"]), (&failed["id"], &Value::Null));
+    assert_eq!(of_kind(&events, "entry_appended")[0]["entry"], *edit);
+}
+
+#[test]
+fn a_second_time_in_a_row_is_the_end() {
+    let server = MockServer::start([
+        answer_to_tokens("one!", 10),
+        context_overflow(),
+        answer_to_tokens("S.", 1),
+        answer_to_tokens("P.", 1),
+        context_overflow(),
+    ]);
+    let home = small_window_home(&server);
+    let mut daemon = Daemon::start(&home, &[]);
+    daemon.prompt("AAAA");
+    let events = daemon.prompt("BBBB");
+    let ends = of_kind(&events, "compaction_end");
+    assert_eq!((ends.len(), of_kind(&events, "compaction_start").len()), (2, 1));
+    assert_eq!(
+        *ends[1],
+        json!({"type": "compaction_end", "reason": "overflow", "aborted": false, "willRetry": false,
+            "errorMessage": "Context overflow recovery failed after one compact-and-retry attempt. Try reducing \
+                             context or switching to a larger-context model."})
+    );
+    assert_eq!(frame_from(&events, "agent_end").last(), Some(&"agent_settled"));
+    assert_eq!(server.requests().len(), 5);
+    // The next message of the user has a recovery of its own.
+    for reply in [context_overflow(), answer_to_tokens("P.", 1), answer_to_tokens("Fine.", 10)] {
+        server.push(reply);
+    }
+    let events = daemon.prompt("CCCC");
+    assert_eq!(of_kind(&events, "compaction_end")[0]["willRetry"], true);
+    assert_eq!(text(answers(&events)[1]), "Fine.");
+}
+
+#[test]
+fn an_answer_that_was_cut_short_is_asked_for_again() {
+    let cut = |text: &str| Reply::stream(sse::text(text) + &sse::end("length", (500, 0, 50)));
+    let server = MockServer::start([cut("Hal"), answer_to_tokens("P.", 1), answer_to_tokens("Whole.", 10)]);
+    let events = run(&server);
+    assert_eq!(of_kind(&events, "compaction_end")[0]["willRetry"], true);
+    let request = server.requests().pop().unwrap();
+    assert!(!request.body.to_string().contains("Hal\""), "{}", request.body);
+    assert_eq!(text(answers(&events)[1]), "Whole.");
+
+    let server = MockServer::start([cut("Hal"), answer_to_tokens("P.", 1), cut("Again")]);
+    let events = run(&server);
+    let failed = "Truncated response recovery failed after one compact-and-retry attempt.";
+    assert_eq!(of_kind(&events, "compaction_end")[1]["errorMessage"], failed);
+    // As long as the model's answers can be: nothing is wrong with the context.
+    let whole = Reply::stream(sse::text("Long") + &sse::end("length", (500, 0, 100)));
+    let server = MockServer::start([whole]);
+    let events = run(&server);
+    assert!(of_kind(&events, "compaction_end").is_empty());
+}
+
+#[test]
+fn a_short_prompt_is_not_what_fills_the_window() {
+    let cut = || Reply::stream(sse::text("Hal") + &sse::end("length", (500, 0, 50)));
+    for failed in [cut, context_overflow] {
+        let server = MockServer::start([failed(), answer_to_tokens("More.", 10)]);
+        let home =
+            small_window_home_with(&server, &json!({"reserveTokens": 200, "keepRecentTokens": 20_000}));
+        let mut daemon = Daemon::start(&home, &[]);
+        let events = daemon.prompt("AAAA");
+        assert_eq!(frame_from(&events, "agent_end"), ["agent_end", "agent_settled"]);
+        // What the user wrote is still there for the next prompt.
+        daemon.prompt("BBBB");
+        let requests = server.requests();
+        assert_eq!(requests.len(), 2);
+        let messages = requests[1].messages();
+        assert_eq!([text(&messages[1]), text(messages.last().unwrap())], ["AAAA", "BBBB"]);
+    }
+}
+
+#[test]
+fn a_window_that_runs_over_with_an_answer_asks_for_nothing_again() {
+    let server = MockServer::start([answer_to_tokens("one!", 1001), answer_to_tokens("P.", 1)]);
+    let events = run(&server);
+    let end = of_kind(&events, "compaction_end")[0];
+    assert_eq!((&end["reason"], &end["willRetry"]), (&json!("overflow"), &json!(false)));
+    assert!(of_kind(&events, "entry_appended").is_empty());
+    assert_eq!(frame_from(&events, "compaction_end"), ["compaction_end", "agent_settled"]);
+}
+
+#[test]
+fn a_recovery_that_fails_says_so() {
+    let refused = Reply::status(401, "application/json", r#"{"error":{"message":"no"}}"#);
+    let server = MockServer::start([context_overflow(), refused]);
+    let events = run(&server);
+    let expected =
+        "Context overflow recovery failed: Turn prefix summarization failed: 401: {\"message\":\"no\"}";
+    assert_eq!(of_kind(&events, "compaction_end")[0]["errorMessage"], expected);
+    assert_eq!(server.requests().len(), 2);
+}
+
+const WINDOW: usize = 12_000;
+
+const RESERVE: usize = 2000;
+
+const KEEP: usize = 2000;
+
+const TURNS: usize = 200;
+
+/// The tokens of a request, as both sides count here: a quarter of the characters.
+fn tokens(body: &Value) -> usize {
+    (body["messages"].to_string().len() + body["tools"].to_string().len()).div_ceil(4)
+}
+
+#[test]
+fn two_hundred_turns_fit_into_a_small_window() {
+    // A server that counts nothing: the context is estimated.
+    let server = MockServer::always(Reply::stream(
+        sse::text(&"An answer of some length. ".repeat(40)) + &sse::end("stop", (0, 0, 0)),
+    ));
+    let home = Home::new();
+    home.configure(&json!({"providers": {"fake": {
+        "baseUrl": server.base_url(), "api": "openai-completions", "apiKey": "test-key-1234",
+        "models": [{"id": "fake", "contextWindow": WINDOW, "maxTokens": 1000}],
+    }}}));
+    home.settings(&json!({"compaction": {"reserveTokens": RESERVE, "keepRecentTokens": KEEP}}));
+    let mut daemon = Daemon::start(&home, &[]);
+    let mut compactions = 0;
+    for turn in 0..TURNS {
+        let events = daemon.prompt(&format!("Prompt {turn}. {}", "What comes next? ".repeat(20)));
+        for end in of_kind(&events, "compaction_end") {
+            assert_eq!(end["errorMessage"], Value::Null, "turn {turn}");
+            let result = &end["result"];
+            let (before, after) =
+                (result["tokensBefore"].as_u64().unwrap(), result["estimatedTokensAfter"].as_u64().unwrap());
+            assert!(before > (WINDOW - RESERVE) as u64 && after < before / 2, "{before} to {after}");
+            compactions += 1;
+        }
+    }
+    let requests = server.requests();
+    let summaries = requests.iter().filter(|request| asks_for_summary(request)).count();
+    for request in &requests {
+        Wire::Chat.assert_legal(&request.body);
+        assert!(tokens(&request.body) < WINDOW, "{}", tokens(&request.body));
+    }
+    // Not one too many: from one to the next, the window fills up with what is new.
+    let turn = (1040 + 360) / 4;
+    let room = WINDOW - RESERVE - KEEP;
+    assert!(
+        compactions >= TURNS * turn / WINDOW && compactions <= TURNS * turn / (room / 2),
+        "{compactions}"
+    );
+    assert!(summaries >= compactions && summaries <= 2 * compactions, "{summaries} for {compactions}");
+    assert!(daemon.close().status.success());
+    // Nothing is gone from the file.
+    let records = records(&home.session_files()[0]);
+    let count = |role: &str| records.iter().filter(|record| record["message"]["role"] == role).count();
+    assert_eq!((count("user"), count("assistant"), count("system")), (TURNS, TURNS, 1));
+    assert_eq!(records.iter().filter(|record| record["type"] == "compaction").count(), compactions);
 }

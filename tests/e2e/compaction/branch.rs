@@ -3,13 +3,12 @@
 use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, sse};
 use serde_json::{Value, json};
 
-use super::{answer, home, of_kind};
-use crate::support::{prompt, records, text};
+use crate::support::{answer_to_tokens, of_kind, prompt, records, small_window_home, text};
 
 /// A session of two prompts, and the entry of the second one.
 fn talk(server: &MockServer, home: &Home) -> (Daemon, Value) {
-    server.push(answer("One.", 10));
-    server.push(answer("Two.", 10));
+    server.push(answer_to_tokens("One.", 10));
+    server.push(answer_to_tokens("Two.", 10));
     let mut daemon = Daemon::start(home, &[]);
     daemon.prompt("first");
     daemon.prompt("second");
@@ -28,10 +27,10 @@ fn leaf(daemon: &mut Daemon) -> Value {
 #[test]
 fn what_is_left_behind_is_told_on() {
     let server = MockServer::start([]);
-    let home = home(&server);
+    let home = small_window_home(&server);
     let (mut daemon, second) = talk(&server, &home);
     let left = leaf(&mut daemon);
-    server.push(answer("## Goal\nNone.", 30));
+    server.push(answer_to_tokens("## Goal\nNone.", 30));
     let navigated = daemon.done(leave(&second));
     assert_eq!((&navigated["cancelled"], &navigated["editorText"]), (&json!(false), &json!("second")));
     assert_eq!(navigated["summaryEntryId"], navigated["leafId"]);
@@ -58,7 +57,7 @@ fn what_is_left_behind_is_told_on() {
     assert_eq!(summary.lines().skip(2).collect::<Vec<_>>(), ["", "## Goal", "None."], "{summary}");
 
     // The next prompt is told of it, and nothing else of the branch.
-    server.push(answer("Three.", 10));
+    server.push(answer_to_tokens("Three.", 10));
     daemon.prompt("instead");
     let request = server.requests().pop().unwrap();
     let texts: Vec<String> = request.messages()[1..].iter().map(text).collect();
@@ -69,7 +68,7 @@ fn what_is_left_behind_is_told_on() {
 #[test]
 fn without_a_summary_nothing_moves() {
     let server = MockServer::start([]);
-    let home = home(&server);
+    let home = small_window_home(&server);
     let (mut daemon, second) = talk(&server, &home);
     let before = leaf(&mut daemon);
     server.push(Reply::status(401, "application/json", r#"{"error":{"message":"no"}}"#));
@@ -84,7 +83,7 @@ fn without_a_summary_nothing_moves() {
     // As often as answers are.
     let overloaded = Reply::status(503, "application/json", r#"{"error":{"message":"overloaded"}}"#);
     server.push(overloaded);
-    server.push(answer("S.", 1));
+    server.push(answer_to_tokens("S.", 1));
     daemon.send(&leave(&second));
     let lines = daemon.all_until("the answer", |line| line["id"] == "nt");
     assert_eq!(
@@ -96,7 +95,7 @@ fn without_a_summary_nothing_moves() {
 #[test]
 fn abort_stops_it_and_a_prompt_can_take_its_place() {
     let server = MockServer::start([]);
-    let home = home(&server);
+    let home = small_window_home(&server);
     let (mut daemon, second) = talk(&server, &home);
     let before = leaf(&mut daemon);
     let waiting = |daemon: &mut Daemon| {
@@ -119,14 +118,14 @@ fn abort_stops_it_and_a_prompt_can_take_its_place() {
     assert_eq!(answer_to(&mut daemon)["data"], json!({"cancelled": true, "leafId": before}));
     assert_eq!(leaf(&mut daemon), before);
     waiting(&mut daemon);
-    server.push(answer("Three.", 10));
+    server.push(answer_to_tokens("Three.", 10));
     daemon.send(&json!({"id": "ap", "type": "abort_and_prompt", "message": "third"}));
     assert_eq!(answer_to(&mut daemon)["data"]["cancelled"], true);
     daemon.settled();
     let last = server.requests().pop().unwrap();
     assert_eq!(text(last.messages().last().unwrap()), "third");
     // The plain way is open again.
-    server.push(answer("Four.", 10));
+    server.push(answer_to_tokens("Four.", 10));
     daemon.send(&prompt("fourth"));
     daemon.settled();
 }

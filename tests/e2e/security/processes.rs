@@ -1,0 +1,315 @@
+//! What the programs get that a session starts, and commands that stop (SIGSTOP) what watches them.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    fs::{self, File},
+    io::{Read as _, Write as _},
+    path::Path,
+    time::Duration,
+};
+
+use agentd_e2e::{
+    Conversation, Daemon, Home, MockServer, Reply, Service,
+    conversation::Wire,
+    ctl,
+    processes::{self, Watched},
+    sse,
+};
+use rustix::fs::{MemfdFlags, memfd_create};
+use serde_json::{Value, json};
+
+use crate::support::assert_says;
+
+/// The names that a part of the page lists, between its marker and the next one.
+fn documented(part: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md");
+    let page = fs::read_to_string(path).unwrap();
+    let (_, rest) = page.split_once(&format!("<!-- {part}: checked by a test -->")).expect(part);
+    let (list, _) = rest.split_once("<!-- end -->").unwrap();
+    list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// What a user has beside keys.
+const OF_USERS: [&str; 6] =
+    ["DATABASE_URL", "GOOGLE_API_TOKEN_OF_MINE", "HTTPS_PROXY", "KUBECONFIG", "PI_OFFLINE", "SSH_AUTH_SOCK"];
+
+/// What agentd sets for every command.
+const OF_AGENTD: [&str; 4] = ["AGENTD_OWNER", "AI_AGENT", "PATH", "PI_CODING_AGENT"];
+
+/// What agentd sets for commands of a model, in a session with a file.
+const OF_SESSION: [&str; 5] =
+    ["PI_MODEL", "PI_PROVIDER", "PI_REASONING_LEVEL", "PI_SESSION_FILE", "PI_SESSION_ID"];
+
+/// What each home of a test has, and every shell makes.
+const OF_TESTS: [&str; 7] = ["AGENTD_DIR", "HOME", "LANG", "PWD", "OLDPWD", "SHLVL", "TMPDIR"];
+
+/// The names in `NAME=value` lines that end with NUL or LF.
+fn names(output: &str) -> BTreeSet<String> {
+    output
+        .split(['\0', '\n'])
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+/// What a daemon has that was started with every variable that is spoken of.
+struct Everything {
+    withheld: Vec<String>,
+    passed: Vec<String>,
+}
+
+impl Everything {
+    fn documented() -> Self {
+        Self { withheld: documented("withheld"), passed: documented("passed") }
+    }
+
+    fn variables(&self) -> impl Iterator<Item = (String, String)> {
+        let fixed = ["WORK_KEY", "HEADER_TOKEN", "STORED_NAME", "AGENTD_RECORDING_OF_MINE"];
+        let all = self.withheld.iter().chain(&self.passed).cloned();
+        let all = all.chain(fixed.into_iter().chain(OF_USERS).map(str::to_owned));
+        // The home of the test stays one.
+        all.filter(|name| !OF_TESTS.contains(&name.as_str()) && !name.contains('*')).map(|name| {
+            let value = format!("value-of-{name}");
+            (name, value)
+        })
+    }
+}
+
+fn home(server: &MockServer) -> Home {
+    let home = Home::new();
+    let provider = json!({"baseUrl": server.base_url(), "api": "openai-completions", "apiKey": "k-$WORK_KEY",
+        "headers": {"x-api-key": "$HEADER_TOKEN", "x-command": "!printf %s \"${OPENAI_API_KEY-none} $KUBECONFIG\"", "x-user": "$DATABASE_URL"},
+        "models": [{"id": "fake"}]});
+    home.configure(&json!({"providers": {"fake": provider}}));
+    home.write_agent("auth.json", r#"{"other": {"type": "api_key", "key": "$STORED_NAME"}}"#);
+    home
+}
+
+/// Prints the environment of the shell, and those of all that stand between it and the daemon.
+const ALL: &str = r#"tr '\0' '\n' </proc/$$/environ; p=$PPID
+while [ "$(cat /proc/$p/comm)" != agentd ]; do tr '\0' '\n' </proc/$p/environ; echo; p=$(cut -d' ' -f4 /proc/$p/stat); done"#;
+
+#[test]
+fn children_get_what_the_page_says_and_nothing_else() {
+    let everything = Everything::documented();
+    assert!(everything.withheld.len() > 35, "{:?}", everything.withheld);
+    let call = sse::calls(&[("c1", "bash", json!({"command": ALL}))]);
+    let server = MockServer::start([Reply::stream(call), Reply::stream(sse::answer("Done."))]);
+    let home = home(&server);
+    let mut daemon = Daemon::start_with(&home, &["--model", "fake/fake"], |command| {
+        command.envs(everything.variables());
+    });
+    let mut expected: BTreeSet<String> =
+        OF_USERS.iter().chain(&OF_AGENTD).chain(&OF_TESTS).map(|name| (*name).to_owned()).collect();
+    expected.insert("AGENTD_RECORDING_OF_MINE".to_owned());
+    expected
+        .extend(everything.variables().map(|(name, _)| name).filter(|name| everything.passed.contains(name)));
+
+    let of_user = daemon.done(json!({"type": "bash", "command": ALL}));
+    let seen = names(of_user["output"].as_str().unwrap());
+    let more: Vec<&String> = seen.difference(&expected).collect();
+    assert!(more.is_empty(), "commands of the user get more than the page says: {more:?}");
+    for name in expected.iter().filter(|name| !["OLDPWD", "SHLVL", "PWD"].contains(&name.as_str())) {
+        assert!(seen.contains(name), "commands of the user do not get {name}: {seen:?}");
+    }
+
+    daemon.prompt("Look.");
+    let requests = server.requests();
+    let result = requests[1].messages().last().unwrap()["content"].to_string();
+    let result: Value = serde_json::from_str(&result).unwrap();
+    let text = result.as_str().map_or_else(|| result[0]["text"].as_str().unwrap().to_owned(), str::to_owned);
+    let seen = names(&text);
+    expected.extend(OF_SESSION.map(str::to_owned));
+    let more: Vec<&String> = seen.difference(&expected).collect();
+    assert!(more.is_empty(), "commands of a model get more than the page says: {more:?}");
+    assert!(!text.contains("value-of-OPENAI_API_KEY") && text.contains("value-of-GITHUB_TOKEN"), "{text}");
+
+    // What a command prints is made of what commands get: whoever can write `models.json` would else read all keys.
+    let headers = &server.requests()[0].headers;
+    let has = |name: &str, value: &str| headers.iter().any(|(key, is)| key == name && is == value);
+    assert!(has("authorization", "Bearer k-value-of-WORK_KEY"), "{headers:?}");
+    assert!(has("x-command", "none value-of-KUBECONFIG"), "{headers:?}");
+}
+
+#[test]
+fn the_user_says_what_else_is_withheld_and_what_is_not() {
+    let server = MockServer::start([]);
+    let home = home(&server);
+    let of = |settings: Value| {
+        home.settings(&settings);
+        let mut daemon = Daemon::start_with(&home, &["--no-session", "--approve"], |command| {
+            command.envs([
+                ("OPENAI_API_KEY", "1"),
+                ("WORK_KEY", "2"),
+                ("KUBECONFIG", "3"),
+                ("HF_TOKEN", "4"),
+            ]);
+        });
+        let output = daemon.done(json!({"type": "bash", "command": "env"}))["output"].clone();
+        let told = daemon.done(json!({"type": "get_diagnostics"})).to_string();
+        let seen = names(output.as_str().unwrap());
+        let seen: Vec<&str> = ["HF_TOKEN", "KUBECONFIG", "OPENAI_API_KEY", "WORK_KEY"]
+            .into_iter()
+            .filter(|name| seen.contains(*name))
+            .collect();
+        (seen.join(" "), told)
+    };
+    assert_eq!(of(json!({})).0, "HF_TOKEN KUBECONFIG");
+    assert_eq!(
+        of(json!({"childEnvironment": {"pass": ["OPENAI_*"]}})).0,
+        "HF_TOKEN KUBECONFIG OPENAI_API_KEY"
+    );
+    assert_eq!(of(json!({"childEnvironment": {"withhold": ["*"], "pass": ["KUBE*"]}})).0, "KUBECONFIG");
+    assert_eq!(of(json!({"childEnvironment": {"withhold": ["HF_TOKEN"]}})).0, "KUBECONFIG");
+    let (seen, told) = of(json!({"childEnvironment": {"pass": 5, "withhold": ["KUBECONFIG"]}}));
+    assert_eq!(seen, "HF_TOKEN");
+    assert!(told.contains("\\\"childEnvironment.pass\\\" is ignored"), "{told}");
+    // A project, trusted or not, has no say.
+    home.write(".agentd/settings.json", r#"{"childEnvironment": {"pass": ["*"]}}"#);
+    assert_eq!(of(json!({})).0, "HF_TOKEN KUBECONFIG");
+}
+
+/// One key may be needed to get another: the user says which.
+#[test]
+fn what_prints_keys_gets_what_the_user_passes() {
+    let server = MockServer::start([Reply::stream(sse::answer("Done."))]);
+    let home = home(&server);
+    home.settings(&json!({"childEnvironment": {"pass": ["OPENAI_API_KEY"], "withhold": ["KUBECONFIG"]}}));
+    let mut daemon = Daemon::start_with(&home, &["--no-session", "--model", "fake/fake"], |command| {
+        let names = ["OPENAI_API_KEY", "KUBECONFIG", "WORK_KEY", "HEADER_TOKEN", "DATABASE_URL"];
+        command.envs(names.map(|name| (name, format!("value-of-{name}"))));
+    });
+    daemon.prompt("Look.");
+    assert_eq!(server.requests()[0].header("x-command"), Some("value-of-OPENAI_API_KEY"));
+}
+
+/// A session of the common daemon has the environment of whoever opened it, and the daemon's own keys are in none.
+#[test]
+fn sessions_of_the_common_daemon_get_their_own() {
+    let server = MockServer::start([]);
+    let home = home(&server);
+    let service = Service::start_with(&home, &[], |command| {
+        command.env("OPENAI_API_KEY", "of-the-daemon").env("KUBECONFIG", "of-the-daemon");
+    });
+    let mut client = service.client();
+    let env = json!({"PATH": "/usr/bin:/bin", "HOME": "/", "XAI_API_KEY": "mine", "MINE": "1"});
+    client.done(json!({"type": "open_session", "cwd": home.project(), "env": env}));
+    let output =
+        client.done(json!({"type": "bash", "command": "env"}))["output"].as_str().unwrap().to_owned();
+    assert!(output.contains("MINE=1\n") && !output.contains("XAI_API_KEY"), "{output}");
+    assert!(!output.contains("of-the-daemon"), "{output}");
+}
+
+/// How long what is killed may be seen. A supervisor that is stopped again and again is given a second.
+const AFTERLIFE: Duration = Duration::from_secs(10);
+
+/// The parent of process `$1`.
+const PARENT: &str = "parent() { local stat; stat=$(cat /proc/$1/stat); set -- ${stat##*) }; echo $2; }; ";
+
+/// What a command does to its supervisors, and how many processes it has then, but for children that come and go.
+type Attack = (&'static str, usize);
+
+/// Stops the command's own supervisor, once.
+const ONCE: Attack = ("kill -STOP $PPID; ", 2);
+
+/// The same, whenever somebody has it go on.
+const ALWAYS: Attack = ("(trap '' TERM; while :; do kill -STOP $PPID; done) & echo pid $!; ", 3);
+
+/// The supervisor and the guard.
+const BOTH: Attack = ("g=$(parent $PPID); kill -STOP $PPID; kill -STOP $g; ", 2);
+
+/// Both, always, from a process that has left the command's session.
+const BOTH_ALWAYS: Attack = (
+    "g=$(parent $PPID); s=$PPID; setsid bash -c \"trap '' TERM; echo pid \\$\\$; while :; do kill -STOP $s $g; done\" & ",
+    3,
+);
+
+/// Kills the guard, and stops the supervisor.
+const KILLED: Attack = ("g=$(parent $PPID); kill -KILL $g; kill -STOP $PPID; ", 2);
+
+/// A command that does this to its supervisors, says which processes it has, and stays.
+fn script((attack, _): Attack) -> String {
+    format!(
+        "{PARENT}{attack}setsid sleep 1000 > /dev/null 2>&1 & echo pid $!; trap '' TERM; echo pid $$; echo ready; \
+         while :; do sleep 1000; done"
+    )
+}
+
+fn said(output: &str) -> Vec<i32> {
+    output.lines().filter_map(|line| line.strip_prefix("pid ")?.parse().ok()).collect()
+}
+
+/// Starts it, and waits until it has said which processes it has.
+fn start(client: &mut Conversation<impl Wire>, attack: Attack) -> Watched {
+    client.send(&json!({"id": "work", "type": "bash", "command": script(attack)}));
+    let mut output = String::new();
+    while !output.contains("ready") || said(&output).len() < attack.1 {
+        output.push_str(client.event("bash_execution_update")["delta"].as_str().expect("output"));
+    }
+    processes::watch(&said(&output))
+}
+
+#[test]
+fn a_stopped_supervisor_keeps_no_command_alive() {
+    for attack in [ONCE, ALWAYS, BOTH, BOTH_ALWAYS, KILLED] {
+        let home = Home::new();
+        let mut daemon = Daemon::start(&home, &["--no-session"]);
+        let children = start(&mut daemon, attack);
+        assert!(children.all_alive(), "{attack:?}");
+        daemon.done(json!({"type": "abort_bash"}));
+        children.assert_gone_within(AFTERLIFE);
+        // What comes after it runs as ever.
+        let done = daemon.done(json!({"type": "bash", "command": "echo well"}));
+        assert_eq!(done["output"], "well\n", "{attack:?}");
+    }
+}
+
+#[test]
+fn nothing_outlives_a_daemon_whose_guard_is_stopped() {
+    for attack in [ONCE, ALWAYS, BOTH, BOTH_ALWAYS] {
+        let home = Home::new();
+        let service = Service::start(&home, &[]);
+        let mut client = service.client();
+        client.done(json!({"type": "open_session", "cwd": home.project(), "ephemeral": true}));
+        let children = start(&mut client, attack);
+        let guards = processes::watch(&processes::children(service.id()));
+        let down = ctl::run(&home, &["down", "--abort"]);
+        assert_eq!(down.code, 0, "{attack:?}: {down:?}");
+        assert!(service.wait().status.success(), "{attack:?}");
+        children.assert_gone_within(Duration::from_secs(1));
+        guards.assert_gone_within(AFTERLIFE);
+    }
+}
+
+/// Run by the next test as a command: holds memory in a file that only memory has, and that it does not map.
+#[test]
+fn holds_memory_when_it_is_told_to() {
+    let Some(bytes) = env::var("AGENTD_TEST_HOLD").ok().and_then(|bytes| bytes.parse::<usize>().ok()) else {
+        return;
+    };
+    let mut file = File::from(memfd_create("held", MemfdFlags::CLOEXEC).unwrap());
+    let piece = vec![7; 1 << 20];
+    for _ in 0..bytes >> 20 {
+        file.write_all(&piece).unwrap();
+    }
+    // Until the other end is closed.
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+#[test]
+fn memory_that_is_only_held_counts() {
+    let home = Home::new();
+    home.settings(&json!({"processes": {"maxMemoryBytes": 150_000_000}}));
+    let mut daemon = Daemon::start(&home, &["--no-session"]);
+    let program = env::current_exe().unwrap();
+    let hold = |bytes: u64| {
+        let test = "security::guards::holds_memory_when_it_is_told_to";
+        format!("sleep 1000 | AGENTD_TEST_HOLD={bytes} {} --exact {test} --nocapture", program.display())
+    };
+    let held = daemon.done(json!({"type": "bash", "command": hold(400 << 20)}));
+    assert_says(held["output"].as_str().unwrap(), &["memory (setting processes.maxMemoryBytes)"]);
+    // What several have counts once.
+    let shared = "exec 3< <(sleep 1); for i in 1 2 3 4 5 6; do sleep 1 & done; wait; echo well";
+    assert_eq!(daemon.done(json!({"type": "bash", "command": shared}))["output"], "well\n");
+}
