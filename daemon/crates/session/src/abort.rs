@@ -16,14 +16,14 @@ use crate::{
     closing::BACKGROUND_GRACE,
     compaction::{CompactionError, WORK},
     reply::Reply,
-    step::Step,
+    run_message::RunMessage,
 };
 
 /// After how long an abort of everything is answered, whatever has not ended by then: within a second for whoever asked.
 const ANSWERED_AFTER: Duration = Duration::from_millis(900);
 
 /// Who waits for the end of a run that is to stop.
-pub(crate) enum Aborting {
+pub(crate) enum AbortWaiter {
     /// A client that wants to know no more than that, and what survives.
     Plain(Reply),
     /// A client that wants to know what was stopped.
@@ -39,8 +39,8 @@ impl Actor {
     pub(crate) fn abort(&mut self, params: AbortParams, reply: Reply) {
         self.abort.arrived();
         match params.scope {
-            None => self.abort_run(Aborting::Plain(reply)),
-            Some(AbortScope::Turn) => self.abort_run(Aborting::Receipt(reply)),
+            None => self.abort_run(AbortWaiter::Plain(reply)),
+            Some(AbortScope::Turn) => self.abort_run(AbortWaiter::Receipt(reply)),
             Some(AbortScope::Tools) => self.abort_tools(reply),
             Some(AbortScope::All) => self.abort_all(reply),
         }
@@ -48,7 +48,7 @@ impl Actor {
 
     /// Stops the run, or the compaction: they never work at the same time. A compaction that waits for the run's end does
     /// not begin.
-    fn abort_run(&mut self, aborting: Aborting) {
+    fn abort_run(&mut self, aborting: AbortWaiter) {
         self.give_up_compactions();
         let aborting = self.run.abort(aborting);
         if let Some(aborting) = aborting.and_then(|aborting| self.compacting.abort(aborting)) {
@@ -93,8 +93,8 @@ impl Actor {
         let mut ended: Vec<Work> = commands;
         ended.extend(self.background());
         let (part, run) = oneshot::channel();
-        self.abort_run(Aborting::Part(part));
-        let (processes, steps) = (self.shared.processes.clone(), self.steps.clone());
+        self.abort_run(AbortWaiter::Part(part));
+        let (processes, to_actor) = (self.context.processes.clone(), self.to_actor.clone());
         let (gone, all_gone) = oneshot::channel();
         self.tasks.spawn(async move {
             processes.end_all(BACKGROUND_GRACE).await;
@@ -110,7 +110,7 @@ impl Actor {
             let mut all = stopped.ok().and_then(Result::ok).unwrap_or_default();
             all.extend(ended);
             // Without the session there is nobody to tell.
-            let _ = steps.send(Step::AllAborted { reply, ended: all, is_late }).await;
+            let _ = to_actor.send(RunMessage::AllAborted { reply, ended: all, is_late }).await;
         });
     }
 
@@ -146,7 +146,12 @@ impl Actor {
     }
 
     /// Answers everyone who waited for the end of a run.
-    pub(crate) fn answer_aborts(&mut self, aborting: Vec<Aborting>, stopping: Vec<Reply>, was_aborted: bool) {
+    pub(crate) fn answer_aborts(
+        &mut self,
+        aborting: Vec<AbortWaiter>,
+        stopping: Vec<Reply>,
+        was_aborted: bool,
+    ) {
         let stopped = tools(if was_aborted { std::mem::take(&mut self.stopped_tools) } else { Vec::new() });
         for reply in stopping {
             self.answer_receipt(reply, stopped.clone());
@@ -162,13 +167,13 @@ impl Actor {
         }
     }
 
-    pub(crate) fn answer_abort(&mut self, aborting: Aborting, ended: Vec<Work>) {
+    pub(crate) fn answer_abort(&mut self, aborting: AbortWaiter, ended: Vec<Work>) {
         match aborting {
-            Aborting::Compact(params, reply) => self.start_compaction(params, reply),
-            Aborting::Plain(reply) if self.survivors.works().is_empty() => reply.done(&self.feed),
-            Aborting::Plain(reply) => self.answer_receipt(reply, ended),
-            Aborting::Receipt(reply) => self.answer_receipt(reply, ended),
-            Aborting::Part(part) => {
+            AbortWaiter::Compact(params, reply) => self.start_compaction(params, reply),
+            AbortWaiter::Plain(reply) if self.survivors.works().is_empty() => reply.done(&self.feed),
+            AbortWaiter::Plain(reply) => self.answer_receipt(reply, ended),
+            AbortWaiter::Receipt(reply) => self.answer_receipt(reply, ended),
+            AbortWaiter::Part(part) => {
                 // The task that waits for it is gone only with the session.
                 let _ = part.send(ended);
             }

@@ -25,28 +25,28 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    attach::Joining,
+    attach::AttachQueue,
     choice::Chooser,
     compaction::Compacting,
-    crash_ledger::Intents,
+    context::SessionContext,
     event_log::Audience,
     feed::Feed,
     handle::{AbortSwitch, Message},
     inbox::Inbox,
+    intent_log::Intents,
     journal::Journal,
     models_file::ModelsFile,
     queues::{Delivered, SessionQueues},
-    recovery::{AfterCrash, AskingToGoOn, HeldBack, Overdue},
+    recovery::{AfterCrash, HeldMessages, ResumeQuestion, UnflushedWrites},
     reply::{Reply, encode},
-    requests::{Asked, Ledger, Record},
-    run::{Beginning, Prompt, Told, Way},
-    run_slot::{Finished, Next, RunSlot},
-    shared::Shared,
-    step::{Failed, Fullness, STEPS_AT_ONCE, Snapshot, Step},
+    requests::{IdempotencyCache, PendingRequest, RequestRecord},
+    run::{OpenEvents, Prompt, RunBeginning, RunChannels},
+    run_message::{ContextFill, FailedAnswer, ModelInputs, RUN_MESSAGES_AT_ONCE, RunMessage},
+    run_slot::{FinishedRun, NextUserMessage, RunSlot},
     summary::SummaryCell,
-    survivors::Survivors,
+    survivors::DetachedCalls,
     tools::SessionTools,
-    trust::Trusting,
+    trust::ProjectTrust,
     ui::PendingDialogs,
     unload::{Unloaded, Unloading},
     user_bash::UserBash,
@@ -58,7 +58,7 @@ const COMMANDS_AT_ONCE: usize = 16;
 /// A session, as its own task sees it. The fields are the concerns; the command families in the sibling modules work
 /// on them.
 pub(crate) struct Actor {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) context: Arc<SessionContext>,
     pub(crate) feed: Feed,
     pub(crate) journal: Journal,
     pub(crate) queues: SessionQueues,
@@ -69,13 +69,13 @@ pub(crate) struct Actor {
     pub(crate) compacting: Compacting,
     pub(crate) user_bash: UserBash,
     pub(crate) abort: AbortSwitch,
-    pub(crate) steps: mpsc::Sender<Step>,
+    pub(crate) to_actor: mpsc::Sender<RunMessage>,
     /// The run and the user's commands.
     pub(crate) tasks: JoinSet<()>,
     /// Who waits for the session to be idle.
     pub(crate) idle_waiters: Vec<oneshot::Sender<()>>,
     /// Who waits to be attached.
-    pub(crate) joining: Joining,
+    pub(crate) joining: AttachQueue,
     pub(crate) summary: SummaryCell,
     /// Tool calls that were stopped, until the answer to that says so.
     pub(crate) stopped_tools: Vec<StoppedCall>,
@@ -86,7 +86,7 @@ pub(crate) struct Actor {
     /// What a steering message does to tool calls.
     pub(crate) interrupt_mode: InterruptMode,
     /// Which commands a client may repeat without doing them again.
-    pub(crate) requests: Ledger<Reply>,
+    pub(crate) requests: IdempotencyCache<Reply>,
     /// Whether it went back to another entry and no run has begun there yet.
     pub(crate) has_moved: bool,
     /// Questions to the user that nobody has answered yet.
@@ -94,19 +94,19 @@ pub(crate) struct Actor {
     /// What the model can call.
     pub(crate) tools: SessionTools,
     /// Whether the project's own settings count, and who was asked.
-    pub(crate) trust: Trusting,
+    pub(crate) trust: ProjectTrust,
     /// Whether the user is asked about a turn that a crash interrupted.
-    pub(crate) going_on: AskingToGoOn,
+    pub(crate) going_on: ResumeQuestion,
     /// What waits in a session that is the project's.
-    pub(crate) held_back: HeldBack,
+    pub(crate) held_back: HeldMessages,
     /// What the run has told and not ended.
-    pub(crate) told: Told,
+    pub(crate) open_events: OpenEvents,
     /// Tool calls that were stopped and do not end.
-    pub(crate) survivors: Survivors,
+    pub(crate) survivors: DetachedCalls,
     /// How many aborts of everything have not been answered.
     pub(crate) aborting_all: usize,
     /// What could not be stored yet.
-    pub(crate) overdue: Overdue,
+    pub(crate) unflushed: UnflushedWrites,
     /// Set once the session takes no new work.
     pub(crate) closing: bool,
 }
@@ -124,16 +124,16 @@ impl Actor {
     pub(crate) async fn run(
         mut self,
         inbox: &mut mpsc::Receiver<Message>,
-        mut steps: mpsc::Receiver<Step>,
+        mut from_tasks: mpsc::Receiver<RunMessage>,
         closing: CancellationToken,
         after_crash: AfterCrash,
     ) -> Ended {
-        let idle_after = self.shared.services.limits.idle_after;
+        let idle_after = self.context.services.limits.idle_after;
         let mut last_work = Instant::now();
         let idle = sleep(idle_after.unwrap_or_default());
         tokio::pin!(idle);
-        let (mut taken_steps, mut inbox) = (Vec::new(), Inbox::new(inbox));
-        let background = self.shared.background.clone();
+        let (mut taken, mut inbox) = (Vec::new(), Inbox::new(inbox));
+        let background = self.context.background.clone();
         // A client may have taken its tools away while the session was not in memory.
         self.tell_tools();
         self.after_crash(after_crash);
@@ -148,7 +148,7 @@ impl Actor {
                         break;
                     }
                 }
-                _ = steps.recv_many(&mut taken_steps, STEPS_AT_ONCE) => {}
+                _ = from_tasks.recv_many(&mut taken, RUN_MESSAGES_AT_ONCE) => {}
                 Some(_) = self.tasks.join_next() => {}
                 () = self.tools.client_tools().changed() => self.tell_tools(),
                 () = self.queues.due() => self.queues.publish_untold(&self.feed),
@@ -158,9 +158,9 @@ impl Actor {
                     let idle_after = idle_after.unwrap_or_default();
                     if last_work.elapsed() >= idle_after {
                         last_work = Instant::now();
-                        self.catch_up().await;
+                        self.retry_failed_writes().await;
                         if self.is_quiet() {
-                            self.shared.services.watch.idle(&self.shared.session_id);
+                            self.context.services.watch.idle(&self.context.session_id);
                         }
                     }
                     idle.as_mut().reset(last_work + idle_after);
@@ -173,8 +173,8 @@ impl Actor {
                 self.wait_for_room(&mut inbox, &closing).await;
                 let Some(message) = inbox.take() else { break };
                 match message {
-                    Message::Command(asked) => {
-                        let (command, reply) = *asked;
+                    Message::Command(request) => {
+                        let (command, reply) = *request;
                         self.on_command(command, reply).await;
                         self.show_summary();
                     }
@@ -201,11 +201,11 @@ impl Actor {
                         let _ = header.send(self.journal.tree().header().line().into());
                     }
                     Message::Unload(unloading) => {
-                        self.catch_up().await;
+                        self.retry_failed_writes().await;
                         // What comes back must not meet the end of its own run.
-                        self.journal.ledger().settled().await;
+                        self.journal.intent_log().settled().await;
                         // Nor is what was said to be lost.
-                        match self.unloaded().await.filter(|_| steps.is_empty()) {
+                        match self.unloaded().await.filter(|_| from_tasks.is_empty()) {
                             Some(unloaded) => {
                                 let (received, inbox) = inbox.into_parts();
                                 self.refuse_late(received, inbox).await;
@@ -218,19 +218,19 @@ impl Actor {
                     }
                     Message::Close => {
                         let (received, inbox) = inbox.into_parts();
-                        self.close(received, inbox, &mut steps).await;
+                        self.close(received, inbox, &mut from_tasks).await;
                         return Ended::Closed;
                     }
                 }
             }
-            self.on_steps(&mut taken_steps).await;
+            self.on_run_messages(&mut taken).await;
             if !self.run.is_active() {
                 // A session that waits for its user keeps no room for work.
-                taken_steps = Vec::new();
+                taken = Vec::new();
             }
         }
         let (received, inbox) = inbox.into_parts();
-        self.close(received, inbox, &mut steps).await;
+        self.close(received, inbox, &mut from_tasks).await;
         Ended::Closed
     }
 
@@ -267,70 +267,70 @@ impl Actor {
     }
 
     /// Takes steps in order; the events among them go out together.
-    async fn on_steps(&mut self, steps: &mut Vec<Step>) {
+    async fn on_run_messages(&mut self, messages: &mut Vec<RunMessage>) {
         let mut events: Vec<Bytes> = Vec::new();
-        for step in steps.drain(..) {
-            if let Step::Publish(line) | Step::BashOutput { event: line } = step {
+        for message in messages.drain(..) {
+            if let RunMessage::Publish(line) | RunMessage::BashOutput { event: line } = message {
                 events.push(line);
                 continue;
             }
             if !events.is_empty() {
                 self.feed.publish(events.drain(..));
             }
-            self.on_step(step).await;
+            self.on_run_message(message).await;
         }
         if !events.is_empty() {
             self.feed.publish(events);
         }
     }
 
-    pub(crate) async fn on_step(&mut self, step: Step) {
-        match step {
-            Step::Publish(line) | Step::BashOutput { event: line } => self.feed.publish([line]),
-            Step::Tell(line) => self.feed.publish_for(Audience::Introduced, line),
-            Step::Store { message, event, intents, stored } => {
+    pub(crate) async fn on_run_message(&mut self, message: RunMessage) {
+        match message {
+            RunMessage::Publish(line) | RunMessage::BashOutput { event: line } => self.feed.publish([line]),
+            RunMessage::Tell(line) => self.feed.publish_for(Audience::Introduced, line),
+            RunMessage::Store { message, event, intents, stored } => {
                 let result = self.store(message, event, intents).await;
                 let _ = stored.send(result);
             }
-            Step::Next { kind, reply } => {
+            RunMessage::Next { kind, reply } => {
                 let _ = reply.send(self.queues.next(kind));
             }
-            Step::Deliver { ticket, reply } => {
+            RunMessage::Deliver { ticket, reply } => {
                 let _ = reply.send(self.deliver(ticket));
             }
-            Step::Context { reply } => {
-                let snapshot = Snapshot {
+            RunMessage::Context { reply } => {
+                let snapshot = ModelInputs {
                     messages: self.journal.messages().to_vec(),
                     choice: self.chooser.in_use(),
                     leaf: self.journal.tree().leaf_id().map(str::to_owned),
-                    tools: self.tools.current(&self.shared.tools),
+                    tools: self.tools.current(&self.context.tools),
                 };
                 let _ = reply.send(snapshot);
             }
-            Step::Tools { reply } => {
-                let _ = reply.send(self.tools.current(&self.shared.tools));
+            RunMessage::Tools { reply } => {
+                let _ = reply.send(self.tools.current(&self.context.tools));
             }
-            Step::ToolRequest(request) => request.send(),
-            Step::Accepted => self.on_accepted().await,
-            Step::Refused(failure) => self.on_refused(failure).await,
-            Step::Started(line) => {
+            RunMessage::ToolRequest(request) => request.send(),
+            RunMessage::Accepted => self.on_accepted().await,
+            RunMessage::Refused(failure) => self.on_refused(failure).await,
+            RunMessage::Started(line) => {
                 self.run.begin();
                 self.feed.publish([line]);
             }
-            Step::Ended(line) => {
+            RunMessage::Ended(line) => {
                 self.run.end();
                 self.feed.publish([line]);
             }
-            Step::OmitFailed { which, omitted } => {
+            RunMessage::OmitFailed { which, omitted } => {
                 let result = self.omit_failed(which).await;
                 let _ = omitted.send(result);
             }
-            Step::FallBack { substitute, done } => {
+            RunMessage::FallBack { substitute, done } => {
                 let result = self.fall_back(*substitute).await;
                 let _ = done.send(result.map_err(|failure| HostError::NotStored(failure.error)));
             }
-            Step::Fullness { reply } => {
-                let fullness = Fullness {
+            RunMessage::Fullness { reply } => {
+                let fullness = ContextFill {
                     tokens: self.journal.tokens(),
                     last: self.journal.last_answer().cloned(),
                     precedes_compaction: self.journal.answer_precedes_compaction(),
@@ -338,37 +338,37 @@ impl Actor {
                 };
                 let _ = reply.send(fullness);
             }
-            Step::PlanCompaction { request, reply } => {
+            RunMessage::PlanCompaction { request, reply } => {
                 let _ = reply.send(self.journal.plan_compaction(request));
             }
-            Step::CompactionStarted(line) => {
+            RunMessage::CompactionStarted(line) => {
                 self.compacting.in_run = true;
                 self.feed.publish([line]);
             }
-            Step::CompactionEnded(line) => {
+            RunMessage::CompactionEnded(line) => {
                 self.compacting.in_run = false;
                 self.feed.publish([line]);
             }
-            Step::StoreCompaction { entry, stored } => {
+            RunMessage::StoreCompaction { entry, stored } => {
                 let _ = stored.send(self.journal.append_compaction(&entry).await);
             }
-            Step::Compacted(result) => self.on_compacted(*result).await,
-            Step::BranchSummarised(summarised) => {
+            RunMessage::Compacted(result) => self.on_compacted(*result).await,
+            RunMessage::BranchSummarised(summarised) => {
                 let (landing, result) = *summarised;
                 self.on_branch_summarised(landing, result).await;
             }
-            Step::Pause(pause) => self.run.set_pause(pause),
-            Step::InFlight(in_flight) => self.show_in_flight(Some(in_flight)).await,
-            Step::ToolsStopped(calls) => self.on_tools_stopped(calls),
-            Step::AllAborted { reply, ended, is_late } => self.on_all_aborted(reply, ended, is_late),
-            Step::Ui(step) => self.on_ui_step(*step),
-            Step::GoOn(yes) => self.on_go_on(yes),
-            Step::Deliverable(yes) => self.on_deliverable(yes),
-            Step::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
-            Step::Settled => self.on_settled().await,
-            Step::NotStored => self.on_not_stored().await,
-            Step::Broken => self.on_broken().await,
-            Step::BashEnded(end) => self.on_bash_end(*end).await,
+            RunMessage::Pause(pause) => self.run.set_pause(pause),
+            RunMessage::InFlight(in_flight) => self.show_in_flight(Some(in_flight)).await,
+            RunMessage::ToolsStopped(calls) => self.on_tools_stopped(calls),
+            RunMessage::AllAborted { reply, ended, is_late } => self.on_all_aborted(reply, ended, is_late),
+            RunMessage::Ui(message) => self.on_ui_message(*message),
+            RunMessage::GoOn(yes) => self.on_go_on(yes),
+            RunMessage::Deliverable(yes) => self.on_deliverable(yes),
+            RunMessage::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
+            RunMessage::Settled => self.on_settled().await,
+            RunMessage::NotStored => self.on_not_stored().await,
+            RunMessage::Broken => self.on_broken().await,
+            RunMessage::BashEnded(end) => self.on_bash_end(*end).await,
         }
         self.show_summary();
     }
@@ -381,7 +381,8 @@ impl Actor {
         intents: Intents,
     ) -> Result<String, HostError> {
         let is_user = matches!(message.get(), Some(TranscriptMessage::User(_)));
-        let Next { record, delivered } = if is_user { self.run.take_next() } else { Next::default() };
+        let NextUserMessage { record, delivered } =
+            if is_user { self.run.take_next() } else { NextUserMessage::default() };
         let number = delivered.as_ref().map(Delivered::number);
         let stored = match self.journal.append_told(message.clone(), record.as_ref(), number, intents).await {
             Ok(stored) => stored,
@@ -389,10 +390,10 @@ impl Actor {
                 // Nothing came of the command, here as in the file.
                 match (delivered, record) {
                     (Some(delivered), _) => self.wait_again(delivered).await,
-                    (None, Some(Record { key, .. })) => self.requests.forget(&key),
+                    (None, Some(RequestRecord { key, .. })) => self.requests.forget(&key),
                     (None, None) => {}
                 }
-                self.overdue.keep(message);
+                self.unflushed.keep(message);
                 return Err(HostError::NotStored(error.to_string()));
             }
         };
@@ -405,7 +406,7 @@ impl Actor {
     }
 
     /// Leaves the failed answer at the end of the context out of it; then says so.
-    async fn omit_failed(&mut self, which: Failed) -> Result<(), HostError> {
+    async fn omit_failed(&mut self, which: FailedAnswer) -> Result<(), HostError> {
         let omitted = self.journal.omit_failed(which).await;
         for entry in omitted.map_err(|error| HostError::NotStored(error.to_string()))? {
             self.publish(&EntryAppended { entry }.into());
@@ -416,7 +417,7 @@ impl Actor {
     /// Brings what lists say of the session up to date.
     pub(crate) fn show_summary(&mut self) {
         if self.summary.show(self.journal.tree(), self.run.is_active()) {
-            self.shared.services.watch.changed(&self.shared.session_id);
+            self.context.services.watch.changed(&self.context.session_id);
         }
     }
 
@@ -437,50 +438,53 @@ impl Actor {
     }
 
     /// Starts the run of a prompt. Its checks are part of the run: they read files and may run commands.
-    pub(crate) fn start_run(&mut self, prompt: Prompt, asked: Asked) {
+    pub(crate) fn start_run(&mut self, prompt: Prompt, request: PendingRequest) {
         self.going_on.give_up();
-        self.start(Beginning::Prompt(prompt), Some(asked));
+        self.start(RunBeginning::Prompt(prompt), Some(request));
     }
 
     /// Starts a run.
-    pub(crate) fn start(&mut self, beginning: Beginning, asked: Option<Asked>) {
+    pub(crate) fn start(&mut self, beginning: RunBeginning, request: Option<PendingRequest>) {
         self.stopped_tools.clear();
         self.stopped_run.clear();
         self.tools_interrupted = false;
         self.compacting.forget_stopped();
-        self.overdue.begin();
-        let environment = self.environment_of(asked.as_ref());
-        let (cancel, asked) = self.run.start(asked);
+        self.unflushed.begin();
+        let environment = self.environment_of(request.as_ref());
+        let (cancel, questions) = self.run.start(request);
         self.abort.arm(cancel.clone());
-        let (shared, steps) = (Arc::clone(&self.shared), self.steps.clone());
-        let ledger = self.journal.ledger().clone();
-        self.told.begin();
-        let way = Way {
-            steps: steps.clone(),
-            asked,
+        let (context, to_actor) = (Arc::clone(&self.context), self.to_actor.clone());
+        let intent_log = self.journal.intent_log().clone();
+        self.open_events.begin();
+        let channels = RunChannels {
+            to_actor: to_actor.clone(),
+            questions,
             abort: self.abort.clone(),
             cancel,
-            ledger,
-            told: self.told.clone(),
+            intent_log,
+            open_events: self.open_events.clone(),
             survivors: self.survivors.clone(),
             environment,
         };
         self.tasks.spawn(async move {
-            let run = crate::run::drive(shared, beginning, way);
+            let run = crate::run::drive(context, beginning, channels);
             if AssertUnwindSafe(run).catch_unwind().await.is_err() {
                 tracing::error!("a run panicked");
                 // The actor may be gone too; then nobody waits for the run.
-                let _ = steps.send(Step::Broken).await;
+                let _ = to_actor.send(RunMessage::Broken).await;
             }
         });
     }
 
     async fn on_accepted(&mut self) {
         self.store_bash_messages().await;
-        if let Some(asked) = self.run.accept() {
-            self.run.comes_next(Next { record: asked.record(Disposition::Started), delivered: None });
+        if let Some(request) = self.run.accept() {
+            self.run.comes_next(NextUserMessage {
+                record: request.record(Disposition::Started),
+                delivered: None,
+            });
             fail_point::hit(Point::SessionAccepted);
-            self.accept(asked, Disposition::Started);
+            self.accept(request, Disposition::Started);
             self.record_choice().await;
         }
     }
@@ -488,13 +492,13 @@ impl Actor {
     /// The prompt failed its checks: there was no run, and no event says otherwise.
     async fn on_refused(&mut self, failure: Failure) {
         let Some(mut finished) = self.finish_run().await else { return };
-        self.told.end();
-        self.settle_ledger();
+        self.open_events.end();
+        self.settle_intent_log();
         self.abort.disarm();
         self.end_fallback().await;
         self.use_settings().await;
-        if let Some(asked) = finished.asked.take() {
-            self.refuse(asked, failure);
+        if let Some(request) = finished.request.take() {
+            self.refuse(request, failure);
         } else {
             tracing::warn!(error = failure.error, "a turn that a crash interrupted cannot go on");
         }
@@ -506,36 +510,36 @@ impl Actor {
         self.store_bash_messages().await;
         // Idle first: whoever asks once the event is out must be told so.
         let Some(mut finished) = self.finish_run().await else { return };
-        self.settle_ledger();
+        self.settle_intent_log();
         self.abort.disarm();
         self.end_fallback().await;
         self.use_settings().await;
-        if let Some(asked) = finished.asked.take() {
-            self.refuse(asked, Failure::new(ErrorCode::Internal, "The run broke down before it began"));
+        if let Some(request) = finished.request.take() {
+            self.refuse(request, Failure::new(ErrorCode::Internal, "The run broke down before it began"));
         }
         self.show_summary();
         self.queues.publish_untold(&self.feed);
         self.publish(&Event::from(AgentSettled { aborted: finished.aborted }));
-        self.told.end();
+        self.open_events.end();
         self.show_in_flight(None).await;
         self.after_run(finished).await;
     }
 
     /// Answers who waited for the end of a run, and starts what waited for it.
-    async fn after_run(&mut self, finished: Finished) {
+    async fn after_run(&mut self, finished: FinishedRun) {
         // A run that broke down says nothing of its end.
         self.compacting.in_run = false;
         self.answer_aborts(finished.aborting, finished.stopping, finished.aborted);
-        for (params, asked) in finished.waiting {
-            match self.overdue.failure() {
-                None => self.take_prompt(params, asked).await,
-                Some(failure) => self.refuse(asked, failure),
+        for (params, request) in finished.waiting {
+            match self.unflushed.failure() {
+                None => self.take_prompt(params, request).await,
+                Some(failure) => self.refuse(request, failure),
             }
         }
-        for asked in finished.continuing {
-            match self.overdue.failure() {
-                None => self.take_continue(asked),
-                Some(failure) => self.refuse(asked, failure),
+        for request in finished.continuing {
+            match self.unflushed.failure() {
+                None => self.take_continue(request),
+                Some(failure) => self.refuse(request, failure),
             }
         }
         self.tell_idle();

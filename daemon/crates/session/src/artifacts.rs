@@ -32,7 +32,7 @@ impl Actor {
         &self,
         work: impl FnOnce(Option<ArtifactFolder>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let folder = self.shared.artifacts.clone();
+        let folder = self.context.artifacts.clone();
         tokio::task::spawn_blocking(move || work(folder)).await.unwrap_or_else(|error| {
             Err(Failure::new(ErrorCode::Internal, format!("cannot read artifacts: {error}")))
         })

@@ -1,4 +1,4 @@
-//! Joining a session at any time: what it is at one point of its events, and every event from there.
+//! AttachQueue a session at any time: what it is at one point of its events, and every event from there.
 //!
 //! The actor does not read what it publishes, so it cannot know what an answer says so far. While a run is under way it
 //! asks the run, and the run answers by a step: when that is taken, exactly what the answer describes has been published,
@@ -35,14 +35,14 @@ pub struct Attached {
 
 /// Who waits until the run has said what is in flight, or is over.
 #[derive(Default)]
-pub(crate) struct Joining {
+pub(crate) struct AttachQueue {
     /// To be attached.
     subscribers: Vec<oneshot::Sender<Attached>>,
     /// To be told the messages, with the answer so far.
     messages: Vec<Reply>,
 }
 
-impl Joining {
+impl AttachQueue {
     pub(crate) fn is_empty(&self) -> bool {
         self.subscribers.is_empty() && self.messages.is_empty()
     }

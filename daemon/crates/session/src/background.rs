@@ -36,7 +36,7 @@ impl Actor {
 
     /// Tells of the processes that ended with the session, once they were killed.
     pub(crate) async fn tell_last_ends(&self) {
-        let background = &self.shared.background;
+        let background = &self.context.background;
         background.settled(LAST_WORDS).await;
         while let Some(process) = background.take_end() {
             self.on_process_end(&process);
@@ -45,7 +45,7 @@ impl Actor {
 
     /// The background processes that run.
     pub(crate) fn background_works(&self) -> Vec<Work> {
-        let processes = self.shared.background.list();
+        let processes = self.context.background.list();
         let running = processes.iter().filter(|process| process.end().is_none());
         let work = |process: &std::sync::Arc<BackgroundProcess>| Work {
             kind: WorkKind::Background,
@@ -57,7 +57,7 @@ impl Actor {
 
     /// How many other commands have ended and left something running.
     pub(crate) fn left_by_others(&self) -> usize {
-        self.shared.processes.background_of(|work| work.kind != WorkKind::Background)
+        self.context.processes.background_of(|work| work.kind != WorkKind::Background)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agentd_protocol::error::{ErrorCode, Failure};
 use tokio::sync::mpsc;
 
-use crate::{actor::Actor, feed::Feed, handle::Message, step::Step};
+use crate::{actor::Actor, feed::Feed, handle::Message, run_message::RunMessage};
 
 /// How long background processes of a closing session have between SIGTERM and SIGKILL.
 pub(crate) const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
@@ -17,7 +17,7 @@ impl Actor {
         &mut self,
         taken: impl Iterator<Item = Message>,
         inbox: &mut mpsc::Receiver<Message>,
-        steps: &mut mpsc::Receiver<Step>,
+        from_tasks: &mut mpsc::Receiver<RunMessage>,
     ) {
         self.closing = true;
         self.run.cancel();
@@ -25,24 +25,24 @@ impl Actor {
         self.user_bash.abort_all();
         self.give_up_dialogs();
         if self.going_on.give_up() && !self.run.is_active() {
-            self.settle_ledger();
+            self.settle_intent_log();
         }
         // Tasks end only once their last steps are taken.
         while !self.tasks.is_empty() {
             tokio::select! {
-                Some(step) = steps.recv() => self.on_step(step).await,
+                Some(message) = from_tasks.recv() => self.on_run_message(message).await,
                 Some(_) = self.tasks.join_next() => {}
             }
         }
-        while let Ok(step) = steps.try_recv() {
-            self.on_step(step).await;
+        while let Ok(message) = from_tasks.try_recv() {
+            self.on_run_message(message).await;
         }
         self.give_up_requests();
         // Whoever closes a session knows what waits in it.
         self.forget_waiting().await;
-        self.catch_up().await;
-        self.journal.ledger().settled().await;
-        self.shared.processes.terminate(BACKGROUND_GRACE).await;
+        self.retry_failed_writes().await;
+        self.journal.intent_log().settled().await;
+        self.context.processes.terminate(BACKGROUND_GRACE).await;
         self.tell_last_ends().await;
         self.tell_idle();
         self.refuse_late(taken, inbox).await;

@@ -20,7 +20,7 @@ use crate::{
     actor::Actor,
     queues::queue_of,
     reply::Reply,
-    requests::{Asked, Means},
+    requests::{CommandKind, PendingRequest},
     run::Prompt,
 };
 
@@ -32,7 +32,7 @@ impl Actor {
     pub(crate) async fn on_command(&mut self, command: Command, reply: Reply) {
         // To go elsewhere, too: what is due belongs here.
         if command.begins_work() || matches!(command, Command::NavigateTree(_)) {
-            self.catch_up().await;
+            self.retry_failed_writes().await;
         }
         match command {
             Command::Prompt(params) => self.prompt(params, reply).await,
@@ -93,24 +93,28 @@ impl Actor {
     }
 
     async fn prompt(&mut self, mut params: PromptParams, reply: Reply) {
-        let Some(asked) = self.first(params.request_key.take(), Means::Message, reply) else { return };
+        let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
+            return;
+        };
         if let Err(failure) = self.check_message(&params.message, &params.images) {
-            return self.refuse(asked, failure);
+            return self.refuse(request, failure);
         }
         match self.expand(&mut params.message).await {
-            Ok(()) => self.take_prompt(params, asked).await,
-            Err(failure) => self.refuse(asked, failure),
+            Ok(()) => self.take_prompt(params, request).await,
+            Err(failure) => self.refuse(request, failure),
         }
     }
 
     /// Stops the run and takes its place: a prompt that waits for the same is refused, so that this one comes next.
     async fn abort_and_prompt(&mut self, mut params: PromptParams, reply: Reply) {
-        let Some(asked) = self.first(params.request_key.take(), Means::Message, reply) else { return };
+        let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
+            return;
+        };
         if let Err(failure) = self.check_message(&params.message, &params.images) {
-            return self.refuse(asked, failure);
+            return self.refuse(request, failure);
         }
         if let Err(failure) = self.expand(&mut params.message).await {
-            return self.refuse(asked, failure);
+            return self.refuse(request, failure);
         }
         params.streaming_behavior = None;
         self.run.cancel();
@@ -119,57 +123,57 @@ impl Actor {
             self.refuse(waiting, Failure::new(ErrorCode::Aborted, text));
         }
         self.give_up_compactions();
-        let waits = self.run.wait(params, asked);
-        if let Some((params, asked)) =
-            waits.and_then(|(params, asked)| self.compacting.replace(params, asked))
+        let waits = self.run.wait(params, request);
+        if let Some((params, request)) =
+            waits.and_then(|(params, request)| self.compacting.replace(params, request))
         {
-            self.take_prompt(params, asked).await;
+            self.take_prompt(params, request).await;
         }
     }
 
     /// Starts a run, queues the message, or says why neither.
-    pub(crate) async fn take_prompt(&mut self, params: PromptParams, asked: Asked) {
+    pub(crate) async fn take_prompt(&mut self, params: PromptParams, request: PendingRequest) {
         if self.closing {
-            return self.refuse(asked, shutting_down());
+            return self.refuse(request, shutting_down());
         }
         if self.compacting.is_asked_for() {
             let text = "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry.";
             let hint = "steer and follow_up are taken, for the next run.";
-            return self.refuse(asked, Failure::new(ErrorCode::Busy, text).hint(hint));
+            return self.refuse(request, Failure::new(ErrorCode::Busy, text).hint(hint));
         }
         // A message for the running work need not wait for its end, which a retry or a compaction puts off.
         let is_held = self.run.is_pausing() || self.compacting.is_active();
         let queues = is_held && params.streaming_behavior.is_some();
         if self.run.is_ending() && !queues {
             if let Err(failure) = self.check_waiting(&params.message, &params.images) {
-                return self.refuse(asked, failure);
+                return self.refuse(request, failure);
             }
-            if let Some((params, asked)) = self.run.wait(params, asked) {
-                self.start_run(prompt(params), asked);
+            if let Some((params, request)) = self.run.wait(params, request) {
+                self.start_run(prompt(params), request);
             }
             return;
         }
         if !self.run.is_active() {
             self.refresh_models().await;
-            return self.start_run(prompt(params), asked);
+            return self.start_run(prompt(params), request);
         }
         let Some(to) = params.streaming_behavior else {
             let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue \
                         the message.";
-            return self.refuse(asked, Failure::new(ErrorCode::Busy, text));
+            return self.refuse(request, Failure::new(ErrorCode::Busy, text));
         };
-        self.take_queued(queue_of(to), params.message, params.images, asked).await;
+        self.take_queued(queue_of(to), params.message, params.images, request).await;
     }
 
     async fn queue(&mut self, kind: QueueKind, params: QueueParams, reply: Reply) {
         let QueueParams { mut message, images, request_key } = params;
-        let Some(asked) = self.first(request_key, Means::Message, reply) else { return };
+        let Some(request) = self.first(request_key, CommandKind::Message, reply) else { return };
         if let Err(failure) = self.check_message(&message, &images) {
-            return self.refuse(asked, failure);
+            return self.refuse(request, failure);
         }
         match self.expand(&mut message).await {
-            Ok(()) => self.take_queued(kind, message, images, asked).await,
-            Err(failure) => self.refuse(asked, failure),
+            Ok(()) => self.take_queued(kind, message, images, request).await,
+            Err(failure) => self.refuse(request, failure),
         }
     }
 
@@ -185,12 +189,12 @@ impl Actor {
             steering_mode,
             follow_up_mode,
             interrupt_mode: self.interrupt_mode,
-            fallback_models: self.shared.fallbacks.names().to_vec(),
+            fallback_models: self.context.fallbacks.names().to_vec(),
             fallback_model: self.chooser.substituted().map(|choice| choice.model.name()),
             session_file: self.journal.file().map(|path| path.display().to_string()),
-            session_id: self.shared.session_id.clone(),
+            session_id: self.context.session_id.clone(),
             session_name: self.journal.name(),
-            auto_compaction_enabled: self.shared.auto_compaction.load(Ordering::Relaxed),
+            auto_compaction_enabled: self.context.auto_compaction.load(Ordering::Relaxed),
             message_count: self.journal.messages().len() as u64,
             pending_message_count: self.queues.len() as u64,
             pending_tool_calls: None,
@@ -201,7 +205,7 @@ impl Actor {
 
     /// The same, for those who know more than the reference's clients.
     fn detailed_state(&self) -> SessionState {
-        let open = self.told.open();
+        let open = self.open_events.snapshot();
         let messages = self.journal.messages().iter().rev().filter_map(|message| message.get());
         let last = messages
             .into_iter()
@@ -260,21 +264,21 @@ impl Actor {
             QueueKind::Steering => &["steeringMode"],
             QueueKind::FollowUp => &["followUpMode"],
         };
-        let saved = self.shared.save_setting(key, &params.mode).await;
+        let saved = self.context.save_setting(key, &params.mode).await;
         reply.outcome(&self.feed, saved);
     }
 
     /// The mode counts at once, also when it cannot be saved; that is then said.
     async fn set_interrupt_mode(&mut self, params: &InterruptModeParams, reply: Reply) {
         self.interrupt_mode = params.mode;
-        let saved = self.shared.save_setting(&["interruptMode"], &params.mode).await;
+        let saved = self.context.save_setting(&["interruptMode"], &params.mode).await;
         reply.outcome(&self.feed, saved);
     }
 
     /// The switch counts at once, also when it cannot be saved; that is then said.
     async fn set_auto_retry(&mut self, enabled: bool, reply: Reply) {
-        self.shared.auto_retry.store(enabled, Ordering::Relaxed);
-        let saved = self.shared.save_setting(&["retry", "enabled"], &enabled).await;
+        self.context.auto_retry.store(enabled, Ordering::Relaxed);
+        let saved = self.context.save_setting(&["retry", "enabled"], &enabled).await;
         reply.outcome(&self.feed, saved);
     }
 
@@ -295,11 +299,11 @@ impl Actor {
     }
 
     fn bash(&mut self, mut params: BashParams, reply: Reply) {
-        let Some(asked) = self.first(params.request_key.take(), Means::Bash, reply) else { return };
+        let Some(request) = self.first(params.request_key.take(), CommandKind::Bash, reply) else { return };
         if self.closing {
-            return self.refuse(asked, shutting_down());
+            return self.refuse(request, shutting_down());
         }
-        self.start_bash(params, asked);
+        self.start_bash(params, request);
     }
 
     fn abort_bash(&mut self, reply: Reply) {

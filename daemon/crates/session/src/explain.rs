@@ -16,7 +16,7 @@ use agentd_protocol::{
 use serde_json::Value;
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::{SessionOptions, actor::Actor, reply::Reply, shared::Shared};
+use crate::{SessionOptions, actor::Actor, context::SessionContext, reply::Reply};
 
 /// The variable that comes before the setting `sessionDir`.
 const SESSION_DIR: &str = "PI_CODING_AGENT_SESSION_DIR";
@@ -24,15 +24,15 @@ const SESSION_DIR: &str = "PI_CODING_AGENT_SESSION_DIR";
 impl Actor {
     /// Answers when the files were read; the session goes on meanwhile.
     pub(crate) fn get_diagnostics(&mut self, reply: Reply) {
-        let (feed, shared) = (self.feed.clone(), Arc::clone(&self.shared));
+        let (feed, context) = (self.feed.clone(), Arc::clone(&self.context));
         let of_models = self.models_file.problem().cloned();
         self.tasks.spawn(async move {
             let read = spawn_blocking(move || {
-                let of_files = shared.resource_diagnostics();
-                let without_effect = shared.models_without_effect();
-                let found = shared.diagnostics.iter().cloned().chain(of_models);
+                let of_files = context.resource_diagnostics();
+                let without_effect = context.models_without_effect();
+                let found = context.diagnostics.iter().cloned().chain(of_models);
                 let diagnostics = found.chain(of_files).chain(without_effect).collect();
-                Diagnostics { diagnostics, unconfigured: shared.is_unconfigured() }
+                Diagnostics { diagnostics, unconfigured: context.is_unconfigured() }
             });
             let failed = |error: JoinError| Failure::new(ErrorCode::Internal, error.to_string());
             reply.result(&feed, read.await.map_err(failed));
@@ -41,18 +41,18 @@ impl Actor {
 
     /// Answers when the files were read; the session goes on meanwhile.
     pub(crate) fn explain_setting(&mut self, params: ExplainSettingParams, reply: Reply) {
-        let (feed, shared, options) =
-            (self.feed.clone(), Arc::clone(&self.shared), Arc::clone(self.trust.options()));
+        let (feed, context, options) =
+            (self.feed.clone(), Arc::clone(&self.context), Arc::clone(self.trust.options()));
         self.tasks.spawn(async move {
-            let explained = spawn_blocking(move || explained(&params.key, &shared, &options)).await;
+            let explained = spawn_blocking(move || explained(&params.key, &context, &options)).await;
             let failed = |error: &dyn std::fmt::Display| Failure::new(ErrorCode::Internal, error.to_string());
             reply.result(&feed, explained.unwrap_or_else(|error| Err(failed(&error))));
         });
     }
 }
 
-impl Shared {
-    /// What of `models.json` changes nothing. Told to who asks, and not at every start.
+impl SessionContext {
+    /// What of `models.json` changes nothing. OpenEvents to who asks, and not at every start.
     fn models_without_effect(&self) -> Vec<Diagnostic> {
         let apis: Vec<&str> = self.services.providers.apis().collect();
         let offer = Offer { registry: &self.models, apis: &apis, has_auth: &|_| false, plan: &|_| None };
@@ -60,15 +60,19 @@ impl Shared {
     }
 }
 
-fn explained(key: &str, shared: &Shared, options: &SessionOptions) -> Result<SettingExplanation, Failure> {
+fn explained(
+    key: &str,
+    context: &SessionContext,
+    options: &SessionOptions,
+) -> Result<SettingExplanation, Failure> {
     let question = ExplainQuestion {
         key,
-        agent_dir: &shared.agent_dir,
+        agent_dir: &context.agent_dir,
         cwd: &options.cwd,
-        environment: &shared.environment,
-        approve: options.approve.or(shared.prompt.is_trusted().then_some(true)),
+        environment: &context.environment,
+        approve: options.approve.or(context.prompt.is_trusted().then_some(true)),
         over: &over(key, options),
-        in_use: Some(&shared.settings),
+        in_use: Some(&context.settings),
     };
     explain(question).map(without_secrets).map_err(|error| {
         let UnknownSetting { similar, .. } = &error;

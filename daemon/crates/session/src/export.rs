@@ -24,7 +24,7 @@ impl Actor {
             Ok(path) => path,
             Err(failure) => return reply.fail(&self.feed, failure),
         };
-        let resolved = resolve_path(&path, &self.shared.cwd, &self.shared.environment);
+        let resolved = resolve_path(&path, &self.context.cwd, &self.context.environment);
         // Entries share their texts with this copy.
         let (tree, report) = (self.journal.tree().clone(), self.journal.report().clone());
         let written = tokio::task::spawn_blocking(move || write_file(&tree, &report, &resolved)).await;

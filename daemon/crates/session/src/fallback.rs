@@ -16,7 +16,7 @@ use agentd_protocol::{
 };
 use tokio::time::Instant;
 
-use crate::{actor::Actor, choice::Choice, journal::model_change, reply::Reply, shared::Shared};
+use crate::{actor::Actor, choice::Choice, context::SessionContext, journal::model_change, reply::Reply};
 
 /// How long a model is left alone whose account has come to a limit.
 const REST: Duration = Duration::from_secs(5 * 60);
@@ -108,7 +108,7 @@ pub(crate) struct Substitute {
     pub(crate) event: ModelFallback,
 }
 
-impl Shared {
+impl SessionContext {
     /// Keeps in mind that a model's account has come to a limit.
     pub(crate) fn note_failure(&self, model: &Model, reason: FallbackReason, message: &str) {
         if reason == FallbackReason::AccountLimit {
@@ -169,15 +169,15 @@ impl Actor {
         if let Some(failure) = unusable(&names) {
             return reply.fail(&self.feed, failure);
         }
-        self.shared.fallbacks.choose(Some(names.into()));
+        self.context.fallbacks.choose(Some(names.into()));
         self.get_fallback_models(reply).await;
     }
 
     pub(crate) async fn get_fallback_models(&self, reply: Reply) {
-        let names = self.shared.fallbacks.names();
+        let names = self.context.fallbacks.names();
         let models = names.to_vec();
         let Scope { models: found, warnings } =
-            self.shared.with_offer(move |offer| resolve_fallbacks(offer, &names)).await;
+            self.context.with_offer(move |offer| resolve_fallbacks(offer, &names)).await;
         let resolved = found.into_iter().map(|ScopedModel { model, level }| FallbackModel {
             provider: model.provider.clone(),
             id: model.id.clone(),

@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Attached, BranchCopy, CopyPoint, RegisterOutcome, ReopenError, SessionOptions, ToolProvider,
+    context::IntakeLimits,
     feed::Feed,
     reply::Reply,
-    shared::IntakeLimits,
     summary::{Summary, SummaryReader},
     tools::ToolsMessage,
     ui::{Ui, UiAbilities},

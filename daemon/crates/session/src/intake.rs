@@ -2,7 +2,7 @@
 
 use agentd_protocol::{command::Image, error::Failure};
 
-use crate::{actor::Actor, journal::store_failure, shared::IntakeLimits};
+use crate::{actor::Actor, context::IntakeLimits, journal::store_failure};
 
 /// What a message takes of memory, in bytes: its text and its images as they came.
 pub(crate) fn message_bytes(text: &str, images: &[Image]) -> u64 {
@@ -27,10 +27,10 @@ impl IntakeLimits {
     }
 
     /// Whether a message of so many bytes may wait beside others.
-    fn check_queue(&self, bytes: u64, waiting: Waiting) -> Result<(), Failure> {
+    fn check_queue(&self, bytes: u64, waiting: WaitingSize) -> Result<(), Failure> {
         let instead = "Wait until some are delivered, or take them back by clear_queue.";
         if waiting.messages >= self.queued_messages {
-            let Waiting { messages, .. } = waiting;
+            let WaitingSize { messages, .. } = waiting;
             let text = format!("{messages} messages wait in this session already, as many as may.");
             return Err(Failure::limit(text, "limits.maxQueuedMessages", instead));
         }
@@ -56,7 +56,7 @@ impl IntakeLimits {
 
 /// Messages that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingSize {
     /// How many.
     pub(crate) messages: u64,
     /// What they take together, in bytes.
@@ -70,7 +70,7 @@ impl Actor {
     /// `limit_reached`, for whoever sent it; `io` where the session's file can only be read.
     pub(crate) fn check_message(&self, text: &str, images: &[Image]) -> Result<(), Failure> {
         self.journal.check_writable().map_err(|error| store_failure(&error))?;
-        let limits = self.shared.services.limits.intake;
+        let limits = self.context.services.limits.intake;
         limits.check_message(message_bytes(text, images))?;
         limits.check_session(self.journal.bytes())
     }
@@ -82,9 +82,9 @@ impl Actor {
     pub(crate) fn check_waiting(&mut self, text: &str, images: &[Image]) -> Result<(), Failure> {
         let (queued, prompts) = (self.queues.waiting(), self.run.waiting());
         let waiting =
-            Waiting { messages: queued.messages + prompts.messages, bytes: queued.bytes + prompts.bytes };
+            WaitingSize { messages: queued.messages + prompts.messages, bytes: queued.bytes + prompts.bytes };
         let bytes = message_bytes(text, images);
-        self.shared.services.limits.intake.check_queue(bytes, waiting)?;
+        self.context.services.limits.intake.check_queue(bytes, waiting)?;
         self.queues.room_for(waiting.bytes.saturating_add(bytes))
     }
 }
@@ -109,9 +109,9 @@ mod tests {
     fn what_fits_is_taken_and_what_is_over_names_its_setting() {
         assert_eq!(LIMITS.check_message(10), Ok(()));
         refused(LIMITS.check_message(11), "limits.maxMessageBytes");
-        assert_eq!(LIMITS.check_queue(10, Waiting { messages: 1, bytes: 5 }), Ok(()));
-        refused(LIMITS.check_queue(0, Waiting { messages: 2, bytes: 5 }), "limits.maxQueuedMessages");
-        refused(LIMITS.check_queue(11, Waiting { messages: 1, bytes: 5 }), "limits.maxQueuedBytes");
+        assert_eq!(LIMITS.check_queue(10, WaitingSize { messages: 1, bytes: 5 }), Ok(()));
+        refused(LIMITS.check_queue(0, WaitingSize { messages: 2, bytes: 5 }), "limits.maxQueuedMessages");
+        refused(LIMITS.check_queue(11, WaitingSize { messages: 1, bytes: 5 }), "limits.maxQueuedBytes");
         assert_eq!(LIMITS.check_session(99), Ok(()));
         refused(LIMITS.check_session(100), "limits.maxSessionBytes");
     }

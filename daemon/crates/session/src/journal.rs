@@ -25,9 +25,9 @@ use agentd_store::{
 use crate::{
     clock::now_ms,
     compaction::{CompactionError, Plan, PlanRequest, plan},
-    crash_ledger::{CrashLedger, Intents},
-    requests::{DISPOSITION_FIELD, KEY_FIELD, Record, RequestKey},
-    step::Failed,
+    intent_log::{Intents, SessionIntentLog},
+    requests::{DISPOSITION_FIELD, KEY_FIELD, RequestKey, RequestRecord},
+    run_message::FailedAnswer,
 };
 
 /// The transcript of a live session.
@@ -41,7 +41,7 @@ pub(crate) struct Journal {
     file: Option<PathBuf>,
     /// Whether this user may not write to the file.
     read_only: bool,
-    ledger: CrashLedger,
+    intent_log: SessionIntentLog,
     /// What was odd about the file when it was opened.
     report: LoadReport,
     /// What the entries have, in bytes.
@@ -49,11 +49,11 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(session: OpenSession, ledger: CrashLedger) -> Self {
+    pub(crate) fn new(session: OpenSession, intent_log: SessionIntentLog) -> Self {
         let OpenSession { tree, writer, report } = session;
         let (file, read_only) = (writer.path().map(Path::to_owned), writer.is_read_only());
         Self {
-            ledger,
+            intent_log,
             context: Context::new(&tree),
             bytes: tree.entries().iter().map(|entry| entry.line_len() as u64).sum(),
             tree,
@@ -72,8 +72,8 @@ impl Journal {
     }
 
     /// What says which work is under way.
-    pub(crate) fn ledger(&self) -> &CrashLedger {
-        &self.ledger
+    pub(crate) fn intent_log(&self) -> &SessionIntentLog {
+        &self.intent_log
     }
 
     /// Whether entries can be added, as far as that is known before it is tried.
@@ -185,8 +185,8 @@ impl Journal {
 
     /// What there is to be compacted.
     pub(crate) fn plan_compaction(&mut self, request: PlanRequest) -> Result<Plan, CompactionError> {
-        let left_out = match request.recovery {
-            Some(_) => self.failed_at_the_end(Failed::OrCutShort),
+        let left_out = match request.overflow_retry {
+            Some(_) => self.failed_at_the_end(FailedAnswer::OrCutShort),
             None => Vec::new(),
         };
         let tokens = self.tokens();
@@ -209,21 +209,21 @@ impl Journal {
 
     /// Adds a message that is told of afterwards. A run's first message, of whatever role, already makes the file, so that
     /// nobody is told of a message that is not on disk. `record` is what the entry says of the command that the message
-    /// came by, `delivered` its number where it waited; `intents` is what the run does next, which goes into the ledger once the
+    /// came by, `delivered` its number where it waited; `intents` is what the run does next, which goes into the intent log once the
     /// message is in the file.
     pub(crate) async fn append_told(
         &mut self,
         message: Json<Message>,
-        record: Option<&Record>,
+        record: Option<&RequestRecord>,
         delivered: Option<u64>,
         intents: Intents,
-    ) -> Result<Stored, StoreError> {
+    ) -> Result<StoredMessage, StoreError> {
         let mut entry = NewEntry::message(message);
-        if let Some(Record { key, disposition }) = record {
+        if let Some(RequestRecord { key, disposition }) = record {
             entry = entry.with(KEY_FIELD, key)?.with(DISPOSITION_FIELD, disposition)?;
         }
         let intents = move |entry: &str| intents.records(entry);
-        self.add_with(entry, Around { make_file: true, delivered, intents, then: None }).await
+        self.add_with(entry, EntryExtras { make_file: true, delivered, intents, then: None }).await
     }
 
     /// Adds the entry of a message that stands for what a bug kept from being written; gives the message.
@@ -233,7 +233,7 @@ impl Journal {
         message.ok_or_else(|| StoreError::Encode(serde::ser::Error::custom("an entry without a message")))
     }
 
-    /// Adds a message that no event tells of, with the key of the command that it came by; then the ledger is told.
+    /// Adds a message that no event tells of, with the key of the command that it came by; then the intent log is told.
     pub(crate) async fn append_message(
         &mut self,
         message: Json<Message>,
@@ -244,8 +244,12 @@ impl Journal {
         if let Some(key) = key {
             entry = entry.with(KEY_FIELD, key)?;
         }
-        let around =
-            Around { make_file: false, delivered: None, intents: |_: &str| Vec::new(), then: Some(then) };
+        let around = EntryExtras {
+            make_file: false,
+            delivered: None,
+            intents: |_: &str| Vec::new(),
+            then: Some(then),
+        };
         self.add_with(entry, around).await.map(drop)
     }
 
@@ -260,7 +264,7 @@ impl Journal {
     }
 
     /// The entries of the failed answer at the end of the context, and of results that belong to it.
-    fn failed_at_the_end(&self, which: Failed) -> Vec<String> {
+    fn failed_at_the_end(&self, which: FailedAnswer) -> Vec<String> {
         let mut failed = Vec::new();
         for (message, source) in self.messages().iter().zip(self.context.sources()).rev() {
             match message.get() {
@@ -279,7 +283,10 @@ impl Journal {
 
     /// Leaves the failed answer at the end of the context, and results that belong to it, out of the context. The
     /// entries that say so.
-    pub(crate) async fn omit_failed(&mut self, which: Failed) -> Result<Vec<Json<SessionEntry>>, StoreError> {
+    pub(crate) async fn omit_failed(
+        &mut self,
+        which: FailedAnswer,
+    ) -> Result<Vec<Json<SessionEntry>>, StoreError> {
         let targets = self.failed_at_the_end(which);
         let mut entries = Vec::with_capacity(targets.len());
         for target_id in targets {
@@ -293,20 +300,20 @@ impl Journal {
     }
 
     async fn add(&mut self, new: NewEntry, make_file: bool) -> Result<(), StoreError> {
-        let around = Around { make_file, delivered: None, intents: |_: &str| Vec::new(), then: None };
+        let around = EntryExtras { make_file, delivered: None, intents: |_: &str| Vec::new(), then: None };
         self.add_with(new, around).await.map(drop)
     }
 
-    /// Adds an entry, and what belongs to it to the ledger.
+    /// Adds an entry, and what belongs to it to the intent log.
     async fn add_with<F: FnOnce(&str) -> Vec<IntentRecord>>(
         &mut self,
         new: NewEntry,
-        around: Around<F>,
-    ) -> Result<Stored, StoreError> {
-        let Around { make_file, delivered, intents, then } = around;
+        around: EntryExtras<F>,
+    ) -> Result<StoredMessage, StoreError> {
+        let EntryExtras { make_file, delivered, intents, then } = around;
         let entry = self.tree.prepare(new, now_ms());
         let writer = Arc::clone(&self.writer);
-        let (ledger, intents, id) = (self.ledger.clone(), intents(entry.id()), entry.id().to_owned());
+        let (intent_log, intents, id) = (self.intent_log.clone(), intents(entry.id()), entry.id().to_owned());
         let written = tokio::task::spawn_blocking(move || {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             // Before: a crash between the two is told from one after both by the entry.
@@ -314,13 +321,13 @@ impl Journal {
                 let after = entry.parent_id().map(str::to_owned);
                 IntentRecord::Delivered(DeliveredRecord { number, after })
             });
-            ledger.note_here(delivered.as_slice());
+            intent_log.note_here(delivered.as_slice());
             writer.append(&entry)?;
             if make_file && !writer.is_on_disk() && writer.path().is_some() {
                 writer.create_now()?;
             }
-            let intended = if writer.is_on_disk() { ledger.intend_here(&intents) } else { Ok(()) };
-            ledger.note_here(then.as_slice());
+            let intended = if writer.is_on_disk() { intent_log.intend_here(&intents) } else { Ok(()) };
+            intent_log.note_here(then.as_slice());
             Ok((entry, intended))
         });
         let (entry, intended) =
@@ -328,27 +335,27 @@ impl Journal {
         self.bytes += entry.line_len() as u64;
         self.tree.push(entry);
         self.context.follow(&self.tree);
-        Ok(Stored { entry: id, intended })
+        Ok(StoredMessage { entry: id, intended })
     }
 }
 
 /// What goes with an entry.
-struct Around<F> {
+struct EntryExtras<F> {
     /// Whether the session's file is begun for it.
     make_file: bool,
     /// The number of the message, where it waited in a queue.
     delivered: Option<u64>,
-    /// What its id gives for the ledger once it is stored.
+    /// What its id gives for the intent log once it is stored.
     intents: F,
-    /// What else the ledger is told then.
+    /// What else the intent log is told then.
     then: Option<IntentRecord>,
 }
 
 /// A message that was stored.
-pub(crate) struct Stored {
+pub(crate) struct StoredMessage {
     /// The id of its entry.
     pub(crate) entry: String,
-    /// Whether the ledger knows what is to follow.
+    /// Whether the intent log knows what is to follow.
     pub(crate) intended: Result<(), StoreError>,
 }
 

@@ -29,7 +29,7 @@ impl Actor {
                 Some(model) => (Some(model), None),
                 None => (None, offer.why_not(&provider, &id)),
             };
-            self.shared.with_offer(look).await
+            self.context.with_offer(look).await
         };
         let model = found.ok_or_else(|| {
             let hint = "get_available_models lists the models that credentials are configured for.";
@@ -49,7 +49,7 @@ impl Actor {
     async fn try_cycle_model(&mut self) -> Result<Option<CycledModel>, Failure> {
         self.refresh_models().await;
         let (scope, current) = (self.chooser.scope().to_vec(), self.chooser.current().model);
-        let next = self.shared.with_offer(move |offer| cycle(offer, &scope, &current)).await;
+        let next = self.context.with_offer(move |offer| cycle(offer, &scope, &current)).await;
         let Some(next) = next else { return Ok(None) };
         self.use_model(Arc::clone(&next.model), next.level).await?;
         Ok(Some(CycledModel {
@@ -61,7 +61,7 @@ impl Actor {
 
     pub(crate) async fn get_available_models(&mut self, reply: Reply) {
         self.refresh_models().await;
-        let models = self.shared.with_offer(|offer| offer.available()).await;
+        let models = self.context.with_offer(|offer| offer.available()).await;
         reply.data(&self.feed, Models { models: models.iter().map(|model| (**model).clone()).collect() });
     }
 
@@ -87,9 +87,9 @@ impl Actor {
         self.journal.append(&model_change(&model)).await?;
         // Who chooses a model wants that one, now.
         self.chooser.end_substitution();
-        self.shared.fallbacks.wake(&model.name());
+        self.context.fallbacks.wake(&model.name());
         let before = self.chooser.current().level;
-        let level = level_after_switch(&model, pinned, &self.shared.settings, before);
+        let level = level_after_switch(&model, pinned, &self.context.settings, before);
         self.chooser.set(Choice { model, level: before });
         self.change_level(level).await
     }

@@ -1,7 +1,7 @@
 //! Edits of models.json reach a session that is open: at its next run, and when models are listed or chosen.
 //!
 //! Nothing watches the file: it is looked at when it matters. As trust that is given later, it makes another
-//! [`Shared`](crate::shared::Shared), while no run is under way: a run sees the models that it began with to its end.
+//! [`SessionContext`](crate::context::SessionContext), while no run is under way: a run sees the models that it began with to its end.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use tokio::task::spawn_blocking;
 use crate::{
     SessionOptions,
     actor::Actor,
-    open::{Remodelled, remodelled},
-    shared::Shared,
+    context::SessionContext,
+    open::{NewModels, with_models},
     ui::Notice,
 };
 
@@ -43,13 +43,13 @@ impl ModelsFile {
 }
 
 /// What a file says that has changed.
-enum Found {
+enum ModelsChange {
     /// The same models.
     Same,
     /// Nothing that can be read.
     Broken(Diagnostic),
     /// Other models.
-    Other(Box<Remodelled>),
+    Other(Box<NewModels>),
 }
 
 impl Actor {
@@ -59,37 +59,37 @@ impl Actor {
         if self.run.is_active() || self.compacting.is_active() {
             return;
         }
-        let (shared, options, before) =
-            (Arc::clone(&self.shared), Arc::clone(self.trust.options()), self.models_file.stamp);
-        let looked = match spawn_blocking(move || look(&shared, &options, before)).await {
+        let (context, options, before) =
+            (Arc::clone(&self.context), Arc::clone(self.trust.options()), self.models_file.stamp);
+        let looked = match spawn_blocking(move || look(&context, &options, before)).await {
             Ok(looked) => looked,
             Err(error) => return tracing::error!(%error, "models.json could not be looked at"),
         };
         let Some((stamp, found)) = looked else { return };
         self.models_file.seen(stamp);
         match found {
-            Found::Same => {}
-            Found::Broken(problem) => {
+            ModelsChange::Same => {}
+            ModelsChange::Broken(problem) => {
                 tracing::warn!("{problem}");
                 let text = format!("The models stay as they were: {problem}");
                 self.tell_user(Notice::notify(text, NotifyType::Warning));
                 self.models_file.problem = Some(problem);
             }
-            Found::Other(remodelled) => self.use_models(*remodelled).await,
+            ModelsChange::Other(remodelled) => self.use_models(*remodelled).await,
         }
     }
 
-    async fn use_models(&mut self, Remodelled { mut shared, scope }: Remodelled) {
+    async fn use_models(&mut self, NewModels { mut context, scope }: NewModels) {
         let current = self.chooser.current();
         let (provider, id) = (&current.model.provider, &current.model.id);
-        let now = shared.models.find(provider, id);
+        let now = context.models.find(provider, id);
         // One that only its provider knows was never there.
-        let was_there = self.shared.models.find(provider, id).is_some()
-            || self.shared.removed_model.as_ref() == Some(&current.model.name());
+        let was_there = self.context.models.find(provider, id).is_some()
+            || self.context.removed_model.as_ref() == Some(&current.model.name());
         if now.is_none() && was_there {
-            shared.removed_model = Some(current.model.name());
+            context.removed_model = Some(current.model.name());
         }
-        self.shared = Arc::new(shared);
+        self.context = Arc::new(context);
         self.tools.forget();
         self.tell_tools();
         self.chooser.set_scope(scope);
@@ -103,18 +103,22 @@ impl Actor {
 }
 
 /// Looks at the file, and reads it where it is not as it was `before`; blocks.
-fn look(shared: &Shared, options: &SessionOptions, before: ModelsStamp) -> Option<(ModelsStamp, Found)> {
-    let stamp = ModelsStamp::of(&shared.agent_dir);
+fn look(
+    context: &SessionContext,
+    options: &SessionOptions,
+    before: ModelsStamp,
+) -> Option<(ModelsStamp, ModelsChange)> {
+    let stamp = ModelsStamp::of(&context.agent_dir);
     if stamp == before {
         return None;
     }
-    let models = shared.services.models.load(&shared.agent_dir);
-    if Arc::ptr_eq(&models, &shared.models) {
-        return Some((stamp, Found::Same));
+    let models = context.services.models.load(&context.agent_dir);
+    if Arc::ptr_eq(&models, &context.models) {
+        return Some((stamp, ModelsChange::Same));
     }
     let found = match models.diagnostic() {
-        Some(problem) if shared.models.load_error().is_none() => Found::Broken(problem.clone()),
-        _ => Found::Other(Box::new(remodelled(shared, options, models, stamp))),
+        Some(problem) if context.models.load_error().is_none() => ModelsChange::Broken(problem.clone()),
+        _ => ModelsChange::Other(Box::new(with_models(context, options, models, stamp))),
     };
     Some((stamp, found))
 }

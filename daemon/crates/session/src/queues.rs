@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{
     feed::Feed,
-    intake::Waiting,
+    intake::WaitingSize,
     reply::encode,
-    requests::{Record, RequestKey},
+    requests::{RequestKey, RequestRecord},
 };
 
 /// Each change of queues whose texts have no more bytes than this is told at once.
@@ -57,14 +57,14 @@ pub(crate) struct Delivered {
 }
 
 impl Delivered {
-    /// Its number in the ledger.
+    /// Its number in the intent log.
     pub(crate) fn number(&self) -> u64 {
         self.queued.ticket
     }
 
     /// What its entry is to say of the command that it came by, if anything.
-    pub(crate) fn record(&self) -> Option<Record> {
-        self.key.clone().map(|key| Record { key, disposition: Disposition::Queued })
+    pub(crate) fn record(&self) -> Option<RequestRecord> {
+        self.key.clone().map(|key| RequestRecord { key, disposition: Disposition::Queued })
     }
 }
 
@@ -80,7 +80,7 @@ impl SessionQueues {
         Self { queues, keys, sizes, bytes: 0, text_bytes: 0, untold: 0, due: None, memory }
     }
 
-    /// What the ledger is to know of a message that is about to wait.
+    /// What the intent log is to know of a message that is about to wait.
     pub(crate) fn about(
         &self,
         kind: QueueKind,
@@ -128,7 +128,7 @@ impl SessionQueues {
         keys
     }
 
-    /// Messages that do not wait yet, though the ledger has them: their numbers are taken.
+    /// Messages that do not wait yet, though the intent log has them: their numbers are taken.
     pub(crate) fn reserve(&mut self, held: &[QueuedRecord]) {
         held.iter().for_each(|message| self.queues.reserve(message.number));
     }
@@ -163,7 +163,7 @@ impl SessionQueues {
         Some(Delivered { kind, queued, key: self.keys.remove(&ticket) })
     }
 
-    /// A message that was taken out is no entry: it waits again. What the ledger is to know of it.
+    /// A message that was taken out is no entry: it waits again. What the intent log is to know of it.
     pub(crate) fn put_back(
         &mut self,
         Delivered { kind, queued, key }: Delivered,
@@ -193,8 +193,8 @@ impl SessionQueues {
     }
 
     /// What waits.
-    pub(crate) fn waiting(&self) -> Waiting {
-        Waiting { messages: self.queues.len() as u64, bytes: self.bytes }
+    pub(crate) fn waiting(&self) -> WaitingSize {
+        WaitingSize { messages: self.queues.len() as u64, bytes: self.bytes }
     }
 
     pub(crate) fn modes(&self) -> (QueueMode, QueueMode) {

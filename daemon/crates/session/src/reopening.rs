@@ -19,9 +19,9 @@ use crate::{
     actor::Actor,
     child_environment::{ChildEnvironment, ChildSources, child_environment},
     commands::{checked_name, shutting_down},
+    context::SessionContext,
     options::default_tools,
-    requests::Asked,
-    shared::Shared,
+    requests::PendingRequest,
 };
 
 /// Why a session that is open is not as somebody asked who opened it. Nothing was changed.
@@ -61,7 +61,7 @@ impl Actor {
             return Err(shutting_down().into());
         }
         if if_idle && self.run.is_active() {
-            let text = format!("The session {} is at work for another client.", self.shared.session_id);
+            let text = format!("The session {} is at work for another client.", self.context.session_id);
             let failure = Failure::new(ErrorCode::Busy, text);
             return Err(failure
                 .hint("attach_session joins it; without ifIdle it is opened all the same.")
@@ -102,15 +102,15 @@ impl Actor {
         if *selection == ToolSelection::default() {
             return Ok(None);
         }
-        let defaults = default_tools(self.shared.settings.default_tools.as_deref());
-        self.tools.selected(&self.shared.tools, selection, &defaults).map(Some)
+        let defaults = default_tools(self.context.settings.default_tools.as_deref());
+        self.tools.selected(&self.context.tools, selection, &defaults).map(Some)
     }
 
     async fn asked_choice(&self, asked: &Arc<SessionOptions>) -> Result<AskedChoice, Failure> {
         if asked.model.is_none() && asked.provider.is_none() {
             return Ok(AskedChoice { level: asked.thinking, ..AskedChoice::default() });
         }
-        let (shared, asked) = (Arc::clone(&self.shared), Arc::clone(asked));
+        let (context, asked) = (Arc::clone(&self.context), Arc::clone(asked));
         let look = move |offer: &Offer<'_>| {
             let request = StartupRequest {
                 provider: asked.provider.as_deref(),
@@ -118,13 +118,13 @@ impl Actor {
                 thinking: asked.thinking,
                 scope: &[],
                 session: None,
-                settings: &shared.settings,
+                settings: &context.settings,
             };
             let no_model = |text: String| Failure::new(ErrorCode::NoModel, text);
             let chosen = choose_startup(offer, &request).map_err(|error| no_model(error.to_string()));
             Some(chosen.map(|chosen| ((offer.has_auth)(&chosen.model.provider), chosen)))
         };
-        let looked = self.shared.with_offer(look).await;
+        let looked = self.context.with_offer(look).await;
         let internal = || Failure::new(ErrorCode::Internal, "The models could not be looked at.");
         let (has_key, Startup { model, level, level_is_asked, warnings }) = looked.ok_or_else(internal)??;
         if !has_key && !self.is_current(&model) {
@@ -142,28 +142,28 @@ impl Actor {
         asked: &Arc<SessionOptions>,
         model: Option<&Model>,
     ) -> Result<Vec<&'static str>, Failure> {
-        let key_provider = self.shared.key_provider.as_deref();
+        let key_provider = self.context.key_provider.as_deref();
         let other_key = model.is_some_and(|model| key_provider != Some(model.provider.as_str()));
-        let (shared, has, asked) =
-            (Arc::clone(&self.shared), Arc::clone(self.trust.options()), Arc::clone(asked));
-        let compared = tokio::task::spawn_blocking(move || differences(&shared, &has, &asked, other_key));
+        let (context, has, asked) =
+            (Arc::clone(&self.context), Arc::clone(self.trust.options()), Arc::clone(asked));
+        let compared = tokio::task::spawn_blocking(move || differences(&context, &has, &asked, other_key));
         compared.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))
     }
 
     /// The environment of what a command starts; `None` for the session's own.
-    pub(crate) fn environment_of(&self, asked: Option<&Asked>) -> Option<ChildEnvironment> {
+    pub(crate) fn environment_of(&self, asked: Option<&PendingRequest>) -> Option<ChildEnvironment> {
         let environment =
-            asked?.environment().filter(|environment| **environment != self.shared.environment)?;
+            asked?.environment().filter(|environment| **environment != self.context.environment)?;
         Some(self.children_in(environment))
     }
 
     fn children_in(&self, environment: &Environment) -> ChildEnvironment {
-        let shared = &self.shared;
-        shared.services.child_environments.intern(child_environment(&ChildSources {
+        let context = &self.context;
+        context.services.child_environments.intern(child_environment(&ChildSources {
             environment,
-            keys: &shared.auth.key_variables(),
-            settings: shared.settings.child_environment.as_ref(),
-            agent_dir: shared.agent_dir.path(),
+            keys: &context.auth.key_variables(),
+            settings: context.settings.child_environment.as_ref(),
+            agent_dir: context.agent_dir.path(),
             compat: self.trust.options().compat,
         }))
     }
@@ -172,7 +172,7 @@ impl Actor {
 /// Compares what a session `has` been opened with to what is `asked` for. What is not asked for is no difference. Looks at
 /// folders; blocks.
 fn differences(
-    shared: &Shared,
+    context: &SessionContext,
     has: &SessionOptions,
     asked: &SessionOptions,
     other_key: bool,
@@ -204,19 +204,20 @@ fn differences(
         // The daemon's.
         compat: _,
     } = asked;
-    let is_kept = shared.session_file.is_some();
-    let is_elsewhere = !names_a_file(target) && !same_folder(cwd, &shared.cwd);
-    let fallbacks = shared.fallbacks.names();
-    let scope = has.models.as_ref().or(shared.settings.enabled_models.as_ref());
+    let is_kept = context.session_file.is_some();
+    let is_elsewhere = !names_a_file(target) && !same_folder(cwd, &context.cwd);
+    let fallbacks = context.fallbacks.names();
+    let scope = has.models.as_ref().or(context.settings.enabled_models.as_ref());
     let in_folder = |dir: &Path| {
-        let file = shared.session_file.as_deref().and_then(Path::parent);
+        let file = context.session_file.as_deref().and_then(Path::parent);
         let dir = resolve_path(&dir.to_string_lossy(), cwd, &asked.environment);
         file.is_some_and(|folder| same_folder(folder, &dir))
     };
     let trusts_otherwise = |approve: bool| {
-        let subjects =
-            || trust_subjects(&shared.cwd, &shared.prompt.folders, &shared.agent_dir, &shared.environment);
-        approve != shared.prompt.is_trusted() && !subjects().is_empty()
+        let subjects = || {
+            trust_subjects(&context.cwd, &context.prompt.folders, &context.agent_dir, &context.environment)
+        };
+        approve != context.prompt.is_trusted() && !subjects().is_empty()
     };
     let differs = [
         ("cwd", is_elsewhere),

@@ -18,12 +18,12 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use crate::{
     actor::Actor,
+    context::SessionContext,
     reply::Reply,
-    shared::Shared,
     system_prompt::{PromptParts, SkillNote},
 };
 
-impl Shared {
+impl SessionContext {
     /// Where this session's skills and prompt templates are.
     fn resource_query(&self) -> ResourceQuery<'_> {
         ResourceQuery {
@@ -141,9 +141,9 @@ impl Actor {
         if !message.starts_with('/') {
             return Ok(());
         }
-        let (shared, text) = (Arc::clone(&self.shared), std::mem::take(message));
+        let (context, text) = (Arc::clone(&self.context), std::mem::take(message));
         let work = spawn_blocking(move || {
-            let expanded = expand(&text, &shared.resource_query())?;
+            let expanded = expand(&text, &context.resource_query())?;
             Ok::<_, ExpandError>(expanded.unwrap_or(text))
         });
         *message = work.await.map_err(|error| broken(&error))?.map_err(|error| {
@@ -158,9 +158,9 @@ impl Actor {
 
     /// What a message can begin with.
     pub(crate) async fn get_commands(&self, reply: Reply) {
-        let shared = Arc::clone(&self.shared);
-        let with_skills = shared.settings.enable_skill_commands.unwrap_or(true);
-        let work = spawn_blocking(move || load_resources(&shared.resource_query()).commands(with_skills));
+        let context = Arc::clone(&self.context);
+        let with_skills = context.settings.enable_skill_commands.unwrap_or(true);
+        let work = spawn_blocking(move || load_resources(&context.resource_query()).commands(with_skills));
         let result = work.await.map(|commands| SlashCommands { commands }).map_err(|error| broken(&error));
         reply.result(&self.feed, result);
     }

@@ -5,11 +5,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    abort::Aborting,
-    intake::{Waiting, message_bytes},
+    abort::AbortWaiter,
+    intake::{WaitingSize, message_bytes},
     queues::Delivered,
     reply::Reply,
-    requests::{Asked, Record},
+    requests::{PendingRequest, RequestRecord},
 };
 
 /// The place of the session's run.
@@ -21,57 +21,60 @@ struct Active {
     /// Asks the run what is in flight. Room for one question: it is answered to all who wait.
     questions: mpsc::Sender<()>,
     /// Whoever sent the prompt, until it is accepted.
-    asked: Option<Asked>,
+    request: Option<PendingRequest>,
     /// The user's message that comes next.
-    next: Next,
+    next: NextUserMessage,
     /// Between `agent_end` and `agent_settled`.
     ending: bool,
     /// Ends the pause before a retry, while there is one.
     pause: Option<CancellationToken>,
-    aborting: Vec<Aborting>,
+    aborting: Vec<AbortWaiter>,
     /// Who wants to know when the calls that were stopped have ended.
     stopping: Vec<Reply>,
-    waiting: Vec<(PromptParams, Asked)>,
-    continuing: Vec<Asked>,
+    waiting: Vec<(PromptParams, PendingRequest)>,
+    continuing: Vec<PendingRequest>,
 }
 
 /// A message of the user's that is about to be an entry.
 #[derive(Default)]
-pub(crate) struct Next {
+pub(crate) struct NextUserMessage {
     /// What its entry is to say of the command that it came by.
-    pub(crate) record: Option<Record>,
+    pub(crate) record: Option<RequestRecord>,
     /// The message, where it waited in a queue.
     pub(crate) delivered: Option<Delivered>,
 }
 
 /// What is left to do when a run is over.
-pub(crate) struct Finished {
+pub(crate) struct FinishedRun {
     /// A message that was taken out of its queue, and is no entry.
     pub(crate) undelivered: Option<Delivered>,
     /// The prompt's sender, if the prompt was never accepted.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) request: Option<PendingRequest>,
     /// Whether someone stopped the run.
     pub(crate) aborted: bool,
     /// Who asked to stop it.
-    pub(crate) aborting: Vec<Aborting>,
+    pub(crate) aborting: Vec<AbortWaiter>,
     /// Who asked to stop its tool calls, and was not answered yet.
     pub(crate) stopping: Vec<Reply>,
     /// Prompts that came while it was ending.
-    pub(crate) waiting: Vec<(PromptParams, Asked)>,
+    pub(crate) waiting: Vec<(PromptParams, PendingRequest)>,
     /// The same of wishes to go on without a prompt.
-    pub(crate) continuing: Vec<Asked>,
+    pub(crate) continuing: Vec<PendingRequest>,
 }
 
 impl RunSlot {
     /// Takes the place for a prompt, or for what goes on without one; gives the token that stops the run, and what the run is asked by.
-    pub(crate) fn start(&mut self, asked: Option<Asked>) -> (CancellationToken, mpsc::Receiver<()>) {
+    pub(crate) fn start(
+        &mut self,
+        request: Option<PendingRequest>,
+    ) -> (CancellationToken, mpsc::Receiver<()>) {
         let cancel = CancellationToken::new();
         let (questions, questioned) = mpsc::channel(1);
         self.0 = Some(Active {
             cancel: cancel.clone(),
             questions,
-            asked,
-            next: Next::default(),
+            request,
+            next: NextUserMessage::default(),
             ending: false,
             pause: None,
             aborting: Vec::new(),
@@ -101,19 +104,19 @@ impl RunSlot {
     }
 
     /// The prompt was accepted: whoever sent it is to be told.
-    pub(crate) fn accept(&mut self) -> Option<Asked> {
-        self.0.as_mut()?.asked.take()
+    pub(crate) fn accept(&mut self) -> Option<PendingRequest> {
+        self.0.as_mut()?.request.take()
     }
 
     /// A message of the user's is about to come.
-    pub(crate) fn comes_next(&mut self, next: Next) {
+    pub(crate) fn comes_next(&mut self, next: NextUserMessage) {
         if let Some(run) = &mut self.0 {
             run.next = next;
         }
     }
 
     /// A message of the user's has come: which.
-    pub(crate) fn take_next(&mut self) -> Next {
+    pub(crate) fn take_next(&mut self) -> NextUserMessage {
         self.0.as_mut().map(|run| std::mem::take(&mut run.next)).unwrap_or_default()
     }
 
@@ -151,34 +154,38 @@ impl RunSlot {
     }
 
     /// Keeps a prompt until the run has settled; gives it back when there is no run.
-    pub(crate) fn wait(&mut self, params: PromptParams, asked: Asked) -> Option<(PromptParams, Asked)> {
+    pub(crate) fn wait(
+        &mut self,
+        params: PromptParams,
+        request: PendingRequest,
+    ) -> Option<(PromptParams, PendingRequest)> {
         match &mut self.0 {
             Some(run) => {
-                run.waiting.push((params, asked));
+                run.waiting.push((params, request));
                 None
             }
-            None => Some((params, asked)),
+            None => Some((params, request)),
         }
     }
 
     /// Keeps a wish to go on without a prompt until the run has settled.
-    pub(crate) fn wait_to_continue(&mut self, asked: Asked) {
+    pub(crate) fn wait_to_continue(&mut self, request: PendingRequest) {
         if let Some(run) = &mut self.0 {
-            run.continuing.push(asked);
+            run.continuing.push(request);
         }
     }
 
     /// How many prompts wait for the run to settle.
-    pub(crate) fn waiting(&self) -> Waiting {
+    pub(crate) fn waiting(&self) -> WaitingSize {
         let prompts = self.0.iter().flat_map(|run| &run.waiting);
-        prompts.fold(Waiting::default(), |sum, (params, _)| Waiting {
+        prompts.fold(WaitingSize::default(), |sum, (params, _)| WaitingSize {
             messages: sum.messages + 1,
             bytes: sum.bytes + message_bytes(&params.message, &params.images),
         })
     }
 
     /// The prompts that wait for the run to settle; they wait no longer.
-    pub(crate) fn take_waiting(&mut self) -> Vec<(PromptParams, Asked)> {
+    pub(crate) fn take_waiting(&mut self) -> Vec<(PromptParams, PendingRequest)> {
         self.0.as_mut().map(|run| std::mem::take(&mut run.waiting)).unwrap_or_default()
     }
 
@@ -195,7 +202,7 @@ impl RunSlot {
     }
 
     /// Stops the run and keeps the asker until it has settled; gives it back when there is no run.
-    pub(crate) fn abort(&mut self, asker: Aborting) -> Option<Aborting> {
+    pub(crate) fn abort(&mut self, asker: AbortWaiter) -> Option<AbortWaiter> {
         self.cancel();
         match &mut self.0 {
             Some(run) => {
@@ -213,10 +220,10 @@ impl RunSlot {
         if let Some(waiting) = waiting {
             let (compactions, others) = std::mem::take(waiting)
                 .into_iter()
-                .partition::<Vec<_>, _>(|asker| matches!(asker, Aborting::Compact(..)));
+                .partition::<Vec<_>, _>(|asker| matches!(asker, AbortWaiter::Compact(..)));
             *waiting = others;
             replies.extend(compactions.into_iter().filter_map(|asker| match asker {
-                Aborting::Compact(_, reply) => Some(reply),
+                AbortWaiter::Compact(_, reply) => Some(reply),
                 _ => None,
             }));
         }
@@ -240,10 +247,10 @@ impl RunSlot {
     }
 
     /// Frees the place.
-    pub(crate) fn finish(&mut self) -> Option<Finished> {
-        self.0.take().map(|run| Finished {
+    pub(crate) fn finish(&mut self) -> Option<FinishedRun> {
+        self.0.take().map(|run| FinishedRun {
             undelivered: run.next.delivered,
-            asked: run.asked,
+            request: run.request,
             aborted: run.cancel.is_cancelled(),
             aborting: run.aborting,
             stopping: run.stopping,

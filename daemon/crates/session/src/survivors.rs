@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Shared by the run that leaves them behind and the actor that tells of them.
 #[derive(Clone, Default)]
-pub(crate) struct Survivors(Arc<Mutex<Vec<(Work, CancellationToken)>>>);
+pub(crate) struct DetachedCalls(Arc<Mutex<Vec<(Work, CancellationToken)>>>);
 
-impl Survivors {
+impl DetachedCalls {
     /// A call is left to itself until `over` fires.
     pub(crate) fn add(&self, call: &ToolCall, over: CancellationToken) {
         let id = Some(Value::String(call.id.clone()));

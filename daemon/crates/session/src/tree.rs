@@ -59,7 +59,7 @@ impl Actor {
             return Err(Failure::new(ErrorCode::Busy, text).hint(hint));
         }
         // What is due belongs where the session is now.
-        if let Some(failure) = self.overdue.failure() {
+        if let Some(failure) = self.unflushed.failure() {
             return Err(failure);
         }
         NavigationTarget::at(self.journal.tree(), &params.entry_id)
@@ -139,7 +139,7 @@ impl Actor {
             tools: self.tools.chosen().clone(),
             tree: Box::new(copy),
             folder: self.journal.file().and_then(|file| file.parent()).map(Into::into),
-            artifacts: self.shared.artifacts.clone(),
+            artifacts: self.context.artifacts.clone(),
             text,
         })
     }

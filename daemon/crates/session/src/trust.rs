@@ -1,6 +1,6 @@
 //! Whether a project's own settings and prompts count, and asking the user about it.
 //!
-//! A session works with one [`Shared`](crate::shared::Shared) at a time. Trust that is given later makes another one, which
+//! A session works with one [`SessionContext`](crate::context::SessionContext) at a time. Trust that is given later makes another one, which
 //! takes the place of the first while no run is under way: a run sees the settings that it began with to its end.
 
 use std::{path::Path, sync::Arc};
@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     SessionOptions,
     actor::Actor,
-    open::{Reconfigured, reconfigure},
-    shared::Shared,
-    step::Step,
+    context::SessionContext,
+    open::{NewSettings, reconfigure},
+    run_message::RunMessage,
     ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
 };
 
@@ -33,20 +33,20 @@ const CHANGED_MEANWHILE: &str = "The project's files were changed while you were
 const NOT_USED: &str = "The project's settings and prompts are not used, now and in later sessions.";
 
 /// What is known of the user's trust, and what follows from it.
-pub(crate) struct Trusting {
+pub(crate) struct ProjectTrust {
     /// What the session was opened with: its settings are read by it.
     options: Arc<SessionOptions>,
-    state: State,
+    state: TrustState,
     /// The files of the project that trust was given for, where the project is trusted.
     files: Option<StartingFiles>,
     /// The session comes back, and what it was trusted with has changed meanwhile.
     pub(crate) is_withdrawn: bool,
     /// Waits for the end of the run.
-    next: Option<Box<Reconfigured>>,
+    next: Option<Box<NewSettings>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum TrustState {
     /// Flags, files or settings decided, or nothing needs trust.
     Decided,
     /// Nobody was asked.
@@ -57,7 +57,7 @@ enum State {
     Given,
 }
 
-impl Trusting {
+impl ProjectTrust {
     /// `is_open`: somebody is to be asked, perhaps again; `was_given`: the user gave it to this session before.
     pub(crate) fn new(
         options: Arc<SessionOptions>,
@@ -66,9 +66,9 @@ impl Trusting {
         files: Option<StartingFiles>,
     ) -> Self {
         let state = match (is_open, was_given) {
-            (true, _) => State::Open,
-            (false, true) => State::Given,
-            (false, false) => State::Decided,
+            (true, _) => TrustState::Open,
+            (false, true) => TrustState::Given,
+            (false, false) => TrustState::Decided,
         };
         Self { options, state, files, is_withdrawn: false, next: None }
     }
@@ -85,27 +85,27 @@ impl Trusting {
 
     /// Whether the user gave it to this session.
     pub(crate) fn is_given(&self) -> bool {
-        self.state == State::Given
+        self.state == TrustState::Given
     }
 }
 
 impl Actor {
     /// Asks the user, unless that is decided or was asked before.
     pub(crate) fn ask_trust(&mut self) {
-        if self.trust.state != State::Open || self.closing {
+        if self.trust.state != TrustState::Open || self.closing {
             return;
         }
-        self.trust.state = State::Asked;
-        let asking = Asking {
+        self.trust.state = TrustState::Asked;
+        let asking = TrustQuestion {
             ui: self.ui(),
-            shared: Arc::clone(&self.shared),
+            context: Arc::clone(&self.context),
             options: Arc::clone(&self.trust.options),
         };
-        let steps = self.steps.clone();
+        let to_actor = self.to_actor.clone();
         self.tasks.spawn(async move {
             if let Some(reconfigured) = asking.ask().await {
                 // Without the session nobody needs them.
-                let _ = steps.send(Step::Trusted(Box::new(reconfigured))).await;
+                let _ = to_actor.send(RunMessage::Trusted(Box::new(reconfigured))).await;
             }
         });
     }
@@ -118,8 +118,8 @@ impl Actor {
     }
 
     /// The user trusts the project: its settings count from the next run on.
-    pub(crate) async fn on_trusted(&mut self, reconfigured: Box<Reconfigured>) {
-        self.trust.state = State::Given;
+    pub(crate) async fn on_trusted(&mut self, reconfigured: Box<NewSettings>) {
+        self.trust.state = TrustState::Given;
         self.trust.next = Some(reconfigured);
         if !self.run.is_active() {
             self.use_settings().await;
@@ -129,14 +129,14 @@ impl Actor {
     /// Takes new settings over, if there are any. To be called while there is no run.
     pub(crate) async fn use_settings(&mut self) {
         let Some(next) = self.trust.next.take() else { return };
-        let Reconfigured { shared, trusted_files, of_resources, scope, modes, beginning } = *next;
+        let NewSettings { context, trusted_files, of_resources, scope, modes, beginning } = *next;
         self.trust.files = Some(trusted_files);
-        for diagnostic in shared.diagnostics.iter().chain(&of_resources) {
+        for diagnostic in context.diagnostics.iter().chain(&of_resources) {
             tracing::warn!("{diagnostic}");
         }
-        self.interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
-        self.models_file.seen(shared.models_stamp);
-        self.shared = Arc::new(shared);
+        self.interrupt_mode = context.settings.interrupt_mode.unwrap_or_default();
+        self.models_file.seen(context.models_stamp);
+        self.context = Arc::new(context);
         self.tools.forget();
         self.tell_tools();
         self.queues.set_modes(modes);
@@ -152,19 +152,19 @@ impl Actor {
 }
 
 /// The question on its way to the user.
-struct Asking {
+struct TrustQuestion {
     ui: Ui,
-    shared: Arc<Shared>,
+    context: Arc<SessionContext>,
     options: Arc<SessionOptions>,
 }
 
-impl Asking {
+impl TrustQuestion {
     /// The session's surroundings with the project's settings, if the user trusts it. An answer that was meant to last is
     /// saved; where that fails, it counts this time, and the user is told.
-    async fn ask(self) -> Option<Reconfigured> {
-        let (cwd, shared) = (self.options.cwd.clone(), Arc::clone(&self.shared));
+    async fn ask(self) -> Option<NewSettings> {
+        let (cwd, context) = (self.options.cwd.clone(), Arc::clone(&self.context));
         // The answer is about the files as they are now.
-        let (title, files) = spawn_blocking(move || about(&cwd, &shared)).await.ok()?;
+        let (title, files) = spawn_blocking(move || about(&cwd, &context)).await.ok()?;
         let dialog = Dialog::select(title, [THIS_TIME, ALWAYS, NOT_NOW, NEVER]);
         // The end of the session answers it, too.
         let answer = self.ui.ask(Asker::Daemon, dialog, &CancellationToken::new()).await;
@@ -186,8 +186,8 @@ impl Asking {
         if !trusted {
             return None;
         }
-        let (shared, options) = (Arc::clone(&self.shared), Arc::clone(&self.options));
-        match spawn_blocking(move || reconfigure(&shared, &options, files)).await {
+        let (context, options) = (Arc::clone(&self.context), Arc::clone(&self.options));
+        match spawn_blocking(move || reconfigure(&context, &options, files)).await {
             Ok(Ok(Some(reconfigured))) => Some(reconfigured),
             Ok(Ok(None)) => {
                 self.complain(CHANGED_MEANWHILE.to_owned()).await;
@@ -206,7 +206,7 @@ impl Asking {
 
     /// Whether the decision was saved; else the user is told why not.
     async fn save(&self, trusted: Option<StartingFiles>) -> bool {
-        let (agent_dir, cwd) = (self.shared.agent_dir.clone(), self.options.cwd.clone());
+        let (agent_dir, cwd) = (self.context.agent_dir.clone(), self.options.cwd.clone());
         let saved = spawn_blocking(move || save_trust(&agent_dir, &cwd, trusted.as_ref())).await;
         let error = match saved {
             Ok(Ok(())) => return true,
@@ -224,8 +224,8 @@ impl Asking {
 }
 
 /// The question, with what it is about, and the files that an answer is for.
-fn about(cwd: &Path, shared: &Shared) -> (String, StartingFiles) {
-    let Shared { agent_dir, environment, prompt, .. } = shared;
+fn about(cwd: &Path, context: &SessionContext) -> (String, StartingFiles) {
+    let SessionContext { agent_dir, environment, prompt, .. } = context;
     let files = StartingFiles::of(cwd, &prompt.folders, agent_dir, environment);
     let subjects = trust_subjects(cwd, &prompt.folders, agent_dir, environment);
     let path = |path: &Path| path.strip_prefix(cwd).unwrap_or(path).display().to_string();

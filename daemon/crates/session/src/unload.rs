@@ -153,10 +153,10 @@ impl Actor {
             leaf,
             moved,
             tools: self.tools.chosen().clone(),
-            fallback_models: self.shared.fallbacks.chosen(),
+            fallback_models: self.context.fallbacks.chosen(),
             trusted: self.trust.is_given(),
             trusted_files: self.trust.files().cloned().map(Box::new),
-            key_provider: self.shared.key_provider.as_deref().map(Into::into),
+            key_provider: self.context.key_provider.as_deref().map(Into::into),
         })
     }
 
@@ -170,8 +170,8 @@ impl Actor {
             && self.idle_waiters.is_empty()
             && self.joining.is_empty()
             && self.dialogs.is_empty()
-            && !self.overdue.is_in_memory()
-            && self.shared.processes.running() == 0
-            && self.shared.background.is_at_rest()
+            && !self.unflushed.is_in_memory()
+            && self.context.processes.running() == 0
+            && self.context.background.is_at_rest()
     }
 }

@@ -22,28 +22,28 @@ use crate::{
     actor::Actor,
     child_environment::ChildEnvironment,
     clock::now_ms,
-    crash_ledger::MAX_RESULT,
+    context::SessionContext,
     feed::Feed,
+    intent_log::MAX_RESULT,
     journal::store_failure,
     reply::encode,
-    requests::{Answer, Asked, RequestKey},
-    shared::Shared,
-    step::Step,
+    requests::{CachedAnswer, PendingRequest, RequestKey},
+    run_message::RunMessage,
 };
 
 /// The user's commands that run, and what those that ended have yet to add to the transcript.
 #[derive(Default)]
 pub(crate) struct UserBash {
-    running: Vec<Running>,
+    running: Vec<RunningBash>,
     last: u64,
     cancel: CancellationToken,
     /// Results that came during a run: they are added at its edges, so that they never come between a tool call and its
     /// result.
-    unstored: Vec<Unstored>,
+    unstored: Vec<UnstoredResult>,
 }
 
 /// The result of a command.
-struct Unstored {
+struct UnstoredResult {
     /// The command's number.
     number: u64,
     message: Json<Message>,
@@ -52,7 +52,7 @@ struct Unstored {
 }
 
 /// A command that runs.
-struct Running {
+struct RunningBash {
     number: u64,
     work: Work,
     /// Who wants to know when it has ended.
@@ -62,14 +62,14 @@ struct Running {
 /// How a command ended.
 pub(crate) struct BashEnd {
     number: u64,
-    asked: Asked,
+    request: PendingRequest,
     params: BashParams,
-    result: Result<Ran, Failure>,
+    result: Result<BashResult, Failure>,
 }
 
 /// What came of a command.
 #[derive(Default)]
-struct Ran {
+struct BashResult {
     output: String,
     exit_code: Option<i32>,
     cancelled: bool,
@@ -95,7 +95,7 @@ impl UserBash {
     /// Kills every running command, as [`Self::abort_all`]; gives what they were, and tells when each has ended.
     pub(crate) fn abort_each(&mut self) -> (Vec<Work>, Vec<oneshot::Receiver<()>>) {
         self.abort_all();
-        let told = |running: &mut Running| {
+        let told = |running: &mut RunningBash| {
             let (end, told) = oneshot::channel();
             running.waiting.push(end);
             (running.work.clone(), told)
@@ -111,59 +111,59 @@ impl UserBash {
 
 impl Actor {
     /// Starts a command; its end is answered by [`Actor::on_bash_end`].
-    pub(crate) fn start_bash(&mut self, params: BashParams, asked: Asked) {
+    pub(crate) fn start_bash(&mut self, params: BashParams, request: PendingRequest) {
         self.user_bash.last += 1;
         let number = self.user_bash.last;
-        let (id, name) = (asked.id().cloned(), Some(params.command.clone()));
+        let (id, name) = (request.id().cloned(), Some(params.command.clone()));
         let work = Work { kind: WorkKind::Bash, id, name };
-        self.user_bash.running.push(Running { number, work: work.clone(), waiting: Vec::new() });
+        self.user_bash.running.push(RunningBash { number, work: work.clone(), waiting: Vec::new() });
         let cancel = self.user_bash.cancel.child_token();
-        let (shared, steps) = (std::sync::Arc::clone(&self.shared), self.steps.clone());
-        let (ledger, feed) = (self.journal.ledger().clone(), self.feed.clone());
-        let environment = self.environment_of(Some(&asked));
+        let (context, to_actor) = (std::sync::Arc::clone(&self.context), self.to_actor.clone());
+        let (intent_log, feed) = (self.journal.intent_log().clone(), self.feed.clone());
+        let environment = self.environment_of(Some(&request));
         let begun = IntentRecord::Bash(BashRecord {
             number,
             at: now_ms(),
             command: params.command.clone(),
             exclude_from_context: params.exclude_from_context,
-            request_key: asked.key().map(ToString::to_string),
+            request_key: request.key().map(ToString::to_string),
         });
         self.tasks.spawn(async move {
-            let result = match may_run(&shared, &params.command, &cancel).await {
-                GateDecision::Free => match ledger.intend(vec![begun]).await {
+            let result = match may_run(&context, &params.command, &cancel).await {
+                GateDecision::Free => match intent_log.intend(vec![begun]).await {
                     Ok(()) => {
                         let job = (work, params.command.as_str(), environment);
-                        run(&shared, job, asked.id(), (&steps, &feed), cancel)
+                        run(&context, job, request.id(), (&to_actor, &feed), cancel)
                             .await
-                            .map(Ran::from)
+                            .map(BashResult::from)
                             .map_err(|error| shell_failure(&error))
                     }
                     Err(error) => Err(store_failure(&error)),
                 },
                 GateDecision::Blocked { reason, .. } => Err(Failure::new(ErrorCode::Forbidden, reason)),
-                GateDecision::Stopped => Ok(Ran { cancelled: true, ..Ran::default() }),
+                GateDecision::Stopped => Ok(BashResult { cancelled: true, ..BashResult::default() }),
             };
-            let end = BashEnd { number, asked, params, result };
+            let end = BashEnd { number, request, params, result };
             // Without the actor there is nobody to tell.
-            let _ = steps.send(Step::BashEnded(Box::new(end))).await;
+            let _ = to_actor.send(RunMessage::BashEnded(Box::new(end))).await;
         });
     }
 
     pub(crate) async fn on_bash_end(&mut self, end: BashEnd) {
-        let BashEnd { number, asked, params, result } = end;
+        let BashEnd { number, request, params, result } = end;
         let at = self.user_bash.running.iter().position(|running| running.number == number);
         let running = at.map(|at| self.user_bash.running.remove(at));
         let result = match result {
-            Ok(output) => self.record_bash(number, params, output, asked.key().cloned()).await,
+            Ok(output) => self.record_bash(number, params, output, request.key().cloned()).await,
             Err(failure) => {
                 // Nothing came of it.
-                self.journal.ledger().note(done(number, None)).await;
+                self.journal.intent_log().note(done(number, None)).await;
                 Err(failure)
             }
         };
         match result {
-            Ok(message) => self.answer(asked, Answer::Bash(message)),
-            Err(failure) => self.refuse(asked, failure),
+            Ok(message) => self.answer(request, CachedAnswer::Bash(message)),
+            Err(failure) => self.refuse(request, failure),
         }
         for waiting in running.into_iter().flat_map(|running| running.waiting) {
             // Whoever waited may have left.
@@ -176,7 +176,7 @@ impl Actor {
         &mut self,
         number: u64,
         params: BashParams,
-        ran: Ran,
+        ran: BashResult,
         key: Option<RequestKey>,
     ) -> Result<Json<Message>, Failure> {
         let message = Message::BashExecution(BashExecutionMessage {
@@ -191,12 +191,12 @@ impl Actor {
         });
         let message =
             Json::new(message).map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
-        self.user_bash.unstored.push(Unstored { number, message: message.clone(), key });
+        self.user_bash.unstored.push(UnstoredResult { number, message: message.clone(), key });
         if !self.run.is_active() {
             self.store_bash_messages().await;
         }
         if self.user_bash.has_results() {
-            self.journal.ledger().note(done(number, Some(message.clone()))).await;
+            self.journal.intent_log().note(done(number, Some(message.clone()))).await;
         }
         Ok(message)
     }
@@ -204,23 +204,23 @@ impl Actor {
     /// Adds the results that wait to the transcript, after all that is due before them. Where the disk does not take one, it waits
     /// on.
     pub(crate) async fn store_bash_messages(&mut self) {
-        if self.overdue.is_due() {
+        if self.unflushed.is_due() {
             return;
         }
         let mut results = std::mem::take(&mut self.user_bash.unstored).into_iter();
-        while let Some(Unstored { number, message, key }) = results.next() {
+        while let Some(UnstoredResult { number, message, key }) = results.next() {
             let then = done(number, None);
             if let Err(error) = self.journal.append_message(message.clone(), key.as_ref(), then).await {
                 tracing::error!(%error, "the result of a command of the user could not be stored");
-                self.user_bash.unstored.push(Unstored { number, message, key });
+                self.user_bash.unstored.push(UnstoredResult { number, message, key });
                 self.user_bash.unstored.extend(results);
-                return self.overdue.results_wait(&error);
+                return self.unflushed.results_wait(&error);
             }
         }
     }
 }
 
-impl From<CleanedOutput> for Ran {
+impl From<CleanedOutput> for BashResult {
     fn from(CleanedOutput { output, full_output, outcome }: CleanedOutput) -> Self {
         let cancelled = outcome.stopped == Some(StopCause::Aborted);
         let mut text = output.content;
@@ -241,13 +241,13 @@ impl From<CleanedOutput> for Ran {
 }
 
 /// Asks whether a command may start.
-async fn may_run(shared: &Shared, command: &str, cancel: &CancellationToken) -> GateDecision {
-    if shared.gate.is_open() {
+async fn may_run(context: &SessionContext, command: &str, cancel: &CancellationToken) -> GateDecision {
+    if context.gate.is_open() {
         return GateDecision::Free;
     }
     let arguments = json!({"command": command});
-    let action = Action { by: Requester::User, tool: "bash", arguments: &arguments, cwd: &shared.cwd };
-    shared.gate.before(&action, cancel).await
+    let action = Action { by: Requester::User, tool: "bash", arguments: &arguments, cwd: &context.cwd };
+    context.gate.before(&action, cancel).await
 }
 
 /// What a client is told about a command that did not start.
@@ -269,17 +269,17 @@ fn done(number: u64, message: Option<Json<Message>>) -> IntentRecord {
 
 /// Runs a command and publishes its output as it comes.
 async fn run(
-    shared: &Shared,
+    context: &SessionContext,
     (work, command, base): (Work, &str, Option<ChildEnvironment>),
     id: Option<&Value>,
-    (steps, feed): (&mpsc::Sender<Step>, &Feed),
+    (to_actor, feed): (&mpsc::Sender<RunMessage>, &Feed),
     cancel: CancellationToken,
 ) -> Result<CleanedOutput, ShellError> {
-    let there = cancel.run_until_cancelled(shared.shell.directory(&shared.cwd)).await;
+    let there = cancel.run_until_cancelled(context.shell.directory(&context.cwd)).await;
     // A command that was aborted by now is killed when it starts, wherever that is.
-    let cwd = there.unwrap_or_else(|| Ok(shared.cwd.clone()))?;
+    let cwd = there.unwrap_or_else(|| Ok(context.cwd.clone()))?;
     let job = ShellJob {
-        command: shared.prefixed_command(command),
+        command: context.prefixed_command(command),
         cwd,
         base,
         env: Vec::new(),
@@ -289,7 +289,7 @@ async fn run(
         work,
     };
     let stopped = job.cancel.clone();
-    let mut run = CleanedRun::start(&*shared.shell, job, shared.outputs.clone()).await?;
+    let mut run = CleanedRun::start(&*context.shell, job, context.outputs.clone()).await?;
     while let Some(delta) = run.next().await {
         let event = Event::from(BashExecutionUpdate { id: id.cloned(), delta });
         match encode(&event) {
@@ -297,7 +297,7 @@ async fn run(
                 // The subscribers' pace is the command's pace, also while the session itself does not wait for them. What a
                 // killed command has still said is little.
                 let _ = stopped.run_until_cancelled(feed.room()).await;
-                let _ = steps.send(Step::BashOutput { event }).await;
+                let _ = to_actor.send(RunMessage::BashOutput { event }).await;
             }
             Err(error) => tracing::error!(%error, "cannot write an event"),
         }

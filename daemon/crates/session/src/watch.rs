@@ -5,7 +5,7 @@ pub trait SessionWatch: Send + Sync {
     /// The [`Summary`](crate::Summary) of a session has news: another name, a begin or an end of work.
     fn changed(&self, id: &str);
 
-    /// A session has had nothing to do for [`Limits::idle_after`](crate::Limits::idle_after). Told again after as long
+    /// A session has had nothing to do for [`Limits::idle_after`](crate::Limits::idle_after). OpenEvents again after as long
     /// a time, if it still has not.
     fn idle(&self, id: &str);
 }

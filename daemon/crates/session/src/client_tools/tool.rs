@@ -17,7 +17,7 @@ use super::{
     calls::{Answer, Leaving, Over},
     provider::ProvidingClient,
 };
-use crate::{reply::encode, step::Step};
+use crate::{reply::encode, run_message::RunMessage};
 
 /// How long a client may take for a call, where nothing else says so.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -102,7 +102,7 @@ impl ClientToolSpec {
 /// A client's tool in a session that is in memory.
 pub(crate) struct CallableClientTool {
     pub(crate) tool: Arc<ClientToolSpec>,
-    pub(crate) steps: mpsc::Sender<Step>,
+    pub(crate) to_actor: mpsc::Sender<RunMessage>,
 }
 
 /// A request on its way to the client, behind what the run has said before.
@@ -136,7 +136,7 @@ impl CallableClientTool {
         let request = Request { provider: Arc::clone(provider), id: id.clone(), line };
         let asked = async {
             // A session that is gone drops the request, and with the run ends the call.
-            let _ = self.steps.send(Step::ToolRequest(request)).await;
+            let _ = self.to_actor.send(RunMessage::ToolRequest(request)).await;
             answer.await
         };
         let too_late = async {

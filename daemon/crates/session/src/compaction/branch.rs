@@ -9,9 +9,9 @@ use agentd_protocol::{
 use agentd_store::{Entry, EntryKind, SessionTree, estimate_tokens};
 
 use super::{
-    CompactionError, Worker,
+    CompactionError, CompactionWorker,
     files::{FileOperations, with_lists},
-    summarise::Subject,
+    summarise::SummarySubject,
     work::{conversation_prompt, read},
 };
 use crate::choice::Choice;
@@ -66,7 +66,7 @@ pub(super) fn plan(tree: &SessionTree, target: Option<&str>, budget: u64) -> Opt
 /// [`CompactionError::NoSummary`], [`CompactionError::NoModel`], [`CompactionError::Cancelled`] when the token of `worker`
 /// fires.
 pub(super) async fn summarize_branch(
-    worker: &Worker,
+    worker: &CompactionWorker,
     plan: BranchPlan,
     choice: &Choice,
     focus: Option<&str>,
@@ -75,7 +75,7 @@ pub(super) async fn summarize_branch(
     let (text, files) = read(messages, files).await?;
     let prompt = conversation_prompt(&text, None, BRANCH, focus);
     let source = SummarizationRetryAttemptStart::BranchSummary;
-    let summary = worker.summarise(choice, Subject::Branch, &source, prompt).await?;
+    let summary = worker.summarise(choice, SummarySubject::Branch, &source, prompt).await?;
     let details = files.details();
     let value = serde_json::to_value(&details).map_err(|error| CompactionError::Broken(error.to_string()))?;
     Ok(EntryBody::BranchSummary {

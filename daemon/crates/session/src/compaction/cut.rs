@@ -2,7 +2,7 @@
 
 /// What an entry is, as far as a cut cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum ContextPiece {
     /// A message that can begin a turn: of the user, a command of the user's, a summary.
     Starter,
     /// An answer: a cut can be before it, and then splits its turn.
@@ -20,7 +20,7 @@ pub(super) enum Piece {
     Compaction,
 }
 
-impl Piece {
+impl ContextPiece {
     fn can_be_first(self) -> bool {
         matches!(self, Self::Starter | Self::Answer)
     }
@@ -42,7 +42,12 @@ pub(super) struct Cut {
 
 /// Finds the cut that leaves about `keep` tokens, or a little more, at the end of `pieces`; nothing before `begin` is looked
 /// at. `tokens` is asked from the end on, and only as far as needed. `None` when there is nothing that could stay.
-pub(super) fn cut(pieces: &[Piece], begin: usize, keep: u64, tokens: impl Fn(usize) -> u64) -> Option<Cut> {
+pub(super) fn cut(
+    pieces: &[ContextPiece],
+    begin: usize,
+    keep: u64,
+    tokens: impl Fn(usize) -> u64,
+) -> Option<Cut> {
     let candidates = |from: usize| (from..pieces.len()).find(|at| pieces[*at].can_be_first());
     let first = candidates(begin)?;
     let last = (begin..pieces.len()).rfind(|at| pieces[*at].can_be_first())?;
@@ -61,17 +66,21 @@ pub(super) fn cut(pieces: &[Piece], begin: usize, keep: u64, tokens: impl Fn(usi
     while at > begin && pieces[at - 1].is_invisible() {
         at -= 1;
     }
-    let splits =
-        !pieces[at..].iter().find(|piece| !piece.is_invisible()).is_some_and(|kept| *kept == Piece::Starter);
-    let turn_start = splits.then(|| (begin..at).rfind(|before| pieces[*before] == Piece::Starter)).flatten();
+    let splits = !pieces[at..]
+        .iter()
+        .find(|piece| !piece.is_invisible())
+        .is_some_and(|kept| *kept == ContextPiece::Starter);
+    let turn_start =
+        splits.then(|| (begin..at).rfind(|before| pieces[*before] == ContextPiece::Starter)).flatten();
     Some(Cut { first_kept: at, turn_start })
 }
 
 /// Whether what follows a prompt is only a failed answer that was left out: then it is the prompt itself that the model did
 /// not take, and it must not stay. (A prompt that is shorter than what may stay is not what fills a window: a summary of it would
 /// be no shorter, and the model would not get to see what the user wrote.)
-fn leaves_only_failures(after: &[Piece]) -> bool {
-    after.iter().all(|piece| piece.is_invisible()) && after.contains(&Piece::Omitted { is_answer: true })
+fn leaves_only_failures(after: &[ContextPiece]) -> bool {
+    after.iter().all(|piece| piece.is_invisible())
+        && after.contains(&ContextPiece::Omitted { is_answer: true })
 }
 
 #[cfg(test)]
@@ -81,23 +90,23 @@ mod tests {
     use super::*;
 
     /// `u`ser, `a`nswer, `r`esult, `s`ystem, `-` nothing, `x` an omitted answer, `o` an omitted result, `C`ompaction.
-    fn piece(letter: char) -> Piece {
+    fn piece(letter: char) -> ContextPiece {
         match letter {
-            'u' => Piece::Starter,
-            'a' => Piece::Answer,
-            'r' | 's' => Piece::Bound,
-            '-' => Piece::Silent,
-            'x' => Piece::Omitted { is_answer: true },
-            'o' => Piece::Omitted { is_answer: false },
-            'C' => Piece::Compaction,
+            'u' => ContextPiece::Starter,
+            'a' => ContextPiece::Answer,
+            'r' | 's' => ContextPiece::Bound,
+            '-' => ContextPiece::Silent,
+            'x' => ContextPiece::Omitted { is_answer: true },
+            'o' => ContextPiece::Omitted { is_answer: false },
+            'C' => ContextPiece::Compaction,
             other => panic!("no piece is called {other}"),
         }
     }
 
     /// Every visible piece has ten tokens.
     fn check(pieces: &str, keep: u64, expected: Option<(usize, Option<usize>)>) {
-        let list: Vec<Piece> = pieces.chars().map(piece).collect();
-        let begin = usize::from(list.first() == Some(&Piece::Compaction));
+        let list: Vec<ContextPiece> = pieces.chars().map(piece).collect();
+        let begin = usize::from(list.first() == Some(&ContextPiece::Compaction));
         let tokens = |at: usize| if list[at].is_invisible() { 0 } else { 10 };
         let found = cut(&list, begin, keep, tokens).map(|cut| (cut.first_kept, cut.turn_start));
         assert_eq!(found, expected, "{pieces} keep {keep}");
@@ -167,7 +176,7 @@ mod tests {
         #[test]
         fn laws(letters in "[uars\\-xo]{0,40}", begins in any::<bool>(), keep in 0..200_u64) {
             let text = if begins { format!("C{letters}") } else { letters };
-            let pieces: Vec<Piece> = text.chars().map(piece).collect();
+            let pieces: Vec<ContextPiece> = text.chars().map(piece).collect();
             let begin = usize::from(begins);
             let tokens = |at: usize| if pieces[at].is_invisible() { 0 } else { 10 };
             if let Some(Cut { first_kept, turn_start }) = cut(&pieces, begin, keep, tokens) {
@@ -177,7 +186,7 @@ mod tests {
                 prop_assert!(kept.is_none_or(|piece| piece.can_be_first()), "{:?}", kept);
                 if let Some(start) = turn_start {
                     prop_assert!((begin..first_kept).contains(&start));
-                    prop_assert_eq!(pieces[start], Piece::Starter);
+                    prop_assert_eq!(pieces[start], ContextPiece::Starter);
                 }
             }
         }

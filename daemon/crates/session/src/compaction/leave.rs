@@ -7,12 +7,12 @@ use agentd_store::NavigationTarget;
 use futures::FutureExt;
 
 use super::{
-    CompactionError, Worker,
+    CompactionError, CompactionWorker,
     branch::{BranchPlan, plan, summarize_branch},
     manual::check_model,
     policy::branch_budget,
 };
-use crate::{actor::Actor, choice::Choice, reply::Reply, step::Step};
+use crate::{actor::Actor, choice::Choice, reply::Reply, run_message::RunMessage};
 
 impl Actor {
     /// Goes on at `landing` once what is left behind is summarised; at once where nothing is. While that works, it is as with
@@ -24,7 +24,7 @@ impl Actor {
         reply: Reply,
     ) {
         let choice = self.chooser.current();
-        let budget = branch_budget(&self.shared.settings, &choice.model);
+        let budget = branch_budget(&self.context.settings, &choice.model);
         let Some(branch) = plan(self.journal.tree(), landing.leaf.as_deref(), budget) else {
             let result = self.land(landing);
             return reply.result(&self.feed, result);
@@ -38,7 +38,7 @@ impl Actor {
                 Err(CompactionError::Broken("see the daemon's log".to_owned()))
             });
             // Without the actor there is nobody to tell.
-            let _ = worker.steps.send(Step::BranchSummarised(Box::new((landing, result)))).await;
+            let _ = worker.to_actor.send(RunMessage::BranchSummarised(Box::new((landing, result)))).await;
         });
     }
 
@@ -83,7 +83,7 @@ impl Actor {
 }
 
 async fn summary(
-    worker: &Worker,
+    worker: &CompactionWorker,
     branch: BranchPlan,
     choice: &Choice,
     focus: Option<&str>,

@@ -10,8 +10,13 @@ use agentd_protocol::{
 };
 use futures::FutureExt;
 
-use super::{CompactionError, CompactionPolicy, Order, PlanRequest, WORK, Worker, slot::Ending};
-use crate::{abort::Aborting, actor::Actor, choice::Choice, feed::Feed, reply::Reply, step::Step};
+use super::{
+    CompactionError, CompactionOrder, CompactionPolicy, CompactionWorker, PlanRequest, WORK,
+    slot::SummaryEnding,
+};
+use crate::{
+    abort::AbortWaiter, actor::Actor, choice::Choice, feed::Feed, reply::Reply, run_message::RunMessage,
+};
 
 impl Actor {
     /// Compacts now, or, while a run is active, when that has been aborted.
@@ -20,10 +25,11 @@ impl Actor {
             let text = "The session is closing and takes no new work.";
             return reply.fail(&self.feed, Failure::new(ErrorCode::ShuttingDown, text));
         }
-        if let Some(failure) = self.overdue.failure() {
+        if let Some(failure) = self.unflushed.failure() {
             return reply.fail(&self.feed, failure);
         }
-        if let Some(Aborting::Compact(params, reply)) = self.run.abort(Aborting::Compact(params, reply)) {
+        if let Some(AbortWaiter::Compact(params, reply)) = self.run.abort(AbortWaiter::Compact(params, reply))
+        {
             self.start_compaction(params, reply);
         }
     }
@@ -44,7 +50,7 @@ impl Actor {
                 Err(CompactionError::Broken("see the daemon's log".to_owned()))
             });
             // Without the actor there is nobody to tell.
-            let _ = worker.steps.send(Step::Compacted(Box::new(result))).await;
+            let _ = worker.to_actor.send(RunMessage::Compacted(Box::new(result))).await;
         });
     }
 
@@ -61,10 +67,10 @@ impl Actor {
 
     /// Takes the place of the summary that a command asks for, which must be free while no run is active; gives what works
     /// on it.
-    pub(super) fn begin_summary(&mut self, reply: Reply) -> Worker {
+    pub(super) fn begin_summary(&mut self, reply: Reply) -> CompactionWorker {
         let cancel = self.compacting.begin(reply);
         self.abort.arm(cancel.clone());
-        Worker { shared: Arc::clone(&self.shared), steps: self.steps.clone(), cancel }
+        CompactionWorker { context: Arc::clone(&self.context), to_actor: self.to_actor.clone(), cancel }
     }
 
     /// Frees that place, and answers everyone.
@@ -75,40 +81,41 @@ impl Actor {
         }
     }
 
-    async fn answer_ending(&mut self, ending: Ending, answer: impl FnOnce(Reply, &Feed)) {
-        let Ending { reply, aborting, waiting } = ending;
+    async fn answer_ending(&mut self, ending: SummaryEnding, answer: impl FnOnce(Reply, &Feed)) {
+        let SummaryEnding { reply, aborting, waiting } = ending;
         answer(reply, &self.feed);
         for aborting in aborting {
             self.answer_abort(aborting, vec![WORK]);
         }
-        for (params, asked) in waiting {
-            self.take_prompt(params, asked).await;
+        for (params, request) in waiting {
+            self.take_prompt(params, request).await;
         }
         self.tell_idle();
     }
 
     /// The switch counts at once, also when it cannot be saved; that is then said.
     pub(crate) async fn set_auto_compaction(&mut self, enabled: bool, reply: Reply) {
-        self.shared.auto_compaction.store(enabled, Ordering::Relaxed);
-        let saved = self.shared.save_setting(&["compaction", "enabled"], &enabled).await;
+        self.context.auto_compaction.store(enabled, Ordering::Relaxed);
+        let saved = self.context.save_setting(&["compaction", "enabled"], &enabled).await;
         reply.outcome(&self.feed, saved);
     }
 }
 
 async fn manual(
-    worker: &Worker,
+    worker: &CompactionWorker,
     choice: Choice,
     params: CompactParams,
 ) -> Result<CompactionResult, CompactionError> {
     check_model(worker, &choice).await?;
-    let policy = CompactionPolicy::of(&worker.shared.settings, true, &choice.model);
-    let plan = worker.plan(PlanRequest { keep_recent: policy.keep_recent, recovery: None }).await?;
-    let order = Order { reason: CompactionReason::Manual, plan, choice, focus: params.custom_instructions };
+    let policy = CompactionPolicy::of(&worker.context.settings, true, &choice.model);
+    let plan = worker.plan(PlanRequest { keep_recent: policy.keep_recent, overflow_retry: None }).await?;
+    let order =
+        CompactionOrder { reason: CompactionReason::Manual, plan, choice, focus: params.custom_instructions };
     worker.carry_out(order).await
 }
 
 /// Whether there is a model, and a key for it.
-pub(super) async fn check_model(worker: &Worker, choice: &Choice) -> Result<(), CompactionError> {
+pub(super) async fn check_model(worker: &CompactionWorker, choice: &Choice) -> Result<(), CompactionError> {
     if choice.model.is_placeholder() {
         let failure = Failure::new(ErrorCode::NoModel, "No model selected.");
         let hint = "Choose one with set_model; agentctl doctor says what is missing where there is none.";
@@ -117,7 +124,7 @@ pub(super) async fn check_model(worker: &Worker, choice: &Choice) -> Result<(), 
     tokio::select! {
         biased;
         () = worker.cancel.cancelled() => Err(CompactionError::Cancelled),
-        checked = worker.shared.check_model(&choice.model) => checked.map_err(CompactionError::NoModel),
+        checked = worker.context.check_model(&choice.model) => checked.map_err(CompactionError::NoModel),
     }
 }
 

@@ -26,5 +26,5 @@ pub(crate) use manual::end;
 pub(crate) use plan::{Plan, PlanRequest, plan};
 pub(crate) use policy::CompactionPolicy;
 pub(crate) use slot::{Compacting, WORK};
-pub(crate) use trigger::{LastAnswer, Recovery, RecoveryGuard, Trigger};
-pub(crate) use work::{Order, Worker};
+pub(crate) use trigger::{LastAnswer, OverflowRetry, OverflowRetryGuard, Trigger};
+pub(crate) use work::{CompactionOrder, CompactionWorker};

@@ -10,8 +10,8 @@ use agentd_store::{Context, Contribution, EntryKind, SessionTree, estimate_token
 use serde_json::Value;
 
 use super::{
-    CompactionError, Recovery,
-    cut::{Cut, Piece, cut},
+    CompactionError, OverflowRetry,
+    cut::{ContextPiece, Cut, cut},
     files::{FileOperations, with_lists},
 };
 
@@ -21,7 +21,7 @@ pub(crate) struct PlanRequest {
     /// Tokens at the end of the context that are to stay, about.
     pub(crate) keep_recent: u64,
     /// With it, the failed answer at the end does not count: it is left out of the context before the compaction.
-    pub(crate) recovery: Option<Recovery>,
+    pub(crate) overflow_retry: Option<OverflowRetry>,
 }
 
 /// A compaction that can be done.
@@ -64,8 +64,8 @@ pub(crate) fn plan(
             entry.messages = &[];
         }
     }
-    let pieces: Vec<Piece> = entries.iter().map(piece).collect();
-    let begin = usize::from(pieces.first() == Some(&Piece::Compaction));
+    let pieces: Vec<ContextPiece> = entries.iter().map(piece).collect();
+    let begin = usize::from(pieces.first() == Some(&ContextPiece::Compaction));
     let tokens_of = |at: usize| estimate(entries[at].messages);
     let Cut { first_kept, turn_start } =
         cut(&pieces, begin, keep_recent, tokens_of).ok_or(CompactionError::NothingToCompact)?;
@@ -103,20 +103,20 @@ pub(crate) fn plan(
     })
 }
 
-fn piece(entry: &Contribution<'_>) -> Piece {
+fn piece(entry: &Contribution<'_>) -> ContextPiece {
     if entry.entry.kind() == EntryKind::Compaction {
-        return Piece::Compaction;
+        return ContextPiece::Compaction;
     }
     match entry.messages.first() {
         None if entry.is_omitted() => {
             let message = entry.entry.message().and_then(Json::get);
-            Piece::Omitted { is_answer: matches!(message, Some(Message::Assistant(_))) }
+            ContextPiece::Omitted { is_answer: matches!(message, Some(Message::Assistant(_))) }
         }
-        None => Piece::Silent,
+        None => ContextPiece::Silent,
         Some(message) => match message.get() {
-            Some(Message::Assistant(_)) => Piece::Answer,
-            Some(Message::ToolResult(_) | Message::System(_)) | None => Piece::Bound,
-            Some(_) => Piece::Starter,
+            Some(Message::Assistant(_)) => ContextPiece::Answer,
+            Some(Message::ToolResult(_) | Message::System(_)) | None => ContextPiece::Bound,
+            Some(_) => ContextPiece::Starter,
         },
     }
 }

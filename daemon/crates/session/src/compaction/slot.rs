@@ -3,7 +3,7 @@
 use agentd_protocol::command::{PromptParams, Work, WorkKind};
 use tokio_util::sync::CancellationToken;
 
-use crate::{abort::Aborting, reply::Reply, requests::Asked};
+use crate::{abort::AbortWaiter, reply::Reply, requests::PendingRequest};
 
 /// What an abort says of a compaction, or of a summary of a branch.
 pub(crate) const WORK: Work = Work { kind: WorkKind::Compaction, id: None, name: None };
@@ -11,7 +11,7 @@ pub(crate) const WORK: Work = Work { kind: WorkKind::Compaction, id: None, name:
 /// The place of the session's compaction.
 #[derive(Default)]
 pub(crate) struct Compacting {
-    asked_for: Option<AskedFor>,
+    asked_for: Option<RequestedSummary>,
     /// Whether the run compacts.
     pub(crate) in_run: bool,
     /// Whether one was stopped whose stop nobody was told of yet: the command that did it may still be on its way here.
@@ -19,19 +19,19 @@ pub(crate) struct Compacting {
 }
 
 /// A summary that a command asked for. No run is active meanwhile.
-struct AskedFor {
+struct RequestedSummary {
     cancel: CancellationToken,
-    ending: Ending,
+    ending: SummaryEnding,
 }
 
 /// What is left to do when a summary that a command asked for is there, or never will be.
-pub(super) struct Ending {
+pub(super) struct SummaryEnding {
     /// Who asked for it.
     pub(super) reply: Reply,
     /// Who asked to stop it.
-    pub(super) aborting: Vec<Aborting>,
+    pub(super) aborting: Vec<AbortWaiter>,
     /// Prompts that stopped it to take its place.
-    pub(super) waiting: Vec<(PromptParams, Asked)>,
+    pub(super) waiting: Vec<(PromptParams, PendingRequest)>,
 }
 
 impl Compacting {
@@ -49,13 +49,13 @@ impl Compacting {
     pub(super) fn begin(&mut self, reply: Reply) -> CancellationToken {
         let cancel = CancellationToken::new();
         self.stopped = false;
-        let ending = Ending { reply, aborting: Vec::new(), waiting: Vec::new() };
-        self.asked_for = Some(AskedFor { cancel: cancel.clone(), ending });
+        let ending = SummaryEnding { reply, aborting: Vec::new(), waiting: Vec::new() };
+        self.asked_for = Some(RequestedSummary { cancel: cancel.clone(), ending });
         cancel
     }
 
     /// Frees the place. `stopped`: the work did not come to its end.
-    pub(super) fn finish(&mut self, stopped: bool) -> Option<Ending> {
+    pub(super) fn finish(&mut self, stopped: bool) -> Option<SummaryEnding> {
         let ending = self.asked_for.take()?.ending;
         self.stopped = stopped && ending.aborting.is_empty();
         Some(ending)
@@ -74,7 +74,7 @@ impl Compacting {
     }
 
     /// Stops it and keeps the asker until it has ended; gives the asker back when there is none.
-    pub(crate) fn abort(&mut self, asker: Aborting) -> Option<Aborting> {
+    pub(crate) fn abort(&mut self, asker: AbortWaiter) -> Option<AbortWaiter> {
         self.cancel();
         match &mut self.asked_for {
             Some(asked_for) => {
@@ -86,14 +86,18 @@ impl Compacting {
     }
 
     /// Stops it and keeps a prompt until it has ended; gives the prompt back when there is none.
-    pub(crate) fn replace(&mut self, params: PromptParams, asked: Asked) -> Option<(PromptParams, Asked)> {
+    pub(crate) fn replace(
+        &mut self,
+        params: PromptParams,
+        request: PendingRequest,
+    ) -> Option<(PromptParams, PendingRequest)> {
         self.cancel();
         match &mut self.asked_for {
             Some(asked_for) => {
-                asked_for.ending.waiting.push((params, asked));
+                asked_for.ending.waiting.push((params, request));
                 None
             }
-            None => Some((params, asked)),
+            None => Some((params, request)),
         }
     }
 

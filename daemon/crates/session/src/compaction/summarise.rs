@@ -19,20 +19,20 @@ use agentd_protocol::{
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{CompactionError, Worker};
+use super::{CompactionError, CompactionWorker};
 use crate::{choice::Choice, clock::now_ms, fallback::reason, run::Retries, stall::stall_event};
 
 const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
 
 /// What is summarised, in the words of the errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum SummarySubject {
     History,
     TurnPrefix,
     Branch,
 }
 
-impl Subject {
+impl SummarySubject {
     fn name(self) -> &'static str {
         match self {
             Self::History => "Summarization",
@@ -57,7 +57,7 @@ pub(super) struct Summary {
     pub(super) usage: Usage,
 }
 
-impl Worker {
+impl CompactionWorker {
     /// Asks for one summary: the model of `choice`, and where that gives none the fallback models, one after the other.
     /// `source` is what the events of retries say of it.
     ///
@@ -67,7 +67,7 @@ impl Worker {
     pub(super) async fn summarise(
         &self,
         choice: &Choice,
-        subject: Subject,
+        subject: SummarySubject,
         source: &SummarizationRetryAttemptStart,
         prompt: String,
     ) -> Result<Summary, CompactionError> {
@@ -80,13 +80,13 @@ impl Worker {
                 Err((error, None)) => return Err(error),
             };
             let from = choice.model.name();
-            self.shared.note_failure(&choice.model, reason, &failed.to_string());
+            self.context.note_failure(&choice.model, reason, &failed.to_string());
             tried.push(from.clone());
             let window = (reason == FallbackReason::ContextOverflow).then_some(choice.model.context_window);
             let next = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return Err(CompactionError::Cancelled),
-                next = self.shared.next_model(&tried, window, choice.level) => next,
+                next = self.context.next_model(&tried, window, choice.level) => next,
             };
             let Some(next) = next else { return Err(failed) };
             self.tell_introduced(&Event::from(ModelFallback {
@@ -107,13 +107,13 @@ impl Worker {
     async fn summary_of(
         &self,
         choice: &Choice,
-        subject: Subject,
+        subject: SummarySubject,
         source: &SummarizationRetryAttemptStart,
         messages: &[Json<Message>],
     ) -> Result<Summary, (CompactionError, Option<FallbackReason>)> {
         let mut retries = Retries::default();
         let result = loop {
-            let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
+            let policy = self.context.auto_retry.load(Ordering::Relaxed).then_some(&self.context.retry);
             let has_retries = retries.is_left(policy);
             let (answer, failure) = tokio::select! {
                 biased;
@@ -127,7 +127,7 @@ impl Worker {
                 Ok(summary) => break Ok(summary),
                 Err(error) => error,
             };
-            let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
+            let policy = self.context.auto_retry.load(Ordering::Relaxed).then_some(&self.context.retry);
             let planned = if retries.plan(policy, &answer, failure.as_ref(), choice.model.context_window) {
                 retries.begin()
             } else {
@@ -141,7 +141,7 @@ impl Worker {
             };
             let scheduled = SummarizationRetryScheduled {
                 attempt: planned.attempt,
-                max_attempts: self.shared.retry.max_attempts,
+                max_attempts: self.context.retry.max_attempts,
                 delay_ms: u64::try_from(planned.delay.as_millis()).unwrap_or(u64::MAX),
                 error_message: planned.error,
             };
@@ -166,22 +166,22 @@ impl Worker {
         messages: Vec<Json<Message>>,
         has_retries: bool,
     ) -> Result<(AssistantMessage, Option<Failure>), CompactionError> {
-        let shared = &self.shared;
-        let provider = shared.provider(&choice.model.api).map_err(CompactionError::NoModel)?;
+        let context = &self.context;
+        let provider = context.provider(&choice.model.api).map_err(CompactionError::NoModel)?;
         let (credentials, model) =
-            shared.credentials(&choice.model).await.map_err(CompactionError::NoModel)?;
+            context.credentials(&choice.model).await.map_err(CompactionError::NoModel)?;
         let request = Request {
             thinking_level: if model.reasoning { choice.level } else { ThinkingLevel::Off },
             // Not the session's own: what a provider keeps under that is for the conversation.
             session_id: agentd_store::new_session_id(),
             credentials,
-            idle_timeout: shared.idle_timeout,
-            deadlines: shared.deadlines,
-            network: Some(Arc::clone(&shared.network)),
+            idle_timeout: context.idle_timeout,
+            deadlines: context.deadlines,
+            network: Some(Arc::clone(&context.network)),
             cache_retention: CacheRetention::None,
-            thinking_budgets: shared.thinking_budgets,
-            retries: shared.http_retries,
-            renew: Some(crate::renewal::of(&shared.auth, &choice.model)),
+            thinking_budgets: context.thinking_budgets,
+            retries: context.http_retries,
+            renew: Some(crate::renewal::of(&context.auth, &choice.model)),
             ..Request::new(Arc::clone(&model), messages)
         };
         let mut accumulator = Accumulator::new(model, now_ms());
@@ -215,7 +215,7 @@ fn messages(prompt: String) -> Result<Vec<Json<Message>>, CompactionError> {
 }
 
 /// The summary of an answer, if it is one.
-fn summary(answer: &AssistantMessage, subject: Subject) -> Result<Summary, CompactionError> {
+fn summary(answer: &AssistantMessage, subject: SummarySubject) -> Result<Summary, CompactionError> {
     if answer.tool_calls().next().is_some() || answer.stop_reason == StopReason::ToolUse {
         let text = format!("{} attempted to call a tool", subject.name());
         return Err(CompactionError::NoSummary(text));
@@ -253,7 +253,7 @@ mod tests {
             error_message: error.map(str::to_owned),
             ..AssistantMessage::pending("a", "p", "m", 0)
         };
-        let found = summary(&answer, Subject::TurnPrefix);
+        let found = summary(&answer, SummarySubject::TurnPrefix);
         let found = found.map(|summary| summary.text).map_err(|error| error.to_string());
         assert_eq!(found, expected.map(str::to_owned).map_err(str::to_owned));
     }

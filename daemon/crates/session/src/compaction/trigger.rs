@@ -16,19 +16,19 @@ pub(crate) enum Trigger {
     /// The answer is there, but the window is full beyond what the model takes.
     OverflowAnswered,
     /// There is no answer, or no whole one.
-    Overflow(Recovery),
+    Overflow(OverflowRetry),
 }
 
 /// What an answer suffered from that a shorter context may heal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Recovery {
+pub(crate) enum OverflowRetry {
     /// The context was too long for the model.
     TooLong,
     /// The answer was cut off before it was as long as the model's answers may be.
     CutShort,
 }
 
-impl Recovery {
+impl OverflowRetry {
     /// What is said when the answer suffers from it again (the texts are the reference's).
     pub(crate) fn failed_again(self) -> &'static str {
         match self {
@@ -76,11 +76,11 @@ impl LastAnswer<'_> {
         let is_stop = self.answer.stop_reason == StopReason::Stop;
         match classify_answer(self.answer, self.model.context_window) {
             Some(FailureKind::ContextOverflow) if is_stop => Some(Trigger::OverflowAnswered),
-            Some(FailureKind::ContextOverflow) => Some(Trigger::Overflow(Recovery::TooLong)),
+            Some(FailureKind::ContextOverflow) => Some(Trigger::Overflow(OverflowRetry::TooLong)),
             _ => {
                 let is_cut = self.answer.stop_reason == StopReason::Length
                     && self.answer.usage.output < self.model.max_tokens;
-                is_cut.then_some(Trigger::Overflow(Recovery::CutShort))
+                is_cut.then_some(Trigger::Overflow(OverflowRetry::CutShort))
             }
         }
     }
@@ -93,11 +93,11 @@ impl LastAnswer<'_> {
 
 /// Lets one recovery pass for each message of the user, so that a context that cannot be helped does not make a circle.
 #[derive(Debug, Default)]
-pub(crate) struct RecoveryGuard {
+pub(crate) struct OverflowRetryGuard {
     used: bool,
 }
 
-impl RecoveryGuard {
+impl OverflowRetryGuard {
     /// Takes the one recovery; false when it was taken before.
     pub(crate) fn take(&mut self) -> bool {
         !std::mem::replace(&mut self.used, true)
@@ -165,13 +165,13 @@ mod tests {
 
     #[test]
     fn an_overflow_is_told_by_error_and_usage() {
-        let too_long = Some(Trigger::Overflow(Recovery::TooLong));
+        let too_long = Some(Trigger::Overflow(OverflowRetry::TooLong));
         check(&answer(StopReason::Error, "400: prompt is too long: 9 tokens", 0, 0), 1, too_long);
         check(&answer(StopReason::Error, "429: rate limit", 0, 0), 1, None);
         check(&answer(StopReason::Stop, "", 1000, 1), 700, None);
         check(&answer(StopReason::Stop, "", 1001, 1), 700, Some(Trigger::OverflowAnswered));
         check(&answer(StopReason::Length, "", 990, 0), 700, too_long);
-        let cut = Some(Trigger::Overflow(Recovery::CutShort));
+        let cut = Some(Trigger::Overflow(OverflowRetry::CutShort));
         check(&answer(StopReason::Length, "", 989, 0), 700, cut);
         check(&answer(StopReason::Length, "", 10, 99), 700, cut);
         check(&answer(StopReason::Length, "", 10, 100), 700, None);
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn one_recovery_for_each_message_of_the_user() {
-        let mut guard = RecoveryGuard::default();
+        let mut guard = OverflowRetryGuard::default();
         assert!(guard.take() && !guard.take());
         for stop in [StopReason::Error, StopReason::Length] {
             guard.see(&Message::Assistant(answer(stop, "", 0, 0)));

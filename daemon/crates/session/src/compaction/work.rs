@@ -16,24 +16,24 @@ use super::{
     CompactionError, Plan, PlanRequest, conversation,
     files::{FileOperations, with_lists},
     plan::system_value,
-    summarise::Subject,
+    summarise::SummarySubject,
 };
-use crate::{choice::Choice, reply::encode, shared::Shared, step::Step};
+use crate::{choice::Choice, context::SessionContext, reply::encode, run_message::RunMessage};
 
 const FIRST: &str = include_str!("prompts/first.md");
 const UPDATE: &str = include_str!("prompts/update.md");
 const TURN_PREFIX: &str = include_str!("prompts/turn_prefix.md");
 
 /// Works beside the actor, which it reaches by steps.
-pub(crate) struct Worker {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) steps: mpsc::Sender<Step>,
+pub(crate) struct CompactionWorker {
+    pub(crate) context: Arc<SessionContext>,
+    pub(crate) to_actor: mpsc::Sender<RunMessage>,
     /// Stops the work as long as its result is not stored.
     pub(crate) cancel: CancellationToken,
 }
 
 /// What a compaction is to be like.
-pub(crate) struct Order {
+pub(crate) struct CompactionOrder {
     pub(crate) reason: CompactionReason,
     pub(crate) plan: Plan,
     pub(crate) choice: Choice,
@@ -42,30 +42,34 @@ pub(crate) struct Order {
 }
 
 /// A summary with its lists of files.
-pub(super) struct Written {
+pub(super) struct WrittenSummary {
     pub(super) text: String,
     pub(super) details: SummaryDetails,
     pub(super) usage: Usage,
 }
 
-impl Worker {
+impl CompactionWorker {
     /// What is to be summarised.
     ///
     /// # Errors
     /// [`CompactionError::AlreadyCompacted`], [`CompactionError::NothingToCompact`].
     pub(crate) async fn plan(&self, request: PlanRequest) -> Result<Plan, CompactionError> {
-        self.ask(|reply| Step::PlanCompaction { request, reply }).await?
+        self.ask(|reply| RunMessage::PlanCompaction { request, reply }).await?
     }
 
     /// Summarises, and puts the compaction on disk and into the context.
     ///
     /// # Errors
     /// [`CompactionError`]; nothing has changed then.
-    pub(crate) async fn carry_out(&self, order: Order) -> Result<CompactionResult, CompactionError> {
-        let Order { reason, mut plan, choice, focus } = order;
+    pub(crate) async fn carry_out(
+        &self,
+        order: CompactionOrder,
+    ) -> Result<CompactionResult, CompactionError> {
+        let CompactionOrder { reason, mut plan, choice, focus } = order;
         let (first_kept_entry_id, tokens_before) = (std::mem::take(&mut plan.first_kept), plan.tokens_before);
         let system_message = plan.system.take().map(system_value).transpose()?;
-        let Written { text, details, usage } = self.write(reason, plan, &choice, focus.as_deref()).await?;
+        let WrittenSummary { text, details, usage } =
+            self.write(reason, plan, &choice, focus.as_deref()).await?;
         if self.cancel.is_cancelled() {
             return Err(CompactionError::Cancelled);
         }
@@ -80,7 +84,8 @@ impl Worker {
             from_hook: Some(false),
             system_message,
         });
-        let estimated_tokens_after = self.ask(|stored| Step::StoreCompaction { entry, stored }).await??;
+        let estimated_tokens_after =
+            self.ask(|stored| RunMessage::StoreCompaction { entry, stored }).await??;
         Ok(CompactionResult {
             summary: text,
             first_kept_entry_id,
@@ -98,7 +103,7 @@ impl Worker {
         plan: Plan,
         choice: &Choice,
         focus: Option<&str>,
-    ) -> Result<Written, CompactionError> {
+    ) -> Result<WrittenSummary, CompactionError> {
         let Plan { history, turn_prefix, previous, files, .. } = plan;
         let source = SummarizationRetryAttemptStart::Compaction { reason };
         let (history, mut files) = read(history, files).await?;
@@ -109,26 +114,26 @@ impl Worker {
             previous.unwrap_or_else(|| "No prior history.".to_owned())
         } else {
             let prompt = history_prompt(&history, previous.as_deref(), focus);
-            let summary = self.summarise(choice, Subject::History, &source, prompt).await?;
+            let summary = self.summarise(choice, SummarySubject::History, &source, prompt).await?;
             usage.add(&summary.usage);
             summary.text
         };
         if !prefix.is_empty() {
             let prompt = turn_prefix_prompt(&prefix, focus);
-            let summary = self.summarise(choice, Subject::TurnPrefix, &source, prompt).await?;
+            let summary = self.summarise(choice, SummarySubject::TurnPrefix, &source, prompt).await?;
             usage.add(&summary.usage);
             text.push_str("\n\n---\n\n**Turn Context (split turn):**\n\n");
             text.push_str(&summary.text);
         }
         let details = files.details();
-        Ok(Written { text: with_lists(text, &details), details, usage })
+        Ok(WrittenSummary { text: with_lists(text, &details), details, usage })
     }
 
     /// Publishes an event. A session that is gone needs none.
     pub(crate) async fn tell(&self, event: &Event) {
         match encode(event) {
             Ok(line) => {
-                let _ = self.steps.send(Step::Publish(line)).await;
+                let _ = self.to_actor.send(RunMessage::Publish(line)).await;
             }
             Err(error) => tracing::error!(%error, "cannot write an event"),
         }
@@ -138,18 +143,21 @@ impl Worker {
     pub(super) async fn tell_introduced(&self, event: &Event) {
         match encode(event) {
             Ok(line) => {
-                let _ = self.steps.send(Step::Tell(line)).await;
+                let _ = self.to_actor.send(RunMessage::Tell(line)).await;
             }
             Err(error) => tracing::error!(%error, "cannot write an event"),
         }
     }
 
     /// Sends a step and waits for its answer.
-    async fn ask<T>(&self, step: impl FnOnce(oneshot::Sender<T>) -> Step) -> Result<T, CompactionError> {
+    async fn ask<T>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<T>) -> RunMessage,
+    ) -> Result<T, CompactionError> {
         // Without the session nobody will look at the result.
         let gone = || CompactionError::Broken("the session was closed".to_owned());
         let (reply, answer) = oneshot::channel();
-        self.steps.send(step(reply)).await.map_err(|_| gone())?;
+        self.to_actor.send(message(reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
     }
 }

@@ -46,9 +46,9 @@ impl Default for FeedLimits {
 
 /// The writing end: what a session says.
 #[derive(Clone)]
-pub struct Feed(Arc<Shared>);
+pub struct Feed(Arc<FeedInner>);
 
-struct Shared {
+struct FeedInner {
     log: Mutex<EventLog>,
     /// How long too much may wait for one subscriber while there are others.
     grace: Duration,
@@ -73,7 +73,7 @@ impl Feed {
         let FeedLimits { outbox_bytes, replay_bytes, grace } = limits;
         let log = Mutex::new(EventLog::starting_after(last_seq, outbox_bytes, replay_bytes));
         let (presence, client_tools) = (Presence::default(), ClientToolRegistry::default());
-        Self(Arc::new(Shared {
+        Self(Arc::new(FeedInner {
             log,
             grace,
             presence,

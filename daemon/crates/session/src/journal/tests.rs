@@ -19,8 +19,8 @@ fn an_answer_is_older_than_a_compaction_by_its_place() {
             session.tree.clone(),
             Store::new(StoreOptions::default()).in_memory(NewSession::new("/w", 0)).unwrap().writer,
         );
-        let ledger = CrashLedger::of(writer.intent_log());
-        let journal = Journal::new(OpenSession { tree, writer, report: LoadReport::default() }, ledger);
+        let intent_log = SessionIntentLog::of(writer.intent_log());
+        let journal = Journal::new(OpenSession { tree, writer, report: LoadReport::default() }, intent_log);
         (entry.id().to_owned(), journal.answer_precedes_compaction())
     };
     assert!(!add(message("user"), 1_000).1);

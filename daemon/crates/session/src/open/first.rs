@@ -16,7 +16,7 @@ use agentd_protocol::{
 use agentd_store::{Context, NewEntry, OpenSession, StoreError};
 
 use super::OpenError;
-use crate::{SessionOptions, choice::Choice, clock::now_ms, shared::Services};
+use crate::{SessionOptions, choice::Choice, clock::now_ms, context::Services};
 
 /// What the first choice of model and level depends on, besides the options.
 pub(super) struct ChoiceSources<'a> {
@@ -29,7 +29,7 @@ pub(super) struct ChoiceSources<'a> {
 }
 
 /// The first choice.
-pub(super) struct Chosen {
+pub(super) struct InitialChoice {
     pub(super) choice: Choice,
     /// Whether the options ask for a level.
     pub(super) level_is_asked: bool,
@@ -43,7 +43,7 @@ impl ChoiceSources<'_> {
         options: &SessionOptions,
         restored: Option<&RestoredChoice>,
         found: &mut Vec<Diagnostic>,
-    ) -> Result<Chosen, OpenError> {
+    ) -> Result<InitialChoice, OpenError> {
         let Self { services, models, auth, settings, .. } = *self;
         let apis: Vec<&str> = services.providers.apis().collect();
         let has_auth = |provider: &str| services.has_auth(auth, provider);
@@ -74,7 +74,7 @@ impl ChoiceSources<'_> {
                 load_error: models.load_error().map(str::to_owned),
             })?;
         found.extend(of_choice.into_iter().map(of_models));
-        Ok(Chosen { choice: Choice { model, level }, level_is_asked, scope })
+        Ok(InitialChoice { choice: Choice { model, level }, level_is_asked, scope })
     }
 }
 

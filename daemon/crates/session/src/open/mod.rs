@@ -1,6 +1,6 @@
 //! Making a session: settings, models, keys, the file, the tools; then its actor.
 
-mod configured;
+mod build_context;
 mod error;
 mod first;
 mod network;
@@ -17,28 +17,28 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use error::OpenError;
-pub(crate) use prepare::{Reconfigured, Remodelled, reconfigure, remodelled};
+pub(crate) use prepare::{NewModels, NewSettings, reconfigure, with_models};
 pub use target::locate;
 
-use self::prepare::{Prepared, prepare};
+use self::prepare::{PreparedSession, prepare};
 use crate::{
     BranchCopy, SessionOptions,
     actor::{Actor, Ended},
-    attach::Joining,
+    attach::AttachQueue,
     compaction::Compacting,
+    context::Services,
     feed::Feed,
     handle::{AbortSwitch, INBOX, SessionHandle},
     models_file::ModelsFile,
     queues::SessionQueues,
-    recovery::{AskingToGoOn, HeldBack, broke_down},
-    run::Told,
+    recovery::{HeldMessages, ResumeQuestion, broke_down},
+    run::OpenEvents,
+    run_message::RUN_MESSAGES,
     run_slot::RunSlot,
-    shared::Services,
-    step::STEPS,
     summary::SummaryCell,
-    survivors::Survivors,
+    survivors::DetachedCalls,
     tools::SessionTools,
-    trust::Trusting,
+    trust::ProjectTrust,
     ui::{PendingDialogs, Ui},
     unload::Unloaded,
     user_bash::UserBash,
@@ -72,7 +72,7 @@ pub async fn open_after(
 ) -> Result<Opened, OpenError> {
     let limits = services.limits.feed;
     let feed = |id: &str| Feed::starting_after(last_seq(id), limits);
-    start(services, options, Beginning::Options, feed).await
+    start(services, options, SessionSource::Options, feed).await
 }
 
 /// Makes a session of a copied branch and starts its actor. Of the options, the target does not count. Its events are counted as
@@ -88,7 +88,7 @@ pub async fn open_copy(
 ) -> Result<Opened, OpenError> {
     let limits = services.limits.feed;
     let feed = |id: &str| Feed::starting_after(last_seq(id), limits);
-    start(services, options, Beginning::Copy(copied), feed).await
+    start(services, options, SessionSource::Copy(copied), feed).await
 }
 
 /// Brings a session back that has left memory by [`SessionHandle::unload`]. `options` are those that it was opened with, `feed`
@@ -103,11 +103,11 @@ pub async fn reload(
     unloaded: Unloaded,
     feed: Feed,
 ) -> Result<SessionHandle, OpenError> {
-    start(services, options, Beginning::Unloaded(unloaded), |_| feed).await.map(|opened| opened.handle)
+    start(services, options, SessionSource::Unloaded(unloaded), |_| feed).await.map(|opened| opened.handle)
 }
 
 /// Where the entries of a session come from.
-enum Beginning {
+enum SessionSource {
     /// From where the options say.
     Options,
     /// From where it was left.
@@ -119,24 +119,25 @@ enum Beginning {
 async fn start(
     services: Arc<Services>,
     options: SessionOptions,
-    beginning: Beginning,
+    beginning: SessionSource,
     feed: impl FnOnce(&str) -> Feed + Send,
 ) -> Result<Opened, OpenError> {
     let options = Arc::new(options);
-    let was_trusted = matches!(&beginning, Beginning::Unloaded(unloaded) if unloaded.trusted);
-    let had_trust = matches!(&beginning, Beginning::Unloaded(unloaded) if unloaded.trusted_files.is_some());
+    let was_trusted = matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted);
+    let had_trust =
+        matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted_files.is_some());
     let prepared = {
         let (services, options) = (Arc::clone(&services), Arc::clone(&options));
         tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
     };
-    let Prepared {
-        shared,
+    let PreparedSession {
+        context,
         trust_is_open,
         trusted_files,
         journal,
         was_changed,
         after_crash,
-        overdue,
+        unflushed,
         waiting,
         held_back,
         origin,
@@ -148,26 +149,26 @@ async fn start(
         has_moved,
         of_resources,
     } = prepared;
-    let diagnostics = shared.diagnostics.iter().cloned().chain(of_resources).collect();
-    let feed = feed(&shared.session_id);
+    let diagnostics = context.diagnostics.iter().cloned().chain(of_resources).collect();
+    let feed = feed(&context.session_id);
     if was_changed {
         feed.start_over();
     }
-    let interrupt_mode = shared.settings.interrupt_mode.unwrap_or_default();
+    let interrupt_mode = context.settings.interrupt_mode.unwrap_or_default();
     let (inbox, mut commands) = mpsc::channel(INBOX);
-    let (steps, taken) = mpsc::channel(STEPS);
+    let (to_actor, taken) = mpsc::channel(RUN_MESSAGES);
     let (abort, closing, gone) = (AbortSwitch::default(), CancellationToken::new(), CancellationToken::new());
     let summary = SummaryCell::new(journal.tree(), parent_id);
     let handle = SessionHandle {
-        id: shared.session_id.as_str().into(),
-        file: shared.session_file.as_deref().map(Into::into),
+        id: context.session_id.as_str().into(),
+        file: context.session_file.as_deref().map(Into::into),
         feed: feed.clone(),
         inbox,
         abort: abort.clone(),
         summary: summary.shown(),
-        processes: shared.processes.view(),
+        processes: context.processes.view(),
         ui: Ui {
-            steps: steps.clone(),
+            to_actor: to_actor.clone(),
             presence: feed.presence().clone(),
             timeout: services.limits.ui_timeout,
         },
@@ -175,11 +176,11 @@ async fn start(
         gone: gone.clone(),
         intake: services.limits.intake,
     };
-    let tools = SessionTools::new(feed.client_tools().clone(), steps.clone(), tools);
-    let (told, of_session) = (Told::default(), feed.clone());
+    let tools = SessionTools::new(feed.client_tools().clone(), to_actor.clone(), tools);
+    let (told, of_session) = (OpenEvents::default(), feed.clone());
     let mut actor = Actor {
-        models_file: ModelsFile::new(shared.models_stamp),
-        shared: Arc::new(shared),
+        models_file: ModelsFile::new(context.models_stamp),
+        context: Arc::new(context),
         feed,
         journal,
         queues: SessionQueues::new(
@@ -189,15 +190,15 @@ async fn start(
         ),
         chooser,
         run: RunSlot::default(),
-        survivors: Survivors::default(),
+        survivors: DetachedCalls::default(),
         aborting_all: 0,
         compacting: Compacting::default(),
         user_bash: UserBash::default(),
         abort,
-        steps,
+        to_actor,
         tasks: JoinSet::new(),
         idle_waiters: Vec::new(),
-        joining: Joining::default(),
+        joining: AttachQueue::default(),
         summary,
         stopped_tools: Vec::new(),
         stopped_run: Vec::new(),
@@ -207,21 +208,21 @@ async fn start(
         has_moved,
         dialogs: PendingDialogs::default(),
         tools,
-        going_on: AskingToGoOn::default(),
-        held_back: HeldBack::default(),
-        trust: Trusting::new(options, trust_is_open, was_trusted, trusted_files),
-        told: told.clone(),
-        overdue,
+        going_on: ResumeQuestion::default(),
+        held_back: HeldMessages::default(),
+        trust: ProjectTrust::new(options, trust_is_open, was_trusted, trusted_files),
+        open_events: told.clone(),
+        unflushed,
         closing: false,
     };
     actor.trust.is_withdrawn = had_trust && trust_is_open;
     actor.let_wait(waiting);
     actor.queues.reserve(&held_back);
-    actor.held_back = HeldBack::new(held_back, origin);
+    actor.held_back = HeldMessages::new(held_back, origin);
     // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Subscribers are told of the end
     // even if a bug brings it.
     let end = handle.feed.close_at_the_end();
-    let (network, of_providers) = (Arc::clone(&actor.shared.network), Arc::clone(&services));
+    let (network, of_providers) = (Arc::clone(&actor.context.network), Arc::clone(&services));
     services.tasks.spawn(async move {
         let _gone = gone.drop_guard();
         let working = actor.run(&mut commands, taken, closing, after_crash);

@@ -12,7 +12,7 @@ use agentd_store::intent_log::{OwnershipNotes, intent_log_path};
 use super::target::folder_rule;
 use crate::{SessionOptions, recovery::Origin};
 
-/// Whose a session file is that was opened for one of these working directories, and where its ledgers are noted when it lies
+/// Whose a session file is that was opened for one of these working directories, and where its intent logs are noted when it lies
 /// outside of the agent directory. Reads files; blocks.
 pub(super) fn origin(
     file: &Path,
@@ -28,9 +28,9 @@ pub(super) fn origin(
     if own.iter().filter_map(|folder| folder.canonicalize().ok()).any(|folder| real.starts_with(folder)) {
         return (Origin::User, None);
     }
-    let (claims, ledger) = (OwnershipNotes::below(&agent_dir.run_dir()), intent_log_path(file));
+    let (claims, intent_log) = (OwnershipNotes::below(&agent_dir.run_dir()), intent_log_path(file));
     let is_users =
-        claims.covers(&ledger) || (is_in_session_dir(&real, agent_dir, options) && is_own(&ledger));
+        claims.covers(&intent_log) || (is_in_session_dir(&real, agent_dir, options) && is_own(&intent_log));
     (if is_users { Origin::User } else { Origin::Outside }, Some(claims))
 }
 
@@ -44,9 +44,11 @@ fn is_in_session_dir(real: &Path, agent_dir: &AgentDir, options: &SessionOptions
     }
 }
 
-/// Whether a ledger, if there is one, is a file of this user's or root's.
-fn is_own(ledger: &Path) -> bool {
-    ledger.symlink_metadata().map_or(true, |about| about.is_file() && AcceptedOwner::Own.accepts(about.uid()))
+/// Whether an intent log, if there is one, is a file of this user's or root's.
+fn is_own(intent_log: &Path) -> bool {
+    intent_log
+        .symlink_metadata()
+        .map_or(true, |about| about.is_file() && AcceptedOwner::Own.accepts(about.uid()))
 }
 
 /// The path without links, also of a file that is not there yet.

@@ -20,29 +20,29 @@ use agentd_protocol::{
 use agentd_store::{NewEntry, intent_log::QueuedRecord, network_warning, read_header};
 
 use super::{
-    Beginning, OpenError,
-    configured::{Lasting, Project, configured},
-    first::{ChoiceSources, Chosen, append, record_start, restored_choice},
+    OpenError, SessionSource,
+    build_context::{CarriedOver, Project, build_context},
+    first::{ChoiceSources, InitialChoice, append, record_start, restored_choice},
     oddities,
     origin::origin,
-    target::{Files, adopt, open_session, reopen, working_directory},
+    target::{SessionFiles, adopt, open_session, reopen, working_directory},
 };
 use crate::{
     SessionOptions, ToolSelection,
     background::last_background,
     choice::{Choice, Chooser},
-    crash_ledger::CrashLedger,
+    context::{Services, SessionContext},
+    intent_log::SessionIntentLog,
     journal::Journal,
-    recovery::{AfterCrash, Origin, Overdue, recover},
+    recovery::{AfterCrash, Origin, UnflushedWrites, recover},
     reply::Reply,
-    requests::Ledger,
-    shared::{Services, Shared},
+    requests::IdempotencyCache,
     tools::{ToolChoice, choice_entry, chosen_on},
 };
 
 /// A session that lacks only its actor.
-pub(super) struct Prepared {
-    pub(super) shared: Shared,
+pub(super) struct PreparedSession {
+    pub(super) context: SessionContext,
     /// Whether someone would have to be asked if the project's own settings are to count.
     pub(super) trust_is_open: bool,
     /// The project's files that trust is for, while it lasts.
@@ -53,14 +53,14 @@ pub(super) struct Prepared {
     /// What becomes of a turn that a crash interrupted.
     pub(super) after_crash: AfterCrash,
     /// What of that could not be stored.
-    pub(super) overdue: Overdue,
+    pub(super) unflushed: UnflushedWrites,
     /// Messages that waited in queues when the daemon was killed.
     pub(super) waiting: Vec<QueuedRecord>,
     /// Messages that are to wait only when the user says so.
     pub(super) held_back: Vec<QueuedRecord>,
     /// Whose the session is.
     pub(super) origin: Origin,
-    pub(super) requests: Ledger<Reply>,
+    pub(super) requests: IdempotencyCache<Reply>,
     pub(super) tools: ToolChoice,
     pub(super) chooser: Chooser,
     pub(super) modes: (QueueMode, QueueMode),
@@ -77,8 +77,8 @@ pub(super) struct Prepared {
 pub(super) fn prepare(
     services: &Arc<Services>,
     options: &SessionOptions,
-    beginning: Beginning,
-) -> Result<Prepared, OpenError> {
+    beginning: SessionSource,
+) -> Result<PreparedSession, OpenError> {
     let mut copy_file = None;
     let prepared = prepare_from(services, options, beginning, &mut copy_file);
     if prepared.is_err()
@@ -93,13 +93,13 @@ pub(super) fn prepare(
 fn prepare_from(
     services: &Arc<Services>,
     options: &SessionOptions,
-    beginning: Beginning,
+    beginning: SessionSource,
     copy_file: &mut Option<PathBuf>,
-) -> Result<Prepared, OpenError> {
+) -> Result<PreparedSession, OpenError> {
     let (unloaded, copied) = match beginning {
-        Beginning::Options => (None, None),
-        Beginning::Unloaded(unloaded) => (Some(unloaded), None),
-        Beginning::Copy(copied) => (None, Some(copied)),
+        SessionSource::Options => (None, None),
+        SessionSource::Unloaded(unloaded) => (Some(unloaded), None),
+        SessionSource::Copy(copied) => (None, Some(copied)),
     };
     let (unloaded, of_copy) = (unloaded.as_ref(), copied.as_ref().map(|copied| copied.tools.clone()));
     let as_it_was = unloaded.map(|_| options.without_beginning());
@@ -114,7 +114,7 @@ fn prepare_from(
         matches!(trust.basis, TrustBasis::Unasked | TrustBasis::Changed(_) | TrustBasis::Replaced(_))
             && trust.warning.is_none();
     found.extend(note_first_sight(&agent_dir, &trust));
-    let files = Files {
+    let files = SessionFiles {
         agent_dir: &agent_dir,
         settings: &settings,
         epoch: &services.epoch,
@@ -171,7 +171,8 @@ fn prepare_from(
     let place = |setting: (&str, Option<&str>)| place_of(&agent_dir, &folders, trust.trusted, setting);
     let sources =
         ChoiceSources { services, models: &models, auth: &auth, settings: &settings, place: &place };
-    let Chosen { choice, level_is_asked, scope } = sources.choose(options, restored.as_ref(), &mut found)?;
+    let InitialChoice { choice, level_is_asked, scope } =
+        sources.choose(options, restored.as_ref(), &mut found)?;
     let key_provider = options.api_key.as_ref().map(|key| {
         let before = unloaded.and_then(|unloaded| unloaded.key_provider.as_deref());
         let provider = before.unwrap_or(&choice.model.provider).to_owned();
@@ -203,7 +204,7 @@ fn prepare_from(
     let processes = services.launcher.group();
     let has_background = settings.bash.as_ref().is_some_and(|bash| bash.background == Some(true));
     let last = if has_background { last_background(&session) } else { 0 };
-    let lasting = Lasting {
+    let lasting = CarriedOver {
         services: Arc::clone(services),
         session_id: session.tree.header().id().to_owned(),
         session_file: session.writer.path().map(Path::to_owned),
@@ -225,20 +226,20 @@ fn prepare_from(
         _ => Vec::new(),
     };
     let project = Project { folders, trusted: trusted_files.clone().map(Arc::new), changed, resources };
-    let shared = configured(lasting, options, (settings, project), found);
-    shared.fallbacks.choose(unloaded.and_then(|unloaded| unloaded.fallback_models.clone()));
+    let context = build_context(lasting, options, (settings, project), found);
+    context.fallbacks.choose(unloaded.and_then(|unloaded| unloaded.fallback_models.clone()));
     // What comes back has told it before.
-    let of_resources = if unloaded.is_none() { shared.resource_diagnostics() } else { Vec::new() };
-    Ok(Prepared {
-        shared,
+    let of_resources = if unloaded.is_none() { context.resource_diagnostics() } else { Vec::new() };
+    Ok(PreparedSession {
+        context,
         trust_is_open,
         trusted_files,
-        requests: Ledger::of(&session.tree),
+        requests: IdempotencyCache::of(&session.tree),
         tools,
         was_changed,
-        journal: Journal::new(session, CrashLedger::of(recovered.ledger)),
+        journal: Journal::new(session, SessionIntentLog::of(recovered.intent_log)),
         after_crash: recovered.next,
-        overdue: Overdue::of_recovery(recovered.is_due),
+        unflushed: UnflushedWrites::of_recovery(recovered.is_due),
         waiting: recovered.waiting,
         held_back: recovered.held_back,
         origin,
@@ -263,8 +264,8 @@ fn note_first_sight(agent_dir: &AgentDir, trust: &Trust) -> Option<Diagnostic> {
 }
 
 /// A session's surroundings after a change of what its settings say.
-pub(crate) struct Reconfigured {
-    pub(crate) shared: Shared,
+pub(crate) struct NewSettings {
+    pub(crate) context: SessionContext,
     /// The files of the project that were trusted.
     pub(crate) trusted_files: StartingFiles,
     /// What is wrong with skills, prompt templates and the like.
@@ -278,99 +279,101 @@ pub(crate) struct Reconfigured {
 /// Reads a session's settings anew, those of its project included: the user trusts these files. `Ok(None)` when they are others
 /// by now. Reads files; blocks.
 pub(crate) fn reconfigure(
-    shared: &Shared,
+    context: &SessionContext,
     options: &SessionOptions,
     files: StartingFiles,
-) -> Result<Option<Reconfigured>, OpenError> {
+) -> Result<Option<NewSettings>, OpenError> {
     let LoadedSettings { settings, folders, trust, resources, diagnostics: mut found } =
-        load_as_given(&shared.agent_dir, &options.cwd, &options.environment, Some(true), Some(&files));
+        load_as_given(&context.agent_dir, &options.cwd, &options.environment, Some(true), Some(&files));
     if !trust.trusted {
         return Ok(None);
     }
-    let (services, models, auth) = (&shared.services, &shared.models, &shared.auth);
-    let place = |setting: (&str, Option<&str>)| place_of(&shared.agent_dir, &folders, trust.trusted, setting);
+    let (services, models, auth) = (&context.services, &context.models, &context.auth);
+    let place =
+        |setting: (&str, Option<&str>)| place_of(&context.agent_dir, &folders, trust.trusted, setting);
     let sources = ChoiceSources { services, models, auth, settings: &settings, place: &place };
-    let Chosen { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
+    let InitialChoice { choice: beginning, scope, .. } = sources.choose(options, None, &mut found)?;
     let modes = (settings.steering_mode.unwrap_or_default(), settings.follow_up_mode.unwrap_or_default());
-    let lasting = Lasting {
+    let lasting = CarriedOver {
         services: Arc::clone(services),
-        session_id: shared.session_id.clone(),
-        session_file: shared.session_file.clone(),
-        agent_dir: shared.agent_dir.clone(),
-        processes: shared.processes.clone(),
-        background: shared.background.clone(),
+        session_id: context.session_id.clone(),
+        session_file: context.session_file.clone(),
+        agent_dir: context.agent_dir.clone(),
+        processes: context.processes.clone(),
+        background: context.background.clone(),
         models: Arc::clone(models),
-        models_stamp: shared.models_stamp,
+        models_stamp: context.models_stamp,
         auth: auth.clone(),
-        key_provider: shared.key_provider.clone(),
-        cwd: shared.cwd.clone(),
+        key_provider: context.key_provider.clone(),
+        cwd: context.cwd.clone(),
     };
     let trusted = Some(Arc::new(files.clone()));
     let project = Project { folders, trusted, changed: Vec::new(), resources };
-    let chosen_fallbacks = shared.fallbacks.chosen();
-    let removed_model = shared.removed_model.clone();
-    let mut shared = configured(lasting, options, (settings, project), found);
-    shared.removed_model = removed_model;
-    shared.fallbacks.choose(chosen_fallbacks);
-    let of_resources = shared.resource_diagnostics();
-    Ok(Some(Reconfigured { shared, trusted_files: files, of_resources, scope, modes, beginning }))
+    let chosen_fallbacks = context.fallbacks.chosen();
+    let removed_model = context.removed_model.clone();
+    let mut context = build_context(lasting, options, (settings, project), found);
+    context.removed_model = removed_model;
+    context.fallbacks.choose(chosen_fallbacks);
+    let of_resources = context.resource_diagnostics();
+    Ok(Some(NewSettings { context, trusted_files: files, of_resources, scope, modes, beginning }))
 }
 
 /// A session's surroundings with the models that a changed models.json says.
-pub(crate) struct Remodelled {
-    pub(crate) shared: Shared,
+pub(crate) struct NewModels {
+    pub(crate) context: SessionContext,
     pub(crate) scope: Vec<ScopedModel>,
 }
 
 /// Makes a session's surroundings anew for other models; all else in them is as it was. Blocks.
-pub(crate) fn remodelled(
-    shared: &Shared,
+pub(crate) fn with_models(
+    context: &SessionContext,
     options: &SessionOptions,
     models: Arc<ModelRegistry>,
     models_stamp: ModelsStamp,
-) -> Remodelled {
-    let auth = shared.auth.with_registry(Arc::clone(&models));
+) -> NewModels {
+    let auth = context.auth.with_registry(Arc::clone(&models));
     // Those of the tools are found again.
     let of_others =
         |found: &&Diagnostic| !matches!(found.kind, DiagnosticKind::Models | DiagnosticKind::Tools);
-    let mut found: Vec<Diagnostic> = shared.diagnostics.iter().filter(of_others).cloned().collect();
+    let mut found: Vec<Diagnostic> = context.diagnostics.iter().filter(of_others).cloned().collect();
     found.extend(models.diagnostics().cloned());
     let scope = {
-        let apis: Vec<&str> = shared.services.providers.apis().collect();
-        let has_auth = |provider: &str| shared.services.has_auth(&auth, provider);
+        let apis: Vec<&str> = context.services.providers.apis().collect();
+        let has_auth = |provider: &str| context.services.has_auth(&auth, provider);
         let plan = |provider: &str| auth.available_models(provider);
         let offer = Offer { registry: &models, apis: &apis, has_auth: &has_auth, plan: &plan };
-        let patterns = options.models.as_deref().or(shared.settings.enabled_models.as_deref());
+        let patterns = options.models.as_deref().or(context.settings.enabled_models.as_deref());
         let Scope { models: scope, warnings } = resolve_scope(&offer, patterns.unwrap_or_default());
         found.extend(warnings.into_iter().map(|text| Diagnostic::warning(DiagnosticKind::Models, text)));
         scope
     };
-    let lasting = Lasting {
-        services: Arc::clone(&shared.services),
-        session_id: shared.session_id.clone(),
-        session_file: shared.session_file.clone(),
-        agent_dir: shared.agent_dir.clone(),
-        processes: shared.processes.clone(),
-        background: shared.background.clone(),
+    let lasting = CarriedOver {
+        services: Arc::clone(&context.services),
+        session_id: context.session_id.clone(),
+        session_file: context.session_file.clone(),
+        agent_dir: context.agent_dir.clone(),
+        processes: context.processes.clone(),
+        background: context.background.clone(),
         models,
         models_stamp,
         auth,
-        key_provider: shared.key_provider.clone(),
-        cwd: shared.cwd.clone(),
+        key_provider: context.key_provider.clone(),
+        cwd: context.cwd.clone(),
     };
     let project = Project {
-        folders: shared.prompt.folders.clone(),
-        trusted: shared.prompt.trusted_as.clone(),
-        changed: shared.prompt.changed.clone(),
-        resources: shared.prompt.lists.clone(),
+        folders: context.prompt.folders.clone(),
+        trusted: context.prompt.trusted_as.clone(),
+        changed: context.prompt.changed.clone(),
+        resources: context.prompt.lists.clone(),
     };
-    let remodelled = configured(lasting, options, (shared.settings.clone(), project), found);
-    remodelled.fallbacks.choose(shared.fallbacks.chosen());
+    let remodelled = build_context(lasting, options, (context.settings.clone(), project), found);
+    remodelled.fallbacks.choose(context.fallbacks.chosen());
     // Commands may have set them otherwise than the settings.
-    for (of_new, of_old) in
-        [(&remodelled.auto_compaction, &shared.auto_compaction), (&remodelled.auto_retry, &shared.auto_retry)]
-    {
+    for (of_new, of_old) in [
+        (&remodelled.auto_compaction, &context.auto_compaction),
+        (&remodelled.auto_retry, &context.auto_retry),
+    ] {
         of_new.store(of_old.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-    Remodelled { shared: remodelled, scope }
+    NewModels { context: remodelled, scope }
 }

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Where sessions are kept, and how.
-pub(super) struct Files<'a> {
+pub(super) struct SessionFiles<'a> {
     pub(super) agent_dir: &'a AgentDir,
     pub(super) settings: &'a Settings,
     /// The daemon's life, for the notes of who has a file.
@@ -33,7 +33,7 @@ pub(super) struct Files<'a> {
     pub(super) session_bytes: u64,
 }
 
-impl Files<'_> {
+impl SessionFiles<'_> {
     fn store(&self) -> Store {
         Store::new(StoreOptions {
             durability: match self.settings.durability.unwrap_or_default() {
@@ -63,7 +63,7 @@ impl Files<'_> {
 }
 
 /// A session that left memory.
-pub(super) fn reopen(unloaded: &Unloaded, files: &Files<'_>) -> Result<OpenSession, OpenError> {
+pub(super) fn reopen(unloaded: &Unloaded, files: &SessionFiles<'_>) -> Result<OpenSession, OpenError> {
     let store = files.store();
     let mut session = match &unloaded.unsaved {
         Some(lines) => store.resume(&unloaded.file, lines)?,
@@ -83,7 +83,7 @@ pub(super) fn reopen(unloaded: &Unloaded, files: &Files<'_>) -> Result<OpenSessi
 
 /// A session of a copied branch. Its file is made at once if there is a message in it, and has nowhere to be without a
 /// folder.
-pub(super) fn adopt(copied: BranchCopy, files: &Files<'_>) -> Result<OpenSession, OpenError> {
+pub(super) fn adopt(copied: BranchCopy, files: &SessionFiles<'_>) -> Result<OpenSession, OpenError> {
     let BranchCopy { tree, folder, artifacts, tools: _, text: _ } = copied;
     let session = files.store().adopt(*tree, folder.as_deref(), FileCreation::WithMessage)?;
     fail_point::hit(Point::CopyFiled);
@@ -111,7 +111,10 @@ pub(super) struct OpenedTarget {
 }
 
 /// Opens the session that the options ask for.
-pub(super) fn open_session(options: &SessionOptions, files: &Files<'_>) -> Result<OpenedTarget, OpenError> {
+pub(super) fn open_session(
+    options: &SessionOptions,
+    files: &SessionFiles<'_>,
+) -> Result<OpenedTarget, OpenError> {
     let opened = |session, has_past| Ok(OpenedTarget { session, has_past, passed_over: None });
     let (agent_dir, settings, store) = (files.agent_dir, files.settings, files.store());
     let cwd = options.cwd.display().to_string();
@@ -130,7 +133,7 @@ pub(super) fn open_session(options: &SessionOptions, files: &Files<'_>) -> Resul
                 return Err(OpenError::IdTaken { id: id.clone(), path });
             }
         }
-        let source = existing_file(source, options, &dir, &root, Elsewhere::Fine)?;
+        let source = existing_file(source, options, &dir, &root, OtherFolder::Fine)?;
         files.check_size(&source)?;
         let (tree, _) = store.read(&source)?;
         let parent_session = Some(source.display().to_string());
@@ -140,9 +143,9 @@ pub(super) fn open_session(options: &SessionOptions, files: &Files<'_>) -> Resul
         return opened(session, true);
     }
     let (found, passed_over) = match existing(options, &dir, agent_dir)? {
-        Meant::File(path) => (Some(path), None),
-        Meant::None => (None, None),
-        Meant::OfProject(path) => (None, Some(path)),
+        ExistingFile::File(path) => (Some(path), None),
+        ExistingFile::None => (None, None),
+        ExistingFile::OfProject(path) => (None, Some(path)),
     };
     if let Some(path) = found {
         files.check_size(&path)?;
@@ -173,7 +176,7 @@ pub fn locate(options: &SessionOptions) -> Result<Option<(PathBuf, String)>, Ope
     let agent_dir = AgentDir::find(&options.environment, options.compat, &options.cwd)?;
     let loaded = load(&agent_dir, &options.cwd, &options.environment, options.approve);
     let dir = folder(options, &agent_dir, &loaded.settings);
-    let Meant::File(path) = existing(options, &dir, &agent_dir)? else { return Ok(None) };
+    let ExistingFile::File(path) = existing(options, &dir, &agent_dir)? else { return Ok(None) };
     let path = path.canonicalize().unwrap_or(path);
     // What is no session is told when it is opened.
     let header = read_header(&path).ok().flatten();
@@ -204,7 +207,7 @@ pub(super) fn folder_rule(
 }
 
 /// A file that is there already.
-enum Meant {
+enum ExistingFile {
     /// None.
     None,
     /// This one.
@@ -213,17 +216,21 @@ enum Meant {
     OfProject(PathBuf),
 }
 
-impl From<Option<PathBuf>> for Meant {
+impl From<Option<PathBuf>> for ExistingFile {
     fn from(found: Option<PathBuf>) -> Self {
         found.map_or(Self::None, Self::File)
     }
 }
 
 /// The file that is meant, where it must or can be there already.
-fn existing(options: &SessionOptions, dir: &SessionDir, agent_dir: &AgentDir) -> Result<Meant, OpenError> {
+fn existing(
+    options: &SessionOptions,
+    dir: &SessionDir,
+    agent_dir: &AgentDir,
+) -> Result<ExistingFile, OpenError> {
     let cwd = options.cwd.display().to_string();
     match &options.target {
-        Target::New | Target::Child(_) | Target::Fork { .. } | Target::Ephemeral(_) => Ok(Meant::None),
+        Target::New | Target::Child(_) | Target::Fork { .. } | Target::Ephemeral(_) => Ok(ExistingFile::None),
         Target::Continue => {
             let preferred = options.preferred.as_deref().filter(|id| check_session_id(id).is_ok());
             let preferred = preferred.map(|id| find_by_id(id, dir, &cwd)).transpose();
@@ -233,14 +240,14 @@ fn existing(options: &SessionOptions, dir: &SessionDir, agent_dir: &AgentDir) ->
             };
             match found {
                 Some(path) if is_of_project(&path, &options.cwd, agent_dir, &options.environment) => {
-                    Ok(Meant::OfProject(path))
+                    Ok(ExistingFile::OfProject(path))
                 }
                 found => Ok(found.into()),
             }
         }
         Target::Existing(text) => {
             let root = agent_dir.sessions_dir();
-            existing_file(text, options, dir, &root, Elsewhere::Refused).map(Meant::File)
+            existing_file(text, options, dir, &root, OtherFolder::Refused).map(ExistingFile::File)
         }
         Target::Id(id) => {
             check_session_id(id)?;
@@ -251,7 +258,7 @@ fn existing(options: &SessionOptions, dir: &SessionDir, agent_dir: &AgentDir) ->
 
 /// Whether a session of another working directory will do.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Elsewhere {
+enum OtherFolder {
     Fine,
     Refused,
 }
@@ -262,7 +269,7 @@ fn existing_file(
     options: &SessionOptions,
     dir: &SessionDir,
     root: &Path,
-    elsewhere: Elsewhere,
+    elsewhere: OtherFolder,
 ) -> Result<PathBuf, OpenError> {
     if looks_like_path(text) {
         return Ok(resolve_path(text, &options.cwd, &options.environment));
@@ -270,7 +277,7 @@ fn existing_file(
     let id = text.to_owned();
     match find(text, dir, root, &options.cwd.display().to_string()).map_err(unsearchable(dir))? {
         Some(FoundSession::Local(path)) => Ok(path),
-        Some(FoundSession::Elsewhere { path, .. }) if elsewhere == Elsewhere::Fine => Ok(path),
+        Some(FoundSession::Elsewhere { path, .. }) if elsewhere == OtherFolder::Fine => Ok(path),
         Some(FoundSession::Elsewhere { path, cwd }) => Err(OpenError::Elsewhere { id, cwd, path }),
         None => Err(OpenError::NotFound(id)),
     }

@@ -20,7 +20,7 @@ use crate::{
     feed::Feed,
     handle::Message as ToSession,
     reply::encode,
-    run::{Open, Told},
+    run::{OpenEvents, OpenParts},
 };
 
 /// The error of an answer that stands for what a bug kept from being said.
@@ -31,13 +31,13 @@ const SESSION_BROKE_DOWN: &str =
     "The session broke down, which is a bug: the daemon's log says where. Open it again to go on.";
 
 impl Actor {
-    /// The run ended without a word. Everything that it began is ended: by what the ledger knows, and with an error that says
+    /// The run ended without a word. Everything that it began is ended: by what the intent log knows, and with an error that says
     /// what happened. Then the session has settled.
     pub(crate) async fn on_broken(&mut self) {
         if !self.run.is_active() {
             return;
         }
-        let open = self.told.open();
+        let open = self.open_events.snapshot();
         if let Err(error) = self.close_broken(&open).await {
             tracing::error!(%error, "a run broke down, and what was open could not be closed");
             self.on_not_stored().await;
@@ -46,10 +46,10 @@ impl Actor {
         self.on_settled().await;
     }
 
-    async fn close_broken(&mut self, open: &Open) -> Result<(), StoreError> {
-        let left = match self.journal.ledger().left().await? {
+    async fn close_broken(&mut self, open: &OpenParts) -> Result<(), StoreError> {
+        let left = match self.journal.intent_log().left().await? {
             Some(left) => left,
-            None => self.known_without_ledger(open),
+            None => self.known_without_intent_log(open),
         };
         // Commands of the user's go on.
         let left = UnfinishedWork { commands: Vec::new(), ..left };
@@ -76,8 +76,8 @@ impl Actor {
         Ok(message)
     }
 
-    /// What can be known of a session that has no ledger: one without a file.
-    pub(super) fn known_without_ledger(&self, open: &Open) -> UnfinishedWork {
+    /// What can be known of a session that has no intent_log: one without a file.
+    pub(super) fn known_without_intent_log(&self, open: &OpenParts) -> UnfinishedWork {
         let Some(first) = &open.first else { return UnfinishedWork::default() };
         let run = RunRecord { at: now_ms(), entry: Some(first.clone()), resumes: 0 };
         let calls = self.last_answer_entry().map(|entry| MadeCalls {
@@ -101,7 +101,7 @@ impl Actor {
     }
 
     /// Tells what was `added`, and the end of all that was told to have begun.
-    fn end_events(&mut self, open: &Open, added: Vec<Json<Message>>) {
+    fn end_events(&mut self, open: &OpenParts, added: Vec<Json<Message>>) {
         let mut turn = open.turn;
         let (mut answers, mut results) = (Vec::new(), Vec::new());
         for message in added {
@@ -162,7 +162,7 @@ impl Actor {
     }
 
     /// The messages that the run added.
-    fn messages_of_run(&self, open: &Open) -> Vec<Json<Message>> {
+    fn messages_of_run(&self, open: &OpenParts) -> Vec<Json<Message>> {
         let Some(first) = &open.first else { return Vec::new() };
         let branch = self.journal.tree().branch();
         let run = branch.iter().skip_while(|entry| entry.id() != first);
@@ -171,12 +171,12 @@ impl Actor {
 }
 
 /// Tells the subscribers of a session whose own task panicked that nothing more will come, and answers what it left in its inbox.
-pub(crate) async fn broke_down(feed: &Feed, told: &Told, inbox: &mut mpsc::Receiver<ToSession>) {
+pub(crate) async fn broke_down(feed: &Feed, open_events: &OpenEvents, inbox: &mut mpsc::Receiver<ToSession>) {
     let tell = |event: Event| match encode(&event) {
         Ok(line) => feed.publish([line]),
         Err(error) => tracing::error!(%error, "cannot write an event"),
     };
-    let open = told.open();
+    let open = open_events.snapshot();
     if open.run {
         // Not stored: what is in the file is completed by whoever opens it next.
         let answer = error_answer(("", "", ""), SESSION_BROKE_DOWN);

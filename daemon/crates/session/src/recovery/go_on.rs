@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     actor::Actor,
-    run::Beginning,
-    step::Step,
+    run::RunBeginning,
+    run_message::RunMessage,
     ui::{Asker, Dialog, DialogAnswer, Notice},
 };
 
@@ -27,9 +27,9 @@ pub(crate) enum AfterCrash {
 
 /// The question to the user whether a turn goes on, while it is open.
 #[derive(Default)]
-pub(crate) struct AskingToGoOn(Option<CancellationToken>);
+pub(crate) struct ResumeQuestion(Option<CancellationToken>);
 
-impl AskingToGoOn {
+impl ResumeQuestion {
     /// The answer does not matter any more; true when it was open.
     pub(crate) fn give_up(&mut self) -> bool {
         self.0.take().inspect(CancellationToken::cancel).is_some()
@@ -48,12 +48,12 @@ impl Actor {
 
     fn go_on(&mut self) {
         self.tell_user(Notice::notify(GOES_ON, NotifyType::Info));
-        self.start(Beginning::AfterCrash, None);
+        self.start(RunBeginning::AfterCrash, None);
     }
 
     fn ask_to_go_on(&mut self) {
-        let (ui, steps, cancel) = (self.ui(), self.steps.clone(), CancellationToken::new());
-        self.going_on = AskingToGoOn(Some(cancel.clone()));
+        let (ui, to_actor, cancel) = (self.ui(), self.to_actor.clone(), CancellationToken::new());
+        self.going_on = ResumeQuestion(Some(cancel.clone()));
         self.tasks.spawn(async move {
             let is_there = tokio::select! {
                 is_there = ui.somebody(Asker::Daemon) => is_there,
@@ -63,20 +63,20 @@ impl Actor {
                 && ui.ask(Asker::Daemon, Dialog::confirm(TITLE, MESSAGE), &cancel).await
                     == DialogAnswer::Confirmed(true);
             // Without the session nothing goes on.
-            let _ = steps.send(Step::GoOn(yes)).await;
+            let _ = to_actor.send(RunMessage::GoOn(yes)).await;
         });
     }
 
     /// The user was asked.
     pub(crate) fn on_go_on(&mut self, yes: bool) {
         if !self.going_on.give_up() {
-            // Another prompt came before the answer: the ledger is that run's.
+            // Another prompt came before the answer: the intent log is that run's.
             return;
         }
         if yes && !self.closing && !self.run.is_active() && !self.compacting.is_asked_for() {
             self.go_on();
         } else if !self.run.is_active() {
-            self.journal.ledger().settle();
+            self.journal.intent_log().settle();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Messages in the ledger of a session that is the project's, or lies outside of the agent directory: they wait only when the user says so.
+//! Messages in the intent log of a session that is the project's, or lies outside of the agent directory: they wait only when the user says so.
 
 use agentd_protocol::{command::Disposition, ui::NotifyType};
 use agentd_store::intent_log::QueuedRecord;
@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::Origin;
 use crate::{
     actor::Actor,
-    requests::Answer,
-    step::Step,
+    requests::CachedAnswer,
+    run_message::RunMessage,
     ui::{Asker, Dialog, DialogAnswer, Notice},
 };
 /// How many of the messages are shown, and how much of each, in characters.
@@ -21,7 +21,7 @@ const KEPT: &str = "The messages are not delivered. clear_queue takes them back 
 
 /// The messages, until the user has decided.
 #[derive(Default)]
-pub(crate) struct HeldBack {
+pub(crate) struct HeldMessages {
     messages: Vec<QueuedRecord>,
     /// Decides whether messages that are found later are held back, too.
     origin: Origin,
@@ -29,7 +29,7 @@ pub(crate) struct HeldBack {
     asked: bool,
 }
 
-impl HeldBack {
+impl HeldMessages {
     pub(crate) fn new(messages: Vec<QueuedRecord>, origin: Origin) -> Self {
         Self { messages, origin, asked: false }
     }
@@ -62,16 +62,16 @@ impl Actor {
         }
         self.held_back.asked = true;
         let dialog = Dialog::confirm(TITLE, shown(&self.held_back));
-        let (ui, steps) = (self.ui(), self.steps.clone());
+        let (ui, to_actor) = (self.ui(), self.to_actor.clone());
         self.tasks.spawn(async move {
             // The end of the session answers it, too.
             let answer = ui.ask(Asker::Daemon, dialog, &CancellationToken::new()).await;
             // Without the session nothing is delivered.
-            let _ = steps.send(Step::Deliverable(answer == DialogAnswer::Confirmed(true))).await;
+            let _ = to_actor.send(RunMessage::Deliverable(answer == DialogAnswer::Confirmed(true))).await;
         });
     }
 
-    /// The user was asked. A no leaves them where they are: in the ledger.
+    /// The user was asked. A no leaves them where they are: in the intent log.
     pub(crate) fn on_deliverable(&mut self, yes: bool) {
         if self.held_back.messages.is_empty() || self.closing {
             return;
@@ -82,14 +82,14 @@ impl Actor {
         let messages = std::mem::take(&mut self.held_back.messages);
         for key in self.queues.release(messages, &self.feed) {
             // Nobody waits for an answer yet.
-            let _ = self.requests.answer(key, Answer::Accepted(Disposition::Queued));
+            let _ = self.requests.answer(key, CachedAnswer::Accepted(Disposition::Queued));
         }
         self.tell_user(Notice::notify(RELEASED, NotifyType::Info));
     }
 }
 
 /// The messages, as far as a question can show them.
-fn shown(HeldBack { messages, origin, .. }: &HeldBack) -> String {
+fn shown(HeldMessages { messages, origin, .. }: &HeldMessages) -> String {
     let from = format!("Be careful: {}. What waits:", origin.doubt());
     let text = |message: &QueuedRecord| -> String {
         let cut = message.text.chars().nth(SHOWN_CHARS).map_or("", |_| "…");

@@ -1,14 +1,14 @@
 //! What becomes of a session whose daemon ended in the middle of its work.
 //!
-//! When a session is opened and its ledger is not empty, the entries that the crash kept from being written are added: a
-//! [`plan`] (pure: what the session file lacks, by what the ledger says), then [`recover`] (the disk). Doing it again, whatever
+//! When a session is opened and its intent log is not empty, the entries that the crash kept from being written are added: a
+//! [`plan`] (pure: what the session file lacks, by what the intent log says), then [`recover`] (the disk). Doing it again, whatever
 //! was reached the first time, comes to the same: what is there already is not missing.
 
 mod broken;
 mod go_on;
 mod held_back;
-mod overdue;
 mod plan;
+mod unflushed;
 mod words;
 
 use agentd_files::fail_point::{self, Point};
@@ -24,9 +24,9 @@ use agentd_store::{
 use crate::clock::now_ms;
 
 pub(crate) use broken::broke_down;
-pub(crate) use go_on::{AfterCrash, AskingToGoOn};
-pub(crate) use held_back::HeldBack;
-pub(crate) use overdue::Overdue;
+pub(crate) use go_on::{AfterCrash, ResumeQuestion};
+pub(crate) use held_back::HeldMessages;
+pub(crate) use unflushed::UnflushedWrites;
 
 /// How often a turn goes on by itself after a crash. One that ends the daemon every time must not do so for ever.
 const MAX_RESUMES: u32 = 2;
@@ -36,7 +36,7 @@ const WAITS: &str = "that waited in a queue when the daemon was killed waits aga
 const WAIT: &str = "that waited in queues when the daemon was killed wait again";
 const TAKE_BACK: &str = "the next run delivers what waits; clear_queue takes it back";
 
-/// The same of messages in the ledger of a session that is not simply the user's.
+/// The same of messages in the intent log of a session that is not simply the user's.
 const HELD_BACK: &str = "that waits in this session is not delivered";
 const ALL_HELD_BACK: &str = "that wait in this session are not delivered";
 const ASK: &str =
@@ -71,8 +71,8 @@ impl Origin {
 
 /// What recovery came to.
 pub(crate) struct Recovered {
-    /// The session's ledger, for what comes now.
-    pub(crate) ledger: IntentLog,
+    /// The session's intent log, for what comes now.
+    pub(crate) intent_log: IntentLog,
     /// What the user should know.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Whether the turn goes on.
@@ -90,7 +90,7 @@ pub(crate) struct Recovered {
 ///
 /// A disk that fails keeps no session from being opened: a diagnostic says so.
 ///
-/// `claims` are for the ledger of a session outside of the agent directory.
+/// `claims` are for the intent log of a session outside of the agent directory.
 pub(crate) fn recover(
     session: &mut OpenSession,
     way: CrashRecovery,
@@ -98,9 +98,9 @@ pub(crate) fn recover(
     claims: Option<OwnershipNotes>,
 ) -> Recovered {
     let way = if origin != Origin::User && way == CrashRecovery::Resume { CrashRecovery::Ask } else { way };
-    let mut ledger = session.writer.intent_log();
+    let mut intent_log = session.writer.intent_log();
     if let Some(claims) = claims {
-        ledger.claim_in(claims);
+        intent_log.claim_in(claims);
     }
     let mut diagnostics = Vec::new();
     let (mut next, mut is_due, mut waiting) = (AfterCrash::Nothing, false, Vec::new());
@@ -109,13 +109,13 @@ pub(crate) fn recover(
         let told = Diagnostic::warning(DiagnosticKind::Session, text).hint(hint);
         diagnostics.push(at.as_deref().map_or_else(|| told.clone(), |path| told.clone().at(path)));
     };
-    let found = ledger.left();
+    let found = intent_log.left();
     if origin != Origin::User && !matches!(found, Ok(None)) {
-        ledger.is_of_others();
+        intent_log.is_of_others();
     }
     match found {
         Ok(None) => {}
-        Ok(Some(left)) => match finish(session, &mut ledger, &left, way) {
+        Ok(Some(left)) => match finish(session, &mut intent_log, &left, way) {
             Ok(finished) => {
                 next = finished.after;
                 let hint = match next {
@@ -155,13 +155,13 @@ pub(crate) fn recover(
         }
     }
     if is_due {
-        ledger.hold();
+        intent_log.hold();
     }
     let held_back = if origin != Origin::User { std::mem::take(&mut waiting) } else { Vec::new() };
-    Recovered { ledger, diagnostics, next, is_due, waiting, held_back }
+    Recovered { intent_log, diagnostics, next, is_due, waiting, held_back }
 }
 
-struct Finished {
+struct FinishedRecovery {
     /// What was interrupted, if anything was.
     story: Option<String>,
     after: AfterCrash,
@@ -170,10 +170,10 @@ struct Finished {
 
 fn finish(
     session: &mut OpenSession,
-    ledger: &mut IntentLog,
+    intent_log: &mut IntentLog,
     left: &UnfinishedWork,
     way: CrashRecovery,
-) -> Result<Finished, StoreError> {
+) -> Result<FinishedRecovery, StoreError> {
     let plan = plan::plan(&session.tree, left, now_ms())?;
     if !plan.entries.is_empty() {
         fail_point::hit(Point::RecoveryBegin);
@@ -197,11 +197,11 @@ fn finish(
         IntentRecord::Run(RunRecord { at: now_ms(), entry, resumes })
     });
     let waiting = waiting(left, &session.tree);
-    ledger.replace(
+    intent_log.replace(
         &run.into_iter().chain(waiting.iter().cloned().map(IntentRecord::Queued)).collect::<Vec<_>>(),
     )?;
     fail_point::hit(Point::RecoveryCleared);
-    Ok(Finished { story: plan.story, after, waiting })
+    Ok(FinishedRecovery { story: plan.story, after, waiting })
 }
 
 /// The messages that wait, by the numbers that they have from now on.

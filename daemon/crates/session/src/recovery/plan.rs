@@ -15,7 +15,7 @@ use agentd_store::{
 };
 use serde::Deserialize;
 
-use super::words::{ANSWER, Cause, Fate, MAY_HAVE_RUN};
+use super::words::{ANSWER, CallFate, InterruptionCause, MAY_HAVE_RUN};
 use crate::requests::KEY_FIELD;
 
 /// The field of entries that recovery adds: what became of what they are about.
@@ -32,14 +32,14 @@ pub(super) struct Plan {
     pub(super) story: Option<String>,
 }
 
-/// What is missing in `tree` after a crash, by what the ledger says. The tree's leaf is where the session was.
+/// What is missing in `tree` after a crash, by what the intent log says. The tree's leaf is where the session was.
 pub(super) fn plan(tree: &SessionTree, left: &UnfinishedWork, now_ms: i64) -> Result<Plan, StoreError> {
-    plan_after(Cause::Crash, tree, left, now_ms)
+    plan_after(InterruptionCause::Crash, tree, left, now_ms)
 }
 
 /// As [`plan`], after something else, perhaps.
 pub(super) fn plan_after(
-    cause: Cause,
+    cause: InterruptionCause,
     tree: &SessionTree,
     left: &UnfinishedWork,
     now_ms: i64,
@@ -47,7 +47,7 @@ pub(super) fn plan_after(
     let branch = tree.branch();
     let mut plan = Plan::default();
     let mut stories = Vec::new();
-    // A ledger of another time says nothing: the run that it knows is not where the session is.
+    // A intent log of another time says nothing: the run that it knows is not where the session is.
     let run = left
         .run
         .as_ref()
@@ -87,7 +87,7 @@ pub(super) fn plan_after(
     let stored = stored_commands(tree, &left.commands);
     for (command, is_stored) in left.commands.iter().zip(stored) {
         if !is_stored {
-            let fate = if command.is_done { Fate::Done } else { Fate::Unknown };
+            let fate = if command.is_done { CallFate::Done } else { CallFate::Unknown };
             stories.push(fate.story("the command of the user"));
             plan.entries.push(bash(command, now_ms)?);
         }
@@ -196,20 +196,20 @@ fn is_open(answer: &StreamedAnswer, branch: &[&Entry]) -> bool {
     false
 }
 
-fn fate(call: &ToolCall, made: Option<&MadeCalls>) -> Fate {
-    let Some(made) = made else { return Fate::NotStarted };
+fn fate(call: &ToolCall, made: Option<&MadeCalls>) -> CallFate {
+    let Some(made) = made else { return CallFate::NotStarted };
     match made.done.get(&call.id) {
-        Some(Some(_)) => Fate::Done,
-        Some(None) => Fate::Lost,
-        None if made.begun.iter().any(|begun| begun.id == call.id) => Fate::Unknown,
-        None => Fate::NotStarted,
+        Some(Some(_)) => CallFate::Done,
+        Some(None) => CallFate::Lost,
+        None if made.begun.iter().any(|begun| begun.id == call.id) => CallFate::Unknown,
+        None => CallFate::NotStarted,
     }
 }
 
 fn result(
     call: &ToolCall,
-    fate: Fate,
-    cause: Cause,
+    fate: CallFate,
+    cause: InterruptionCause,
     made: Option<&MadeCalls>,
     now_ms: i64,
 ) -> Result<NewEntry, StoreError> {
@@ -240,7 +240,7 @@ fn aborted(answer: &StreamedAnswer) -> Result<NewEntry, StoreError> {
         thinking_level: Some(ask.level.clone()).filter(|level| !level.is_empty()),
         ..AssistantMessage::pending(&ask.api, &ask.provider, &ask.model, ask.at)
     };
-    NewEntry::message(Json::new(Message::Assistant(message))?).with(FIELD, &Fate::Unknown.name())
+    NewEntry::message(Json::new(Message::Assistant(message))?).with(FIELD, &CallFate::Unknown.name())
 }
 
 fn cut_off(answer: &StreamedAnswer) -> String {
@@ -300,7 +300,7 @@ fn bash(command: &UserCommand, now_ms: i64) -> Result<NewEntry, StoreError> {
             exclude_from_context: begun.exclude_from_context.then_some(true),
         }))?,
     };
-    let fate = if command.is_done { Fate::Done } else { Fate::Unknown };
+    let fate = if command.is_done { CallFate::Done } else { CallFate::Unknown };
     let mut entry = NewEntry::message(message);
     if let Some(key) = &begun.request_key {
         entry = entry.with(KEY_FIELD, key)?;

@@ -6,22 +6,22 @@ use serde_json::{Value, json};
 use super::*;
 use crate::requests::KEY_FIELD;
 
-/// A session file, and a ledger beside it.
+/// A session file, and an intent log beside it.
 struct Place {
     dir: tempfile::TempDir,
 }
 
 impl Place {
-    fn new(lines: &[Value], ledger: &[Value]) -> Self {
+    fn new(lines: &[Value], intent_log: &[Value]) -> Self {
         let place = Self { dir: tempfile::tempdir().unwrap() };
-        place.write(&text(lines), &text(ledger));
+        place.write(&text(lines), &text(intent_log));
         place
     }
 
-    fn write(&self, session: &str, ledger: &str) {
+    fn write(&self, session: &str, intent_log: &str) {
         let header = json!({"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/"});
         std::fs::write(self.file(), format!("{header}\n{session}")).unwrap();
-        std::fs::write(intent_log_path(&self.file()), ledger).unwrap();
+        std::fs::write(intent_log_path(&self.file()), intent_log).unwrap();
     }
 
     fn file(&self) -> std::path::PathBuf {
@@ -96,7 +96,7 @@ fn said(result: &Message) -> (String, bool) {
 }
 
 #[test]
-fn nothing_happens_without_a_ledger() {
+fn nothing_happens_without_an_intent_log() {
     let place = Place::new(&[user("u", None), answer("a", "u", 1)], &[]);
     for _ in 0..2 {
         let (recovered, added) = place.recover(CrashRecovery::Resume);
@@ -185,7 +185,7 @@ fn an_answer_that_is_there_is_no_crash() {
 }
 
 #[test]
-fn a_ledger_of_another_time_says_nothing() {
+fn a_intent_log_of_another_time_says_nothing() {
     // Somebody went on with another program.
     let went_on = [user("u", None), answer("a", "u", 1), user("v", Some("a"))];
     let place = Place::new(&went_on, &[run("gone"), ask("gone"), calls("a", 1)]);
@@ -196,10 +196,10 @@ fn a_ledger_of_another_time_says_nothing() {
 #[test]
 fn the_turn_goes_on_as_the_setting_says_and_not_for_ever() {
     let lines = [user("u", None), answer("a", "u", 1)];
-    let ledger = [run("u"), ask("u"), calls("a", 1)];
-    let (recovered, _) = Place::new(&lines, &ledger).recover(CrashRecovery::Ask);
+    let intent_log = [run("u"), ask("u"), calls("a", 1)];
+    let (recovered, _) = Place::new(&lines, &intent_log).recover(CrashRecovery::Ask);
     assert_eq!(recovered.next, AfterCrash::Asks);
-    let place = Place::new(&lines, &ledger);
+    let place = Place::new(&lines, &intent_log);
     for (expected, added_entries) in
         [(AfterCrash::GoesOn, 1), (AfterCrash::GoesOn, 0), (AfterCrash::Nothing, 0), (AfterCrash::Nothing, 0)]
     {
@@ -232,13 +232,13 @@ fn text_of_a_turn_that_went_on_is_kept_as_well() {
     let place = Place::new(&[user("u", None)], &[run("u"), ask("u"), said("One")]);
     assert_eq!(place.recover(CrashRecovery::Resume).1.len(), 1);
     let last = place.open().tree.leaf_id().unwrap().to_owned();
-    let mut ledger = std::fs::read_to_string(intent_log_path(&place.file())).unwrap();
-    ledger.push_str(&text(&[ask(&last), said("Two")]));
-    std::fs::write(intent_log_path(&place.file()), &ledger).unwrap();
+    let mut intent_log = std::fs::read_to_string(intent_log_path(&place.file())).unwrap();
+    intent_log.push_str(&text(&[ask(&last), said("Two")]));
+    std::fs::write(intent_log_path(&place.file()), &intent_log).unwrap();
     for expected in [1, 0] {
         let (_, added) = place.recover(CrashRecovery::Close);
         assert_eq!(added.len(), expected);
-        std::fs::write(intent_log_path(&place.file()), &ledger).unwrap();
+        std::fs::write(intent_log_path(&place.file()), &intent_log).unwrap();
     }
     let session = place.open();
     let Some(Message::Assistant(answer)) = session.tree.leaf().and_then(|leaf| leaf.message()?.get()) else {
@@ -251,12 +251,12 @@ fn text_of_a_turn_that_went_on_is_kept_as_well() {
 fn commands_of_the_user_are_there_once() {
     let begun = |number: u64, key: Value| json!({"type": "bash", "number": number, "at": 5, "command": "make", "requestKey": key});
     let message = json!({"role": "bashExecution", "command": "make", "output": "ok", "cancelled": false, "truncated": false, "timestamp": 9});
-    let ledger = [
+    let intent_log = [
         begun(1, json!("k1")),
         begun(2, Value::Null),
         json!({"type": "bashDone", "number": 2, "message": message}),
     ];
-    let place = Place::new(&[user("u", None), answer("a", "u", 0)], &ledger);
+    let place = Place::new(&[user("u", None), answer("a", "u", 0)], &intent_log);
     let (recovered, added) = place.recover(CrashRecovery::Resume);
     let outputs: Vec<_> = added
         .iter()
@@ -269,12 +269,12 @@ fn commands_of_the_user_are_there_once() {
     assert_eq!(recovered.next, AfterCrash::Nothing);
     let written = std::fs::read_to_string(place.file()).unwrap();
     assert!(written.contains("\"requestKey\":\"k1\""));
-    // The same ledger again: a crash before it was removed.
-    std::fs::write(intent_log_path(&place.file()), text(&ledger)).unwrap();
+    // The same intent log again: a crash before it was removed.
+    std::fs::write(intent_log_path(&place.file()), text(&intent_log)).unwrap();
     assert_eq!(place.recover(CrashRecovery::Close).1, Vec::new());
 }
 
-/// Of two commands of one line, one is in the file and the ledger was not told; the other one, which came before it, is not.
+/// Of two commands of one line, one is in the file and the intent log was not told; the other one, which came before it, is not.
 /// Which is which, their keys say.
 #[test]
 fn commands_of_one_line_are_told_apart_by_their_keys() {
@@ -334,7 +334,7 @@ proptest! {
     fn any_beginning_of_both_files_becomes_legal(
         upto in 0usize..=14,
         // A crash of the machine may keep more of one file than of the other.
-        ledger_less in 0usize..3,
+        log_less in 0usize..3,
         torn in 0usize..60,
         interrupted_after in 0usize..4,
     ) {
@@ -344,9 +344,9 @@ proptest! {
         };
         let place = Place::new(&[], &[]);
         let session = text(&of(true, upto));
-        let mut ledger = text(&of(false, upto.saturating_sub(ledger_less)));
-        ledger.truncate(ledger.len().saturating_sub(torn));
-        place.write(&session, &ledger);
+        let mut intent_log = text(&of(false, upto.saturating_sub(log_less)));
+        intent_log.truncate(intent_log.len().saturating_sub(torn));
+        place.write(&session, &intent_log);
         // A first recovery that is killed after some of its entries.
         {
             let mut session = place.open();
@@ -358,7 +358,7 @@ proptest! {
         }
         drop(place.recover(CrashRecovery::Close));
         let session = place.open();
-        let had_run = ledger.contains("\"type\":\"run\"") && ledger.find('\n').is_some();
+        let had_run = intent_log.contains("\"type\":\"run\"") && intent_log.find('\n').is_some();
         let mut open: Vec<String> = Vec::new();
         for message in session.tree.branch().iter().filter_map(|entry| entry.message()?.get()) {
             match message {

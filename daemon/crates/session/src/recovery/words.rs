@@ -21,7 +21,7 @@ pub(super) const ANSWER: &str = "Interrupted by a crash";
 
 /// What interrupted a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum InterruptionCause {
     /// The end of the daemon, or of the session's task.
     Crash,
     /// The disk: the daemon lived on.
@@ -30,7 +30,7 @@ pub(super) enum Cause {
 
 /// What became of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum CallFate {
     /// It never began.
     NotStarted,
     /// It began, and may have had any effect.
@@ -41,7 +41,7 @@ pub(super) enum Fate {
     Lost,
 }
 
-impl Fate {
+impl CallFate {
     /// What the entry's field says.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -52,14 +52,14 @@ impl Fate {
     }
 
     /// The text that stands for the result; `None` where there is one.
-    pub(super) fn text(self, cause: Cause) -> Option<&'static str> {
+    pub(super) fn text(self, cause: InterruptionCause) -> Option<&'static str> {
         match (self, cause) {
-            (Self::NotStarted, Cause::Crash) => Some(DID_NOT_RUN),
-            (Self::NotStarted, Cause::Disk) => Some(DISK_DID_NOT_RUN),
-            (Self::Unknown, Cause::Crash) => Some(MAY_HAVE_RUN),
-            (Self::Unknown, Cause::Disk) => Some(DISK_MAY_HAVE_RUN),
-            (Self::Lost, Cause::Crash) => Some(RESULT_IS_LOST),
-            (Self::Lost, Cause::Disk) => Some(DISK_RESULT_IS_LOST),
+            (Self::NotStarted, InterruptionCause::Crash) => Some(DID_NOT_RUN),
+            (Self::NotStarted, InterruptionCause::Disk) => Some(DISK_DID_NOT_RUN),
+            (Self::Unknown, InterruptionCause::Crash) => Some(MAY_HAVE_RUN),
+            (Self::Unknown, InterruptionCause::Disk) => Some(DISK_MAY_HAVE_RUN),
+            (Self::Lost, InterruptionCause::Crash) => Some(RESULT_IS_LOST),
+            (Self::Lost, InterruptionCause::Disk) => Some(DISK_RESULT_IS_LOST),
             (Self::Done, _) => None,
         }
     }

@@ -7,17 +7,17 @@ use agentd_protocol::{
     message::{BashExecutionMessage, Message},
 };
 
-use super::{Answer, Means, Record, RequestKey, ledger::Met};
+use super::{CachedAnswer, CommandKind, RequestKey, RequestRecord, cache::Admission};
 use crate::{actor::Actor, feed::Feed, reply::Reply};
 
 /// A command that is done once: whom to answer, and the key that it can be repeated by.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PendingRequest {
     reply: Reply,
     key: Option<RequestKey>,
 }
 
-impl Asked {
+impl PendingRequest {
     /// The command's `id`.
     pub(crate) fn id(&self) -> Option<&serde_json::Value> {
         self.reply.id.as_ref()
@@ -34,37 +34,42 @@ impl Asked {
     }
 
     /// What the entry of a message is to say of the command.
-    pub(crate) fn record(&self, disposition: Disposition) -> Option<Record> {
-        self.key.clone().map(|key| Record { key, disposition })
+    pub(crate) fn record(&self, disposition: Disposition) -> Option<RequestRecord> {
+        self.key.clone().map(|key| RequestRecord { key, disposition })
     }
 }
 
 impl Actor {
     /// Takes a command in that is to be done. A repetition is answered here, now or when the first one is; one that must not
     /// be done now is refused.
-    pub(crate) fn first(&mut self, key: Option<String>, means: Means, reply: Reply) -> Option<Asked> {
-        let asked = self.meet(key, means, reply)?;
-        let Some(failure) = self.overdue.failure() else { return Some(asked) };
-        self.refuse(asked, failure);
+    pub(crate) fn first(
+        &mut self,
+        key: Option<String>,
+        means: CommandKind,
+        reply: Reply,
+    ) -> Option<PendingRequest> {
+        let request = self.admit(key, means, reply)?;
+        let Some(failure) = self.unflushed.failure() else { return Some(request) };
+        self.refuse(request, failure);
         None
     }
 
-    fn meet(&mut self, key: Option<String>, means: Means, reply: Reply) -> Option<Asked> {
-        let Some(key) = key.map(RequestKey::from) else { return Some(Asked { reply, key: None }) };
-        match self.requests.meet(&key, means, reply) {
-            Met::First(reply) => return Some(Asked { reply, key: Some(key) }),
-            Met::Waits => {}
-            Met::Known(reply, answer) => answer.send(reply, &self.feed),
-            Met::Other(reply, means) => {
+    fn admit(&mut self, key: Option<String>, means: CommandKind, reply: Reply) -> Option<PendingRequest> {
+        let Some(key) = key.map(RequestKey::from) else { return Some(PendingRequest { reply, key: None }) };
+        match self.requests.admit(&key, means, reply) {
+            Admission::First(reply) => return Some(PendingRequest { reply, key: Some(key) }),
+            Admission::Waits => {}
+            Admission::Answered(reply, answer) => answer.send(reply, &self.feed),
+            Admission::OtherKind(reply, means) => {
                 let of = match means {
-                    Means::Message => "a message",
-                    Means::Bash => "a bash command",
+                    CommandKind::Message => "a message",
+                    CommandKind::Bash => "a bash command",
                 };
                 let text =
                     format!("Invalid field \"requestKey\": expected a key of its own, got that of {of}");
                 reply.fail(&self.feed, Failure::new(ErrorCode::InvalidField, text));
             }
-            Met::Crowded(reply) => {
+            Admission::TooMany(reply) => {
                 let text = "Too many repetitions of commands wait for their answers.";
                 let failure = Failure::new(ErrorCode::Busy, text);
                 reply.fail(&self.feed, failure.hint("The command is being done; wait for its answer."));
@@ -74,12 +79,12 @@ impl Actor {
     }
 
     /// Answers a message, and its repetitions.
-    pub(crate) fn accept(&mut self, asked: Asked, disposition: Disposition) {
-        self.answer(asked, Answer::Accepted(disposition));
+    pub(crate) fn accept(&mut self, request: PendingRequest, disposition: Disposition) {
+        self.answer(request, CachedAnswer::Accepted(disposition));
     }
 
     /// Answers a command, and its repetitions.
-    pub(crate) fn answer(&mut self, Asked { reply, key }: Asked, answer: Answer) {
+    pub(crate) fn answer(&mut self, PendingRequest { reply, key }: PendingRequest, answer: CachedAnswer) {
         let waiting = key.map(|key| self.requests.answer(key, answer.clone())).unwrap_or_default();
         for reply in std::iter::once(reply).chain(waiting) {
             answer.send(reply, &self.feed);
@@ -87,7 +92,7 @@ impl Actor {
     }
 
     /// Says why a command is not done, to its repetitions as well. The next one of its key is the first again.
-    pub(crate) fn refuse(&mut self, Asked { reply, key }: Asked, failure: Failure) {
+    pub(crate) fn refuse(&mut self, PendingRequest { reply, key }: PendingRequest, failure: Failure) {
         let waiting = key.map(|key| self.requests.refuse(&key)).unwrap_or_default();
         for reply in std::iter::once(reply).chain(waiting) {
             reply.fail(&self.feed, failure.clone());
@@ -103,7 +108,7 @@ impl Actor {
     }
 }
 
-impl Answer {
+impl CachedAnswer {
     fn send(&self, reply: Reply, feed: &Feed) {
         match self {
             Self::Accepted(disposition) => reply.data(feed, Accepted { disposition: *disposition }),

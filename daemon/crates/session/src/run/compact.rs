@@ -12,8 +12,8 @@ use agentd_protocol::{
 
 use super::host::RunHost;
 use crate::{
-    compaction::{CompactionPolicy, LastAnswer, Order, PlanRequest, Recovery, Trigger, end},
-    step::{Failed, Fullness},
+    compaction::{CompactionOrder, CompactionPolicy, LastAnswer, OverflowRetry, PlanRequest, Trigger, end},
+    run_message::{ContextFill, FailedAnswer},
 };
 
 impl RunHost {
@@ -25,18 +25,19 @@ impl RunHost {
             return Ok(());
         };
         match self.trigger(answer, &fullness) {
-            Some(Trigger::Overflow(Recovery::TooLong)) => {
-                let recovery = Some(Recovery::TooLong);
-                self.compact(CompactionReason::Overflow, recovery, Then::Nothing, &fullness).await
+            Some(Trigger::Overflow(OverflowRetry::TooLong)) => {
+                let overflow_retry = Some(OverflowRetry::TooLong);
+                self.compact(CompactionReason::Overflow, overflow_retry, AfterCompaction::Nothing, &fullness)
+                    .await
             }
             Some(Trigger::OverflowAnswered) => {
-                self.compact(CompactionReason::Overflow, None, Then::Nothing, &fullness).await
+                self.compact(CompactionReason::Overflow, None, AfterCompaction::Nothing, &fullness).await
             }
             Some(Trigger::Threshold) => {
-                self.compact(CompactionReason::Threshold, None, Then::Nothing, &fullness).await
+                self.compact(CompactionReason::Threshold, None, AfterCompaction::Nothing, &fullness).await
             }
             // The prompt is what goes on with it.
-            Some(Trigger::Overflow(Recovery::CutShort)) | None => Ok(false),
+            Some(Trigger::Overflow(OverflowRetry::CutShort)) | None => Ok(false),
         }
         .map(drop)
     }
@@ -52,7 +53,7 @@ impl RunHost {
         };
         // The run goes on anyway: an answer that was cut off is no reason here.
         if self.look(answer, &fullness).is_too_full() {
-            self.compact(CompactionReason::Threshold, None, Then::Nothing, &fullness).await?;
+            self.compact(CompactionReason::Threshold, None, AfterCompaction::Nothing, &fullness).await?;
         }
         Ok(())
     }
@@ -66,21 +67,27 @@ impl RunHost {
         match self.trigger(answer, &fullness) {
             None => Ok(false),
             Some(Trigger::Threshold) => {
-                self.compact(CompactionReason::Threshold, None, Then::Nothing, &fullness).await
+                self.compact(CompactionReason::Threshold, None, AfterCompaction::Nothing, &fullness).await
             }
             Some(Trigger::OverflowAnswered) => {
-                self.compact(CompactionReason::Overflow, None, Then::Nothing, &fullness).await
+                self.compact(CompactionReason::Overflow, None, AfterCompaction::Nothing, &fullness).await
             }
-            Some(Trigger::Overflow(recovery)) if self.guard.take() => {
-                self.compact(CompactionReason::Overflow, Some(recovery), Then::AskAgain, &fullness).await
+            Some(Trigger::Overflow(overflow_retry)) if self.guard.take() => {
+                self.compact(
+                    CompactionReason::Overflow,
+                    Some(overflow_retry),
+                    AfterCompaction::AskAgain,
+                    &fullness,
+                )
+                .await
             }
-            Some(Trigger::Overflow(recovery)) => {
+            Some(Trigger::Overflow(overflow_retry)) => {
                 let failed = CompactionEnd {
                     reason: CompactionReason::Overflow,
                     result: None,
                     aborted: false,
                     will_retry: false,
-                    error_message: Some(recovery.failed_again().to_owned()),
+                    error_message: Some(overflow_retry.failed_again().to_owned()),
                 };
                 self.tell(&failed.into()).await;
                 Ok(false)
@@ -92,31 +99,33 @@ impl RunHost {
     async fn compact(
         &mut self,
         reason: CompactionReason,
-        recovery: Option<Recovery>,
-        then: Then,
-        fullness: &Fullness,
+        overflow_retry: Option<OverflowRetry>,
+        then: AfterCompaction,
+        fullness: &ContextFill,
     ) -> Result<bool, HostError> {
         let worker = self.worker();
         let choice = fullness.choice.clone();
         let keep_recent = self.policy(fullness).keep_recent;
         // An error here says that there is nothing to do.
-        let Ok(plan) = worker.plan(PlanRequest { keep_recent, recovery }).await else { return Ok(false) };
-        if recovery.is_some() {
-            self.omit_failed(Failed::OrCutShort).await?;
+        let Ok(plan) = worker.plan(PlanRequest { keep_recent, overflow_retry }).await else {
+            return Ok(false);
+        };
+        if overflow_retry.is_some() {
+            self.omit_failed(FailedAnswer::OrCutShort).await?;
         }
         self.tell(&CompactionStart { reason }.into()).await;
-        let order = Order { reason, plan, choice, focus: None };
+        let order = CompactionOrder { reason, plan, choice, focus: None };
         let result = serve_in_flight_queries(self, worker.carry_out(order), nothing_in_flight).await?;
-        let asks_again = then == Then::AskAgain && result.is_ok();
+        let asks_again = then == AfterCompaction::AskAgain && result.is_ok();
         self.tell(&end(reason, &result, asks_again)).await;
         Ok(asks_again)
     }
 
-    fn trigger(&self, answer: &AssistantMessage, fullness: &Fullness) -> Option<Trigger> {
+    fn trigger(&self, answer: &AssistantMessage, fullness: &ContextFill) -> Option<Trigger> {
         self.look(answer, fullness).trigger()
     }
 
-    fn look<'a>(&self, answer: &'a AssistantMessage, fullness: &'a Fullness) -> LastAnswer<'a> {
+    fn look<'a>(&self, answer: &'a AssistantMessage, fullness: &'a ContextFill) -> LastAnswer<'a> {
         LastAnswer {
             answer,
             model: &fullness.choice.model,
@@ -126,15 +135,15 @@ impl RunHost {
         }
     }
 
-    fn policy(&self, fullness: &Fullness) -> CompactionPolicy {
-        let switch = self.shared.auto_compaction.load(Ordering::Relaxed);
-        CompactionPolicy::of(&self.shared.settings, switch, &fullness.choice.model)
+    fn policy(&self, fullness: &ContextFill) -> CompactionPolicy {
+        let switch = self.context.auto_compaction.load(Ordering::Relaxed);
+        CompactionPolicy::of(&self.context.settings, switch, &fullness.choice.model)
     }
 }
 
 /// What follows a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum AfterCompaction {
     /// Whatever would have followed without it.
     Nothing,
     /// The answer that failed is asked for again.

@@ -16,14 +16,14 @@ use agentd_protocol::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{host::RunHost, prepare, told::Told};
+use super::{host::RunHost, open_events::OpenEvents, prepare};
 use crate::{
     child_environment::ChildEnvironment,
-    crash_ledger::CrashLedger,
+    context::SessionContext,
     handle::AbortSwitch,
-    shared::Shared,
-    step::{Failed, Step},
-    survivors::Survivors,
+    intent_log::SessionIntentLog,
+    run_message::{FailedAnswer, RunMessage},
+    survivors::DetachedCalls,
 };
 
 /// What a run begins with.
@@ -35,10 +35,10 @@ pub(crate) struct Prompt {
 
 /// How a run begins.
 #[derive(Debug)]
-pub(crate) enum Beginning {
+pub(crate) enum RunBeginning {
     /// With a message of the user's.
     Prompt(Prompt),
-    /// With what a crash interrupted: the ledger knows of the run already.
+    /// With what a crash interrupted: the intent log has the run already.
     AfterCrash,
     /// With the context as it stands.
     Context,
@@ -47,55 +47,55 @@ pub(crate) enum Beginning {
 }
 
 /// How a run and the session reach each other.
-pub(crate) struct Way {
+pub(crate) struct RunChannels {
     /// What the run says.
-    pub(crate) steps: mpsc::Sender<Step>,
+    pub(crate) to_actor: mpsc::Sender<RunMessage>,
     /// Asks what is in flight.
-    pub(crate) asked: mpsc::Receiver<()>,
+    pub(crate) questions: mpsc::Receiver<()>,
     /// Stops the calls of an answer.
     pub(crate) abort: AbortSwitch,
     /// Stops the run.
     pub(crate) cancel: CancellationToken,
     /// What is to be known of the run after a crash.
-    pub(crate) ledger: CrashLedger,
+    pub(crate) intent_log: SessionIntentLog,
     /// What was told of it.
-    pub(crate) told: Told,
+    pub(crate) open_events: OpenEvents,
     /// Calls that were stopped and do not end.
-    pub(crate) survivors: Survivors,
+    pub(crate) survivors: DetachedCalls,
     /// The environment of the commands of whoever began it, where that is not the session's.
     pub(crate) environment: Option<ChildEnvironment>,
 }
 
-/// Runs until nothing more comes of it. Ends with [`Step::Refused`] or [`Step::Settled`].
-pub(crate) async fn drive(shared: Arc<Shared>, beginning: Beginning, way: Way) {
-    let cancel = way.cancel.clone();
-    let mut host = RunHost::new(shared, way, matches!(beginning, Beginning::AfterCrash));
+/// Runs until nothing more comes of it. Ends with [`RunMessage::Refused`] or [`RunMessage::Settled`].
+pub(crate) async fn drive(context: Arc<SessionContext>, beginning: RunBeginning, channels: RunChannels) {
+    let cancel = channels.cancel.clone();
+    let mut host = RunHost::new(context, channels, matches!(beginning, RunBeginning::AfterCrash));
     match prepared(&mut host, beginning, &cancel).await {
         Ok(start) => {
-            host.send(Step::Accepted).await;
+            host.send(RunMessage::Accepted).await;
             run_on(&mut host, start, &cancel).await;
-            host.send(Step::Settled).await;
+            host.send(RunMessage::Settled).await;
         }
-        Err(failure) => host.send(Step::Refused(failure)).await,
+        Err(failure) => host.send(RunMessage::Refused(failure)).await,
     }
 }
 
 /// What the run begins with, once the prompt has passed its checks. They may wait for a command that prints a key.
 async fn prepared(
     host: &mut RunHost,
-    beginning: Beginning,
+    beginning: RunBeginning,
     cancel: &CancellationToken,
 ) -> Result<RunStart, Failure> {
     let gone = |error: HostError| Failure::new(ErrorCode::Internal, error.to_string());
-    let shared = Arc::clone(&host.shared);
+    let context = Arc::clone(&host.context);
     host.find_model(cancel).await?;
     host.compact_before_prompt().await.map_err(gone)?;
     let snapshot = host.snapshot().await.map_err(gone)?;
     host.intents.choose(&snapshot.choice);
     let prompt = match beginning {
-        Beginning::Prompt(prompt) => prompt,
-        Beginning::AfterCrash | Beginning::Context => return Ok(RunStart::default()),
-        Beginning::Queued => {
+        RunBeginning::Prompt(prompt) => prompt,
+        RunBeginning::AfterCrash | RunBeginning::Context => return Ok(RunStart::default()),
+        RunBeginning::Queued => {
             let queued = host.next_in_queues().await.map_err(gone)?;
             if queued.is_empty() {
                 let text = "Cannot continue: the queued messages were taken back.";
@@ -105,7 +105,7 @@ async fn prepared(
         }
     };
     host.declare(&snapshot.tools);
-    let preparation = unless(cancel, prepare::prepare(&shared, snapshot, prompt));
+    let preparation = unless(cancel, prepare::prepare(&context, snapshot, prompt));
     serve_in_flight_queries(host, preparation, nothing_in_flight).await.map_err(gone)?
 }
 
@@ -197,15 +197,15 @@ impl RunHost {
         let Some(planned) = self.retries.begin() else { return Ok(false) };
         let pause = cancel.child_token();
         // Before the event: whoever has seen that can give the retry up.
-        self.send(Step::Pause(Some(pause.clone()))).await;
+        self.send(RunMessage::Pause(Some(pause.clone()))).await;
         let start = AutoRetryStart {
             attempt: planned.attempt,
-            max_attempts: self.shared.retry.max_attempts,
+            max_attempts: self.context.retry.max_attempts,
             delay_ms: u64::try_from(planned.delay.as_millis()).unwrap_or(u64::MAX),
             error_message: planned.error,
         };
         self.tell(&start.into()).await;
-        let omitted = self.omit_failed(Failed::WithError).await;
+        let omitted = self.omit_failed(FailedAnswer::WithError).await;
         let waited = match omitted {
             Ok(()) => {
                 let wait = async {
@@ -219,7 +219,7 @@ impl RunHost {
             }
             Err(error) => Err(error),
         };
-        self.send(Step::Pause(None)).await;
+        self.send(RunMessage::Pause(None)).await;
         waited
     }
 
@@ -236,7 +236,7 @@ impl RunHost {
         match error {
             HostError::NotStored(error) => {
                 tracing::error!(error, "a run ended because a message could not be stored");
-                self.send(Step::NotStored).await;
+                self.send(RunMessage::NotStored).await;
                 self.report_broken(error).await;
             }
             HostError::Gone => {}

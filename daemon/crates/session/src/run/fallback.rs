@@ -16,7 +16,7 @@ use super::{drive::unless, host::RunHost};
 use crate::{
     choice::Choice,
     fallback::{Substitute, reason},
-    step::{Failed, Step},
+    run_message::{FailedAnswer, RunMessage},
 };
 
 /// The other models of one run.
@@ -53,7 +53,7 @@ impl RunHost {
         said: Option<&Failure>,
     ) -> Result<bool, HostError> {
         let unasked = self.fallbacks.unasked.take();
-        if unasked == Some(Unasked::Surroundings) || self.shared.fallbacks.names().is_empty() {
+        if unasked == Some(Unasked::Surroundings) || self.context.fallbacks.names().is_empty() {
             return Ok(false);
         }
         let Choice { model, level } = self.fullness().await?.choice;
@@ -67,23 +67,24 @@ impl RunHost {
             None => reason(said, classify_answer(answer, model.context_window), &message),
         };
         let Some(reason) = reason else { return Ok(false) };
-        self.shared.note_failure(&model, reason, &message);
+        self.context.note_failure(&model, reason, &message);
         // A conversation that is too long is compacted, unless another model has room for it.
         let window = (reason == FallbackReason::ContextOverflow).then_some(model.context_window);
         if window == Some(0) {
             return Ok(false);
         }
         self.fallbacks.tried.push(model.name());
-        let (shared, tried) = (Arc::clone(&self.shared), self.fallbacks.tried.clone());
-        let next = serve_in_flight_queries(self, shared.next_model(&tried, window, level), nothing_in_flight)
-            .await?;
+        let (context, tried) = (Arc::clone(&self.context), self.fallbacks.tried.clone());
+        let next =
+            serve_in_flight_queries(self, context.next_model(&tried, window, level), nothing_in_flight)
+                .await?;
         self.fallbacks.planned = next.map(|choice| substitute(model.name(), choice, reason, message));
         Ok(self.fallbacks.planned.is_some())
     }
 
     /// Leaves the failed answer out of the context and goes over to the other model.
     pub(super) async fn fall_back(&mut self, substitute: Substitute) -> Result<(), HostError> {
-        self.omit_failed(Failed::WithError).await?;
+        self.omit_failed(FailedAnswer::WithError).await?;
         self.use_substitute(substitute).await
     }
 
@@ -91,14 +92,14 @@ impl RunHost {
     /// at a limit and another one of the chain can.
     pub(super) async fn find_model(&mut self, cancel: &CancellationToken) -> Result<(), error::Failure> {
         let gone = |error: HostError| error::Failure::new(ErrorCode::Internal, error.to_string());
-        let shared = Arc::clone(&self.shared);
+        let context = Arc::clone(&self.context);
         let Choice { model, level } = self.fullness().await.map_err(gone)?.choice;
-        let check = unless(cancel, shared.check_model(&model));
+        let check = unless(cancel, context.check_model(&model));
         let checked = serve_in_flight_queries(self, check, nothing_in_flight).await.map_err(gone)?;
         let (reason, message) = match &checked {
             Err(failure) if failure.code == ErrorCode::Aborted || model.is_placeholder() => return checked,
             Err(failure) => (FallbackReason::NoCredentials, failure.error.clone()),
-            Ok(()) => match shared.fallbacks.resting(&model.name()) {
+            Ok(()) => match context.fallbacks.resting(&model.name()) {
                 Some(message) => (FallbackReason::AccountLimit, message),
                 None => return Ok(()),
             },
@@ -106,12 +107,12 @@ impl RunHost {
         let mut tried = vec![model.name()];
         loop {
             let next =
-                serve_in_flight_queries(self, shared.next_model(&tried, None, level), nothing_in_flight)
+                serve_in_flight_queries(self, context.next_model(&tried, None, level), nothing_in_flight)
                     .await
                     .map_err(gone)?;
             // Where no other can be asked, the chosen one says what is wrong.
             let Some(choice) = next else { return checked };
-            let check = unless(cancel, shared.check_model(&choice.model));
+            let check = unless(cancel, context.check_model(&choice.model));
             match serve_in_flight_queries(self, check, nothing_in_flight).await.map_err(gone)? {
                 Ok(()) => {
                     self.fallbacks.tried = tried;
@@ -131,7 +132,7 @@ impl RunHost {
         let ModelFallback { from, to, reason, .. } = &substitute.event;
         tracing::info!(?from, ?to, ?reason, "another model takes the turn");
         let substitute = Box::new(substitute);
-        self.ask(|done| Step::FallBack { substitute, done }).await?
+        self.ask(|done| RunMessage::FallBack { substitute, done }).await?
     }
 }
 

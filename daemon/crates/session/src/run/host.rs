@@ -22,15 +22,15 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    compaction::{RecoveryGuard, Worker},
+    compaction::{CompactionWorker, OverflowRetryGuard},
+    context::SessionContext,
     reply::encode,
-    shared::Shared,
+    run_message::{ContextFill, FailedAnswer, ModelInputs, RunMessage},
     stall::stall_event,
-    step::{Failed, Fullness, Snapshot, Step},
 };
 
 use super::{
-    drive::Way,
+    drive::RunChannels,
     fallback::{Fallbacks, Unasked},
     intents::RunIntents,
     prepare,
@@ -39,10 +39,10 @@ use super::{
 
 /// The surroundings of one run.
 pub(crate) struct RunHost {
-    pub(super) shared: Arc<Shared>,
-    way: Way,
+    pub(super) context: Arc<SessionContext>,
+    channels: RunChannels,
     pub(super) retries: Retries,
-    pub(super) guard: RecoveryGuard,
+    pub(super) guard: OverflowRetryGuard,
     pub(super) fallbacks: Fallbacks,
     /// What is to be known of the run after a crash.
     pub(super) intents: RunIntents,
@@ -56,14 +56,14 @@ fn is_answer(answer: &AssistantMessage) -> bool {
 }
 
 impl RunHost {
-    pub(super) fn new(shared: Arc<Shared>, way: Way, goes_on: bool) -> Self {
-        let intents = RunIntents::new(way.ledger.clone(), shared.crash_flush, goes_on);
+    pub(super) fn new(context: Arc<SessionContext>, channels: RunChannels, goes_on: bool) -> Self {
+        let intents = RunIntents::new(channels.intent_log.clone(), context.crash_flush, goes_on);
         Self {
-            shared,
-            way,
+            context,
+            channels,
             intents,
             retries: Retries::default(),
-            guard: RecoveryGuard::default(),
+            guard: OverflowRetryGuard::default(),
             fallbacks: Fallbacks::default(),
             tools: None,
         }
@@ -75,20 +75,23 @@ impl RunHost {
     }
 
     /// Sends a step that needs no answer. A session that is gone needs none either.
-    pub(super) async fn send(&self, step: Step) {
-        let _ = self.way.steps.send(step).await;
+    pub(super) async fn send(&self, message: RunMessage) {
+        let _ = self.channels.to_actor.send(message).await;
     }
 
     /// Sends a step and waits for its answer.
-    pub(super) async fn ask<T>(&self, step: impl FnOnce(oneshot::Sender<T>) -> Step) -> Result<T, HostError> {
+    pub(super) async fn ask<T>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<T>) -> RunMessage,
+    ) -> Result<T, HostError> {
         let (reply, answer) = oneshot::channel();
-        self.way.steps.send(step(reply)).await.map_err(|_| HostError::Gone)?;
+        self.channels.to_actor.send(message(reply)).await.map_err(|_| HostError::Gone)?;
         answer.await.map_err(|_| HostError::Gone)
     }
 
     /// The context and the model as they stand now.
-    pub(super) async fn snapshot(&self) -> Result<Snapshot, HostError> {
-        self.ask(|reply| Step::Context { reply }).await
+    pub(super) async fn snapshot(&self) -> Result<ModelInputs, HostError> {
+        self.ask(|reply| RunMessage::Context { reply }).await
     }
 
     /// Wire API, provider and id of the current model.
@@ -103,37 +106,37 @@ impl RunHost {
     }
 
     /// Leaves the failed answer at the end of the context out of it.
-    pub(super) async fn omit_failed(&self, which: Failed) -> Result<(), HostError> {
-        self.ask(|omitted| Step::OmitFailed { which, omitted }).await?
+    pub(super) async fn omit_failed(&self, which: FailedAnswer) -> Result<(), HostError> {
+        self.ask(|omitted| RunMessage::OmitFailed { which, omitted }).await?
     }
 
     /// How full the context is.
-    pub(super) async fn fullness(&self) -> Result<Fullness, HostError> {
-        self.ask(|reply| Step::Fullness { reply }).await
+    pub(super) async fn fullness(&self) -> Result<ContextFill, HostError> {
+        self.ask(|reply| RunMessage::Fullness { reply }).await
     }
 
     /// What does compactions for the run, and stops with it.
-    pub(super) fn worker(&self) -> Worker {
-        let (shared, steps) = (Arc::clone(&self.shared), self.way.steps.clone());
-        Worker { shared, steps, cancel: self.way.cancel.clone() }
+    pub(super) fn worker(&self) -> CompactionWorker {
+        let (context, to_actor) = (Arc::clone(&self.context), self.channels.to_actor.clone());
+        CompactionWorker { context, to_actor, cancel: self.channels.cancel.clone() }
     }
 
     /// Whether the run is to stop.
     pub(super) fn is_cancelled(&self) -> bool {
-        self.way.cancel.is_cancelled()
+        self.channels.cancel.is_cancelled()
     }
 
     /// Publishes an event that tells of nothing to be stored.
     pub(super) async fn tell(&self, event: &Event) {
         match encode(event) {
-            Ok(line) if matches!(event, Event::AgentEnd(_)) => self.send(Step::Ended(line)).await,
+            Ok(line) if matches!(event, Event::AgentEnd(_)) => self.send(RunMessage::Ended(line)).await,
             Ok(line) if matches!(event, Event::CompactionStart(_)) => {
-                self.send(Step::CompactionStarted(line)).await;
+                self.send(RunMessage::CompactionStarted(line)).await;
             }
             Ok(line) if matches!(event, Event::CompactionEnd(_)) => {
-                self.send(Step::CompactionEnded(line)).await;
+                self.send(RunMessage::CompactionEnded(line)).await;
             }
-            Ok(line) => self.send(Step::Publish(line)).await,
+            Ok(line) => self.send(RunMessage::Publish(line)).await,
             Err(error) => tracing::error!(%error, "cannot write an event"),
         }
     }
@@ -142,7 +145,7 @@ impl RunHost {
 impl Host for RunHost {
     async fn emit(&mut self, event: Event) -> Result<(), HostError> {
         let line = encode(&event).map_err(|error| HostError::NotStored(error.to_string()))?;
-        self.way.told.event(&event);
+        self.channels.open_events.event(&event);
         match event {
             Event::MessageEnd(end) => {
                 let answered =
@@ -152,8 +155,8 @@ impl Host for RunHost {
                 let intents = self.intents.with(&end.message, self.tools.as_deref());
                 let message = end.message;
                 let entry =
-                    self.ask(|stored| Step::Store { message, event: line, intents, stored }).await??;
-                self.way.told.message_ended(&entry);
+                    self.ask(|stored| RunMessage::Store { message, event: line, intents, stored }).await??;
+                self.channels.open_events.message_ended(&entry);
                 self.intents.stored(is_assistant, &entry);
                 if answered && let Some(attempt) = self.retries.end() {
                     self.tell(&AutoRetryEnd { success: true, attempt, final_error: None }.into()).await;
@@ -161,9 +164,11 @@ impl Host for RunHost {
                 Ok(())
             }
             Event::AgentStart(_) => {
-                self.way.steps.send(Step::Started(line)).await.map_err(|_| HostError::Gone)
+                self.channels.to_actor.send(RunMessage::Started(line)).await.map_err(|_| HostError::Gone)
             }
-            Event::AgentEnd(_) => self.way.steps.send(Step::Ended(line)).await.map_err(|_| HostError::Gone),
+            Event::AgentEnd(_) => {
+                self.channels.to_actor.send(RunMessage::Ended(line)).await.map_err(|_| HostError::Gone)
+            }
             // What a stopped answer was still about to say need not wait for subscribers that take nothing: the whole of
             // it follows, and the provider's connection is to be closed now.
             Event::MessageUpdate(_) => {
@@ -171,20 +176,20 @@ impl Host for RunHost {
                 self.intents.delta();
                 tokio::select! {
                     biased;
-                    sent = self.way.steps.send(Step::Publish(line)) => sent.map_err(|_| HostError::Gone),
-                    () = self.way.cancel.cancelled() => Ok(()),
+                    sent = self.channels.to_actor.send(RunMessage::Publish(line)) => sent.map_err(|_| HostError::Gone),
+                    () = self.channels.cancel.cancelled() => Ok(()),
                 }
             }
-            _ => self.way.steps.send(Step::Publish(line)).await.map_err(|_| HostError::Gone),
+            _ => self.channels.to_actor.send(RunMessage::Publish(line)).await.map_err(|_| HostError::Gone),
         }
     }
 
     async fn next_queued(&mut self, kind: QueueKind) -> Result<Vec<QueuedMessage>, HostError> {
-        self.ask(|reply| Step::Next { kind, reply }).await
+        self.ask(|reply| RunMessage::Next { kind, reply }).await
     }
 
     async fn deliver(&mut self, ticket: Ticket) -> Result<bool, HostError> {
-        self.ask(|reply| Step::Deliver { ticket, reply }).await
+        self.ask(|reply| RunMessage::Deliver { ticket, reply }).await
     }
 
     async fn between_turns(&mut self) -> Result<(), HostError> {
@@ -192,21 +197,21 @@ impl Host for RunHost {
     }
 
     async fn turn_begins(&mut self) -> Result<Option<Json<Message>>, HostError> {
-        let tools = self.ask(|reply| Step::Tools { reply }).await?;
+        let tools = self.ask(|reply| RunMessage::Tools { reply }).await?;
         if self.tools.as_ref().is_some_and(|declared| Arc::ptr_eq(declared, &tools)) {
             return Ok(None);
         }
         self.declare(&tools);
-        let (shared, transcript) = (Arc::clone(&self.shared), self.snapshot().await?.messages);
-        let cancel = self.way.cancel.clone();
-        let change = cancel.run_until_cancelled(prepare::change(&shared, transcript, tools));
+        let (context, transcript) = (Arc::clone(&self.context), self.snapshot().await?.messages);
+        let cancel = self.channels.cancel.clone();
+        let change = cancel.run_until_cancelled(prepare::change(&context, transcript, tools));
         // A run that is aborted asks no model: nobody needs to be told.
         let made = serve_in_flight_queries(self, change, nothing_in_flight).await?.unwrap_or(Ok(None));
         made.map_err(|failure| HostError::NotStored(failure.error))
     }
 
     async fn setup(&mut self) -> Result<TurnSetup, TurnSetupError> {
-        let Snapshot { messages, choice, leaf, tools } = self.snapshot().await?;
+        let ModelInputs { messages, choice, leaf, tools } = self.snapshot().await?;
         // What was declared, though it may have changed since: that is for the next turn.
         let tools = self.tools.clone().unwrap_or(tools);
         let model = Arc::clone(&choice.model);
@@ -216,25 +221,25 @@ impl Host for RunHost {
             provider: model.provider.clone(),
             model: model.id.clone(),
         };
-        let shared = Arc::clone(&self.shared);
+        let context = Arc::clone(&self.context);
         self.fallbacks.unasked = Some(Unasked::Model);
-        let provider = shared.provider(&model.api).map_err(|failure| refused(failure.error))?;
+        let provider = context.provider(&model.api).map_err(|failure| refused(failure.error))?;
         // Resolved for each request: a key that was renewed meanwhile is used at once.
         // Finding it may take a while; a run that is aborted meanwhile asks nobody, so it needs none.
-        let cancel = self.way.cancel.clone();
+        let cancel = self.channels.cancel.clone();
         let found = async {
             tokio::select! {
-                found = shared.credentials(&model) => found,
+                found = context.credentials(&model) => found,
                 () = cancel.cancelled() => Ok((Credentials::default(), Arc::clone(&model))),
             }
         };
         let found = serve_in_flight_queries(self, found, nothing_in_flight).await?;
-        let there = cancel.run_until_cancelled(shared.directory()).await;
+        let there = cancel.run_until_cancelled(context.directory()).await;
         let (credentials, addressed) = found.map_err(|failure| refused(failure.error))?;
         self.fallbacks.unasked = Some(Unasked::Surroundings);
         // A run that is aborted calls no tools.
         let cwd =
-            there.unwrap_or_else(|| Ok(shared.cwd.clone())).map_err(|failure| refused(failure.error))?;
+            there.unwrap_or_else(|| Ok(context.cwd.clone())).map_err(|failure| refused(failure.error))?;
         self.fallbacks.unasked = None;
         self.intents.asking(&choice, leaf.as_deref()).await?;
         fail_point::hit(Point::RunModelAsked);
@@ -242,32 +247,32 @@ impl Host for RunHost {
             provider,
             request: Request {
                 thinking_level: choice.level,
-                session_id: shared.session_id.clone(),
+                session_id: context.session_id.clone(),
                 credentials,
-                idle_timeout: shared.idle_timeout,
-                deadlines: shared.deadlines,
-                network: Some(Arc::clone(&shared.network)),
-                block_images: shared.block_images,
-                cache_retention: shared.cache_retention,
-                thinking_budgets: shared.thinking_budgets,
-                retries: shared.http_retries,
-                renew: Some(crate::renewal::of(&shared.auth, &model)),
+                idle_timeout: context.idle_timeout,
+                deadlines: context.deadlines,
+                network: Some(Arc::clone(&context.network)),
+                block_images: context.block_images,
+                cache_retention: context.cache_retention,
+                thinking_budgets: context.thinking_budgets,
+                retries: context.http_retries,
+                renew: Some(crate::renewal::of(&context.auth, &model)),
                 model: addressed,
                 messages,
             },
             tools,
-            gate: shared.gate.clone(),
-            sequential_tools: shared.settings.tool_execution == Some(ToolExecution::Sequential),
+            gate: context.gate.clone(),
+            sequential_tools: context.settings.tool_execution == Some(ToolExecution::Sequential),
             cwd,
-            session_env: shared.session_env(&model, choice.level),
-            environment: self.way.environment.clone(),
+            session_env: context.session_env(&model, choice.level),
+            environment: self.channels.environment.clone(),
         })
     }
 
     async fn will_retry(&mut self, answer: &AssistantMessage, failure: Option<&Failure>) -> bool {
-        let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
+        let policy = self.context.auto_retry.load(Ordering::Relaxed).then_some(&self.context.retry);
         let window = self.fullness().await.map_or(0, |fullness| fullness.choice.model.context_window);
-        if self.way.cancel.is_cancelled() {
+        if self.channels.cancel.is_cancelled() {
             return false;
         }
         // A session that is gone needs nothing more.
@@ -277,21 +282,21 @@ impl Host for RunHost {
 
     async fn in_flight_query(&mut self) {
         // The session holds the other end for as long as there is a run; without a session nobody asks.
-        if self.way.asked.recv().await.is_none() {
+        if self.channels.questions.recv().await.is_none() {
             std::future::pending().await
         }
     }
 
     fn has_in_flight_query(&self) -> bool {
-        !self.way.asked.is_empty()
+        !self.channels.questions.is_empty()
     }
 
     async fn answer_in_flight_query(&mut self, in_flight: InFlight) -> Result<(), HostError> {
         // As with an update: a run that is stopped must not wait here. Its end answers who asked, too.
         tokio::select! {
             biased;
-            sent = self.way.steps.send(Step::InFlight(in_flight)) => sent.map_err(|_| HostError::Gone),
-            () = self.way.cancel.cancelled() => Ok(()),
+            sent = self.channels.to_actor.send(RunMessage::InFlight(in_flight)) => sent.map_err(|_| HostError::Gone),
+            () = self.channels.cancel.cancelled() => Ok(()),
         }
     }
 
@@ -306,9 +311,9 @@ impl Host for RunHost {
     }
 
     async fn interrupted(&mut self) -> StreamInterrupt {
-        let Self { way, intents, .. } = self;
+        let Self { channels, intents, .. } = self;
         tokio::select! {
-            asked = way.asked.recv() => match asked {
+            asked = channels.questions.recv() => match asked {
                 Some(()) => StreamInterrupt::InFlightQuery,
                 None => {
                     // As in `asked`.
@@ -329,25 +334,31 @@ impl Host for RunHost {
     }
 
     fn tools_begin(&mut self, stop: CancellationToken) {
-        self.way.abort.arm_tools(stop);
+        self.channels.abort.arm_tools(stop);
     }
 
     async fn tools_end(&mut self, stopped: Vec<StoppedCall>) -> Result<(), HostError> {
-        if self.way.abort.disarm_tools() {
-            self.way.steps.send(Step::ToolsStopped(stopped)).await.map_err(|_| HostError::Gone)?;
+        if self.channels.abort.disarm_tools() {
+            self.channels
+                .to_actor
+                .send(RunMessage::ToolsStopped(stopped))
+                .await
+                .map_err(|_| HostError::Gone)?;
         }
         Ok(())
     }
 
     fn call_survives(&mut self, call: &ToolCall, over: CancellationToken) {
-        self.way.survivors.add(call, over);
+        self.channels.survivors.add(call, over);
     }
 
     async fn stalled(&mut self, model: &Model, stall: Stall) -> Result<(), HostError> {
-        let policy = self.shared.auto_retry.load(Ordering::Relaxed).then_some(&self.shared.retry);
+        let policy = self.context.auto_retry.load(Ordering::Relaxed).then_some(&self.context.retry);
         let event = stall_event(model, stall, self.retries.is_left(policy));
         match encode(&event) {
-            Ok(line) => self.way.steps.send(Step::Tell(line)).await.map_err(|_| HostError::Gone),
+            Ok(line) => {
+                self.channels.to_actor.send(RunMessage::Tell(line)).await.map_err(|_| HostError::Gone)
+            }
             Err(error) => {
                 tracing::error!(%error, "cannot write an event");
                 Ok(())
@@ -356,7 +367,7 @@ impl Host for RunHost {
     }
 
     fn images(&self) -> Images {
-        self.shared.images.clone()
+        self.context.images.clone()
     }
 
     fn now_ms(&self) -> i64 {

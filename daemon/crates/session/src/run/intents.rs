@@ -1,4 +1,4 @@
-//! What a run writes into the crash ledger, and when.
+//! What a run writes into the intent log, and when.
 //!
 //! Most of it goes with an entry: the question to the model with the message that comes before it, the calls with the answer
 //! that they stand in. The rest is written by itself.
@@ -19,15 +19,15 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::{
     choice::Choice,
     clock::now_ms,
-    crash_ledger::{CrashLedger, Intents, MAX_RESULT, ask_record},
+    intent_log::{Intents, MAX_RESULT, SessionIntentLog, ask_record},
 };
 
 /// After how many deltas the clock is looked at, while they come so fast that no timer is heard.
 const DELTAS_PER_LOOK: u32 = 64;
 
-/// What the ledger knows of a run.
+/// What the intent log knows of a run.
 pub(super) struct RunIntents {
-    ledger: CrashLedger,
+    intent_log: SessionIntentLog,
     /// How long streamed text may be missing from it.
     flush: Duration,
     /// Whether it knows of the run at all.
@@ -48,10 +48,10 @@ pub(super) struct RunIntents {
 }
 
 impl RunIntents {
-    /// `begun`: the ledger says already that there is a run.
-    pub(super) fn new(ledger: CrashLedger, flush: Duration, begun: bool) -> Self {
+    /// `begun`: the intent log says already that there is a run.
+    pub(super) fn new(intent_log: SessionIntentLog, flush: Duration, begun: bool) -> Self {
         Self {
-            ledger,
+            intent_log,
             flush,
             begun,
             choice: None,
@@ -129,7 +129,7 @@ impl RunIntents {
     }
 
     async fn intend(&self, records: Vec<IntentRecord>) -> Result<(), HostError> {
-        let written = self.ledger.intend(records).await;
+        let written = self.intent_log.intend(records).await;
         written.map_err(|error| HostError::NotStored(error.to_string()))
     }
 
@@ -138,7 +138,9 @@ impl RunIntents {
         let call = result.tool_call_id.clone();
         let message = Json::new(Message::ToolResult(result)).ok();
         let message = message.filter(|message| message.text().len() <= MAX_RESULT);
-        self.ledger.note(IntentRecord::Done(DoneRecord { entry: self.answer.clone(), call, message })).await;
+        self.intent_log
+            .note(IntentRecord::Done(DoneRecord { entry: self.answer.clone(), call, message }))
+            .await;
     }
 
     /// The model said something.
@@ -169,7 +171,7 @@ impl RunIntents {
         self.due = None;
         if !pieces.is_empty() {
             let parts = pieces.into_iter().map(streamed).collect();
-            self.ledger.note(IntentRecord::Said(SaidRecord { parts })).await;
+            self.intent_log.note(IntentRecord::Said(SaidRecord { parts })).await;
         }
     }
 }

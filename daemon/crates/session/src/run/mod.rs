@@ -8,10 +8,10 @@ mod drive;
 mod fallback;
 mod host;
 mod intents;
+mod open_events;
 mod prepare;
 mod retry;
-mod told;
 
-pub(crate) use drive::{Beginning, Prompt, Way, drive};
+pub(crate) use drive::{Prompt, RunBeginning, RunChannels, drive};
+pub(crate) use open_events::{OpenEvents, OpenParts};
 pub(crate) use retry::{Retries, RetryPolicy};
-pub(crate) use told::{Open, Told};

@@ -12,7 +12,7 @@ use agentd_protocol::{
 use serde_json::{Map, Value};
 
 use super::drive::Prompt;
-use crate::{clock::now_ms, shared::Shared, step::Snapshot, system_prompt};
+use crate::{clock::now_ms, context::SessionContext, run_message::ModelInputs, system_prompt};
 
 /// Puts together what the run begins with: a system message where the prompt or the tools are
 /// not what the transcript says, then the prompt.
@@ -21,22 +21,22 @@ use crate::{clock::now_ms, shared::Shared, step::Snapshot, system_prompt};
 /// The failure that answers the prompt: a file that a flag names and that cannot be read, or another host that cannot be
 /// reached.
 pub(super) async fn prepare(
-    shared: &Arc<Shared>,
-    snapshot: Snapshot,
+    context: &Arc<SessionContext>,
+    snapshot: ModelInputs,
     prompt: Prompt,
 ) -> Result<RunStart, Failure> {
     let internal = |error: String| Failure::new(ErrorCode::Internal, error);
     let system = {
-        let directory = shared.directory().await?;
-        let shared = Arc::clone(shared);
+        let directory = context.directory().await?;
+        let context = Arc::clone(context);
         tokio::task::spawn_blocking(move || {
-            let wanted = system_prompt::sections(&shared.prompt_parts(&snapshot.tools, &directory)?);
+            let wanted = system_prompt::sections(&context.prompt_parts(&snapshot.tools, &directory)?);
             update(&snapshot.messages, &wanted, &snapshot.tools)
         })
         .await
         .map_err(|error| internal(error.to_string()))??
     };
-    let prompt = user_message(prompt.text, prompt.images, now_ms(), &shared.images)
+    let prompt = user_message(prompt.text, prompt.images, now_ms(), &context.images)
         .await
         .map_err(|error| internal(error.to_string()))?;
     Ok(RunStart { messages: system.into_iter().chain([prompt]).collect(), queued: Vec::new() })
@@ -45,14 +45,14 @@ pub(super) async fn prepare(
 /// Tells the model of other tools, and of the system prompt that goes with them; `None` when the transcript says it already.
 /// Where the prompt's files cannot be read any more, or another host not be reached, it stays as it was.
 pub(super) async fn change(
-    shared: &Arc<Shared>,
+    context: &Arc<SessionContext>,
     transcript: Vec<Json<Message>>,
     tools: Arc<ToolSet>,
 ) -> Result<Option<Json<Message>>, Failure> {
-    let directory = shared.directory().await;
-    let shared = Arc::clone(shared);
+    let directory = context.directory().await;
+    let context = Arc::clone(context);
     let made = tokio::task::spawn_blocking(move || {
-        let wanted = match directory.and_then(|directory| shared.prompt_parts(&tools, &directory)) {
+        let wanted = match directory.and_then(|directory| context.prompt_parts(&tools, &directory)) {
             Ok(parts) => system_prompt::sections(&parts),
             Err(failure) => {
                 tracing::warn!(error = failure.error, "the system prompt stays as it was");

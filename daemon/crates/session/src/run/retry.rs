@@ -39,12 +39,12 @@ impl RetryPolicy {
 pub(crate) struct Retries {
     /// How many there were since the last answer.
     attempts: u32,
-    planned: Option<Planned>,
+    planned: Option<PlannedRetry>,
 }
 
 /// A retry that is to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedRetry {
     /// Counted from 1.
     pub(crate) attempt: u32,
     pub(crate) delay: Duration,
@@ -73,7 +73,7 @@ impl Retries {
             return false;
         }
         let attempt = self.attempts + 1;
-        self.planned = Some(Planned {
+        self.planned = Some(PlannedRetry {
             attempt,
             delay: policy.delay(attempt, failure.and_then(|failure| failure.retry_after)),
             error: answer.error_message.clone().unwrap_or_default(),
@@ -82,7 +82,7 @@ impl Retries {
     }
 
     /// The retry that was decided on; it counts from now on.
-    pub(crate) fn begin(&mut self) -> Option<Planned> {
+    pub(crate) fn begin(&mut self) -> Option<PlannedRetry> {
         let planned = self.planned.take()?;
         self.attempts = planned.attempt;
         Some(planned)

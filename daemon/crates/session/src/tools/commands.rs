@@ -55,12 +55,12 @@ pub enum RegisterOutcome {
 
 impl Actor {
     pub(crate) fn get_tools(&self, reply: Reply) {
-        reply.data(&self.feed, ToolList { tools: self.tools.list(&self.shared.tools) });
+        reply.data(&self.feed, ToolList { tools: self.tools.list(&self.context.tools) });
     }
 
     /// On record first: a choice outlasts the daemon. Where it changes nothing, nothing is written.
     pub(crate) async fn set_active_tools(&mut self, params: SetActiveToolsParams, reply: Reply) {
-        let own = &self.shared.tools;
+        let own = &self.context.tools;
         let names = match self.tools.check(own, &params.tools) {
             Ok(names) => names,
             Err(failure) => return reply.fail(&self.feed, failure),
@@ -71,7 +71,7 @@ impl Actor {
 
     /// Makes exactly these tools active, which the session has.
     pub(crate) async fn use_tools(&mut self, names: Vec<String>) -> Result<(), Failure> {
-        if names != self.tools.active(&self.shared.tools) {
+        if names != self.tools.active(&self.context.tools) {
             self.journal.append(&choice::entry(Some(&names))).await?;
             self.tools.choose(names);
             self.tell_tools();
@@ -85,7 +85,7 @@ impl Actor {
                 let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
                 let outcome = self.register(&provider, tools);
                 if let Some(reply) = reply {
-                    let session_id = Some(self.shared.session_id.clone());
+                    let session_id = Some(self.context.session_id.clone());
                     let answer = outcome.clone().map(|()| RegisteredTools { tools: names, session_id });
                     reply.result(&self.feed, answer);
                 }
@@ -103,7 +103,7 @@ impl Actor {
 
     fn register(&mut self, provider: &Arc<ProvidingClient>, tools: Vec<ClientTool>) -> Result<(), Failure> {
         let (_, registered) = self.tools.client_tools().registered();
-        let own = &self.shared.tools;
+        let own = &self.context.tools;
         let mut count = registered.len();
         for tool in &tools {
             let name = &tool.name;
@@ -137,7 +137,7 @@ impl Actor {
                 format!("The clients of a session can provide {MAX_TOOLS} tools; these would make {count}.");
             return Err(Failure::new(ErrorCode::TooLarge, text));
         }
-        let limits = CallLimits::of(&self.shared.settings);
+        let limits = CallLimits::of(&self.context.settings);
         self.tools
             .client_tools()
             .register(tools.into_iter().map(|tool| ClientToolSpec::new(provider, tool, limits)));
@@ -147,7 +147,7 @@ impl Actor {
 
     /// Tells the subscribers of the tools, unless they know.
     pub(crate) fn tell_tools(&self) {
-        let tools = self.tools.states(&self.shared.tools);
+        let tools = self.tools.states(&self.context.tools);
         if !self.tools.client_tools().tell(&tools) {
             return;
         }

@@ -14,7 +14,7 @@ use super::{OwnTools, ToolChoice};
 use crate::{
     ToolSelection,
     client_tools::{CallableClientTool, ClientToolRegistry},
-    step::Step,
+    run_message::RunMessage,
 };
 
 /// The tools of a session.
@@ -22,7 +22,7 @@ pub(crate) struct SessionTools {
     /// Those of clients.
     registry: ClientToolRegistry,
     /// How a client's tool reaches the session.
-    steps: mpsc::Sender<Step>,
+    to_actor: mpsc::Sender<RunMessage>,
     /// Which of the built-in ones somebody chose; other names in it mean nothing.
     chosen: ToolChoice,
     /// What the model can call, and the version of the registry that it is for.
@@ -38,8 +38,12 @@ struct Listed {
 }
 
 impl SessionTools {
-    pub(crate) fn new(registry: ClientToolRegistry, steps: mpsc::Sender<Step>, chosen: ToolChoice) -> Self {
-        Self { registry, steps, chosen, current: None }
+    pub(crate) fn new(
+        registry: ClientToolRegistry,
+        to_actor: mpsc::Sender<RunMessage>,
+        chosen: ToolChoice,
+    ) -> Self {
+        Self { registry, to_actor, chosen, current: None }
     }
 
     /// The tools of clients.
@@ -174,7 +178,7 @@ impl SessionTools {
         let provided = registered.into_iter().map(|registered| Listed {
             active: registered.active,
             client: Some((registered.tool.provider().client().to_owned(), registered.tool.timeout())),
-            tool: Arc::new(CallableClientTool { tool: registered.tool, steps: self.steps.clone() }),
+            tool: Arc::new(CallableClientTool { tool: registered.tool, to_actor: self.to_actor.clone() }),
         });
         (version, own.chain(provided).collect())
     }

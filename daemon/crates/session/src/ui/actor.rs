@@ -5,33 +5,33 @@ use agentd_protocol::{
     ui::{ExtensionUiRequest, UiRequestResolved, UiResponse},
 };
 
-use super::{Asker, Notice, Ui, UiAbilities, UiStep, asking::request};
+use super::{Asker, Notice, Ui, UiAbilities, UiMessage, asking::request};
 use crate::{actor::Actor, event_log::Audience, reply::encode};
 
 impl Actor {
     /// What reaches the session's user.
     pub(crate) fn ui(&self) -> Ui {
         Ui {
-            steps: self.steps.clone(),
+            to_actor: self.to_actor.clone(),
             presence: self.feed.presence().clone(),
-            timeout: self.shared.services.limits.ui_timeout,
+            timeout: self.context.services.limits.ui_timeout,
         }
     }
 
-    pub(crate) fn on_ui_step(&mut self, step: UiStep) {
-        match step {
+    pub(crate) fn on_ui_message(&mut self, message: UiMessage) {
+        match message {
             // Whoever asks a session that ends gets the default: nobody answers any more.
-            UiStep::Ask { .. } if self.closing => {}
-            UiStep::Ask { request, line, asker, answer } => {
+            UiMessage::Ask { .. } if self.closing => {}
+            UiMessage::Ask { request, line, asker, answer } => {
                 self.dialogs.add(request, asker, answer);
                 self.feed.publish_for(asker.audience(), line);
             }
-            UiStep::Withdraw { id } => {
+            UiMessage::Withdraw { id } => {
                 if self.dialogs.withdraw(&id) {
                     self.resolved(id, None);
                 }
             }
-            UiStep::Tell { line, asker } => self.feed.publish_for(asker.audience(), line),
+            UiMessage::Tell { line, asker } => self.feed.publish_for(asker.audience(), line),
         }
     }
 

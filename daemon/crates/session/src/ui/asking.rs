@@ -18,19 +18,19 @@ use super::{
     Presence,
     dialog::{Asker, Dialog, DialogAnswer, Notice},
 };
-use crate::{reply::encode, step::Step};
+use crate::{reply::encode, run_message::RunMessage};
 
 /// Reaches the user of a session. Cheap to clone.
 #[derive(Clone)]
 pub struct Ui {
-    pub(crate) steps: mpsc::Sender<Step>,
+    pub(crate) to_actor: mpsc::Sender<RunMessage>,
     pub(crate) presence: Presence,
     /// How long a dialog without a limit of its own waits while nobody is there.
     pub(crate) timeout: Duration,
 }
 
 /// What [`Ui`] tells the session.
-pub(crate) enum UiStep {
+pub(crate) enum UiMessage {
     /// A dialog is to be shown until it is answered or withdrawn.
     Ask { request: ExtensionUiRequest, line: Bytes, asker: Asker, answer: oneshot::Sender<DialogAnswer> },
     /// A dialog is given up.
@@ -51,14 +51,14 @@ impl Ui {
         let Some((request, line)) = request(dialog.into_method()) else { return default };
         let id = request.id.clone();
         let (answer, mut answered) = oneshot::channel();
-        self.send(UiStep::Ask { request, line, asker, answer }).await;
+        self.send(UiMessage::Ask { request, line, asker, answer }).await;
         tokio::select! {
             biased;
             answer = &mut answered => return answer.unwrap_or(default),
             () = self.expired(asker, limit) => {}
             () = cancel.cancelled() => {}
         }
-        self.send(UiStep::Withdraw { id }).await;
+        self.send(UiMessage::Withdraw { id }).await;
         // An answer that came first counts: the clients were told that it did.
         answered.await.unwrap_or(default)
     }
@@ -66,7 +66,7 @@ impl Ui {
     /// Shows something that needs no answer.
     pub async fn tell(&self, asker: Asker, notice: Notice) {
         if let Some((_, line)) = request(notice.into_method()) {
-            self.send(UiStep::Tell { line, asker }).await;
+            self.send(UiMessage::Tell { line, asker }).await;
         }
     }
 
@@ -97,9 +97,9 @@ impl Ui {
         }
     }
 
-    async fn send(&self, step: UiStep) {
+    async fn send(&self, message: UiMessage) {
         // A session that is gone drops what it is sent, and with it who waits for the answer.
-        let _ = self.steps.send(Step::Ui(Box::new(step))).await;
+        let _ = self.to_actor.send(RunMessage::Ui(Box::new(message))).await;
     }
 }
 

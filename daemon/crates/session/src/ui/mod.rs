@@ -14,4 +14,4 @@ pub use self::{
     dialog::{Asker, Dialog, DialogAnswer, Notice},
     presence::{PresenceGuard, UiAbilities},
 };
-pub(crate) use self::{asking::UiStep, pending::PendingDialogs, presence::Presence};
+pub(crate) use self::{asking::UiMessage, pending::PendingDialogs, presence::Presence};

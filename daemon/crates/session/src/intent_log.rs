@@ -1,4 +1,4 @@
-//! The session's crash ledger, as its tasks see it: what is about to happen is written before it does, by whoever does it.
+//! The session's intent log, as its tasks see it: what is about to happen is written before it does, by whoever does it.
 //!
 //! Writes go to blocking threads. Those that belong to an entry go with it, in the journal's own write.
 
@@ -15,24 +15,24 @@ use tokio::task::spawn_blocking;
 
 use crate::{choice::Choice, clock::now_ms};
 
-/// How large a result may be that the ledger keeps, in bytes.
+/// How large a result may be that the intent log keeps, in bytes.
 pub(crate) const MAX_RESULT: usize = 1 << 20;
 
-/// The ledger of a live session; cheap to clone.
+/// The intent log of a live session; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct CrashLedger(Option<Arc<Kept>>);
+pub(crate) struct SessionIntentLog(Option<Arc<Kept>>);
 
 struct Kept {
-    ledger: Mutex<IntentLog>,
-    /// Whether a run is over and the ledger has yet to be told.
+    intent_log: Mutex<IntentLog>,
+    /// Whether a run is over and the intent log has yet to be told.
     settling: AtomicBool,
 }
 
-impl CrashLedger {
-    /// A ledger that recovery has looked at; of a session in memory there is none.
-    pub(crate) fn of(ledger: IntentLog) -> Self {
-        let is_kept = ledger.path().is_some();
-        let kept = Kept { ledger: Mutex::new(ledger), settling: AtomicBool::new(false) };
+impl SessionIntentLog {
+    /// A intent log that recovery has looked at; of a session in memory there is none.
+    pub(crate) fn of(intent_log: IntentLog) -> Self {
+        let is_kept = intent_log.path().is_some();
+        let kept = Kept { intent_log: Mutex::new(intent_log), settling: AtomicBool::new(false) };
         Self(is_kept.then(|| Arc::new(kept)))
     }
 
@@ -42,16 +42,16 @@ impl CrashLedger {
     /// [`StoreError`]: it must not happen then.
     pub(crate) fn intend_here(&self, records: &[IntentRecord]) -> Result<(), StoreError> {
         let Some(kept) = self.0.as_deref() else { return Ok(()) };
-        let mut ledger = kept.lock();
-        ledger.arm();
-        ledger.intend(records)
+        let mut intent_log = kept.lock();
+        intent_log.arm();
+        intent_log.intend(records)
     }
 
     /// As well for what came of something.
     pub(crate) fn note_here(&self, records: &[IntentRecord]) {
         if let Some(kept) = self.0.as_deref().filter(|_| !records.is_empty()) {
-            let mut ledger = kept.lock();
-            records.iter().for_each(|record| ledger.note(record));
+            let mut intent_log = kept.lock();
+            records.iter().for_each(|record| intent_log.note(record));
         }
     }
 
@@ -72,7 +72,7 @@ impl CrashLedger {
         }
     }
 
-    /// What it says is under way; `None` without a ledger.
+    /// What it says is under way; `None` without an intent log.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be read.
@@ -94,7 +94,7 @@ impl CrashLedger {
     pub(crate) fn settle(&self) {
         if let Some(kept) = self.0.clone() {
             kept.settling.store(true, Ordering::Release);
-            // Nobody waits: the ledger says nothing that the session file does not say better by now.
+            // Nobody waits: the intent log says nothing that the session file does not say better by now.
             spawn_blocking(move || drop(kept.lock()));
         }
     }
@@ -108,14 +108,14 @@ impl CrashLedger {
 }
 
 impl Kept {
-    /// The ledger, told of the end of the run if there was one.
+    /// The intent log, told of the end of the run if there was one.
     fn lock(&self) -> MutexGuard<'_, IntentLog> {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut intent_log = self.intent_log.lock().unwrap_or_else(PoisonError::into_inner);
         if self.settling.load(Ordering::Acquire) {
-            ledger.settle();
+            intent_log.settle();
             self.settling.store(false, Ordering::Release);
         }
-        ledger
+        intent_log
     }
 }
 

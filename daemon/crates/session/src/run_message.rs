@@ -24,22 +24,22 @@ use crate::{
     choice::Choice,
     client_tools::Request,
     compaction::{CompactionError, Plan, PlanRequest},
-    crash_ledger::Intents,
     fallback::Substitute,
-    open::Reconfigured,
+    intent_log::Intents,
+    open::NewSettings,
     reply::Reply,
-    ui::UiStep,
+    ui::UiMessage,
     user_bash::BashEnd,
 };
 
 /// How many steps wait for the actor. Small: it is what ties the speed of a model's stream to the speed of the subscribers.
-pub(crate) const STEPS: usize = 64;
+pub(crate) const RUN_MESSAGES: usize = 64;
 
 /// How many steps the actor takes at once.
-pub(crate) const STEPS_AT_ONCE: usize = 64;
+pub(crate) const RUN_MESSAGES_AT_ONCE: usize = 64;
 
 /// One step of a task that works for the session.
-pub(crate) enum Step {
+pub(crate) enum RunMessage {
     /// An event, as its finished line.
     Publish(Bytes),
     /// The same, for those who said hello.
@@ -56,7 +56,7 @@ pub(crate) enum Step {
     /// A queued message is about to be delivered. Does it still wait?
     Deliver { ticket: Ticket, reply: oneshot::Sender<bool> },
     /// The context as it stands, and the model that it is for.
-    Context { reply: oneshot::Sender<Snapshot> },
+    Context { reply: oneshot::Sender<ModelInputs> },
     /// What can the model call?
     Tools { reply: oneshot::Sender<Arc<ToolSet>> },
     /// A client is asked for a call of its tool.
@@ -70,13 +70,13 @@ pub(crate) enum Step {
     /// The last event of a run.
     Ended(Bytes),
     /// The failed answer at the end of the context is to be left out of it.
-    OmitFailed { which: Failed, omitted: oneshot::Sender<Result<(), HostError>> },
+    OmitFailed { which: FailedAnswer, omitted: oneshot::Sender<Result<(), HostError>> },
     /// Another model takes the place of one that failed, until the run settles.
     FallBack { substitute: Box<Substitute>, done: oneshot::Sender<Result<(), HostError>> },
     /// A pause before a retry began, which the token ends, or is over.
     Pause(Option<CancellationToken>),
     /// How full the context is, and what was answered last.
-    Fullness { reply: oneshot::Sender<Fullness> },
+    Fullness { reply: oneshot::Sender<ContextFill> },
     /// What is there to be compacted?
     PlanCompaction { request: PlanRequest, reply: oneshot::Sender<Result<Plan, CompactionError>> },
     /// A compaction of the run begins; the event that says so.
@@ -96,13 +96,13 @@ pub(crate) enum Step {
     /// Everything that worked has ended; or some of it has not, and whoever asked is answered all the same.
     AllAborted { reply: Reply, ended: Vec<Work>, is_late: bool },
     /// Something is asked of the user, or shown to them.
-    Ui(Box<UiStep>),
+    Ui(Box<UiMessage>),
     /// Whether the turn that a crash interrupted goes on.
     GoOn(bool),
     /// Whether the messages that were held back are to be delivered.
     Deliverable(bool),
     /// The user trusts the project: its settings, read.
-    Trusted(Box<Reconfigured>),
+    Trusted(Box<NewSettings>),
     /// Nothing more comes of the run.
     Settled,
     /// The run ends because the disk did not take a message.
@@ -117,14 +117,14 @@ pub(crate) enum Step {
 
 /// Which answer at the end of the context failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failed {
+pub(crate) enum FailedAnswer {
     /// One that ended with an error.
     WithError,
     /// One that ended with an error or was cut off.
     OrCutShort,
 }
 
-impl Failed {
+impl FailedAnswer {
     /// Whether an answer that ended so is one.
     pub(crate) fn is(self, stop_reason: StopReason) -> bool {
         stop_reason == StopReason::Error || (self == Self::OrCutShort && stop_reason == StopReason::Length)
@@ -132,7 +132,7 @@ impl Failed {
 }
 
 /// How full the context is.
-pub(crate) struct Fullness {
+pub(crate) struct ContextFill {
     /// Its tokens.
     pub(crate) tokens: u64,
     /// The last answer in it.
@@ -143,7 +143,7 @@ pub(crate) struct Fullness {
 }
 
 /// What a model call is made from.
-pub(crate) struct Snapshot {
+pub(crate) struct ModelInputs {
     pub(crate) messages: Vec<Json<Message>>,
     pub(crate) choice: Choice,
     /// The entry that the next one follows.

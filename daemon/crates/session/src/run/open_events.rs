@@ -9,11 +9,11 @@ use agentd_protocol::{
 
 /// Shared by the run that tells, and those who come after one that broke down.
 #[derive(Clone, Default)]
-pub(crate) struct Told(Arc<Mutex<Open>>);
+pub(crate) struct OpenEvents(Arc<Mutex<OpenParts>>);
 
 /// What has begun and not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct OpenParts {
     /// A run is under way, told or not.
     pub(crate) active: bool,
     /// `agent_start` without `agent_end`.
@@ -28,18 +28,18 @@ pub(crate) struct Open {
     pub(crate) first: Option<String>,
 }
 
-impl Told {
-    /// A run begins: nothing of it was told.
+impl OpenEvents {
+    /// A run begins: nothing of it was open_events.
     pub(crate) fn begin(&self) {
-        *self.lock() = Open { active: true, ..Open::default() };
+        *self.lock() = OpenParts { active: true, ..OpenParts::default() };
     }
 
     /// The session has settled.
     pub(crate) fn end(&self) {
-        *self.lock() = Open::default();
+        *self.lock() = OpenParts::default();
     }
 
-    /// An event was told.
+    /// An event was open_events.
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::AgentStart(_) => self.lock().run = true,
@@ -65,11 +65,11 @@ impl Told {
     }
 
     /// What is open.
-    pub(crate) fn open(&self) -> Open {
+    pub(crate) fn snapshot(&self) -> OpenParts {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenParts> {
         // No change can stop half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,13 +93,13 @@ mod tests {
             let args = Json::new(serde_json::Map::new()).unwrap();
             ToolExecutionStart { tool_call_id: id.into(), tool_name: "bash".into(), args }.into()
         };
-        let told = Told::default();
-        told.begin();
-        told.event(&AgentStart {}.into());
-        told.event(&TurnStart {}.into());
-        told.message_ended("e1");
-        told.event(&MessageStart { message: answer.clone() }.into());
-        let open = Open {
+        let open_events = OpenEvents::default();
+        open_events.begin();
+        open_events.event(&AgentStart {}.into());
+        open_events.event(&TurnStart {}.into());
+        open_events.message_ended("e1");
+        open_events.event(&MessageStart { message: answer.clone() }.into());
+        let open = OpenParts {
             active: true,
             run: true,
             turn: true,
@@ -107,10 +107,10 @@ mod tests {
             calls: vec![],
             first: Some("e1".into()),
         };
-        assert_eq!(told.open(), open);
-        told.message_ended("e2");
-        told.event(&call("c1"));
-        told.event(&call("c2"));
+        assert_eq!(open_events.snapshot(), open);
+        open_events.message_ended("e2");
+        open_events.event(&call("c1"));
+        open_events.event(&call("c2"));
         let ended = ToolExecutionEnd {
             tool_call_id: "c1".into(),
             tool_name: "bash".into(),
@@ -118,12 +118,12 @@ mod tests {
             is_error: false,
             duration_ms: None,
         };
-        told.event(&ended.into());
-        assert_eq!(told.open(), Open { answer: false, calls: vec!["c2".into()], ..open });
-        told.event(&TurnEnd { message: answer, tool_results: vec![] }.into());
-        told.event(&AgentEnd { messages: vec![], will_retry: false }.into());
-        assert!(!told.open().run && !told.open().turn);
-        told.end();
-        assert_eq!(told.open(), Open::default());
+        open_events.event(&ended.into());
+        assert_eq!(open_events.snapshot(), OpenParts { answer: false, calls: vec!["c2".into()], ..open });
+        open_events.event(&TurnEnd { message: answer, tool_results: vec![] }.into());
+        open_events.event(&AgentEnd { messages: vec![], will_retry: false }.into());
+        assert!(!open_events.snapshot().run && !open_events.snapshot().turn);
+        open_events.end();
+        assert_eq!(open_events.snapshot(), OpenParts::default());
     }
 }

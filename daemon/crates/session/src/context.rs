@@ -171,7 +171,7 @@ impl Services {
 }
 
 /// One session's surroundings.
-pub(crate) struct Shared {
+pub(crate) struct SessionContext {
     pub(crate) services: Arc<Services>,
     pub(crate) session_id: String,
     pub(crate) session_file: Option<PathBuf>,
@@ -217,7 +217,7 @@ pub(crate) struct Shared {
     pub(crate) cache_retention: CacheRetention,
     /// Whether contexts are compacted unasked; a command changes it.
     pub(crate) auto_compaction: AtomicBool,
-    /// How long streamed text may be missing from the crash ledger.
+    /// How long streamed text may be missing from the intent log.
     pub(crate) crash_flush: Duration,
     pub(crate) retry: RetryPolicy,
     /// Whether there are retries; a command changes it.
@@ -254,7 +254,7 @@ impl PromptSources {
     }
 }
 
-impl Shared {
+impl SessionContext {
     /// The working directory of tools and commands, on another host where the session works there. Cancel safe.
     pub(crate) async fn directory(&self) -> Result<PathBuf, Failure> {
         let there = self.shell.directory(&self.cwd).await;
@@ -346,14 +346,14 @@ impl Shared {
         self: &Arc<Self>,
         look: impl FnOnce(&Offer<'_>) -> T + Send + 'static,
     ) -> T {
-        let shared = Arc::clone(self);
+        let context = Arc::clone(self);
         let looked = tokio::task::spawn_blocking(move || {
-            let apis: Vec<&str> = shared.services.providers.apis().collect();
+            let apis: Vec<&str> = context.services.providers.apis().collect();
             // Another program may have stored a key meanwhile.
-            shared.auth.refresh();
-            let has_auth = |provider: &str| shared.services.has_auth(&shared.auth, provider);
-            let plan = |provider: &str| shared.auth.available_models(provider);
-            look(&Offer { registry: &shared.models, apis: &apis, has_auth: &has_auth, plan: &plan })
+            context.auth.refresh();
+            let has_auth = |provider: &str| context.services.has_auth(&context.auth, provider);
+            let plan = |provider: &str| context.auth.available_models(provider);
+            look(&Offer { registry: &context.models, apis: &apis, has_auth: &has_auth, plan: &plan })
         });
         // It fails only when the runtime ends, or when `look` panics; then nothing was found.
         looked.await.unwrap_or_default()

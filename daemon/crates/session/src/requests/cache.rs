@@ -29,14 +29,14 @@ pub(crate) type RequestKey = Arc<str>;
 
 /// What a user's message entry says of the command that caused it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct RequestRecord {
     pub(crate) key: RequestKey,
     pub(crate) disposition: Disposition,
 }
 
 /// What a key stands for. The answers of the two have different shapes, so that one key cannot serve both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Means {
+pub(crate) enum CommandKind {
     /// A message: `prompt`, `steer`, `follow_up`.
     Message,
     /// A `bash` command.
@@ -45,28 +45,28 @@ pub(crate) enum Means {
 
 /// What the first command of a key was answered.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Answer {
+pub(crate) enum CachedAnswer {
     /// A message was accepted.
     Accepted(Disposition),
     /// A `bash` command ended; the message that its entry holds, shared with the entry.
     Bash(Json<Message>),
 }
 
-impl Answer {
-    fn means(&self) -> Means {
+impl CachedAnswer {
+    fn means(&self) -> CommandKind {
         match self {
-            Self::Accepted(_) => Means::Message,
-            Self::Bash(_) => Means::Bash,
+            Self::Accepted(_) => CommandKind::Message,
+            Self::Bash(_) => CommandKind::Bash,
         }
     }
 }
 
 /// The keys of a session. `W` is who waits for an answer.
 #[derive(Debug)]
-pub(crate) struct Ledger<W> {
+pub(crate) struct IdempotencyCache<W> {
     /// How many answered keys it holds at most.
     limit: usize,
-    answered: HashMap<RequestKey, Answer>,
+    answered: HashMap<RequestKey, CachedAnswer>,
     /// The answered keys, oldest first.
     order: VecDeque<RequestKey>,
     /// Keys whose first command still works. There are as many as there are such commands, whatever the limit.
@@ -77,79 +77,79 @@ pub(crate) struct Ledger<W> {
 
 #[derive(Debug)]
 struct Working<W> {
-    means: Means,
+    means: CommandKind,
     waiting: Vec<W>,
 }
 
 /// What a command with a key is.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Met<W> {
-    /// The first of that key: it is to be done, and the ledger to be told how it was answered.
+pub(crate) enum Admission<W> {
+    /// The first of that key: it is to be done, and the cache to be told how it was answered.
     First(W),
     /// A repetition whose first still works. Who sent it is kept until that is answered.
     Waits,
     /// A repetition, and its answer.
-    Known(W, Answer),
+    Answered(W, CachedAnswer),
     /// The key belongs to a command with another kind of answer.
-    Other(W, Means),
+    OtherKind(W, CommandKind),
     /// So many wait that no more can.
-    Crowded(W),
+    TooMany(W),
 }
 
-impl<W> Default for Ledger<W> {
+impl<W> Default for IdempotencyCache<W> {
     fn default() -> Self {
         Self::with_limit(KEYS)
     }
 }
 
-impl<W> Ledger<W> {
+impl<W> IdempotencyCache<W> {
     fn with_limit(limit: usize) -> Self {
         Self { limit, answered: HashMap::new(), order: VecDeque::new(), working: HashMap::new(), waiting: 0 }
     }
 
     /// The last keys that the entries of a session name, on whatever branch.
     pub(crate) fn of(tree: &SessionTree) -> Self {
-        let mut ledger = Self::default();
+        let mut cache = Self::default();
         let mut found = Vec::new();
         for (key, answer) in tree.entries().iter().rev().filter_map(recorded) {
-            if found.len() == ledger.limit {
+            if found.len() == cache.limit {
                 break;
             }
             // Of entries with one key the last counts: the key had been forgotten before.
-            if let Entry::Vacant(place) = ledger.answered.entry(Arc::clone(&key)) {
+            if let Entry::Vacant(place) = cache.answered.entry(Arc::clone(&key)) {
                 place.insert(answer);
                 found.push(key);
             }
         }
-        ledger.order = found.into_iter().rev().collect();
-        ledger
+        cache.order = found.into_iter().rev().collect();
+        cache
     }
 
     /// Finds out whether a command is a repetition.
-    pub(crate) fn meet(&mut self, key: &RequestKey, means: Means, who: W) -> Met<W> {
+    pub(crate) fn admit(&mut self, key: &RequestKey, means: CommandKind, who: W) -> Admission<W> {
         if let Some(answer) = self.answered.get(key) {
             return match answer.means() {
-                known if known == means => Met::Known(who, answer.clone()),
-                other => Met::Other(who, other),
+                known if known == means => Admission::Answered(who, answer.clone()),
+                other => Admission::OtherKind(who, other),
             };
         }
         match self.working.get_mut(key) {
-            Some(working) if working.means != means => Met::Other(who, working.means),
-            Some(_) if self.waiting == WAITING => Met::Crowded(who),
+            Some(working) if working.means != means => Admission::OtherKind(who, working.means),
+            Some(_) if self.waiting == WAITING => Admission::TooMany(who),
             Some(working) => {
                 working.waiting.push(who);
                 self.waiting += 1;
-                Met::Waits
+                Admission::Waits
             }
             None => {
                 self.working.insert(Arc::clone(key), Working { means, waiting: Vec::new() });
-                Met::First(who)
+                Admission::First(who)
             }
         }
     }
 
     /// The first command of a key was answered; gives who waits for the same answer.
-    pub(crate) fn answer(&mut self, key: RequestKey, answer: Answer) -> Vec<W> {
+    pub(crate) fn answer(&mut self, key: RequestKey, answer: CachedAnswer) -> Vec<W> {
         let waiting = self.refuse(&key);
         if self.answered.insert(Arc::clone(&key), answer).is_none() {
             self.order.push_back(key);
@@ -184,13 +184,13 @@ impl<W> Ledger<W> {
 }
 
 /// The key of the command that caused an entry, and what it was answered.
-fn recorded(entry: &StoredEntry) -> Option<(RequestKey, Answer)> {
+fn recorded(entry: &StoredEntry) -> Option<(RequestKey, CachedAnswer)> {
     let EntryKind::Message(role @ (Role::User | Role::BashExecution)) = entry.kind() else { return None };
     let key = entry.extra(KEY_FIELD).filter(|key| (1..=MAX_REQUEST_KEY_BYTES).contains(&key.len()))?;
     let answer = if role == Role::BashExecution {
-        Answer::Bash(entry.message()?.clone())
+        CachedAnswer::Bash(entry.message()?.clone())
     } else {
-        Answer::Accepted(match entry.extra(DISPOSITION_FIELD).as_deref() {
+        CachedAnswer::Accepted(match entry.extra(DISPOSITION_FIELD).as_deref() {
             Some("queued") => Disposition::Queued,
             _ => Disposition::Started,
         })

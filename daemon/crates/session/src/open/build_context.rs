@@ -23,19 +23,19 @@ use super::network::{deadlines, network};
 use crate::{
     SessionOptions, ToolSelection,
     child_environment::{ChildSources, child_environment},
+    context::{PromptSources, Services, SessionContext, ToolContext, Toolbox},
     fallback::FallbackChain,
     options::default_tools,
     reopening::same_folder,
     run::RetryPolicy,
-    shared::{PromptSources, Services, Shared, ToolContext, Toolbox},
     tools::OwnTools,
 };
 
-/// How long streamed text may be missing from the crash ledger.
+/// How long streamed text may be missing from the intent log.
 const CRASH_FLUSH: Duration = Duration::from_secs(1);
 
 /// What a session keeps when its settings are read anew.
-pub(super) struct Lasting {
+pub(super) struct CarriedOver {
     pub(super) services: Arc<Services>,
     pub(super) session_id: String,
     pub(super) session_file: Option<PathBuf>,
@@ -60,13 +60,13 @@ pub(super) struct Project {
 }
 
 /// A session's surroundings, as its options and settings have them.
-pub(super) fn configured(
-    lasting: Lasting,
+pub(super) fn build_context(
+    lasting: CarriedOver,
     options: &SessionOptions,
     (settings, project): (Settings, Project),
     mut found: Vec<Diagnostic>,
-) -> Shared {
-    let Lasting {
+) -> SessionContext {
+    let CarriedOver {
         services,
         session_id,
         session_file,
@@ -126,7 +126,7 @@ pub(super) fn configured(
     );
     let resizes = settings.images.as_ref().and_then(|images| images.auto_resize).unwrap_or(true);
     let images = services.images.resizing(resizes);
-    Shared {
+    SessionContext {
         services,
         session_id,
         session_file,

@@ -11,12 +11,12 @@ use agentd_store::{
     intent_log::{IntentRecord, MadeCalls, UnfinishedWork},
 };
 
-use super::{broken::ended, plan, words::Cause};
+use super::{broken::ended, plan, words::InterruptionCause};
 use crate::{actor::Actor, clock::now_ms};
 
 /// What is due, and of whom.
 #[derive(Default)]
-pub(crate) struct Overdue {
+pub(crate) struct UnflushedWrites {
     due: Due,
     /// Results of the run under way that the disk did not take: one at most for each call of an answer.
     results: Vec<Json<Message>>,
@@ -28,22 +28,22 @@ pub(crate) struct Overdue {
 enum Due {
     #[default]
     Nothing,
-    /// What a crash left. The ledger knows it.
+    /// What a crash left. The intent log knows it.
     OfACrash,
-    /// The results of calls of a run that ended because of that. The ledger stays for as long, too.
+    /// The results of calls of a run that ended because of that. The intent log stays for as long, too.
     OfARun(Box<UnfinishedWork>),
     /// Results of the user's commands, which wait with them.
     OfCommands,
 }
 
-impl Overdue {
+impl UnflushedWrites {
     /// Of a session that was just opened; `is_due` when recovery could not store what a crash left.
     pub(crate) fn of_recovery(is_due: bool) -> Self {
         let due = if is_due { Due::OfACrash } else { Due::Nothing };
         Self { due, ..Self::default() }
     }
 
-    /// Whether anything is due: the ledger must stay.
+    /// Whether anything is due: the intent log must stay.
     pub(crate) fn is_due(&self) -> bool {
         !matches!(self.due, Due::Nothing)
     }
@@ -58,7 +58,7 @@ impl Overdue {
         (self.due, self.failure) = (Due::OfCommands, Some(refusal(error)));
     }
 
-    /// What whoever asks for work is told: the session must not, as long as something is due.
+    /// What whoever asks for work is open_events: the session must not, as long as something is due.
     pub(crate) fn failure(&self) -> Option<Failure> {
         self.failure.clone()
     }
@@ -79,21 +79,21 @@ impl Overdue {
 impl Actor {
     /// The run ends because the disk did not take a message. Calls that are open get their results, if not now, then later.
     pub(crate) async fn on_not_stored(&mut self) {
-        if self.overdue.is_due() {
+        if self.unflushed.is_due() {
             return;
         }
-        let open = self.told.open();
-        let known = match self.journal.ledger().left().await {
+        let open = self.open_events.snapshot();
+        let known = match self.journal.intent_log().left().await {
             Ok(known) => known.filter(|left| left.run.is_some()),
             Err(error) => {
                 tracing::warn!(%error, "what a run had begun is not known exactly");
                 None
             }
         };
-        let mut left = known.unwrap_or_else(|| self.known_without_ledger(&open));
+        let mut left = known.unwrap_or_else(|| self.known_without_intent_log(&open));
         // What streamed is not stored for an answer that failed, and commands of the user's go on.
         (left.answer, left.commands) = (None, Vec::new());
-        let results = std::mem::take(&mut self.overdue.results);
+        let results = std::mem::take(&mut self.unflushed.results);
         if let Some(answer) = self.last_answer_entry() {
             let made = left.calls.get_or_insert_default();
             if made.entry != answer {
@@ -105,47 +105,47 @@ impl Actor {
                 }
             }
         }
-        self.overdue.due = Due::OfARun(Box::new(left));
-        self.catch_up().await;
+        self.unflushed.due = Due::OfARun(Box::new(left));
+        self.retry_failed_writes().await;
     }
 
     /// Adds what could not be stored before, because the disk failed: before anything else is said to be under way, which would
-    /// take the place of what the ledger says. While the disk still fails, the session can be read, and must not work
-    /// ([`Overdue::failure`]).
-    pub(crate) async fn catch_up(&mut self) {
-        if !self.overdue.is_due() {
+    /// take the place of what the intent log says. While the disk still fails, the session can be read, and must not work
+    /// ([`UnflushedWrites::failure`]).
+    pub(crate) async fn retry_failed_writes(&mut self) {
+        if !self.unflushed.is_due() {
             return;
         }
-        if let Err(error) = self.store_what_is_due().await {
+        if let Err(error) = self.write_unflushed().await {
             // Whoever asked is told.
             tracing::debug!(%error, "what the disk did not take before could not be stored once more");
-            self.overdue.failure = Some(refusal(&error));
+            self.unflushed.failure = Some(refusal(&error));
             return;
         }
-        (self.overdue.due, self.overdue.failure) = (Due::Nothing, None);
+        (self.unflushed.due, self.unflushed.failure) = (Due::Nothing, None);
         if !self.run.is_active() {
             self.store_bash_messages().await;
-            self.settle_ledger();
+            self.settle_intent_log();
         }
     }
 
-    /// The ledger need not know of the run any more, unless something of it is to be stored yet.
-    pub(crate) fn settle_ledger(&self) {
-        if !self.overdue.is_due() {
-            self.journal.ledger().settle();
+    /// The intent log need not know of the run any more, unless something of it is to be stored yet.
+    pub(crate) fn settle_intent_log(&self) {
+        if !self.unflushed.is_due() {
+            self.journal.intent_log().settle();
         }
     }
 
-    async fn store_what_is_due(&mut self) -> Result<(), StoreError> {
-        match &self.overdue.due {
+    async fn write_unflushed(&mut self) -> Result<(), StoreError> {
+        match &self.unflushed.due {
             Due::Nothing | Due::OfCommands => {}
             Due::OfACrash => {
-                if let Some(left) = self.journal.ledger().left().await? {
+                if let Some(left) = self.journal.intent_log().left().await? {
                     let plan = plan::plan(self.journal.tree(), &left, now_ms())?;
                     self.add_late(plan).await?;
                     let waiting = super::waiting(&left, self.journal.tree());
                     let records = waiting.iter().cloned().map(IntentRecord::Queued).collect();
-                    self.journal.ledger().replace(records).await?;
+                    self.journal.intent_log().replace(records).await?;
                     let waiting = self.held_back.take_in(waiting);
                     self.queues.reserve(self.held_back.messages());
                     if !waiting.is_empty() {
@@ -155,7 +155,7 @@ impl Actor {
                 }
             }
             Due::OfARun(left) => {
-                let plan = plan::plan_after(Cause::Disk, self.journal.tree(), left, now_ms())?;
+                let plan = plan::plan_after(InterruptionCause::Disk, self.journal.tree(), left, now_ms())?;
                 self.add_late(plan).await?;
             }
         }
@@ -163,14 +163,14 @@ impl Actor {
     }
 
     async fn add_late(&mut self, plan: plan::Plan) -> Result<(), StoreError> {
-        let open = self.told.open();
+        let open = self.open_events.snapshot();
         for entry in plan.entries {
             let message = self.add_recovered(entry).await?;
             if let Some(Message::ToolResult(result)) = message.get()
                 && open.calls.contains(&result.tool_call_id)
             {
                 let end = ended(result).into();
-                self.told.event(&end);
+                self.open_events.event(&end);
                 self.publish(&end);
             }
             self.publish(&MessageStart { message: message.clone() }.into());

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const STARTED: Answer = Answer::Accepted(Disposition::Started);
-const QUEUED: Answer = Answer::Accepted(Disposition::Queued);
+const STARTED: CachedAnswer = CachedAnswer::Accepted(Disposition::Started);
+const QUEUED: CachedAnswer = CachedAnswer::Accepted(Disposition::Queued);
 
 fn key(name: impl ToString) -> RequestKey {
     name.to_string().into()
@@ -41,74 +41,74 @@ fn tree(entries: impl IntoIterator<Item = NewEntry>) -> SessionTree {
 
 #[test]
 fn a_repetition_waits_for_the_first_and_knows_the_answer_after_it() {
-    let mut ledger = Ledger::default();
-    assert_eq!(ledger.meet(&key("k"), Means::Message, 1), Met::First(1));
-    assert_eq!(ledger.meet(&key("k"), Means::Message, 2), Met::Waits);
-    assert_eq!(ledger.meet(&key("k"), Means::Message, 3), Met::Waits);
-    assert_eq!(ledger.meet(&key("other"), Means::Message, 4), Met::First(4));
-    assert_eq!(ledger.answer(key("k"), STARTED), [2, 3]);
-    assert_eq!(ledger.meet(&key("k"), Means::Message, 5), Met::Known(5, STARTED));
-    assert_eq!(ledger.answer(key("other"), QUEUED), [0; 0]);
+    let mut cache = IdempotencyCache::default();
+    assert_eq!(cache.admit(&key("k"), CommandKind::Message, 1), Admission::First(1));
+    assert_eq!(cache.admit(&key("k"), CommandKind::Message, 2), Admission::Waits);
+    assert_eq!(cache.admit(&key("k"), CommandKind::Message, 3), Admission::Waits);
+    assert_eq!(cache.admit(&key("other"), CommandKind::Message, 4), Admission::First(4));
+    assert_eq!(cache.answer(key("k"), STARTED), [2, 3]);
+    assert_eq!(cache.admit(&key("k"), CommandKind::Message, 5), Admission::Answered(5, STARTED));
+    assert_eq!(cache.answer(key("other"), QUEUED), [0; 0]);
 }
 
 #[test]
 fn a_refused_command_leaves_no_trace() {
-    let mut ledger = Ledger::default();
-    assert_eq!(ledger.meet(&key("k"), Means::Bash, 1), Met::First(1));
-    assert_eq!(ledger.meet(&key("k"), Means::Bash, 2), Met::Waits);
-    assert_eq!(ledger.refuse("k"), [2]);
-    assert_eq!(ledger.meet(&key("k"), Means::Message, 3), Met::First(3));
-    assert_eq!((ledger.waiting, ledger.working.len(), ledger.answered.len()), (0, 1, 0));
+    let mut cache = IdempotencyCache::default();
+    assert_eq!(cache.admit(&key("k"), CommandKind::Bash, 1), Admission::First(1));
+    assert_eq!(cache.admit(&key("k"), CommandKind::Bash, 2), Admission::Waits);
+    assert_eq!(cache.refuse("k"), [2]);
+    assert_eq!(cache.admit(&key("k"), CommandKind::Message, 3), Admission::First(3));
+    assert_eq!((cache.waiting, cache.working.len(), cache.answered.len()), (0, 1, 0));
 }
 
 #[test]
 fn a_forgotten_key_is_new() {
-    let mut ledger = Ledger::default();
-    ledger.meet(&key("k"), Means::Message, 1);
-    ledger.answer(key("k"), QUEUED);
-    ledger.forget("k");
-    ledger.forget("never there");
-    assert_eq!(ledger.meet(&key("k"), Means::Message, 2), Met::First(2));
-    assert!(ledger.order.is_empty());
+    let mut cache = IdempotencyCache::default();
+    cache.admit(&key("k"), CommandKind::Message, 1);
+    cache.answer(key("k"), QUEUED);
+    cache.forget("k");
+    cache.forget("never there");
+    assert_eq!(cache.admit(&key("k"), CommandKind::Message, 2), Admission::First(2));
+    assert!(cache.order.is_empty());
 }
 
 #[test]
 fn a_key_serves_one_kind_of_answer() {
-    let mut ledger = Ledger::default();
-    ledger.meet(&key("k"), Means::Message, 1);
-    assert_eq!(ledger.meet(&key("k"), Means::Bash, 2), Met::Other(2, Means::Message));
-    ledger.answer(key("k"), STARTED);
-    assert_eq!(ledger.meet(&key("k"), Means::Bash, 2), Met::Other(2, Means::Message));
-    ledger.meet(&key("b"), Means::Bash, 1);
-    ledger.answer(key("b"), Answer::Bash(bash("x")));
-    assert_eq!(ledger.meet(&key("b"), Means::Message, 2), Met::Other(2, Means::Bash));
+    let mut cache = IdempotencyCache::default();
+    cache.admit(&key("k"), CommandKind::Message, 1);
+    assert_eq!(cache.admit(&key("k"), CommandKind::Bash, 2), Admission::OtherKind(2, CommandKind::Message));
+    cache.answer(key("k"), STARTED);
+    assert_eq!(cache.admit(&key("k"), CommandKind::Bash, 2), Admission::OtherKind(2, CommandKind::Message));
+    cache.admit(&key("b"), CommandKind::Bash, 1);
+    cache.answer(key("b"), CachedAnswer::Bash(bash("x")));
+    assert_eq!(cache.admit(&key("b"), CommandKind::Message, 2), Admission::OtherKind(2, CommandKind::Bash));
 }
 
 #[test]
 fn no_more_than_so_many_wait() {
-    let mut ledger = Ledger::default();
-    ledger.meet(&key("k"), Means::Bash, 0);
+    let mut cache = IdempotencyCache::default();
+    cache.admit(&key("k"), CommandKind::Bash, 0);
     for who in 1..=WAITING {
-        assert_eq!(ledger.meet(&key("k"), Means::Bash, who), Met::Waits);
+        assert_eq!(cache.admit(&key("k"), CommandKind::Bash, who), Admission::Waits);
     }
-    assert_eq!(ledger.meet(&key("k"), Means::Bash, 0), Met::Crowded(0));
-    assert_eq!(ledger.answer(key("k"), STARTED).len(), WAITING);
-    ledger.meet(&key("l"), Means::Bash, 0);
-    assert_eq!(ledger.meet(&key("l"), Means::Bash, 7), Met::Waits);
-    assert_eq!(ledger.give_up(), [7], "whoever waits at the end of the session");
-    assert_eq!(ledger.meet(&key("l"), Means::Bash, 8), Met::First(8));
+    assert_eq!(cache.admit(&key("k"), CommandKind::Bash, 0), Admission::TooMany(0));
+    assert_eq!(cache.answer(key("k"), STARTED).len(), WAITING);
+    cache.admit(&key("l"), CommandKind::Bash, 0);
+    assert_eq!(cache.admit(&key("l"), CommandKind::Bash, 7), Admission::Waits);
+    assert_eq!(cache.give_up(), [7], "whoever waits at the end of the session");
+    assert_eq!(cache.admit(&key("l"), CommandKind::Bash, 8), Admission::First(8));
 }
 
 #[test]
 fn a_thousand_keys_are_known_and_the_oldest_is_forgotten_first() {
-    let mut ledger = Ledger::default();
+    let mut cache = IdempotencyCache::default();
     for number in 0..=KEYS {
-        ledger.meet(&key(number), Means::Message, ());
-        ledger.answer(key(number), STARTED);
+        cache.admit(&key(number), CommandKind::Message, ());
+        cache.answer(key(number), STARTED);
     }
-    assert_eq!((ledger.answered.len(), ledger.order.len()), (KEYS, KEYS));
-    assert_eq!(ledger.meet(&key(1), Means::Message, ()), Met::Known((), STARTED));
-    assert_eq!(ledger.meet(&key(0), Means::Message, ()), Met::First(()));
+    assert_eq!((cache.answered.len(), cache.order.len()), (KEYS, KEYS));
+    assert_eq!(cache.admit(&key(1), CommandKind::Message, ()), Admission::Answered((), STARTED));
+    assert_eq!(cache.admit(&key(0), CommandKind::Message, ()), Admission::First(()));
 }
 
 #[test]
@@ -129,13 +129,14 @@ fn the_entries_of_a_session_say_what_was_answered() {
         NewEntry::session_info("name").with(KEY_FIELD, &"info").unwrap(),
         with(bash("files"), "b"),
     ]);
-    let mut ledger = Ledger::of(&tree);
-    assert_eq!(ledger.order, ["q", "s", "o", "b"].map(RequestKey::from));
-    assert_eq!(ledger.meet(&key("q"), Means::Message, ()), Met::Known((), QUEUED));
-    assert_eq!(ledger.meet(&key("s"), Means::Message, ()), Met::Known((), STARTED));
-    assert_eq!(ledger.meet(&key("o"), Means::Message, ()), Met::Known((), STARTED));
-    assert_eq!(ledger.meet(&key(long), Means::Message, ()), Met::First(()));
-    let Met::Known((), Answer::Bash(kept)) = ledger.meet(&key("b"), Means::Bash, ()) else {
+    let mut cache = IdempotencyCache::of(&tree);
+    assert_eq!(cache.order, ["q", "s", "o", "b"].map(RequestKey::from));
+    assert_eq!(cache.admit(&key("q"), CommandKind::Message, ()), Admission::Answered((), QUEUED));
+    assert_eq!(cache.admit(&key("s"), CommandKind::Message, ()), Admission::Answered((), STARTED));
+    assert_eq!(cache.admit(&key("o"), CommandKind::Message, ()), Admission::Answered((), STARTED));
+    assert_eq!(cache.admit(&key(long), CommandKind::Message, ()), Admission::First(()));
+    let Admission::Answered((), CachedAnswer::Bash(kept)) = cache.admit(&key("b"), CommandKind::Bash, ())
+    else {
         panic!("a bash command that is known")
     };
     let stored = tree.leaf().and_then(|entry| entry.message()).unwrap();
@@ -147,18 +148,18 @@ fn a_long_session_gives_its_last_keys() {
     let entry = |number: usize| NewEntry::message(message("m")).with(KEY_FIELD, &number.to_string()).unwrap();
     // One key is there twice: it was forgotten in between.
     let tree = tree((0..KEYS + 5).chain([2]).map(entry));
-    let mut ledger = Ledger::of(&tree);
-    assert_eq!((ledger.answered.len(), ledger.order.len()), (KEYS, KEYS));
-    assert_eq!(ledger.order.back(), Some(&key(2)));
-    assert_eq!(ledger.order.front(), Some(&key(6)));
-    assert_eq!(ledger.meet(&key(5), Means::Message, ()), Met::First(()));
+    let mut cache = IdempotencyCache::of(&tree);
+    assert_eq!((cache.answered.len(), cache.order.len()), (KEYS, KEYS));
+    assert_eq!(cache.order.back(), Some(&key(2)));
+    assert_eq!(cache.order.front(), Some(&key(6)));
+    assert_eq!(cache.admit(&key(5), CommandKind::Message, ()), Admission::First(()));
 }
 
 /// What may happen to one of a few keys.
 #[derive(Debug, Clone)]
 enum Step {
     Send(u8),
-    Answer(u8, Disposition),
+    CachedAnswer(u8, Disposition),
     Refuse(u8),
     Forget(u8),
 }
@@ -167,7 +168,7 @@ fn step() -> impl Strategy<Value = Step> {
     let disposition = prop_oneof![Just(Disposition::Started), Just(Disposition::Queued)];
     prop_oneof![
         4 => (0..6u8).prop_map(Step::Send),
-        2 => (0..6u8, disposition).prop_map(|(key, answer)| Step::Answer(key, answer)),
+        2 => (0..6u8, disposition).prop_map(|(key, answer)| Step::CachedAnswer(key, answer)),
         1 => (0..6u8).prop_map(Step::Refuse),
         1 => (0..6u8).prop_map(Step::Forget),
     ]
@@ -191,7 +192,7 @@ proptest! {
     #[test]
     fn every_command_is_answered_once_and_by_the_first(steps in proptest::collection::vec(step(), 0..60)) {
         const LIMIT: usize = 3;
-        let mut ledger = Ledger::with_limit(LIMIT);
+        let mut cache = IdempotencyCache::with_limit(LIMIT);
         let mut model = Model::default();
         let mut answered = Vec::new();
         let mut sent = 0;
@@ -200,24 +201,24 @@ proptest! {
                 Step::Send(name) => {
                     let who = sent;
                     sent += 1;
-                    let met = ledger.meet(&key(name), Means::Message, who);
+                    let met = cache.admit(&key(name), CommandKind::Message, who);
                     let known = model.known.iter().find(|(of, _)| *of == name);
                     if let Some((_, disposition)) = known {
-                        prop_assert_eq!(met, Met::Known(who, Answer::Accepted(*disposition)));
+                        prop_assert_eq!(met, Admission::Answered(who, CachedAnswer::Accepted(*disposition)));
                         answered.push(who);
                     } else if let Some((_, waiting)) = model.working.iter_mut().find(|(of, _)| *of == name) {
-                        prop_assert_eq!(met, Met::Waits);
+                        prop_assert_eq!(met, Admission::Waits);
                         waiting.push(who);
                     } else {
-                        prop_assert_eq!(met, Met::First(who));
+                        prop_assert_eq!(met, Admission::First(who));
                         model.working.push((name, Vec::new()));
                         // Whoever is first is answered by whoever does the command.
                         answered.push(who);
                     }
                 }
                 // Only what works is answered or refused.
-                Step::Answer(name, disposition) => if let Some(waiting) = model.take(name) {
-                    prop_assert_eq!(&ledger.answer(key(name), Answer::Accepted(disposition)), &waiting);
+                Step::CachedAnswer(name, disposition) => if let Some(waiting) = model.take(name) {
+                    prop_assert_eq!(&cache.answer(key(name), CachedAnswer::Accepted(disposition)), &waiting);
                     answered.extend(waiting);
                     model.known.push((name, disposition));
                     if model.known.len() > LIMIT {
@@ -225,17 +226,17 @@ proptest! {
                     }
                 },
                 Step::Refuse(name) => if let Some(waiting) = model.take(name) {
-                    prop_assert_eq!(&ledger.refuse(&name.to_string()), &waiting);
+                    prop_assert_eq!(&cache.refuse(&name.to_string()), &waiting);
                     answered.extend(waiting);
                 },
                 Step::Forget(name) => {
-                    ledger.forget(&name.to_string());
+                    cache.forget(&name.to_string());
                     model.known.retain(|(of, _)| *of != name);
                 }
             }
-            prop_assert!(ledger.answered.len() <= LIMIT && ledger.order.len() == ledger.answered.len());
+            prop_assert!(cache.answered.len() <= LIMIT && cache.order.len() == cache.answered.len());
         }
-        answered.extend(ledger.give_up());
+        answered.extend(cache.give_up());
         answered.sort_unstable();
         prop_assert_eq!(answered, (0..sent).collect::<Vec<_>>());
     }
