@@ -88,7 +88,7 @@ impl Reader {
             let _guard = unwanted.clone().drop_guard();
             let listed = tokio::task::spawn_blocking(move || {
                 let only = (without_file, only.as_ref());
-                hub::session_list::sessions(&registry, &agent_dir, &params, only, &|| {
+                hub::session_list::sessions(&registry.known(), &agent_dir, &params, only, &|| {
                     !unwanted.is_cancelled()
                 })
             })
@@ -113,7 +113,7 @@ impl Reader {
         let leaving = CancellationToken::new();
         let watching = Watching {
             registry: Arc::clone(&self.registry),
-            watcher: self.registry.watch_broker().watcher(),
+            watcher: self.registry.watch_broker().subscribe(),
             leaving: leaving.clone(),
         };
         self.watching = Some(leaving.drop_guard());
@@ -131,16 +131,16 @@ impl Reader {
         let live: Vec<_> = known.iter().filter_map(|known| known.loaded()).collect();
         let running = live.iter().filter(|live| live.summary().is_streaming).count();
         let resting = known.iter().filter(|known| known.is_unloaded()).count();
-        let traffic = self.registry.traffic();
+        let connections = &self.connection.daemon.connections;
         let status = DaemonStatus {
             daemon: daemon_info(&self.registry),
-            uptime_ms: u64::try_from(self.registry.uptime().as_millis()).unwrap_or(u64::MAX),
+            uptime_ms: u64::try_from(self.connection.daemon.uptime().as_millis()).unwrap_or(u64::MAX),
             socket: match &self.connection.origin {
                 Origin::Socket { path, .. } => Some(path.display().to_string()),
                 Origin::Host { .. } => None,
             },
             agent_dir: agent_dir.path().display().to_string(),
-            clients: traffic.clients(),
+            clients: connections.open(),
             live_sessions: u32::try_from(live.len()).unwrap_or(u32::MAX),
             ending: self.connection.shutdown.ending().map(|ending| DaemonEnding {
                 mode: ending.mode,
@@ -153,7 +153,7 @@ impl Reader {
                 .unwrap_or(u32::MAX),
             usage: self.usage(known.len()).await,
             counters: Counters {
-                connections: traffic.connections(),
+                connections: connections.total(),
                 sessions_loaded: self.registry.loaded(),
                 sessions_unloaded: self.registry.unloaded(),
             },
@@ -172,7 +172,7 @@ impl Reader {
         let open_files = tokio::task::spawn_blocking(resource_limits::open_files).await.ok().flatten();
         DaemonUsage {
             clients: Amount {
-                used: self.registry.traffic().clients().into(),
+                used: self.connection.daemon.connections.open().into(),
                 limit: self.connection.limits.clients.map(|limit| limit as u64),
             },
             sessions: amount(sessions, limits.sessions),

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::OnEof,
-    hub::{ConnectionCount, SessionRegistry, SessionSlot, ShutdownSwitch},
+    hub::{ConnectionCount, DaemonContext, SessionSlot, ShutdownSwitch},
     transport::Output,
 };
 
@@ -45,8 +45,8 @@ const OUTBOX: usize = 16;
 
 /// What a connection needs to begin.
 pub struct Connection {
-    /// The live sessions.
-    pub registry: Arc<SessionRegistry>,
+    /// What it shares with the daemon's other connections.
+    pub daemon: Arc<DaemonContext>,
     /// Where it comes from.
     pub origin: Origin,
     /// What sessions are opened with where a command does not say: environment, folder, compatibility.

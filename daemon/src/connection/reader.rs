@@ -81,7 +81,7 @@ impl Reader {
         outbox: mpsc::Sender<Out>,
         gone: CancellationToken,
     ) -> Self {
-        let registry = Arc::clone(&connection.registry);
+        let registry = Arc::clone(&connection.daemon.sessions);
         let (client, sessions) = (Client::new(number, caller.is_some()), Attachments::default());
         let (on_eof, beside) = (OnEof::default(), JoinSet::new());
         let (providing, under_way) = (Providing::default(), Arc::default());
@@ -176,8 +176,8 @@ impl Reader {
 
     /// Takes a line when it is the connection's turn, and with it those behind it, unless others wait for theirs.
     async fn turn(&mut self, line: Line, lines: &mut mpsc::Receiver<Line>) {
-        let registry = Arc::clone(&self.registry);
-        let scheduler = registry.scheduler();
+        let daemon = Arc::clone(&self.connection.daemon);
+        let scheduler = &daemon.scheduler;
         let taking = async {
             self.line(line).await;
             for _ in 1..LINES_A_TURN {

@@ -1,5 +1,5 @@
-//! Whose turn it is to have commands taken. Clients that send as much as they can are then not the ones who get
-//! everything: each turn of theirs is short, they have it one after the other, and what else is ready works in between.
+//! Fair scheduling of commands: a flooding client gets one short turn at a time, like every other, and the tasks that are ready
+//! work in between.
 
 use std::{
     future::{Future, poll_fn},
@@ -13,11 +13,11 @@ use tokio::{
     task::yield_now,
 };
 
-/// Connections that have their turn at the same time. With one, the work for sessions always finds a thread that is free or
-/// soon will be.
+/// Connections that have their turn at the same time. With one, the work for sessions always finds a thread that is free or soon
+/// will be.
 const TURNS: usize = 1;
 
-/// Lets one connection after the other work, in the order in which they came.
+/// Lets one connection after the other work, in the order in which they asked.
 #[derive(Debug)]
 pub struct FairScheduler {
     turns: Semaphore,
@@ -31,9 +31,9 @@ impl Default for FairScheduler {
 }
 
 impl FairScheduler {
-    /// Does `work` in turns: it is polled only while it is the connection's turn. A turn ends when the work is done and whatever
-    /// it woke on this thread has had a go, or as soon as the work waits for something: nobody holds up others by
-    /// waiting. What it waited for costs another turn.
+    /// Runs `work` in turns: it is polled only while the connection has its turn. A turn ends when the work is done and the tasks
+    /// that it woke on this thread were polled, or as soon as the work waits: nobody delays others by waiting. Work that has
+    /// waited needs another turn.
     ///
     /// Cancel safe as far as `work` is.
     pub async fn run_in_turn<T>(&self, work: impl Future<Output = T>) -> T {
@@ -41,8 +41,8 @@ impl FairScheduler {
         loop {
             let turn = self.turn().await;
             if let Poll::Ready(done) = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
-                // So that answers are on their way before the next ones ask: else all of them ask first, and what others
-                // work on waits behind all the answers.
+                // Lets the woken tasks send their answers before the next turn. Otherwise all connections ask first, and work
+                // waits behind all the answers.
                 yield_now().await;
                 return done;
             }
@@ -51,7 +51,7 @@ impl FairScheduler {
         }
     }
 
-    /// Whether somebody waits for a turn.
+    /// Whether a connection waits for its turn.
     #[must_use]
     pub fn has_waiters(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
@@ -61,29 +61,29 @@ impl FairScheduler {
         if let Ok(turn) = self.turns.try_acquire() {
             return Some(turn);
         }
-        let _waiting = Waiting::one_of(&self.waiting);
-        // It is never closed; if it were, there would be no turns to wait for.
+        let _waiting = WaitingCount::new(&self.waiting);
+        // The semaphore is never closed.
         self.turns.acquire().await.ok()
     }
 }
 
-/// Counted as waiting, until it is dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+/// Counts a waiting connection until it is dropped.
+struct WaitingCount<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
-    fn one_of(count: &'a AtomicUsize) -> Self {
+impl<'a> WaitingCount<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Waits until the task is woken, by whatever it was that had to wait.
+/// Waits until the task is woken.
 async fn woken() {
     let mut has_waited = false;
     poll_fn(|_| if std::mem::replace(&mut has_waited, true) { Poll::Ready(()) } else { Poll::Pending }).await;
@@ -122,12 +122,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_something_else_holds_up_nobody() {
+    async fn work_that_waits_delays_nobody() {
         let scheduler = FairScheduler::default();
         let (sender, receiver) = oneshot::channel();
         let slow = scheduler.run_in_turn(receiver);
         let quick = async {
-            // The slow one has had its first turn, and waits.
+            // The slow one had its first turn, and waits.
             scheduler.run_in_turn(async {}).await;
             sender.send(7).unwrap();
         };
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gives_up_leaves_the_turn_to_the_next() {
+    async fn a_connection_that_gives_up_leaves_the_turn_to_the_next() {
         let scheduler = FairScheduler::default();
         let held = scheduler.turn().await;
         let mut first = Box::pin(scheduler.run_in_turn(async { 1 }));
         let mut second = Box::pin(scheduler.run_in_turn(async { 2 }));
         assert!(futures::poll!(first.as_mut()).is_pending() && futures::poll!(second.as_mut()).is_pending());
         assert!(scheduler.has_waiters());
-        // It is the first one's turn, which does not come for it any more.
+        // The first one's turn comes, and nobody takes it.
         drop(held);
         drop(first);
         assert_eq!(second.await, 2);

@@ -1,5 +1,5 @@
-//! Memory that is free goes back to the system when sessions have left it. The C library alone keeps it: between the pieces
-//! that are still in use, for as long as the process lives.
+//! Returns free heap memory to the system after sessions were unloaded. glibc does not return fragmented free memory by itself,
+//! so call `malloc_trim`.
 
 use std::{
     sync::{
@@ -9,37 +9,42 @@ use std::{
     time::Duration,
 };
 
-/// Sessions that leave together are cleaned up after together.
-const TOGETHER: Duration = Duration::from_secs(1);
+/// Sessions that are unloaded within this time share one trim.
+const DELAY: Duration = Duration::from_secs(1);
 
-/// Sees to it that memory is given back, once for many sessions.
+/// Trims the heap once for many unloaded sessions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HeapTrimmer {
-    is_due: Arc<AtomicBool>,
+    is_scheduled: Arc<AtomicBool>,
 }
 
 impl HeapTrimmer {
-    /// Gives memory back in a second.
+    /// Trims the heap after [`DELAY`].
     pub(super) fn trim_soon(&self) {
-        if self.is_due.swap(true, Ordering::AcqRel) {
+        if self.is_scheduled.swap(true, Ordering::AcqRel) {
             return;
         }
-        let is_due = Arc::clone(&self.is_due);
-        // Nobody waits for it: at the end of the process the system gets everything.
+        let is_scheduled = Arc::clone(&self.is_scheduled);
+        // Detached: at the end of the process the system gets everything anyway.
         tokio::spawn(async move {
-            tokio::time::sleep(TOGETHER).await;
-            is_due.store(false, Ordering::Release);
-            if let Err(error) = tokio::task::spawn_blocking(trim_heap).await {
-                tracing::error!(%error, "memory could not be given back");
-            }
+            tokio::time::sleep(DELAY).await;
+            is_scheduled.store(false, Ordering::Release);
+            trim_heap().await;
         });
     }
 }
 
-/// Takes some milliseconds where there is much to look through.
+/// Trims the heap now, on a thread for blocking work.
+pub(super) async fn trim_heap() {
+    if let Err(error) = tokio::task::spawn_blocking(malloc_trim).await {
+        tracing::error!(%error, "memory could not be given back");
+    }
+}
+
+/// Takes some milliseconds on a large heap.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "there is no safe way to ask the C library for this")]
-pub(super) fn trim_heap() {
+fn malloc_trim() {
     // SAFETY: it may be called at any time and from any thread, and touches only what is free.
     unsafe {
         libc::malloc_trim(0);
@@ -48,10 +53,10 @@ pub(super) fn trim_heap() {
 
 /// Other allocators do it by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(super) fn trim_heap() {}
+fn malloc_trim() {}
 
-/// Lets all threads take memory from one place. The C library gives each thread 64 MiB of address space for itself, used or not:
-/// where that has a limit, little would be left of it. For `main`, before there are other threads.
+/// Makes all threads allocate from one arena. glibc reserves 64 MiB of address space for each thread, used or not, which leaves
+/// little where address space is limited. For `main`, before there are other threads.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "there is no safe way to tell the C library")]
 pub fn share_one_arena() {
@@ -61,6 +66,6 @@ pub fn share_one_arena() {
     }
 }
 
-/// Other allocators have no such habit.
+/// Other allocators do not reserve an arena for each thread.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn share_one_arena() {}

@@ -1,4 +1,4 @@
-//! What the daemon as a whole may take of the machine, and how much of that it does.
+//! What the daemon as a whole may take of the machine, and measures of what it takes.
 
 use std::{
     fs::{self, File},
@@ -12,33 +12,33 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-/// Descriptors that are kept for work that is under way: its files, its connections to models, its processes. Where there are few
-/// in all, a quarter of them.
+/// Descriptors that are kept for running work: its files, its connections to models, its processes. Of few descriptors, a quarter
+/// is kept; of many, a tenth.
 const RESERVED_FILES: u64 = 16;
 
-/// With fewer descriptors the daemon does not begin: it could not hold one session that runs one command.
-pub const FEWEST_FILES: u64 = 32;
+/// With fewer descriptors the daemon does not start: it could not hold one session that runs one command.
+pub const MIN_FILES: u64 = 32;
 
-/// What is told to whoever has fewer.
-pub const USUAL_FILES: u64 = 1024;
+/// The number of descriptors that the error for fewer than [`MIN_FILES`] recommends.
+pub const RECOMMENDED_FILES: u64 = 1024;
 
 /// What the daemon as a whole may take. The largest value of a type is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceLimits {
-    /// Sessions that are known at the same time.
+    /// Sessions that are known at the same time (`daemon.maxSessions`).
     pub sessions: usize,
-    /// Resident memory, in bytes.
+    /// Resident memory, in bytes (`daemon.maxMemoryBytes`).
     pub memory_bytes: u64,
-    /// Whether room is kept among the open files.
+    /// Whether descriptors are kept free for running work.
     pub keeps_files: bool,
 }
 
 impl ResourceLimits {
-    /// None at all.
+    /// No limit at all.
     pub const NONE: Self = Self { sessions: usize::MAX, memory_bytes: u64::MAX, keeps_files: false };
 
-    /// What there is too much of to begin anything new. Some microseconds.
-    pub(super) fn shortage(&self) -> Option<ResourceExhausted> {
+    /// The resource of which too much is in use to begin anything new. Takes some microseconds.
+    pub(super) fn exhausted(&self) -> Option<ResourceExhausted> {
         let memory = || {
             let limit = Some(self.memory_bytes).filter(|limit| *limit < u64::MAX)?;
             let used = resident_bytes().filter(|used| *used > limit)?;
@@ -51,19 +51,19 @@ impl ResourceLimits {
     }
 }
 
-/// Too much of something is in use.
+/// A resource of which too much is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceExhausted {
     /// Memory, in bytes.
     Memory {
-        /// What is used.
+        /// How much is in use.
         used: u64,
-        /// What may be.
+        /// How much may be.
         limit: u64,
     },
     /// Open files.
     Files {
-        /// What may be open.
+        /// How many may be open.
         limit: u64,
     },
 }
@@ -77,9 +77,9 @@ impl ResourceExhausted {
 }
 
 impl From<ResourceExhausted> for Failure {
-    fn from(shortage: ResourceExhausted) -> Self {
+    fn from(exhausted: ResourceExhausted) -> Self {
         let instead = "What runs goes on; close sessions that are not needed, or wait.";
-        match shortage {
+        match exhausted {
             ResourceExhausted::Memory { used, limit } => {
                 let text =
                     format!("The daemon uses {used} bytes of memory, more than the limit of {limit} bytes.");
@@ -96,11 +96,11 @@ impl From<ResourceExhausted> for Failure {
     }
 }
 
-/// Memory of ours that is not swapped out, where the system tells. Does not wait for any disk.
+/// The resident memory of this process in bytes, where the system tells. Does not wait for any disk.
 #[must_use]
 pub fn resident_bytes() -> Option<u64> {
     static STATM: OnceLock<Option<File>> = OnceLock::new();
-    // Opened once: also when there is no descriptor left it can be read.
+    // Opened once, so that it can be read when no descriptor is left.
     let file = STATM.get_or_init(|| File::open("/proc/self/statm").ok()).as_ref()?;
     let mut text = [0; 128];
     let count = file.read_at(&mut text, 0).ok()?;
@@ -120,15 +120,15 @@ pub fn open_files() -> Option<u64> {
     Some(fs::read_dir("/proc/self/fd").ok()?.count() as u64)
 }
 
-/// Whether so many files are open that the rest is for what runs. Descriptors are given out from the lowest: the next one tells
-/// how many are in use at least.
+/// Whether so many files are open that the rest is kept for running work. The system gives out the lowest free descriptor, so the
+/// next one tells how many are in use at least.
 #[must_use]
 pub fn files_are_short() -> bool {
     let Some(limit) = file_limit() else { return false };
-    let ceiling = limit.saturating_sub(RESERVED_FILES.min(limit / 4).max(limit / 10));
+    let threshold = limit.saturating_sub(RESERVED_FILES.min(limit / 4).max(limit / 10));
     match fcntl_dupfd_cloexec(rustix::stdio::stderr(), 0) {
-        Ok(next) => std::os::fd::AsRawFd::as_raw_fd(&next) as u64 >= ceiling,
-        // Stderr may be closed, which says nothing.
+        Ok(next) => std::os::fd::AsRawFd::as_raw_fd(&next) as u64 >= threshold,
+        // Stderr is closed, which tells nothing.
         Err(rustix::io::Errno::BADF) => false,
         Err(_) => true,
     }
@@ -142,9 +142,9 @@ mod tests {
     fn memory_is_measured_and_compared() {
         let used = resident_bytes().unwrap();
         assert!(used > 1 << 20, "{used}");
-        assert_eq!(ResourceLimits::NONE.shortage(), None);
+        assert_eq!(ResourceLimits::NONE.exhausted(), None);
         let tight = ResourceLimits { memory_bytes: 1, ..ResourceLimits::NONE };
-        assert!(matches!(tight.shortage(), Some(ResourceExhausted::Memory { limit: 1, .. })));
+        assert!(matches!(tight.exhausted(), Some(ResourceExhausted::Memory { limit: 1, .. })));
         let failure = Failure::from(ResourceExhausted::Memory { used: 2, limit: 1 });
         assert!(failure.hint.is_some_and(|hint| hint.contains("daemon.maxMemoryBytes")));
     }

@@ -21,32 +21,33 @@ use agentd_store::{
     kept_originals, list, read_header, summarize,
 };
 
-use super::{SessionRegistry, SessionSlot};
+use super::SessionSlot;
 
-/// Sessions of a page when the client does not say.
-const DEFAULT_LIMIT: usize = 50;
+/// Sessions of a page where the client does not say.
+const DEFAULT_PAGE_SESSIONS: usize = 50;
 
 /// Sessions of a page at most.
-const MAX_LIMIT: usize = 1_000;
+const MAX_PAGE_SESSIONS: usize = 1_000;
 
-/// Files that cannot be read are named, so many of them.
-const MAX_UNREADABLE: usize = 100;
+/// How many unreadable files an answer names.
+const MAX_UNREADABLE_FILES: usize = 100;
 
-/// Which sessions that have no file are listed.
+/// Which sessions without a file are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithoutFile {
-    /// All: others can join them.
+    /// All: other clients can join them.
     All,
-    /// Those that get a file with their first message. What a host keeps in memory for itself is nobody else's business.
+    /// Those that get a file with their first message. A host's ephemeral session is private to the host.
     Promised,
 }
 
-/// A page of sessions, of all or of some ids, the last modified first. Reads files; blocks.
+/// A page of sessions, of all or only of some ids, the last modified first. `known` are the sessions of the registry. Reads
+/// files; blocks.
 ///
 /// # Errors
-/// When the sessions folder cannot be read, for a cursor that is none, and once `is_wanted` says that nobody waits for it any more.
+/// When the sessions folder cannot be read, when the cursor is invalid, and once `is_wanted` says that nobody waits any more.
 pub fn sessions(
-    registry: &SessionRegistry,
+    known: &[Arc<SessionSlot>],
     agent_dir: &AgentDir,
     params: &ListSessionsParams,
     (without_file, only): (WithoutFile, Option<&HashSet<Arc<str>>>),
@@ -56,16 +57,15 @@ pub fn sessions(
     let search =
         params.search.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_lowercase);
     let text = if search.is_some() { ListText::All } else { ListText::First };
-    let known = registry.known();
     let (mut found, mut unreadable) = (Vec::new(), Vec::new());
-    // Of those in memory the files are known; for all others every folder is looked through.
+    // The files of sessions in memory are known. All other sessions have to be searched for in the folders.
     let folders = if params.live == Some(true) { Vec::new() } else { folders(agent_dir)? };
     for file in known
         .iter()
         .filter(|_| params.live == Some(true))
         .filter_map(|known| known.loaded()?.file().map(Path::to_owned))
     {
-        // One that is not there yet is listed below.
+        // A session without a file yet is listed below.
         if let Ok(Some(summary)) = summarize(&file, text, is_wanted) {
             let by_id = known.iter().find(|known| **known.id() == *summary.id);
             found.push((summary.modified_ms, info(summary, by_id, search.as_deref())));
@@ -98,24 +98,25 @@ pub fn sessions(
         .filter(|(_, info)| params.live.is_none_or(|live| live == info.live))
         .filter(|(_, info)| only.is_none_or(|only| only.contains(&*info.id)))
         .collect();
-    // Of two with the same time the order is that of their ids, so that pages neither repeat nor miss one.
+    // Sessions with equal times are ordered by id, so that pages neither repeat nor miss one.
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| b.1.id.cmp(&a.1.id)));
     if let Some(after) = after {
         found.retain(|(time, info)| (*time, info.id.as_str()) < (after.0, after.1));
     }
-    let limit = params.limit.map_or(DEFAULT_LIMIT, |limit| limit as usize).clamp(1, MAX_LIMIT);
+    let limit =
+        params.limit.map_or(DEFAULT_PAGE_SESSIONS, |limit| limit as usize).clamp(1, MAX_PAGE_SESSIONS);
     let cursor = (found.len() > limit).then(|| {
         let (time, last) = &found[limit - 1];
         format!("{time}-{}", last.id)
     });
     found.truncate(limit);
-    // Whose they are is not known: they are told with all sessions, once.
+    // An unreadable file fits no filter: such files are named on the first page of an unfiltered list.
     let is_of_all = after.is_none() && params.cwd.is_none() && search.is_none();
-    let unreadable = unreadable.into_iter().filter(|_| is_of_all).take(MAX_UNREADABLE);
+    let unreadable = unreadable.into_iter().filter(|_| is_of_all).take(MAX_UNREADABLE_FILES);
     let unreadable = unreadable.map(|(path, error)| UnreadableSession {
         path: path.display().to_string(),
         problem: match error.kind() {
-            // In words already.
+            // Already a sentence.
             ErrorKind::InvalidInput => error.to_string(),
             _ => format!("cannot be read: {error}"),
         },
@@ -130,7 +131,7 @@ pub fn sessions(
 /// The file of a session, and its header. Reads files; blocks.
 ///
 /// # Errors
-/// When there is none.
+/// When no file is of that session.
 pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<(PathBuf, Header), Failure> {
     let end = format!("_{id}.jsonl");
     let mut named = Vec::new();
@@ -145,16 +146,16 @@ pub fn file_of(agent_dir: &AgentDir, id: &str) -> Result<(PathBuf, Header), Fail
     named.into_iter().find_map(|path| header_of(path, id).ok()).ok_or_else(|| unknown(id))
 }
 
-/// The file, which is to be that of the session, and its header. Reads it; blocks.
+/// The given file and its header, where it is the session's. Reads the file; blocks.
 ///
 /// # Errors
-/// When it is not.
+/// When it is another session's, or none.
 pub fn header_of(path: PathBuf, id: &str) -> Result<(PathBuf, Header), Failure> {
     let header = read_header(&path).ok().flatten().filter(|header| header.id() == id);
     header.map(|header| (path, header)).ok_or_else(|| unknown(id))
 }
 
-/// There is no session of that id, open or not.
+/// The failure of a command for an id that no session has, open or not.
 pub fn unknown(id: &str) -> Failure {
     Failure::new(ErrorCode::SessionNotFound, format!("No session has the id \"{id}\"."))
         .hint("list_sessions lists them.")
@@ -171,7 +172,7 @@ pub fn delete(path: &Path) -> Result<(), Failure> {
     let opened = OpenRules::new(LinkPolicy::Followed).open(path);
     let file = opened.map_err(|error| io(error.into_problem().into()))?;
     match file.try_lock() {
-        // The outputs first: a session without them can be deleted again, they alone cannot.
+        // The session file goes last: if this fails in between, the session can be deleted again. Outputs alone could not.
         Ok(()) => {
             fail_point::call(Point::DeleteArtifacts).map_err(io)?;
             ArtifactFolder::beside(path).remove().map_err(io)?;
@@ -219,12 +220,12 @@ fn unlistable(agent_dir: &AgentDir) -> impl Fn(std::io::Error) -> Failure {
     }
 }
 
-/// Whether one of the texts holds what is searched for, in any case.
+/// Whether one of the texts contains the lowercase search text, in any case.
 fn has(texts: &[&str], search: &str) -> bool {
     texts.iter().any(|text| text.to_lowercase().contains(search))
 }
 
-/// `None` for one that does not have what is searched for.
+/// The row of a session with a file; `None` where it does not contain the search text.
 fn info(
     summary: SessionSummary,
     known: Option<&Arc<SessionSlot>>,

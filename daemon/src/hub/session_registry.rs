@@ -1,20 +1,17 @@
-//! The sessions that the daemon knows. Many by construction; `--stdio` is the case of one.
+//! The sessions of the daemon: opened, found again, loaded when a command needs them, closed and deleted. Many by construction;
+//! `--stdio` is the case of one.
 
 use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
+    path::PathBuf,
+    sync::{Arc, Weak},
 };
 
 use agentd_auth::AuthServices;
-use agentd_config::Environment;
+use agentd_config::{AgentDir, Environment};
 use agentd_memory::MemoryAccount;
 use agentd_process::OutputMeter;
 use agentd_protocol::{
+    daemon::EndMode,
     error::{ErrorCode, Failure},
     resources::Diagnostic,
 };
@@ -26,61 +23,47 @@ use futures::future::join_all;
 use tokio::task::JoinError;
 
 use super::{
-    ConnectionCount, ConnectionStats, FairScheduler, JoinIntent, ResourceLimits, WatchBroker,
-    event_numbers::{EventNumbers, next_life},
+    JoinIntent, LoadedGuard, ResourceLimits, SessionSlot, WatchBroker,
     evictor::Evictor,
-    heap_trimmer::HeapTrimmer,
-    session_slot::SessionSlot,
+    session_lifecycle::{SessionLifecycle, ended},
+    session_list,
 };
 
 /// Opens sessions and knows those that are open.
 pub struct SessionRegistry {
-    pub(super) services: Arc<Services>,
-    known: Mutex<HashMap<Arc<str>, Arc<SessionSlot>>>,
-    /// Held while it is found out whether a session is known, and until it is: two clients that open the same file at the
-    /// same time get the same session. And while one is deleted: nobody opens it meanwhile.
-    pub(super) opening: tokio::sync::Mutex<()>,
+    lifecycle: Arc<SessionLifecycle>,
+    evictor: Arc<Evictor>,
+    /// Locked from the lookup of a session until it is registered, so that two clients that open the same file get the same
+    /// session; and while a session is deleted, so that nobody opens it meanwhile.
+    opening: tokio::sync::Mutex<()>,
     environments: Interner<Environment>,
-    watch_broker: Arc<WatchBroker>,
-    pub(super) evictor: Evictor,
-    /// Where the events of sessions that are known no more stopped. Taken after `known` where both are.
-    numbers: Mutex<EventNumbers>,
-    /// How often sessions were used.
-    uses: AtomicU64,
-    pub(super) heap_trimmer: HeapTrimmer,
-    me: Weak<Self>,
-    pub(super) loaded: AtomicU64,
-    pub(super) unloaded: AtomicU64,
-    started: Instant,
-    traffic: Arc<ConnectionStats>,
-    scheduler: FairScheduler,
 }
 
-/// What the services of a registry's sessions are made with.
+/// What a registry gives to the function that makes the services of its sessions.
 pub struct ServiceInputs {
     /// Names the daemon's life.
     pub epoch: String,
     /// What one session may keep, and how long.
     pub limits: Limits,
-    /// Is told what becomes of sessions.
+    /// Hears of changes and of idle sessions.
     pub watch: Arc<dyn SessionWatch>,
 }
 
-/// A session that was asked for.
+/// A session that was opened or found.
 pub struct AcquiredSession {
     /// The session.
     pub session: Arc<SessionSlot>,
-    /// What the user should know of it; nothing for one that was open already.
+    /// Problems for the user to see; none for a session that was open already.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whether it was open already, in memory or not: of what was asked for, only which session it is has counted.
+    /// Whether it was open already, in memory or unloaded: the options then only told which session is meant.
     pub was_open: bool,
-    /// One that is in memory only stays while this is there, though nobody follows it yet.
+    /// Keeps a session without a file open until a client follows it.
     pub expected: JoinIntent,
 }
 
 impl AcquiredSession {
     fn new(session: Arc<SessionSlot>, diagnostics: Vec<Diagnostic>) -> Self {
-        Self { expected: session.expect(), session, diagnostics, was_open: false }
+        Self { expected: session.announce_join(), session, diagnostics, was_open: false }
     }
 
     fn open_already(session: Arc<SessionSlot>) -> Self {
@@ -88,8 +71,18 @@ impl AcquiredSession {
     }
 }
 
+/// Which session some options mean.
+pub enum SessionLookup {
+    /// One that is open.
+    Open(Arc<SessionSlot>),
+    /// One that has a file and is not open.
+    File,
+    /// One that does not exist yet.
+    New,
+}
+
 impl SessionRegistry {
-    /// An empty registry; sessions get what they share from what `services` gives.
+    /// An empty registry. `services` makes what its sessions share.
     #[must_use]
     pub fn new(
         limits: Limits,
@@ -97,25 +90,14 @@ impl SessionRegistry {
         services: impl FnOnce(ServiceInputs) -> Arc<Services>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|registry: &Weak<Self>| {
-            let watch_broker = Arc::new(WatchBroker::new(registry.clone()));
-            let watch: Arc<dyn SessionWatch> = Arc::<WatchBroker>::clone(&watch_broker);
+            let watch = Arc::new(RegistryWatch(registry.clone()));
             let inputs = ServiceInputs { epoch: agentd_store::new_session_id(), limits, watch };
+            let lifecycle = Arc::new(SessionLifecycle::new(services(inputs), Arc::default()));
             Self {
-                services: services(inputs),
-                known: Mutex::default(),
+                evictor: Arc::new(Evictor::new(resources, Arc::clone(&lifecycle))),
+                lifecycle,
                 opening: tokio::sync::Mutex::new(()),
                 environments: Interner::default(),
-                watch_broker,
-                evictor: Evictor::new(resources),
-                numbers: Mutex::default(),
-                uses: AtomicU64::new(0),
-                heap_trimmer: HeapTrimmer::default(),
-                me: registry.clone(),
-                loaded: AtomicU64::new(0),
-                unloaded: AtomicU64::new(0),
-                started: Instant::now(),
-                traffic: Arc::default(),
-                scheduler: FairScheduler::default(),
             }
         })
     }
@@ -123,84 +105,106 @@ impl SessionRegistry {
     /// Names this life of the daemon.
     #[must_use]
     pub fn epoch(&self) -> &str {
-        &self.services.epoch
+        &self.lifecycle.services.epoch
     }
 
-    /// What finding credentials shares among all sessions.
+    /// The services that find and renew credentials, for all sessions.
     #[must_use]
     pub fn auth_services(&self) -> AuthServices {
-        self.services.auth_services.clone()
+        self.lifecycle.services.auth_services.clone()
     }
 
-    /// What everything that comes in is charged to.
+    /// The account that everything incoming is charged to.
     #[must_use]
     pub fn memory(&self) -> &MemoryAccount {
-        &self.services.memory
+        &self.lifecycle.services.memory
     }
 
-    /// How long the daemon has run.
-    #[must_use]
-    pub fn uptime(&self) -> Duration {
-        self.started.elapsed()
-    }
-
-    /// What connections there are.
-    #[must_use]
-    pub fn traffic(&self) -> &ConnectionStats {
-        &self.traffic
-    }
-
-    /// Where connections wait for their turn.
-    #[must_use]
-    pub fn scheduler(&self) -> &FairScheduler {
-        &self.scheduler
-    }
-
-    /// Who watches the sessions.
+    /// Tells watchers what happens to sessions.
     #[must_use]
     pub fn watch_broker(&self) -> &WatchBroker {
-        &self.watch_broker
+        &self.lifecycle.watch_broker
     }
 
-    /// Counts a connection.
+    /// What the daemon as a whole may take.
     #[must_use]
-    pub fn enter(&self) -> ConnectionCount {
-        self.traffic.enter()
+    pub fn limits(&self) -> &ResourceLimits {
+        &self.evictor.limits
     }
 
-    /// How many sessions were loaded since the start, those that came back included.
+    /// Counts what is written to long outputs.
+    #[must_use]
+    pub fn outputs(&self) -> OutputMeter {
+        self.lifecycle.services.outputs.clone()
+    }
+
+    /// How many commands of sessions run, and how many may.
+    #[must_use]
+    pub fn commands(&self) -> (usize, usize) {
+        self.lifecycle.services.launcher.commands()
+    }
+
+    /// How often a session came into memory since the start, sessions that were unloaded before included.
     #[must_use]
     pub fn loaded(&self) -> u64 {
-        self.loaded.load(Ordering::Relaxed)
+        self.lifecycle.loaded()
     }
 
-    /// How many sessions left memory because they were idle.
+    /// How often a session was unloaded since the start.
     #[must_use]
     pub fn unloaded(&self) -> u64 {
-        self.unloaded.load(Ordering::Relaxed)
+        self.lifecycle.unloaded()
     }
 
-    /// Opens a session and keeps it; one that is known already is given as it is.
+    /// The environment, or an equal one that is in memory already.
+    #[must_use]
+    pub fn share_environment(&self, environment: Environment) -> Environment {
+        self.environments.intern(environment)
+    }
+
+    /// The open session with an id.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<Arc<SessionSlot>> {
+        self.lifecycle.sessions.get(id)
+    }
+
+    /// All known sessions.
+    #[must_use]
+    pub fn known(&self) -> Vec<Arc<SessionSlot>> {
+        self.lifecycle.sessions.all()
+    }
+
+    /// Whether a session was evicted to make room for others. Any command brings it back.
+    #[must_use]
+    pub fn was_evicted(&self, id: &str) -> bool {
+        self.evictor.was_evicted(id)
+    }
+
+    /// The file of an evicted session, where it cannot be found by the session's id.
+    #[must_use]
+    pub fn evicted_file(&self, id: &str) -> Option<PathBuf> {
+        self.evictor.evicted_file(id)
+    }
+
+    /// Makes room for something new where memory or files are short: idle sessions other than `except` are unloaded. Costs
+    /// microseconds while nothing is short.
     ///
     /// # Errors
-    /// What made opening fail: a file that is no session, one that another process writes, an unknown model.
-    ///
-    /// Cancel safety: dropped early, it goes on by itself. Whoever opens the same file next would else find it in the hands of
-    /// somebody whom nobody knows.
-    pub async fn open(&self, options: SessionOptions) -> Result<AcquiredSession, OpenError> {
-        self.run_detached(|me| async move { me.open_now(options).await }).await?
+    /// `limit_reached` when that is not enough.
+    pub async fn evict_for_memory(&self, except: Option<&str>) -> Result<(), Failure> {
+        self.evictor.evict_for_memory(except).await
     }
 
-    /// Does something to its end, also when the one who wants it leaves before that.
-    pub(super) async fn run_detached<F: Future<Output: Send> + Send + 'static>(
-        &self,
-        work: impl FnOnce(Arc<Self>) -> F,
-    ) -> Result<F::Output, JoinError> {
-        match self.me.upgrade() {
-            Some(me) => self.services.tasks.spawn(work(me)).await,
-            // Nobody asks a registry that nobody has.
-            None => std::future::pending().await,
-        }
+    /// Opens a session and registers it. A session that is open already is given as it is.
+    ///
+    /// # Errors
+    /// Why opening failed: a file that is no session, one that another process writes, an unknown model.
+    ///
+    /// Cancel safety: dropped early, it goes on by itself. Otherwise the file would stay locked by a session that the registry
+    /// does not know.
+    pub async fn open(self: &Arc<Self>, options: SessionOptions) -> Result<AcquiredSession, OpenError> {
+        let me = Arc::clone(self);
+        self.lifecycle.run_detached(async move { me.open_now(options).await }).await?
     }
 
     async fn open_now(&self, mut options: SessionOptions) -> Result<AcquiredSession, OpenError> {
@@ -220,43 +224,45 @@ impl SessionRegistry {
         }
         let mut path = None;
         if _opening.is_some() {
-            if let Some(session) = self.named(&options.target) {
-                self.note_use(&session);
+            let sessions = &self.lifecycle.sessions;
+            if let Some(session) = sessions.named(&options.target) {
+                sessions.note_use(&session);
                 return Ok(AcquiredSession::open_already(session));
             }
-            let asked = options.clone();
-            let located = tokio::task::spawn_blocking(move || locate(&asked)).await??;
+            let wanted = options.clone();
+            let located = tokio::task::spawn_blocking(move || locate(&wanted)).await??;
             if let Some((file, id)) = located {
-                if let Some(session) = self.get(&id).or_else(|| self.at(&file)) {
-                    self.note_use(&session);
+                if let Some(session) = self.get(&id).or_else(|| sessions.by_file(&file)) {
+                    sessions.note_use(&session);
                     return Ok(AcquiredSession::open_already(session));
                 }
-                self.see_out(&id).await;
+                self.lifecycle.wait_for_end(&id).await;
                 path = Some(file);
             } else if let Target::Id(id) | Target::Ephemeral(Some(id)) = &options.target {
-                self.see_out(id).await;
+                self.lifecycle.wait_for_end(id).await;
             }
         }
         self.admit().await?;
         options.environment = self.environments.intern(options.environment);
-        let services = Arc::clone(&self.services);
-        let last_seq = |id: &str| self.last_seq(id);
+        let services = Arc::clone(&self.lifecycle.services);
+        let last_seq = |id: &str| self.lifecycle.sessions.last_seq(id);
         let opened = agentd_session::open_after(services, options.clone(), last_seq).await?;
-        Ok(self.keep(opened, options, path))
+        Ok(self.register(opened, options, path))
     }
 
-    /// Makes a session of a copied branch and keeps it.
+    /// Makes a session of a copied branch and registers it.
     ///
     /// # Errors
-    /// What made that fail; nothing is left of the copy then.
+    /// Why that failed; nothing is left of the copy then.
     ///
     /// Cancel safety: as of [`Self::open`].
     pub async fn adopt(
-        &self,
+        self: &Arc<Self>,
         options: SessionOptions,
         copied: BranchCopy,
     ) -> Result<AcquiredSession, OpenError> {
-        self.run_detached(|me| async move { me.adopt_now(options, copied).await }).await?
+        let me = Arc::clone(self);
+        self.lifecycle.run_detached(async move { me.adopt_now(options, copied).await }).await?
     }
 
     async fn adopt_now(
@@ -266,150 +272,182 @@ impl SessionRegistry {
     ) -> Result<AcquiredSession, OpenError> {
         self.admit().await?;
         options.environment = self.environments.intern(options.environment);
-        let (services, last_seq) = (Arc::clone(&self.services), |id: &str| self.last_seq(id));
+        let services = Arc::clone(&self.lifecycle.services);
+        let last_seq = |id: &str| self.lifecycle.sessions.last_seq(id);
         let opened = agentd_session::open_copy(services, options.clone(), copied, last_seq).await?;
-        Ok(self.keep(opened, options, None))
+        Ok(self.register(opened, options, None))
     }
 
-    /// Waits until a session of that id that is ending is gone: it has the file until then, and may still tell events.
-    async fn see_out(&self, id: &str) {
-        let ending = self.map().get(id).and_then(|known| known.loaded());
-        if let Some(ending) = ending {
-            ending.close().await;
-        }
-    }
-
-    /// The number after which the events of a session are counted that is about to be opened: past those of every former life.
-    fn last_seq(&self, id: &str) -> u64 {
-        let map = self.map();
-        // One that is over, and that nobody has let go of yet.
-        let former = map.get(id).map(|known| next_life(known.feed().last_seq()));
-        self.numbers().after(id).max(former.unwrap_or_default())
-    }
-
-    /// Lets go of a session, but for the number of its last event. False when another one of its id is known by now, which
-    /// counts on from there.
-    pub(super) fn let_go(&self, known: &SessionSlot) -> bool {
-        let mut map = self.map();
-        if !map.get(&**known.id()).is_some_and(|other| std::ptr::eq(&**other, known)) {
-            return false;
-        }
-        self.numbers().note(known.id(), known.feed().last_seq());
-        map.remove(&**known.id());
-        true
-    }
-
-    fn numbers(&self) -> MutexGuard<'_, EventNumbers> {
-        // Single inserts.
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// An equal environment that is in memory already, if there is one.
-    #[must_use]
-    pub fn share_environment(&self, environment: Environment) -> Environment {
-        self.environments.intern(environment)
-    }
-
-    /// Whether there is room for another session.
+    /// Makes room for another session, in the registry and in memory.
     async fn admit(&self) -> Result<(), OpenError> {
-        self.may_load().map_err(OpenError::Limit)?;
-        self.evict_for_count().await.map_err(OpenError::Limit)?;
-        self.evict_for_memory(None).await.map_err(OpenError::Limit)
+        self.check_not_closing().map_err(OpenError::Limit)?;
+        self.evictor.evict_for_count().await.map_err(OpenError::Limit)?;
+        self.evictor.evict_for_memory(None).await.map_err(OpenError::Limit)
     }
 
-    fn keep(&self, opened: Opened, options: SessionOptions, path: Option<PathBuf>) -> AcquiredSession {
-        self.loaded.fetch_add(1, Ordering::Relaxed);
-        let known = SessionSlot::new(opened.handle, options, path, Arc::clone(&self.watch_broker));
-        let joined = AcquiredSession::new(Arc::new(known), opened.diagnostics);
-        let session = &joined.session;
-        self.note_use(session);
-        self.evictor.found(session.id());
-        self.map().insert(Arc::clone(session.id()), Arc::clone(session));
-        self.watch_broker.opened(session.id());
-        self.has_grown();
-        joined
+    fn register(&self, opened: Opened, options: SessionOptions, path: Option<PathBuf>) -> AcquiredSession {
+        self.lifecycle.note_loaded();
+        let slot = SessionSlot::new(opened.handle, options, path, Arc::clone(&self.lifecycle.watch_broker));
+        let acquired = AcquiredSession::new(Arc::new(slot), opened.diagnostics);
+        let session = &acquired.session;
+        self.evictor.note_known(session.id());
+        self.lifecycle.sessions.insert(session);
+        self.lifecycle.watch_broker.opened(session.id());
+        self.evictor.evict_for_memory_soon();
+        acquired
     }
 
-    /// Makes room beside everything else, if there is too little now.
-    pub(super) fn has_grown(&self) {
-        if let Some(me) = self.me.upgrade() {
-            me.evict_for_memory_soon();
+    /// The session that opening with these options would give. Opens nothing; the answer may be another one by the time that the
+    /// session is opened.
+    ///
+    /// # Errors
+    /// As of [`Self::open`], as far as a lookup gets.
+    pub async fn look_up(&self, options: &SessionOptions) -> Result<SessionLookup, OpenError> {
+        let sessions = &self.lifecycle.sessions;
+        if let Some(session) = sessions.named(&options.target) {
+            return Ok(SessionLookup::Open(session));
+        }
+        let wanted = options.clone();
+        let Some((file, id)) = tokio::task::spawn_blocking(move || locate(&wanted)).await?? else {
+            return Ok(SessionLookup::New);
+        };
+        let open = self.get(&id).or_else(|| sessions.by_file(&file));
+        Ok(open.map_or(SessionLookup::File, SessionLookup::Open))
+    }
+
+    /// Loads a session unless it is in memory, and keeps it there while the guard is held.
+    ///
+    /// # Errors
+    /// When the session has ended, and when its file cannot be opened any more.
+    pub async fn ensure_loaded(self: &Arc<Self>, slot: &Arc<SessionSlot>) -> Result<LoadedGuard, Failure> {
+        self.lifecycle.sessions.note_use(slot);
+        loop {
+            let gate = Arc::clone(&slot.gate).read_owned().await;
+            match slot.loaded() {
+                _ if slot.has_ended() => return Err(ended()),
+                Some(handle) => return Ok(LoadedGuard { _gate: gate, handle }),
+                None => drop(gate),
+            }
+            let (me, loading) = (Arc::clone(self), Arc::clone(slot));
+            let loaded = self.lifecycle.run_detached(async move { me.load(&loading).await }).await;
+            if let Some(guard) = loaded.map_err(|error| internal(&error))?? {
+                return Ok(guard);
+            }
         }
     }
 
-    pub(super) fn note_use(&self, known: &SessionSlot) {
-        known.used(self.uses.fetch_add(1, Ordering::Relaxed) + 1);
-    }
-
-    /// What the daemon may take.
-    #[must_use]
-    pub fn limits(&self) -> &ResourceLimits {
-        &self.evictor.limits
-    }
-
-    /// Hears of what is written to long outputs.
-    #[must_use]
-    pub fn outputs(&self) -> OutputMeter {
-        self.services.outputs.clone()
-    }
-
-    /// How many commands of sessions run, and how many may.
-    #[must_use]
-    pub fn commands(&self) -> (usize, usize) {
-        self.services.launcher.commands()
-    }
-
-    /// A session that is known, by its id.
-    #[must_use]
-    pub fn get(&self, id: &str) -> Option<Arc<SessionSlot>> {
-        self.map().get(id).filter(|known| !known.has_ended()).cloned()
-    }
-
-    /// All sessions that are known.
-    #[must_use]
-    pub fn known(&self) -> Vec<Arc<SessionSlot>> {
-        self.map().values().cloned().collect()
-    }
-
-    /// All sessions in memory.
-    #[must_use]
-    pub fn all(&self) -> Vec<SessionHandle> {
-        self.map().values().filter_map(|known| known.loaded()).collect()
+    async fn load(&self, slot: &Arc<SessionSlot>) -> Result<Option<LoadedGuard>, Failure> {
+        self.check_not_closing()?;
+        self.evictor.evict_for_memory(Some(&**slot.id())).await?;
+        let loaded = self.lifecycle.load(slot).await?;
+        if loaded.is_some() {
+            self.evictor.evict_for_memory_soon();
+            self.lifecycle.watch_broker.changed(slot.id());
+        }
+        Ok(loaded)
     }
 
     /// Waits until no session has anything to do.
     pub async fn idle(&self) {
-        let sessions = self.all();
+        let sessions: Vec<SessionHandle> = self.known().iter().filter_map(|slot| slot.loaded()).collect();
         join_all(sessions.iter().map(SessionHandle::idle)).await;
     }
 
-    /// The session that a target names outright: by its id, or by the path of a file that need not be there yet.
-    pub(super) fn named(&self, target: &Target) -> Option<Arc<SessionSlot>> {
-        match target {
-            Target::Existing(path) if Path::new(path).is_absolute() => {
-                let is_it = |known: &&Arc<SessionSlot>| {
-                    !known.has_ended() && known.file().is_some_and(|file| file == Path::new(path))
-                };
-                self.map().values().find(is_it).cloned()
-            }
-            Target::Existing(id) | Target::Id(id) | Target::Ephemeral(Some(id)) => self.get(id),
-            _ => None,
+    /// Closes a session; nothing of it is left running.
+    ///
+    /// Cancel safety: dropped early, it goes on by itself.
+    pub async fn close(&self, slot: &Arc<SessionSlot>, mode: EndMode) {
+        self.lifecycle.close(slot, mode).await;
+    }
+
+    /// Closes a session that at most one client follows and that no other is about to follow. Returns whether it did.
+    ///
+    /// Cancel safety: dropped early, it goes on by itself.
+    pub async fn close_if_unshared(&self, slot: &Arc<SessionSlot>) -> bool {
+        self.lifecycle.close_if_unshared(slot).await
+    }
+
+    /// Closes all sessions, side by side.
+    pub async fn close_sessions(&self) {
+        let sessions = self.known();
+        join_all(sessions.iter().map(|session| self.close(session, EndMode::Abort))).await;
+    }
+
+    /// Closes all sessions, and waits for everything that works for them. None can be opened afterwards.
+    pub async fn close_all(&self) {
+        let tasks = &self.lifecycle.services.tasks;
+        tasks.close();
+        self.close_sessions().await;
+        tasks.wait().await;
+    }
+
+    /// # Errors
+    /// `shutting_down` once all sessions are being closed: nothing would close one that comes later.
+    fn check_not_closing(&self) -> Result<(), Failure> {
+        if self.lifecycle.services.tasks.is_closed() {
+            return Err(Failure::new(ErrorCode::ShuttingDown, "The daemon is ending and opens no session."));
         }
+        Ok(())
     }
 
-    /// The session of a file.
-    pub(super) fn at(&self, file: &Path) -> Option<Arc<SessionSlot>> {
-        let is_it = |known: &&Arc<SessionSlot>| known.path.as_deref() == Some(file) && !known.has_ended();
-        self.map().values().find(is_it).cloned()
+    /// Deletes a session's file and long outputs. Nobody opens it meanwhile; an unloaded one is closed.
+    ///
+    /// # Errors
+    /// When the session is in memory, when another process writes to it, when it has no file or the file cannot be deleted.
+    ///
+    /// Cancel safety: dropped early, it goes on by itself.
+    pub async fn delete(self: &Arc<Self>, id: &str, agent_dir: AgentDir) -> Result<(), Failure> {
+        let (me, id) = (Arc::clone(self), id.to_owned());
+        let deleted = self.lifecycle.run_detached(async move { me.delete_now(id, agent_dir).await }).await;
+        deleted.map_err(|error| internal(&error))?
     }
 
-    pub(super) fn map(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<SessionSlot>>> {
-        // Inserts and removals leave the map whole even if one panicked.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn delete_now(&self, id: String, agent_dir: AgentDir) -> Result<(), Failure> {
+        let _opening = self.opening.lock().await;
+        // An ending session holds its file until it has ended.
+        if let Some(slot) = self.lifecycle.sessions.get_even_ended(&id) {
+            if slot.has_ended() {
+                self.lifecycle.close_now(&slot, EndMode::Abort).await;
+            } else {
+                // A command that holds the gate has loaded the session first.
+                let _gate = slot.gate.write().await;
+                if !slot.is_unloaded() {
+                    let text = format!("The session \"{id}\" is in memory.");
+                    return Err(Failure::new(ErrorCode::Busy, text).hint("close_session first."));
+                }
+                self.lifecycle.close_unloaded(&slot);
+            }
+        }
+        let deleted = tokio::task::spawn_blocking(move || {
+            let (path, _) = session_list::file_of(&agent_dir, &id)?;
+            session_list::delete(&path)
+        });
+        deleted.await.map_err(|error| internal(&error))?
     }
 }
 
-/// Something has panicked that was to be seen through.
-pub(super) fn internal(error: &JoinError) -> Failure {
+/// Hears from the sessions' actors. Weak, since the sessions are part of the registry.
+struct RegistryWatch(Weak<SessionRegistry>);
+
+impl SessionWatch for RegistryWatch {
+    fn changed(&self, id: &str) {
+        let Some(registry) = self.0.upgrade() else { return };
+        if let Some(slot) = registry.get(id) {
+            registry.lifecycle.watch_broker.changed(slot.id());
+        }
+        // Work has begun or ended: the daemon may have grown.
+        registry.evictor.evict_for_memory_soon();
+    }
+
+    fn idle(&self, id: &str) {
+        let Some(registry) = self.0.upgrade() else { return };
+        if let Some(slot) = registry.get(id) {
+            registry.lifecycle.unload_soon(slot);
+        }
+    }
+}
+
+/// A detached task has panicked.
+fn internal(error: &JoinError) -> Failure {
     Failure::new(ErrorCode::Internal, error.to_string())
 }

@@ -1,4 +1,4 @@
-//! A session that the daemon knows: in memory, or unloaded until the next command.
+//! One known session: in memory, or unloaded until the next command.
 
 use std::{
     path::PathBuf,
@@ -15,22 +15,23 @@ use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::WatchBroker;
 
-/// A session that was opened and not closed since. Its feed is there as long as it is, so that those who follow it notice
-/// nothing when it leaves memory and comes back.
+/// A session that was opened and neither closed nor evicted since. The slot keeps the session's feed, so that subscribers notice
+/// nothing when the session is unloaded and loaded again.
 pub struct SessionSlot {
     id: Arc<str>,
     feed: Feed,
     /// What it was opened with.
     pub(super) options: SessionOptions,
-    /// Its file, as far as it was there when it was opened; links resolved.
+    /// Its file, where that existed when the session was opened; links resolved.
     pub(super) path: Option<PathBuf>,
     pub(super) state: Mutex<State>,
-    /// Read by whoever hands the session something, written by whoever loads or unloads it.
+    /// Held for reading while a command is handed to the session, for writing while the session is loaded, unloaded, closed or
+    /// deleted. Nothing waits for a second gate while it holds one.
     pub(super) gate: Arc<RwLock<()>>,
     clients: AtomicU32,
-    /// How many are about to follow it.
-    expected: AtomicU32,
-    /// When it was last used, in uses of sessions.
+    /// How many clients have announced that they will follow it.
+    announced_joins: AtomicU32,
+    /// When it was last used, on the clock of [`SessionMap`](super::session_map::SessionMap).
     last_use: AtomicU64,
     watch_broker: Arc<WatchBroker>,
     /// Set where a command opened it.
@@ -40,42 +41,42 @@ pub struct SessionSlot {
 /// Which command opened a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opener {
-    /// The session that it was a command of, if that is known.
+    /// The session whose program sent the command, if that is known.
     pub session: Option<Arc<str>>,
-    /// Its connection.
+    /// The connection that sent it.
     pub connection: u64,
 }
 
-/// Where a session is.
+/// Where a session is. Only ever replaced as a whole.
 #[derive(Clone)]
 pub(super) enum State {
     /// In memory.
     Loaded(SessionHandle),
-    /// About to be on disk only; takes nothing any more.
+    /// Being unloaded; takes no more commands.
     Unloading(SessionHandle),
-    /// About to be over; takes nothing any more, though it may not have noticed.
+    /// Being closed; takes no more commands, though its actor may not know yet.
     Ending(SessionHandle),
-    /// On disk.
+    /// On disk only.
     Unloaded(Box<(Unloaded, Summary)>),
-    /// Over.
+    /// Closed, deleted or evicted.
     Closed,
 }
 
-/// What of a session is not in its file. What is lost first stands first.
+/// What an unloaded session loses when it is evicted. Ordered: the cheapest is evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EvictionCost {
-    /// All of it is.
+    /// Nothing: all of it is in its file.
     Nothing,
-    /// Nothing was said in it yet, and it has no file.
-    Blank,
-    /// What was chosen for as long as it is open: a place in the tree, trust, a key.
+    /// A session without messages and without a file.
+    EmptySession,
+    /// Choices that last while it is open: a place in the tree, trust, a key.
     Choices,
 }
 
-/// A session that stays in memory for as long as this is there.
+/// Keeps a session in memory until it is dropped.
 pub struct LoadedGuard {
     pub(super) _gate: OwnedRwLockReadGuard<()>,
-    /// The way in.
+    /// Sends the session commands.
     pub handle: SessionHandle,
 }
 
@@ -94,7 +95,7 @@ impl SessionSlot {
             state: Mutex::new(State::Loaded(handle)),
             gate: Arc::default(),
             clients: AtomicU32::new(0),
-            expected: AtomicU32::new(0),
+            announced_joins: AtomicU32::new(0),
             last_use: AtomicU64::new(0),
             watch_broker,
             opener: OnceLock::new(),
@@ -107,7 +108,7 @@ impl SessionSlot {
         &self.id
     }
 
-    /// Notes that a command has opened it. The first one counts.
+    /// Notes the command that opened it. Only the first note counts.
     pub fn opened_by(&self, opener: Opener) {
         let _ = self.opener.set(opener);
     }
@@ -118,19 +119,19 @@ impl SessionSlot {
         self.opener.get()
     }
 
-    /// What the session says.
+    /// Its events and answers.
     #[must_use]
     pub fn feed(&self) -> &Feed {
         &self.feed
     }
 
-    /// What it was opened with.
+    /// The options that it was opened with.
     #[must_use]
     pub fn options(&self) -> &SessionOptions {
         &self.options
     }
 
-    /// The way in, while it is in memory. One that is on its way out takes nothing.
+    /// Its handle, while it is in memory. One that is being unloaded or closed takes no more commands.
     #[must_use]
     pub fn loaded(&self) -> Option<SessionHandle> {
         match &*self.state() {
@@ -139,31 +140,30 @@ impl SessionSlot {
         }
     }
 
-    /// The way in, while it is in memory, which it does not leave before what is handed to it has arrived. Waits while it is
-    /// being loaded or leaves.
+    /// Its handle, if it is in memory, where the guard keeps it. Waits while it is being loaded or unloaded.
     pub async fn loaded_guard(&self) -> Option<LoadedGuard> {
         let gate = Arc::clone(&self.gate).read_owned().await;
         self.loaded().filter(|_| !self.has_ended()).map(|handle| LoadedGuard { _gate: gate, handle })
     }
 
-    /// Its file, which need not be there yet.
+    /// The path of its file, which need not exist yet.
     pub fn file(&self) -> Option<PathBuf> {
         match &*self.state() {
             State::Loaded(handle) | State::Unloading(handle) | State::Ending(handle) => {
                 handle.file().map(PathBuf::from)
             }
-            State::Unloaded(resting) => Some(resting.0.file().to_owned()),
+            State::Unloaded(unloaded) => Some(unloaded.0.file().to_owned()),
             State::Closed => None,
         }
     }
 
-    /// Whether it left memory, and comes back with the next command.
+    /// Whether it is unloaded: the next command loads it.
     #[must_use]
     pub fn is_unloaded(&self) -> bool {
         matches!(*self.state(), State::Unloaded(_))
     }
 
-    /// Whether it has ended, be it by a bug, and nobody can go on with it.
+    /// Whether it is closed, being closed, or its actor has ended by a bug.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         match &*self.state() {
@@ -173,32 +173,32 @@ impl SessionSlot {
         }
     }
 
-    /// Counts another client.
+    /// Counts a client that follows the session, until the count is dropped.
     #[must_use]
     pub fn client(self: &Arc<Self>) -> ClientCount {
         self.clients.fetch_add(1, Ordering::Relaxed);
-        self.watch_broker.changed_at(&self.id);
+        self.watch_broker.changed(&self.id);
         ClientCount(Arc::clone(self))
     }
 
-    /// Counts somebody who is about to follow it.
+    /// Announces a client that is about to follow it: the session is not closed as unfollowed while the intent is held.
     #[must_use]
-    pub fn expect(self: &Arc<Self>) -> JoinIntent {
-        self.expected.fetch_add(1, Ordering::SeqCst);
+    pub fn announce_join(self: &Arc<Self>) -> JoinIntent {
+        self.announced_joins.fetch_add(1, Ordering::SeqCst);
         JoinIntent(Arc::clone(self))
     }
 
-    /// Whether nobody follows it, nor is about to.
+    /// Whether no client follows it or is about to.
     #[must_use]
     pub fn is_unattended(&self) -> bool {
         self.clients() == 0 && !self.is_join_announced()
     }
 
-    /// Whether somebody is about to follow it. Of two who each first announce themselves in one session and then look at
-    /// the other's, one sees the other at least.
+    /// Whether a client is about to follow it. Sequentially consistent: of two clients that each announce a join in one session
+    /// and then look at the other's, at least one sees the other.
     #[must_use]
     pub fn is_join_announced(&self) -> bool {
-        self.expected.load(Ordering::SeqCst) > 0
+        self.announced_joins.load(Ordering::SeqCst) > 0
     }
 
     /// How many clients follow it.
@@ -207,17 +207,17 @@ impl SessionSlot {
         self.clients.load(Ordering::Relaxed)
     }
 
-    /// The session in a few words, as it was when it left memory if it did.
+    /// Its summary: the current one, or that of the moment when it was unloaded.
     #[must_use]
     pub fn summary(&self) -> Summary {
         match &*self.state() {
             State::Loaded(handle) | State::Unloading(handle) | State::Ending(handle) => handle.summary(),
-            State::Unloaded(resting) => resting.1.clone(),
+            State::Unloaded(unloaded) => unloaded.1.clone(),
             State::Closed => Summary::default(),
         }
     }
 
-    /// What lists say of it. Reads no file.
+    /// Its row in lists of sessions. Reads no file.
     #[must_use]
     pub fn info(&self) -> SessionInfo {
         let summary = self.summary();
@@ -238,27 +238,27 @@ impl SessionSlot {
         }
     }
 
-    /// Notes that it is used, as the `number`th use of a session.
+    /// Notes that the use with this number, of all uses of sessions, is of this session.
     pub(super) fn used(&self, number: u64) {
         self.last_use.store(number, Ordering::Relaxed);
     }
 
-    /// The larger, the later it was used.
+    /// The number of its last use: the larger, the later.
     pub(super) fn last_use(&self) -> u64 {
         self.last_use.load(Ordering::Relaxed)
     }
 
-    /// What is lost when the daemon knows it no more; `None` while it is in memory or somebody follows it.
+    /// What evicting it loses; `None` while it may not be evicted: in memory, followed, or with messages that are in no file.
     pub(super) fn eviction_cost(&self) -> Option<EvictionCost> {
         if !self.is_unattended() {
             return None;
         }
-        let State::Unloaded(resting) = &*self.state() else { return None };
-        let (rested, summary) = &**resting;
-        Some(match rested {
-            rested if rested.is_all_in_its_file() => EvictionCost::Nothing,
-            rested if rested.has_its_file() => EvictionCost::Choices,
-            _ if summary.message_count == 0 => EvictionCost::Blank,
+        let State::Unloaded(unloaded) = &*self.state() else { return None };
+        let (unloaded, summary) = &**unloaded;
+        Some(match unloaded {
+            unloaded if unloaded.is_all_in_its_file() => EvictionCost::Nothing,
+            unloaded if unloaded.has_its_file() => EvictionCost::Choices,
+            _ if summary.message_count == 0 => EvictionCost::EmptySession,
             _ => return None,
         })
     }
@@ -270,26 +270,26 @@ impl SessionSlot {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        // Only ever replaced as a whole.
+        // A replacement leaves it whole even if it panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A client that is about to follow a session, for as long as this is there.
+/// Announces a client that is about to follow a session, until it is dropped.
 pub struct JoinIntent(Arc<SessionSlot>);
 
 impl Drop for JoinIntent {
     fn drop(&mut self) {
-        self.0.expected.fetch_sub(1, Ordering::SeqCst);
+        self.0.announced_joins.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Counts a client of a session for as long as it is there.
+/// Counts a client that follows a session, until it is dropped.
 pub struct ClientCount(Arc<SessionSlot>);
 
 impl Drop for ClientCount {
     fn drop(&mut self) {
         self.0.clients.fetch_sub(1, Ordering::Relaxed);
-        self.0.watch_broker.changed_at(&self.0.id);
+        self.0.watch_broker.changed(&self.0.id);
     }
 }

@@ -1,21 +1,21 @@
-//! A wish that the daemon end, from wherever it comes.
+//! The request that the daemon end, by a signal or a client.
 
 use std::time::Duration;
 
 use agentd_protocol::daemon::EndMode;
 use tokio::{sync::watch, time::Instant};
 
-/// How the daemon is to end.
+/// How and until when the daemon ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownRequest {
-    /// What becomes of work.
+    /// Whether work is finished or aborted.
     pub mode: EndMode,
     /// Until when work may finish.
     pub until: Instant,
 }
 
 impl ShutdownRequest {
-    /// How long work still has.
+    /// How much time work still has.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         match self.mode {
@@ -25,7 +25,7 @@ impl ShutdownRequest {
     }
 }
 
-/// Where the wish is put, and waited for. A later wish can make the end stricter or sooner, never milder or later.
+/// Takes the request, and wakes those who wait for it. A later request can make the end stricter or sooner, never milder or later.
 #[derive(Debug, Clone)]
 pub struct ShutdownSwitch(watch::Sender<Option<ShutdownRequest>>);
 
@@ -36,53 +36,53 @@ impl Default for ShutdownSwitch {
 }
 
 impl ShutdownSwitch {
-    /// Asks the daemon to end. `deadline` is how long work has from now on; without one, what was asked for before stays, and the
-    /// first wish has `usual`.
+    /// Requests the end of the daemon. `deadline` is how long work has from now on; without one the deadline of an earlier request
+    /// stays, and a first request gets `usual`.
     pub fn request(&self, mode: EndMode, deadline: Option<Duration>, usual: Duration) {
-        // Further away than the clock goes: a year is as good as no end.
-        const FAR: Duration = Duration::from_secs(365 * 86_400);
-        let from_now = |time: Duration| Instant::now() + time.min(FAR);
-        self.0.send_if_modified(|wish| {
-            let next = match *wish {
+        // A year: the clock cannot count to every deadline that a client may send.
+        const MAX_DEADLINE: Duration = Duration::from_secs(365 * 86_400);
+        let from_now = |time: Duration| Instant::now() + time.min(MAX_DEADLINE);
+        self.0.send_if_modified(|request| {
+            let next = match *request {
                 None => ShutdownRequest { mode, until: from_now(deadline.unwrap_or(usual)) },
                 Some(before) => ShutdownRequest {
                     mode: if mode == EndMode::Abort { mode } else { before.mode },
                     until: deadline.map_or(before.until, |deadline| before.until.min(from_now(deadline))),
                 },
             };
-            wish.replace(next) != Some(next)
+            request.replace(next) != Some(next)
         });
     }
 
-    /// How the daemon is to end, if it is.
+    /// The request, if there is one.
     #[must_use]
     pub fn ending(&self) -> Option<ShutdownRequest> {
         *self.0.borrow()
     }
 
-    /// Whether the daemon was asked to end.
+    /// Whether the daemon is to end.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.ending().is_some()
     }
 
-    /// Waits for the wish. Cancel safe.
+    /// Waits for a request. Cancel safe.
     pub async fn requested(&self) -> ShutdownRequest {
         self.changed_from(None).await
     }
 
-    /// Waits for a wish other than `known`. Cancel safe.
+    /// Waits for a request other than `known`. Cancel safe.
     pub async fn changed_from(&self, known: Option<ShutdownRequest>) -> ShutdownRequest {
-        let mut wish = self.0.subscribe();
+        let mut requests = self.0.subscribe();
         loop {
-            let now = *wish.borrow_and_update();
-            if let Some(ending) = now
+            let now = *requests.borrow_and_update();
+            if let Some(request) = now
                 && now != known
             {
-                return ending;
+                return request;
             }
-            // The sender is ours: it cannot be gone.
-            let _ = wish.changed().await;
+            // `self` holds the sender, so the channel is open.
+            let _ = requests.changed().await;
         }
     }
 }
@@ -94,7 +94,7 @@ mod tests {
     const USUAL: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn a_later_wish_is_stricter_or_sooner() {
+    async fn a_later_request_is_stricter_or_sooner() {
         let switch = ShutdownSwitch::default();
         let waiting = tokio::spawn({
             let switch = switch.clone();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_wish_has_the_usual_deadline() {
+    async fn the_first_request_has_the_usual_deadline() {
         let switch = ShutdownSwitch::default();
         switch.request(EndMode::Drain, None, USUAL);
         assert_eq!(switch.ending().unwrap().remaining(), USUAL);

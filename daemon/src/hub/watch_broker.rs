@@ -1,25 +1,22 @@
-//! Who watches all sessions, and what each has yet to hear.
+//! Tells watchers which sessions were opened, changed and closed.
 //!
-//! A watcher is told which sessions changed, not how: it looks at them when it gets to it. What waits for one that reads
-//! slowly is bounded by the number of sessions.
+//! A watcher hears which sessions changed, not how: it looks at them when it reads. The changes that wait for a slow watcher are
+//! therefore bounded by the number of sessions.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use agentd_session::SessionWatch;
 use tokio::sync::Notify;
 
-use super::SessionRegistry;
-
-/// Takes the news of all sessions.
+/// Distributes the changes of all sessions to the watchers.
+#[derive(Debug, Default)]
 pub struct WatchBroker {
-    registry: Weak<SessionRegistry>,
     watchers: Mutex<Vec<Weak<PendingChanges>>>,
 }
 
-/// What happened to a session, as far as a watcher has yet to hear of it.
+/// What happened to a session since a watcher last looked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionChange {
     /// It was opened.
@@ -32,32 +29,30 @@ pub enum SessionChange {
     Reopened,
 }
 
-/// What one watcher has yet to hear, by session, in the order in which the sessions had news.
+/// The changes that one watcher has yet to read.
 #[derive(Debug, Default)]
 struct PendingChanges {
-    waiting: Mutex<Waiting>,
-    news: Notify,
+    queue: Mutex<ChangeQueue>,
+    /// Notified when the queue is no longer empty.
+    added: Notify,
 }
 
+/// At most one change for each session, in the order in which the sessions first changed.
 #[derive(Debug, Default)]
-struct Waiting {
-    /// Each with a number that grows.
-    of: HashMap<Arc<str>, (u64, SessionChange)>,
+struct ChangeQueue {
+    /// The change, with its place in the order.
+    changes: HashMap<Arc<str>, (u64, SessionChange)>,
     last: u64,
 }
 
-/// Hears of all sessions from when it was made.
+/// Hears of all sessions from its subscription on.
 #[derive(Debug)]
 pub struct SessionWatcher(Arc<PendingChanges>);
 
 impl WatchBroker {
-    pub(super) fn new(registry: Weak<SessionRegistry>) -> Self {
-        Self { registry, watchers: Mutex::default() }
-    }
-
-    /// A watcher who hears of everything from here on.
+    /// A watcher that hears of every change from here on.
     #[must_use]
-    pub fn watcher(&self) -> SessionWatcher {
+    pub fn subscribe(&self) -> SessionWatcher {
         let pending = Arc::<PendingChanges>::default();
         let mut watchers = self.watchers();
         watchers.retain(|watcher| watcher.strong_count() > 0);
@@ -66,21 +61,21 @@ impl WatchBroker {
     }
 
     pub(super) fn opened(&self, id: &Arc<str>) {
-        self.tell(id, SessionChange::Opened);
+        self.publish(id, SessionChange::Opened);
     }
 
-    pub(super) fn changed_at(&self, id: &Arc<str>) {
-        self.tell(id, SessionChange::Changed);
+    pub(super) fn changed(&self, id: &Arc<str>) {
+        self.publish(id, SessionChange::Changed);
     }
 
     pub(super) fn closed(&self, id: &Arc<str>) {
-        self.tell(id, SessionChange::Closed);
+        self.publish(id, SessionChange::Closed);
     }
 
-    fn tell(&self, id: &Arc<str>, news: SessionChange) {
+    fn publish(&self, id: &Arc<str>, change: SessionChange) {
         for watcher in self.watchers().iter().filter_map(Weak::upgrade) {
-            watcher.waiting.lock().unwrap_or_else(PoisonError::into_inner).add(id, news);
-            watcher.news.notify_one();
+            watcher.queue.lock().unwrap_or_else(PoisonError::into_inner).add(id, change);
+            watcher.added.notify_one();
         }
     }
 
@@ -90,31 +85,14 @@ impl WatchBroker {
     }
 }
 
-impl SessionWatch for WatchBroker {
-    fn changed(&self, id: &str) {
-        let Some(registry) = self.registry.upgrade() else { return };
-        if let Some(known) = registry.get(id) {
-            self.tell(known.id(), SessionChange::Changed);
-        }
-        // Work has begun or ended: it may have grown.
-        registry.evict_for_memory_soon();
-    }
-
-    fn idle(&self, id: &str) {
-        if let Some(registry) = self.registry.upgrade() {
-            registry.unload_soon(id);
-        }
-    }
-}
-
-impl Waiting {
-    fn add(&mut self, id: &Arc<str>, news: SessionChange) {
-        let before = self.of.get(id).map(|(_, before)| *before);
-        let together = match (before, news) {
-            (None, news) => news,
-            // Of what came and went the watcher need not hear, and what it was told to be closed does not change.
+impl ChangeQueue {
+    fn add(&mut self, id: &Arc<str>, change: SessionChange) {
+        let before = self.changes.get(id).map(|(_, before)| *before);
+        let merged = match (before, change) {
+            (None, change) => change,
+            // The watcher has heard neither: it need not hear of a session that came and went.
             (Some(SessionChange::Opened), SessionChange::Closed) => {
-                self.of.remove(id);
+                self.changes.remove(id);
                 return;
             }
             (Some(SessionChange::Closed), SessionChange::Opened) => SessionChange::Reopened,
@@ -122,29 +100,29 @@ impl Waiting {
             (Some(before @ (SessionChange::Opened | SessionChange::Closed | SessionChange::Reopened)), _) => {
                 before
             }
-            (Some(SessionChange::Changed), news) => news,
+            (Some(SessionChange::Changed), change) => change,
         };
         self.last += 1;
-        let number = self.of.get(id).map_or(self.last, |(number, _)| *number);
-        self.of.insert(Arc::clone(id), (number, together));
+        let number = self.changes.get(id).map_or(self.last, |(number, _)| *number);
+        self.changes.insert(Arc::clone(id), (number, merged));
     }
 
     fn take(&mut self) -> Vec<(Arc<str>, SessionChange)> {
-        let mut taken: Vec<_> = std::mem::take(&mut self.of).into_iter().collect();
+        let mut taken: Vec<_> = std::mem::take(&mut self.changes).into_iter().collect();
         taken.sort_unstable_by_key(|(_, (number, _))| *number);
-        taken.into_iter().map(|(id, (_, news))| (id, news)).collect()
+        taken.into_iter().map(|(id, (_, change))| (id, change)).collect()
     }
 }
 
 impl SessionWatcher {
-    /// Waits for news, and takes all there are. Cancel safe.
+    /// Waits for changes, and takes all there are. Cancel safe.
     pub async fn next(&self) -> Vec<(Arc<str>, SessionChange)> {
         loop {
-            let taken = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let taken = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
             if !taken.is_empty() {
                 return taken;
             }
-            self.0.news.notified().await;
+            self.0.added.notified().await;
         }
     }
 }
@@ -155,69 +133,65 @@ mod tests {
 
     use super::*;
 
-    fn watch_broker() -> WatchBroker {
-        WatchBroker::new(Weak::new())
-    }
-
     fn id(text: &str) -> Arc<str> {
         text.into()
     }
 
     async fn next(watcher: &SessionWatcher) -> Vec<(String, SessionChange)> {
-        watcher.next().await.into_iter().map(|(id, news)| (id.to_string(), news)).collect()
+        watcher.next().await.into_iter().map(|(id, change)| (id.to_string(), change)).collect()
     }
 
     #[tokio::test]
-    async fn news_wait_together_in_the_order_in_which_they_began() {
-        let board = watch_broker();
-        board.opened(&id("before"));
-        let watcher = board.watcher();
-        board.changed_at(&id("b"));
-        board.opened(&id("a"));
-        board.changed_at(&id("a"));
-        board.closed(&id("b"));
+    async fn changes_are_merged_and_read_in_the_order_of_the_first_of_each_session() {
+        let broker = WatchBroker::default();
+        broker.opened(&id("before"));
+        let watcher = broker.subscribe();
+        broker.changed(&id("b"));
+        broker.opened(&id("a"));
+        broker.changed(&id("a"));
+        broker.closed(&id("b"));
         let expected = vec![("b".to_owned(), SessionChange::Closed), ("a".to_owned(), SessionChange::Opened)];
         assert_eq!(next(&watcher).await, expected);
-        board.changed_at(&id("a"));
+        broker.changed(&id("a"));
         assert_eq!(next(&watcher).await, [("a".to_owned(), SessionChange::Changed)]);
     }
 
     #[tokio::test]
-    async fn a_waiting_watcher_is_woken_and_one_that_left_is_forgotten() {
-        let board = watch_broker();
-        let watcher = board.watcher();
+    async fn a_waiting_watcher_is_woken_and_one_that_left_is_dropped() {
+        let broker = WatchBroker::default();
+        let watcher = broker.subscribe();
         let waiting = tokio::spawn(async move { next(&watcher).await });
         tokio::task::yield_now().await;
-        board.opened(&id("a"));
+        broker.opened(&id("a"));
         assert_eq!(waiting.await.unwrap(), [("a".to_owned(), SessionChange::Opened)]);
-        let _other = board.watcher();
-        assert_eq!(board.watchers().len(), 1);
+        let _other = broker.subscribe();
+        assert_eq!(broker.watchers().len(), 1);
     }
 
     proptest! {
-        /// Whatever is left out, a watcher that follows what it is told knows at each pause which sessions are open.
+        /// Whatever is merged, a watcher that applies the changes knows at each pause which sessions are open.
         #[test]
-        fn what_is_told_adds_up(steps in prop::collection::vec((0..3usize, any::<bool>(), any::<bool>()), 0..60)) {
+        fn merged_changes_add_up(steps in prop::collection::vec((0..3usize, any::<bool>(), any::<bool>()), 0..60)) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let board = watch_broker();
-            let watcher = board.watcher();
+            let broker = WatchBroker::default();
+            let watcher = broker.subscribe();
             let (mut open, mut told) = ([false; 3], [false; 3]);
             for (session, changes, looks) in steps {
                 let name = id(&session.to_string());
                 if changes {
-                    if open[session] { board.changed_at(&name) }
+                    if open[session] { broker.changed(&name) }
                 } else if open[session] {
                     open[session] = false;
-                    board.closed(&name);
+                    broker.closed(&name);
                 } else {
                     open[session] = true;
-                    board.opened(&name);
+                    broker.opened(&name);
                 }
-                let any = !watcher.0.waiting.lock().unwrap().of.is_empty();
+                let any = !watcher.0.queue.lock().unwrap().changes.is_empty();
                 if looks && any {
-                    for (id, news) in runtime.block_on(watcher.next()) {
+                    for (id, change) in runtime.block_on(watcher.next()) {
                         let told = &mut told[id.parse::<usize>().unwrap()];
-                        match news {
+                        match change {
                             SessionChange::Opened => { assert!(!*told); *told = true }
                             SessionChange::Changed | SessionChange::Reopened => assert!(*told),
                             SessionChange::Closed => { assert!(*told); *told = false }

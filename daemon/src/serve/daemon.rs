@@ -37,7 +37,7 @@ use crate::{
     cli::ServeOptions,
     complain, compose,
     connection::{self, Connection, Origin, Reserved},
-    hub::{SessionRegistry, ShutdownSwitch, resource_limits},
+    hub::{DaemonContext, SessionRegistry, ShutdownSwitch, resource_limits},
     transport::{
         keeper::Keeper,
         listener::{Arrival, Listener},
@@ -124,7 +124,7 @@ async fn serve(
     let mut listener = Listener::new(listener).map_err(failed("listen"))?;
     let mut keeper = Keeper::watch(place.as_ref());
     let daemon = Daemon {
-        registry: SessionRegistry::new(limits.session, limits.resources, services),
+        context: DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services)),
         limits,
         socket: path.unwrap_or(options.socket.clone()),
         shutdown: ShutdownSwitch::default(),
@@ -137,7 +137,7 @@ async fn serve(
     daemon.tell_ready();
     let base = &daemon.options.base;
     let found_from = (&base.environment, base.compat, &*base.cwd);
-    let _sweeping = keep_within(limits.outputs, daemon.registry.outputs(), found_from, First::Now);
+    let _sweeping = keep_within(limits.outputs, daemon.context.sessions.outputs(), found_from, First::Now);
     let mut clients = JoinSet::new();
     let mut lost = None;
     loop {
@@ -188,7 +188,7 @@ async fn put_back(keeper: &mut Keeper, place: &mut Option<Place>) -> Result<Opti
 
 /// What clients share.
 struct Daemon {
-    registry: Arc<SessionRegistry>,
+    context: Arc<DaemonContext>,
     limits: DaemonLimits,
     options: ServeOptions,
     socket: PathBuf,
@@ -234,7 +234,7 @@ impl Daemon {
             (self.limits.max_clients, || Failure::from(resource_limits::ResourceExhausted::of_files()));
         let reserved = RESERVED_CLIENTS - self.reserved.available_permits();
         // Not the tasks: one that has ended is still there until somebody looks.
-        let count = (self.registry.traffic().clients() as usize).saturating_sub(reserved);
+        let count = (self.context.connections.open() as usize).saturating_sub(reserved);
         match arrival {
             Arrival::OneTooMany(stream) => self.refuse(&stream, files()),
             Arrival::Client(stream) if count >= limit => {
@@ -282,7 +282,7 @@ impl Daemon {
         let peer = Peer::of(&stream, stream.peer_cred().ok().and_then(|peer| peer.pid()));
         let (lines, output) = socket::split(stream, self.limits.max_line_bytes, self.lines.enter());
         let connection = Connection {
-            registry: Arc::clone(&self.registry),
+            daemon: Arc::clone(&self.context),
             origin: Origin::Socket { path: self.socket.clone(), peer: Some(peer) },
             options: self.options.base.clone(),
             shutdown: self.shutdown.clone(),
@@ -291,7 +291,7 @@ impl Daemon {
             limits: self.limits.client,
             reserved,
         };
-        let count = self.registry.enter();
+        let count = self.context.connections.count_connection();
         clients.spawn(connection::serve(connection, count, lines, output, self.ending.clone()));
     }
 
@@ -300,7 +300,7 @@ impl Daemon {
     async fn end(&self, listener: Listener, mut clients: JoinSet<io::Result<()>>) {
         let over = async {
             self.work_is_done().await;
-            if timeout(STOP_GRACE, self.registry.close_all()).await.is_err() {
+            if timeout(STOP_GRACE, self.context.sessions.close_all()).await.is_err() {
                 complain("Error: sessions did not end in time; what they stored so far is on disk");
             }
         };
@@ -329,7 +329,7 @@ impl Daemon {
 
     /// Waits until no session has anything to do, or work is to be stopped: at the deadline, or because a client wants that.
     async fn work_is_done(&self) {
-        let idle = self.registry.idle();
+        let idle = self.context.sessions.idle();
         tokio::pin!(idle);
         let mut ending = self.shutdown.requested().await;
         while ending.mode == EndMode::Drain {

@@ -84,11 +84,11 @@ fn run(serving: impl Future<Output = Result<ExitCode, String>>) -> ExitCode {
 /// Says how many it has to be, and how to get there.
 fn check_file_limit() -> Result<(), String> {
     match resource_limits::file_limit() {
-        Some(limit) if limit < resource_limits::FEWEST_FILES => Err(format!(
+        Some(limit) if limit < resource_limits::MIN_FILES => Err(format!(
             "Error: the system lets agentd open {limit} files (`ulimit -n`), and it needs at least {}. Raise the limit before it is started: \
              `ulimit -n {}`.",
-            resource_limits::FEWEST_FILES,
-            resource_limits::USUAL_FILES,
+            resource_limits::MIN_FILES,
+            resource_limits::RECOMMENDED_FILES,
         )),
         _ => Ok(()),
     }

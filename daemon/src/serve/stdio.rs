@@ -16,7 +16,7 @@ use crate::{
     cli::StdioOptions,
     complain, compose,
     connection::{self, Connection, Origin},
-    hub::{SessionRegistry, ShutdownSwitch},
+    hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
     transport::{Output, room::LineRoom, stdio::read_lines},
 };
 
@@ -45,7 +45,8 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         let session = &options.session;
         compose::services(&session.environment, session.compat, &session.cwd, limits.max_commands, &memory)?
     };
-    let registry = SessionRegistry::new(limits.session, limits.resources, services);
+    let daemon = DaemonContext::new(SessionRegistry::new(limits.session, limits.resources, services));
+    let registry = &daemon.sessions;
     let opened = tokio::select! {
         opened = once_free(|| registry.open(options.session.clone())) => {
             opened.map_err(|error| super::not_opened(&error))?
@@ -68,7 +69,7 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
         output.write(super::ready_line()?).await;
     }
     let connection = Connection {
-        registry: Arc::clone(&registry),
+        daemon: Arc::clone(&daemon),
         origin: Origin::Host {
             session: opened.session,
             on_eof: options.on_eof,
@@ -87,7 +88,8 @@ async fn serve(options: StdioOptions) -> Result<ExitCode, String> {
     // Nobody else can end it; from now on it is this connection's alone.
     drop(opened.expected);
     let ending = CancellationToken::new();
-    let serving = connection::serve(connection, registry.enter(), lines, output, ending.clone());
+    let serving =
+        connection::serve(connection, daemon.connections.count_connection(), lines, output, ending.clone());
     tokio::pin!(serving);
     tokio::select! {
         served = &mut serving => match served {

@@ -22,7 +22,7 @@ use crate::{
     cli::{OnEof, OneShotFormat, OneShotOptions},
     complain, compose,
     connection::{self, Connection, Origin},
-    hub::{SessionRegistry, ShutdownSwitch},
+    hub::{DaemonContext, SessionRegistry, ShutdownSwitch},
     transport::{Output, in_process},
 };
 
@@ -66,7 +66,8 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
             &daemon_limits.memory(),
         )?
     };
-    let registry = SessionRegistry::new(limits, daemon_limits.resources, services);
+    let daemon = DaemonContext::new(SessionRegistry::new(limits, daemon_limits.resources, services));
+    let registry = &daemon.sessions;
     let opened = tokio::select! {
         opened = once_free(|| registry.open(options.session.clone())) => {
             opened.map_err(|error| super::not_opened(&error))?
@@ -90,7 +91,7 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
         Output::start(std::io::stdout()).map_err(|error| format!("Error: cannot start a thread: {error}"))?;
     let (client, lines, output) = in_process::pair();
     let connection = Connection {
-        registry: Arc::clone(&registry),
+        daemon: Arc::clone(&daemon),
         origin: Origin::Host {
             session: opened.session,
             on_eof: OnEof::Abort,
@@ -108,7 +109,8 @@ async fn serve(options: OneShotOptions, prompts: prompts::Prompts) -> Result<Exi
     // Nobody else can end it; from now on it is this connection's alone.
     drop(opened.expected);
     let ending = CancellationToken::new();
-    let serving = connection::serve(connection, registry.enter(), lines, output, ending.clone());
+    let serving =
+        connection::serve(connection, daemon.connections.count_connection(), lines, output, ending.clone());
     let talking = Conversation::new(client, stdout, options.format).hold(header, prompts);
     let both = async { tokio::join!(serving, talking) };
     tokio::pin!(both);
