@@ -25,6 +25,7 @@ pub mod fsck;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+pub mod image_kind;
 mod json;
 pub mod lines;
 pub mod message;

@@ -9,7 +9,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     (
         "agentd-protocol",
         &[],
-        &["tokio", "reqwest", "rustix", "clap"],
+        &["tokio", "reqwest", "rustix", "clap", "image"],
         "the protocol is data only: no runtime, no network, no files",
     ),
     (
@@ -19,20 +19,14 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "the way to the daemon knows neither command line nor daemon",
     ),
     (
-        "agentd-image-kind",
-        &[],
-        &["image", "agentd-protocol", "tokio"],
-        "both sides of the wire tell images by their first bytes, without decoders",
-    ),
-    (
         "agentd-images",
-        &["agentd-protocol", "agentd-image-kind"],
+        &["agentd-protocol"],
         &["reqwest", "rustix", "clap"],
         "images are bytes: whoever has them reads and stores them",
     ),
     (
         "agentd-input",
-        &["agentd-protocol", "agentd-safe-open", "agentd-image-kind"],
+        &["agentd-protocol", "agentd-safe-open"],
         &["tokio", "reqwest", "clap", "image"],
         "what prompts are made of is read before anything runs",
     ),
@@ -71,7 +65,6 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
         "agentd-tools",
         &[
             "agentd-protocol",
-            "agentd-image-kind",
             "agentd-images",
             "agentd-ai",
             "agentd-agent",
@@ -116,7 +109,7 @@ const RULES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
     (
         "agentd-export-html",
-        &["agentd-protocol", "agentd-files", "agentd-image-kind", "agentd-store"],
+        &["agentd-protocol", "agentd-files", "agentd-store"],
         &["tokio", "reqwest", "clap"],
         "a page is made of a session's entries alone",
     ),

@@ -7,8 +7,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use agentd_image_kind::ImageKind;
-use agentd_protocol::command::Image;
+use agentd_protocol::{command::Image, image_kind::ImageKind};
 use agentd_safe_open::{AcceptedOwner, FileKind, LinkPolicy, OpenError, OpenProblem, OpenRules};
 use base64::{Engine, engine::general_purpose::STANDARD};
 

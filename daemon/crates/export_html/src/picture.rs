@@ -1,6 +1,6 @@
 //! Images of a transcript.
 
-use agentd_image_kind::ImageKind;
+use agentd_protocol::image_kind::ImageKind;
 use agentd_protocol::message::ImageContent;
 use base64::{Engine, prelude::BASE64_STANDARD};
 

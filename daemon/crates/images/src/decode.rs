@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use agentd_image_kind::ImageKind;
+use agentd_protocol::image_kind::ImageKind;
 use image::{
     ImageDecoder, ImageResult, Limits,
     codecs::{bmp::BmpDecoder, gif::GifDecoder, jpeg::JpegDecoder, png::PngDecoder, webp::WebPDecoder},

@@ -1,6 +1,6 @@
 //! From pixels to a file that is small enough.
 
-use agentd_image_kind::ImageKind;
+use agentd_protocol::image_kind::ImageKind;
 use image::{
     ExtendedColorType, ImageEncoder,
     codecs::{jpeg::JpegEncoder, png::PngEncoder},

@@ -3,7 +3,7 @@
 //!
 //! Each function takes any bytes and panics where a law is broken.
 
-use agentd_image_kind::{ImageKind, SNIFFED};
+use agentd_protocol::image_kind::{ImageKind, SNIFFED};
 
 use crate::{
     content,

@@ -1,6 +1,6 @@
 //! The work on one image. Blocks.
 
-use agentd_image_kind::ImageKind;
+use agentd_protocol::image_kind::ImageKind;
 use agentd_protocol::message::ImageContent;
 
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-use agentd_image_kind::ImageKind;
 use agentd_images::{Images, MAX_FILE_BYTES, Omission};
+use agentd_protocol::image_kind::ImageKind;
 use agentd_protocol::{message::ContentBlock, tool::ToolResult};
 use serde_json::{Value, json};
 

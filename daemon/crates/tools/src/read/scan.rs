@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use agentd_image_kind::{ImageKind, SNIFFED};
+use agentd_protocol::image_kind::{ImageKind, SNIFFED};
 use agentd_protocol::tool::Truncation;
 
 use crate::truncate::{Limits, truncate_head};

@@ -7,8 +7,8 @@ use std::{
 };
 
 use agentd_agent::{Invocation, Tool, ToolError, ToolFuture};
-use agentd_image_kind::ImageKind;
 use agentd_process::ArtifactFolder;
+use agentd_protocol::image_kind::ImageKind;
 use agentd_protocol::tool::{ConstrainedSampling, ToolResult, ToolSpec, TruncatedBy, Truncation};
 use serde::Deserialize;
 use serde_json::{Value, json};
