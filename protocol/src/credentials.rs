@@ -266,7 +266,7 @@ fn secret<E: de::Error>(value: Value) -> Result<Secret, E> {
 mod tests {
     use serde_json::json;
 
-    use crate::command::Command;
+    use crate::command::{AdminCommand, Command};
 
     fn parse(line: &str) -> Result<Command, String> {
         Command::parse("login", line).unwrap().map_err(|error| error.to_string())
@@ -277,7 +277,7 @@ mod tests {
         let line = r#"{"type":"login","provider":"p","key":"hush","env":{"A":"hush"},"force":true}"#;
         let command = parse(line).unwrap();
         assert!(!format!("{command:?}").contains("hush"), "{command:?}");
-        let Command::Login(params) = command else { panic!("no login") };
+        let Command::Admin(AdminCommand::Login(params)) = command else { panic!("no login") };
         assert_eq!((params.key.expose(), params.env["A"].expose()), ("hush", "hush"));
         let written = serde_json::to_value(&params).unwrap();
         assert_eq!(written, json!({"provider": "p", "key": "hush", "env": {"A": "hush"}, "force": true}));

@@ -49,8 +49,8 @@ macro_rules! events {
             }
 
             #[cfg(feature = "schema")]
-            pub(crate) fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<crate::schema::EventRow> {
-                vec![$(crate::schema::EventRow {
+            pub(crate) fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<crate::schema::rows::EventRow> {
+                vec![$(crate::schema::rows::EventRow {
                     name: $wire,
                     doc: concat!($($doc),*).trim(),
                     body: generator.subschema_for::<$name>(),

@@ -1,14 +1,14 @@
 //! JSON Schema (draft 2020-12) of everything that crosses a process boundary, made from the types.
 
+pub(crate) mod rows;
 mod wire;
-
-use std::any::TypeId;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
+use self::rows::CommandRow;
 use crate::{
-    command::{Command, NoData},
+    command::Command,
     entry::{SessionEntry, SessionHeader},
     error::Failure,
     event::Event,
@@ -16,26 +16,6 @@ use crate::{
     settings::Settings,
     ui::UiResponse,
 };
-
-/// A row of the command table.
-pub(crate) struct CommandRow {
-    pub(crate) name: &'static str,
-    pub(crate) doc: &'static str,
-    pub(crate) params: Schema,
-    pub(crate) data: Option<Schema>,
-}
-
-/// A row of the event table.
-pub(crate) struct EventRow {
-    pub(crate) name: &'static str,
-    pub(crate) doc: &'static str,
-    pub(crate) body: Schema,
-}
-
-/// The schema of a command's `data`; `None` when it answers without.
-pub(crate) fn data_schema<T: JsonSchema + 'static>(generator: &mut SchemaGenerator) -> Option<Schema> {
-    (TypeId::of::<T>() != TypeId::of::<NoData>()).then(|| generator.subschema_for::<T>())
-}
 
 /// Commands that answer with `data` only when they are asked to.
 const OPTIONAL_DATA: [&str; 1] = ["abort"];

@@ -21,6 +21,7 @@ mod captures;
 mod catalogue;
 mod client_tools;
 mod client_tools_registration;
+mod command_table;
 /// Compaction: by command, when a context is too full, after a model refused one.
 mod compaction {
     mod automatic;

@@ -1,7 +1,7 @@
 //! From a command to the function that does it.
 
 use agentd_protocol::{
-    command::Command,
+    command::AdminCommand,
     error::{ErrorCode, Failure},
 };
 use serde::Serialize;
@@ -15,25 +15,25 @@ use super::Context;
 /// What the client is told instead.
 ///
 /// Cancel safety: what was begun on a blocking thread goes on to its end; a login that nobody waits for any more is given up.
-pub(crate) async fn answer(context: Context, command: Command) -> Result<Box<RawValue>, Failure> {
+pub(crate) async fn answer(context: Context, command: AdminCommand) -> Result<Box<RawValue>, Failure> {
     match command {
-        Command::ListModels(params) => blocking(move || super::models::list(&context, &params)).await,
-        Command::UpdateModels(params) => blocking(move || super::catalogue::update(&context, params)).await,
-        Command::Login(params) => blocking(move || super::credentials::login(&context, params)).await,
-        Command::LoginStart(params) => data(&super::login::start(context, params).await?),
-        Command::LoginFinish(params) => data(&super::login::finish(context, params).await?),
-        Command::LoginCancel(params) => data(&super::login::cancel(&context, &params)),
-        Command::Logout(params) => blocking(move || super::credentials::logout(&context, &params)).await,
-        Command::GetAuthStatus(params) => {
+        AdminCommand::ListModels(params) => blocking(move || super::models::list(&context, &params)).await,
+        AdminCommand::UpdateModels(params) => {
+            blocking(move || super::catalogue::update(&context, params)).await
+        }
+        AdminCommand::Login(params) => blocking(move || super::credentials::login(&context, params)).await,
+        AdminCommand::LoginStart(params) => data(&super::login::start(context, params).await?),
+        AdminCommand::LoginFinish(params) => data(&super::login::finish(context, params).await?),
+        AdminCommand::LoginCancel(params) => data(&super::login::cancel(&context, &params)),
+        AdminCommand::Logout(params) => blocking(move || super::credentials::logout(&context, &params)).await,
+        AdminCommand::GetAuthStatus(params) => {
             blocking(move || super::credentials::status(&context, &params)).await
         }
-        Command::Diagnose(_) => data(&super::doctor::diagnose(context).await),
-        Command::CleanOutputs(params) => blocking(move || super::outputs::clean(&context, &params)).await,
-        Command::SetupLocal(params) => data(&super::setup::local(context, params).await?),
-        other => {
-            let text = format!("{} is not a command about the set-up", other.name());
-            Err(Failure::new(ErrorCode::Internal, text))
+        AdminCommand::Diagnose(_) => data(&super::doctor::diagnose(context).await),
+        AdminCommand::CleanOutputs(params) => {
+            blocking(move || super::outputs::clean(&context, &params)).await
         }
+        AdminCommand::SetupLocal(params) => data(&super::setup::local(context, params).await?),
     }
 }
 

@@ -1,13 +1,13 @@
 //! Clients that are commands: programs that agentd has started, and whatever those started. They are not the user.
 //!
 //! Such a client looks at the session whose command it is, opens sessions of its own with the environment that it has, and works in
-//! these. All else is the user's, by the table [`Command::access`].
+//! these. All else is the user's, by the table [`agentd_protocol::command::CommandSpec`].
 
 use std::sync::Arc;
 
 use agentd_process::{CommandOrigin, Peer, PeerOrigin};
 use agentd_protocol::{
-    command::{Access, Command},
+    command::{Command, PeerAccess},
     error::{ErrorCode, Failure},
 };
 use agentd_session::{SessionOptions, Target};
@@ -84,31 +84,31 @@ impl Caller {
         named: Option<&str>,
         target: Option<&SessionSlot>,
     ) -> Result<(), Failure> {
-        let name = command.name();
+        let (name, access) = (command.name(), command.spec().peer_access);
         let of = match (named, target) {
             (Some(named), _) => named,
             (None, Some(known)) => known.id(),
             // Where there is no session, that is said by whoever looks for one.
-            (None, None) if command.access() != Access::User => return Ok(()),
+            (None, None) if access != PeerAccess::Never => return Ok(()),
             (None, None) => "",
         };
-        match command.access() {
-            Access::Connection => Ok(()),
-            Access::Look if target.is_some_and(|known| self.sees(known)) => Ok(()),
-            Access::Work if target.is_some_and(|known| self.has_opened(known)) => Ok(()),
-            Access::Look => {
+        match access {
+            PeerAccess::Always => Ok(()),
+            PeerAccess::VisibleSession if target.is_some_and(|known| self.sees(known)) => Ok(()),
+            PeerAccess::OpenedSession if target.is_some_and(|known| self.has_opened(known)) => Ok(()),
+            PeerAccess::VisibleSession => {
                 let what = format!(
                     "send {name} for the session {of}: it sees its own session and those that it opened."
                 );
                 Err(self.refusal(&what, OWN_SESSIONS))
             }
-            Access::Work => {
+            PeerAccess::OpenedSession => {
                 let what = format!(
                     "send {name} to the session {of}: it works in sessions that it opened, and only looks at its own."
                 );
                 Err(self.refusal(&what, OWN_SESSIONS))
             }
-            Access::User => Err(self.refusal(&format!("send {name}: that is the user's."), BY_THE_USER)),
+            PeerAccess::Never => Err(self.refusal(&format!("send {name}: that is the user's."), BY_THE_USER)),
         }
     }
 }

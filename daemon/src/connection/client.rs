@@ -121,7 +121,7 @@ impl Client {
     /// # Errors
     /// The refusal.
     pub(super) fn may(&self, command: &Command) -> Result<(), Failure> {
-        if self.role == Role::Control || command.only_looks() {
+        if self.role == Role::Control || command.spec().is_read_only() {
             return Ok(());
         }
         let text = format!("The role \"observe\" does not allow {}.", command.name());

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use agentd_config::AgentDir;
 use agentd_protocol::{
-    command::Command,
+    command::DaemonCommand,
     daemon::{
         Amount, CloseSessionParams, Counters, DaemonEnding, DaemonStatus, DaemonUsage, HelloParams,
         ListSessionsParams, SessionParams, ShutdownParams,
@@ -20,28 +20,24 @@ use crate::hub::{self, resource_limits, session_list::WithoutFile};
 
 impl Reader {
     /// Does a command of the daemon.
-    pub(super) async fn manage(&mut self, command: Command, id: Option<Value>) {
+    pub(super) async fn manage(&mut self, command: DaemonCommand, id: Option<Value>) {
         let name = command.name();
         match command {
-            Command::Hello(params) => self.hello(&params, id).await,
-            Command::OpenSession(params) => self.open_session(params, id).await,
-            Command::AttachSession(params) => self.attach_session(params, id).await,
-            Command::DetachSession(params) => self.detach_session(params, id).await,
-            Command::CloseSession(params) => self.close_session(params, id).await,
-            Command::ListSessions(params) => self.list_sessions(params, id).await,
-            Command::ListProcesses(params) => self.list_processes(params, id).await,
-            Command::DeleteSession(params) => self.delete_session(params, id).await,
-            Command::WatchSessions(_) => self.watch_sessions(id).await,
-            Command::UnwatchSessions(_) => {
+            DaemonCommand::Hello(params) => self.hello(&params, id).await,
+            DaemonCommand::OpenSession(params) => self.open_session(params, id).await,
+            DaemonCommand::AttachSession(params) => self.attach_session(params, id).await,
+            DaemonCommand::DetachSession(params) => self.detach_session(params, id).await,
+            DaemonCommand::CloseSession(params) => self.close_session(params, id).await,
+            DaemonCommand::ListSessions(params) => self.list_sessions(params, id).await,
+            DaemonCommand::ListProcesses(params) => self.list_processes(params, id).await,
+            DaemonCommand::DeleteSession(params) => self.delete_session(params, id).await,
+            DaemonCommand::WatchSessions(_) => self.watch_sessions(id).await,
+            DaemonCommand::UnwatchSessions(_) => {
                 self.watching = None;
                 self.answer(&Response::<()>::done(id, name, None)).await;
             }
-            Command::DaemonStatus(_) => self.daemon_status(id).await,
-            Command::Shutdown(params) => self.shut_down(&params, id).await,
-            other => {
-                let text = format!("{} is not a command of the daemon", other.name());
-                self.fail(id, Some(name), Failure::new(ErrorCode::Internal, text)).await;
-            }
+            DaemonCommand::DaemonStatus(_) => self.daemon_status(id).await,
+            DaemonCommand::Shutdown(params) => self.shut_down(&params, id).await,
         }
     }
 

@@ -6,7 +6,7 @@ use agentd_protocol::{
     client_tools::{
         ClientTool, RegisterToolsParams, RegisteredTools, UnregisterToolsParams, UnregisteredTools,
     },
-    command::Command,
+    command::ClientToolCommand,
     error::{ErrorCode, Failure},
     frame::{FieldError, Head, Response},
 };
@@ -60,7 +60,7 @@ impl Providing {
 
 impl Reader {
     /// Does a command about the client's tools. `bytes` is the length of its line.
-    pub(super) async fn provide(&mut self, command: Command, head: Head, bytes: usize) {
+    pub(super) async fn provide(&mut self, command: ClientToolCommand, head: Head, bytes: usize) {
         let (name, id) = (command.name(), head.id);
         if !self.client.is_introduced() {
             let text = format!("{name} is for clients that have said hello.");
@@ -70,14 +70,10 @@ impl Reader {
         }
         let calls = &self.providing.calls;
         let outcome = match command {
-            Command::RegisterTools(params) => return self.register_tools(params, id).await,
-            Command::UnregisterTools(params) => return self.unregister_tools(params, id).await,
-            Command::ToolResponse(params) => calls.respond(params, bytes),
-            Command::ToolProgress(params) => calls.progress(params, bytes),
-            other => {
-                let text = format!("{} is not about tools of clients", other.name());
-                Err(Failure::new(ErrorCode::Internal, text))
-            }
+            ClientToolCommand::RegisterTools(params) => return self.register_tools(params, id).await,
+            ClientToolCommand::UnregisterTools(params) => return self.unregister_tools(params, id).await,
+            ClientToolCommand::ToolResponse(params) => calls.respond(params, bytes),
+            ClientToolCommand::ToolProgress(params) => calls.progress(params, bytes),
         };
         match outcome {
             Ok(()) => self.answer(&Response::<()>::done(id, name, None)).await,

@@ -6,7 +6,7 @@ use agentd_auth::scrub_failure;
 use agentd_memory::{MemoryPurpose, MemoryReservation};
 use agentd_protocol::{
     Json,
-    command::{Command, Scope},
+    command::{AdminCommand, Command, SessionCommand},
     error::{ErrorCode, Failure},
     frame::{Head, Response, unknown_command},
     lines::{Line, SMALL_LINE_BYTES},
@@ -238,35 +238,36 @@ impl Reader {
         if let Err(failure) = self.may(&command, head.session_id.as_deref()) {
             return self.fail(head.id, kind, failure).await;
         }
-        if command.begins_work() && self.connection.shutdown.is_requested() {
+        if command.spec().begins_work && self.connection.shutdown.is_requested() {
             let failure =
                 Failure::new(ErrorCode::ShuttingDown, "The daemon is ending and takes no new work.");
             return self
                 .fail(head.id, kind, failure.hint("`agentctl up` waits for its end and starts it again."))
                 .await;
         }
-        match command.scope() {
-            Scope::Tools => self.provide(command, head, line.len()).await,
-            Scope::SetUp => self.administer(command, head.id).await,
-            Scope::Daemon => self.manage(command, head.id).await,
-            Scope::Replacement => self.replace(command, head).await,
-            Scope::Session => self.for_session(command, head, line.len()).await,
+        match command {
+            Command::Session(command) => self.for_session(command, head, line.len()).await,
+            Command::Switch(command) => self.replace(command, head).await,
+            Command::ClientTool(command) => self.provide(command, head, line.len()).await,
+            Command::Admin(command) => self.administer(command, head.id).await,
+            Command::Daemon(command) => self.manage(command, head.id).await,
         }
     }
 
     /// Hands a command to the session that it names, or to the current one. One that left memory is loaded first.
     /// `bytes` is the length of its line.
-    async fn for_session(&mut self, mut command: Command, head: Head, bytes: usize) {
-        if let Command::GetState(params) | Command::GetMessages(params) = &mut command {
+    async fn for_session(&mut self, mut command: SessionCommand, head: Head, bytes: usize) {
+        if let SessionCommand::GetState(params) | SessionCommand::GetMessages(params) = &mut command {
             params.introduced = self.client.is_introduced();
             params.names_sessions = self.client.names_sessions();
         }
-        let name = command.name();
+        let spec = command.spec();
+        let name = spec.name;
         let session = match self.session_of(head.session_id.as_deref()).await {
             Ok(session) => session,
             Err(failure) => return self.fail(head.id, Some(name), failure).await,
         };
-        if command.begins_work()
+        if spec.begins_work
             && let Err(failure) = self.registry.evict_for_memory(Some(&**session.id())).await
         {
             return self.fail(head.id, Some(name), failure).await;
@@ -284,7 +285,7 @@ impl Reader {
                 followed.pending.add();
                 (followed.reader, followed.pending.clone())
             }
-            None => self.follow_for_an_answer(&session, command.only_looks()).await,
+            None => self.follow_for_an_answer(&session, spec.is_read_only()).await,
         };
         let id = head.id.clone();
         let environment = self.wishes.environment(session.id());
@@ -395,7 +396,7 @@ impl Reader {
     }
 
     /// Does a command about the set-up, beside everything else: it may take its time.
-    async fn administer(&mut self, command: Command, id: Option<Value>) {
+    async fn administer(&mut self, command: AdminCommand, id: Option<Value>) {
         let context = admin::Context::of(&self.connection.options, self.registry.auth_services());
         let name = command.name();
         self.beside(id, name, async move { admin::answer(context, command).await.map(Some) }).await;

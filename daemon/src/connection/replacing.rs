@@ -7,7 +7,7 @@ use std::{
 
 use agentd_config::resolve_path;
 use agentd_protocol::{
-    command::{Cancelled, Command, ForkParams, Forked, NewSessionParams, SwitchSessionParams},
+    command::{Cancelled, ForkParams, Forked, NewSessionParams, SwitchCommand, SwitchSessionParams},
     error::{ErrorCode, Failure},
     frame::{Head, Response},
 };
@@ -35,21 +35,26 @@ struct Destination {
 
 impl Reader {
     /// Does a command that replaces the session. Where that fails, everything is as it was.
-    pub(super) async fn replace(&mut self, command: Command, head: Head) {
+    pub(super) async fn replace(&mut self, command: SwitchCommand, head: Head) {
         let (name, id) = (command.name(), head.id);
         let from = match self.session_of(head.session_id.as_deref()).await {
             Ok(session) => session,
             Err(failure) => return self.fail(id, Some(name), failure).await,
         };
         let done = match command {
-            Command::SwitchSession(params) => self.switch_session(&from, params).await,
-            other => match self.destination(&from, other).await {
-                Ok(to) => {
-                    self.has_opened(&to.session);
-                    self.go_to(to).await
-                }
-                Err(failure) => Err(failure),
-            },
+            SwitchCommand::SwitchSession(params) => self.switch_session(&from, params).await,
+            SwitchCommand::NewSession(params) => {
+                let to = self.new_session(&from, params).await;
+                self.go_to_new(to).await
+            }
+            SwitchCommand::Fork(ForkParams { entry_id }) | SwitchCommand::Branch(ForkParams { entry_id }) => {
+                let to = self.copy(&from, CopyPoint::Before(entry_id)).await;
+                self.go_to_new(to).await
+            }
+            SwitchCommand::CloneSession(_) => {
+                let to = self.copy(&from, CopyPoint::Leaf).await;
+                self.go_to_new(to).await
+            }
         };
         match done {
             Ok(Some(text)) => self.done(id, name, Forked { text, cancelled: false }).await,
@@ -62,19 +67,11 @@ impl Reader {
         self.answer(&Response::done(id, name, Some(data))).await;
     }
 
-    /// Makes the session that the command wants.
-    async fn destination(&self, from: &Arc<SessionSlot>, command: Command) -> Result<Destination, Failure> {
-        match command {
-            Command::NewSession(params) => self.new_session(from, params).await,
-            Command::Fork(ForkParams { entry_id }) | Command::Branch(ForkParams { entry_id }) => {
-                self.copy(from, CopyPoint::Before(entry_id)).await
-            }
-            Command::CloneSession(_) => self.copy(from, CopyPoint::Leaf).await,
-            other => {
-                let text = format!("{} does not replace a session", other.name());
-                Err(Failure::new(ErrorCode::Internal, text))
-            }
-        }
+    /// Continues with a session that was made for that.
+    async fn go_to_new(&mut self, to: Result<Destination, Failure>) -> Result<Option<String>, Failure> {
+        let to = to?;
+        self.has_opened(&to.session);
+        self.go_to(to).await
     }
 
     async fn new_session(

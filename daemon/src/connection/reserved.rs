@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use agentd_protocol::{command::Command, error::Failure};
+use agentd_protocol::{
+    command::{Command, DaemonCommand},
+    error::Failure,
+};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// How long such a connection may say nothing: others want its place too.
@@ -28,7 +31,9 @@ impl Reserved {
     /// Why there is no place for it, for every command that is not about the daemon itself.
     pub(super) fn may(&self, command: &Command) -> Result<(), Failure> {
         match command {
-            Command::Hello(_) | Command::DaemonStatus(_) | Command::Shutdown(_) => Ok(()),
+            Command::Daemon(
+                DaemonCommand::Hello(_) | DaemonCommand::DaemonStatus(_) | DaemonCommand::Shutdown(_),
+            ) => Ok(()),
             _ => Err(self.failure.clone()),
         }
     }

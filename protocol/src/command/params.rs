@@ -11,6 +11,28 @@ use crate::{
     session::{InterruptMode, QueueMode},
 };
 
+/// The result of a command that answers without `data`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NoData;
+
+/// The fields of a command whose answer depends on who asks: none on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LookParams {
+    /// Whether the client said `hello`, which the connection knows.
+    #[serde(skip)]
+    pub introduced: bool,
+    /// Whether it said that with `sessions`, and so knows what is in flight from when it joined.
+    #[serde(skip)]
+    pub names_sessions: bool,
+}
+
+/// The fields of a command that has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NoParams {}
+
 /// The fields of `abort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -9,7 +9,11 @@ use std::collections::BTreeSet;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::{CommandRow, EventRow, OPTIONAL_DATA, UI_RESPONSE, tagged};
+use super::{
+    OPTIONAL_DATA, UI_RESPONSE,
+    rows::{CommandRow, EventRow},
+    tagged,
+};
 use crate::{
     command::Command,
     entry::{SessionEntry, SessionHeader},

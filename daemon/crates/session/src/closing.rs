@@ -90,7 +90,7 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
-    use agentd_protocol::command::Command;
+    use agentd_protocol::command::{LookParams, SessionCommand};
     use serde_json::{Value, json};
 
     use super::*;
@@ -107,7 +107,7 @@ mod tests {
             environment: None,
             memory: None,
         };
-        let asked = Command::parse("get_state", r#"{"type":"get_state"}"#).unwrap().unwrap();
+        let asked = SessionCommand::GetState(LookParams::default());
         let too_late = [
             Message::Command(Box::new((asked, reply("1", "get_state")))),
             Message::Tools(Box::new(ToolsMessage::Left {

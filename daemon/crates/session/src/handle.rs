@@ -8,7 +8,7 @@ use std::{
 use agentd_process::ProcessView;
 use agentd_protocol::{
     client_tools::ClientTool,
-    command::{AbortParams, AbortScope, Command},
+    command::{AbortParams, AbortScope, SessionCommand},
     error::{ErrorCode, Failure},
     ui::UiResponse,
 };
@@ -57,7 +57,7 @@ pub(crate) struct Reopening {
 /// What the inbox takes.
 pub(crate) enum Message {
     /// A command of a client.
-    Command(Box<(Command, Reply)>),
+    Command(Box<(SessionCommand, Reply)>),
     /// Adds a subscriber: after that event if what followed it is still there, else from now on.
     Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
     /// Somebody opens the session who asks for this.
@@ -115,22 +115,22 @@ impl SessionHandle {
     /// looked at what is queued in front of it. False when the session has ended.
     ///
     /// Cancel safety: dropped early, the command was either handed over or not.
-    pub async fn send(&self, command: Command, reply: Reply) -> bool {
+    pub async fn send(&self, command: SessionCommand, reply: Reply) -> bool {
         match &command {
-            Command::Abort(AbortParams { scope: Some(AbortScope::Tools) }) => {
+            SessionCommand::Abort(AbortParams { scope: Some(AbortScope::Tools) }) => {
                 self.abort.fire_tools();
             }
-            Command::Abort(_) => self.abort.fire(),
+            SessionCommand::Abort(_) => self.abort.fire(),
             // One that may be a repetition stops nothing before the session has seen that it is none, and one that is refused
             // for its size stops nothing at all.
-            Command::AbortAndPrompt(params)
+            SessionCommand::AbortAndPrompt(params)
                 if params.request_key.is_none() && self.intake.takes(&params.message, &params.images) =>
             {
                 self.abort.fire();
             }
             _ => {}
         }
-        let coming = matches!(command, Command::Abort(_)).then(|| self.abort.announce());
+        let coming = matches!(command, SessionCommand::Abort(_)).then(|| self.abort.announce());
         // Answers are never dropped: a client that takes none of them must not ask for more without end.
         self.feed.reply_room(reply.subscriber).await;
         let sent = self.inbox.send(Message::Command(Box::new((command, reply)))).await.is_ok();

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use agentd_protocol::command::Command;
+use agentd_protocol::command::SessionCommand;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -64,7 +64,7 @@ impl<'a> Inbox<'a> {
     ///
     /// It overtakes commands of subscribers that are waited for, which hold themselves up, and of those who have left. It
     /// overtakes no other command: that may be of the same client, whose commands are done in order.
-    pub(crate) fn take_look(&mut self, feed: &Feed) -> Option<(Command, Reply)> {
+    pub(crate) fn take_look(&mut self, feed: &Feed) -> Option<(SessionCommand, Reply)> {
         let mut found = None;
         for (index, message) in self.received.iter().enumerate() {
             let Some((looks, reply)) = asked(message) else { continue };
@@ -96,7 +96,7 @@ impl<'a> Inbox<'a> {
 /// Whether a message is a command that only looks, and where its answer goes; `None` for what is no command.
 fn asked(message: &Message) -> Option<(bool, &Reply)> {
     match message {
-        Message::Command(asked) => Some((asked.0.only_looks(), &asked.1)),
+        Message::Command(asked) => Some((asked.0.spec().is_read_only(), &asked.1)),
         Message::Tools(message) => match &**message {
             ToolsMessage::Register { reply, .. } | ToolsMessage::Left { reply, .. } => {
                 reply.as_ref().map(|reply| (false, reply))
@@ -117,6 +117,7 @@ fn asked(message: &Message) -> Option<(bool, &Reply)> {
 
 #[cfg(test)]
 mod tests {
+    use agentd_protocol::command::Command;
     use bytes::Bytes;
 
     use super::*;
@@ -124,7 +125,7 @@ mod tests {
 
     fn command(name: &str, subscriber: SubscriberId) -> Message {
         let line = format!(r#"{{"type":"{name}","message":"m"}}"#);
-        let command = Command::parse(name, &line).unwrap().unwrap();
+        let Some(Ok(Command::Session(command))) = Command::parse(name, &line) else { panic!("{name}") };
         let reply = Reply { subscriber, id: None, command: command.name(), environment: None, memory: None };
         Message::Command(Box::new((command, reply)))
     }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use agentd_ai::Delta;
-use agentd_protocol::{command::Command, message::StopReason};
+use agentd_protocol::{
+    command::{LookParams, SessionCommand},
+    message::StopReason,
+};
 use agentd_session::Reply;
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -37,7 +40,7 @@ async fn every_command_that_a_closing_session_takes_is_answered() {
             let mut taken = 0;
             loop {
                 let id = Some(json!(format!("state{taken}")));
-                let command = Command::parse("get_state", r#"{"type":"get_state"}"#).unwrap().unwrap();
+                let command = SessionCommand::GetState(LookParams::default());
                 if !session
                     .send(
                         command,

@@ -1,7 +1,7 @@
 //! `continue`: a run without a new message, and what `get_state` and `get_messages` say in the middle of one.
 
 use agentd_ai::{BlockKind, Delta, failure::Failure};
-use agentd_protocol::command::Command;
+use agentd_protocol::command::{LookParams, SessionCommand};
 use agentd_session::Reply;
 use serde_json::{Value, json};
 
@@ -19,9 +19,8 @@ impl Fixture {
 
     /// What the state says to a client that said hello.
     async fn activity(&mut self) -> Value {
-        let mut command = Command::parse("get_state", "{}").unwrap().unwrap();
-        let Command::GetState(params) = &mut command else { unreachable!() };
-        params.introduced = true;
+        let params = LookParams { introduced: true, ..LookParams::default() };
+        let command = SessionCommand::GetState(params);
         let reply = Reply {
             subscriber: self.first.subscriber.id(),
             id: Some("state".into()),
@@ -111,9 +110,8 @@ async fn messages_show_the_answer_that_streams() {
     }
     assert_eq!(fixture.activity().await, json!([[], true, null]));
     // Whoever joined by a snapshot has the answer so far from that.
-    let mut command = Command::parse("get_messages", "{}").unwrap().unwrap();
-    let Command::GetMessages(params) = &mut command else { unreachable!() };
-    params.names_sessions = true;
+    let params = LookParams { names_sessions: true, ..LookParams::default() };
+    let command = SessionCommand::GetMessages(params);
     let reply = Reply {
         subscriber: fixture.first.subscriber.id(),
         id: Some("joined".into()),

@@ -198,7 +198,7 @@ impl Fixture {
     /// Sends a command as the first subscriber.
     pub(crate) async fn send(&self, id: &str, command: Value) {
         let command = Command::parse(command["type"].as_str().unwrap(), &command.to_string());
-        let command = command.expect("a command that there is").unwrap();
+        let Some(Ok(Command::Session(command))) = command else { panic!("{command:?}") };
         let (subscriber, id, name) = (self.first.subscriber.id(), Some(id.into()), command.name());
         let reply = Reply { subscriber, id, command: name, environment: None, memory: None };
         assert!(self.session.send(command, reply).await, "a session that lives");
