@@ -7,7 +7,7 @@ use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, processes, sse}
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Wire, answers, both, ended, prompt, text};
+use crate::support::{TestClient, answers, both, ended, prompt, text};
 
 #[test]
 fn while_streaming_the_part_is_kept() {
@@ -23,7 +23,7 @@ fn while_streaming_the_part_is_kept() {
     assert_eq!((text(answer).as_str(), &answer["stopReason"]), ("Part", &json!("aborted")));
     assert!(answer["errorMessage"].is_string(), "{answer}");
     assert_eq!(events.last().unwrap()["aborted"], true);
-    // The answer to `abort` is the very next thing.
+    // The response to `abort` is the very next line.
     let response = daemon.line();
     assert_eq!((&response["id"], &response["success"]), (&json!("a"), &json!(true)));
     server.wait_for_disconnects(1);
@@ -111,13 +111,13 @@ fn commands_are_answered_while_a_run_is_on() {
     assert_eq!(daemon.done(json!({"type": "bash", "command": "echo hi"}))["output"], "hi\n");
     gate.open();
     daemon.settled();
-    // The command ran while the run was on; its message follows the run's.
+    // The command ran during the run; its message follows those of the run.
     let messages = daemon.done(json!({"type": "get_messages"}));
     let roles: Vec<&Value> = messages["messages"].as_array().unwrap().iter().map(|m| &m["role"]).collect();
     assert_eq!(roles, ["system", "user", "assistant", "bashExecution"]);
 }
 
-/// The supervisor of the command is stopped, so that by itself it neither kills the command nor tells of its end.
+/// A stopped supervisor neither kills its command nor reports its end.
 #[test]
 fn an_abort_is_answered_though_a_supervisor_is_stopped() {
     let server = MockServer::start([
@@ -138,18 +138,18 @@ fn an_abort_is_answered_though_a_supervisor_is_stopped() {
     let receipt = daemon.done(json!({"type": "abort"}));
     let waited = begun.elapsed();
     assert_eq!(receipt, json!(null), "nothing survives: the supervisor was told to go on");
-    // A second, and what a busy machine adds.
+    // One second, plus the delay of a loaded machine.
     assert!(waited < Duration::from_secs(5), "{waited:?}");
     let events = daemon.settled();
     let [result] = ended(&events, "toolResult")[..] else { panic!("{events:?}") };
-    // The command's own end, which the supervisor told of.
+    // The result reports the command's own end, which came from the supervisor.
     assert!(text(result).ends_with("Command aborted") && result["isError"] == true, "{result}");
     assert_eq!(answers(&events).last().unwrap()["stopReason"], "aborted");
 
     assert_eq!(text(answers(&daemon.prompt("Still there?"))[0]), "Here.");
 }
 
-/// SIGTERM is ignored: the processes have two seconds, and whoever asked does not wait for that.
+/// The processes ignore SIGTERM and get two seconds; `abort` is answered before that.
 #[test]
 fn an_abort_of_everything_says_what_takes_longer() {
     let home = Home::new();
@@ -163,7 +163,7 @@ fn an_abort_of_everything_says_what_takes_longer() {
     child.assert_gone_within(Duration::from_secs(30));
 }
 
-/// Whoever asks is answered, though the only client that follows the session reads nothing; the run is over then.
+/// `abort` is answered and the run ends even though the only subscriber reads nothing.
 #[test]
 fn a_follower_that_does_not_read_holds_no_abort_up() {
     let flood: String = (0..500).map(|_| sse::text(&"0123456789".repeat(2_000))).collect();
@@ -192,7 +192,7 @@ fn a_prompt_takes_the_place_of_the_run() {
     both(&replies, &[], |_, server, client| {
         client.done(json!({"type": "prompt", "message": "first"}));
         client.lines_until("a delta", &|line| line["assistantMessageEvent"]["delta"] == "half");
-        let lines = client.told_until_done(json!({"type": "abort_and_prompt", "message": "instead"}));
+        let lines = client.lines_until_done(json!({"type": "abort_and_prompt", "message": "instead"}));
         let settled =
             lines.iter().position(|line| line["type"] == "agent_settled").expect("the old run settles first");
         assert_eq!(lines[settled]["aborted"], json!(true));
@@ -210,7 +210,7 @@ fn of_two_that_take_the_place_the_last_one_gets_it_and_an_idle_session_just_runs
     let replies = [
         Reply::stream(sse::answer("Zero.")),
         Reply::stream(sse::text("half")).hang(),
-        // Where the first of the two is quick, it has an answer before the second takes its place.
+        // The first prompt gets an answer if it is fast enough before the second takes its place.
         Reply::stream(sse::answer("Whole.")),
         Reply::stream(sse::answer("Whole.")),
     ];

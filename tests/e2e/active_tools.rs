@@ -1,7 +1,7 @@
 //! Which tools a session has, and which of them the model can call; `agentctl tools`.
 
 use agentd_e2e::{
-    Conversation, Daemon, Gate, Home, MockServer, Reply, Service, conversation::Wire, ctl, sse,
+    Conversation, Daemon, Gate, Home, MockServer, Reply, Service, conversation::LineTransport, ctl, sse,
 };
 use serde_json::{Value, json};
 
@@ -13,13 +13,13 @@ fn names(list: &Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().map(|tool| tool["name"].as_str().expect("a name")).collect()
 }
 
-fn active<W: Wire>(client: &mut Conversation<W>) -> Vec<String> {
+fn active<W: LineTransport>(client: &mut Conversation<W>) -> Vec<String> {
     let tools = client.done(json!({"type": "get_tools"}))["tools"].clone();
     let tools = tools.as_array().expect("a list").iter().filter(|tool| tool["active"] == true);
     tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-fn set<W: Wire>(client: &mut Conversation<W>, tools: &[&str]) -> Value {
+fn set<W: LineTransport>(client: &mut Conversation<W>, tools: &[&str]) -> Value {
     client.done(json!({"type": "set_active_tools", "tools": tools}))["tools"].clone()
 }
 
@@ -71,7 +71,7 @@ fn the_prompt_follows_the_tools() {
     assert_eq!(offered(&server, 0), ["read", "grep"]);
     assert_says(&system(&server, 0), &["- grep: ", "- read: "]);
     assert!(!system(&server, 0).contains("- bash: "));
-    // Between two runs.
+    // The choice changes between two runs.
     set(&mut daemon, &["bash"]);
     let events = daemon.prompt("Go on.");
     let told = ended(&events, "system")[0].clone();
@@ -79,7 +79,7 @@ fn the_prompt_follows_the_tools() {
     assert_eq!(names(&told["toolsRemoved"]), ["read", "grep"]);
     assert_says(told["sections"]["tools"].as_str().expect("a section"), &["- bash: "]);
     assert_eq!(offered(&server, 1), ["bash"]);
-    // The reference reads the transcript's messages; the choice is in an entry that it passes over.
+    // pi reads the messages of the transcript; the choice is in an entry that pi skips.
     let file = records(&home.session_files()[0]);
     let chosen: Vec<&Value> = file.iter().filter(|record| record["type"] == "custom").collect();
     assert_eq!(chosen.len(), 2, "{file:?}");
@@ -113,7 +113,7 @@ fn a_running_run_goes_on_with_the_new_tools_at_its_next_turn() {
     let mut daemon = Daemon::start(&home, &["--no-session", "--tools", "+grep"]);
     daemon.done(json!({"type": "prompt", "message": "Go."}));
     let _ = server.wait_for_requests(1);
-    // The answer streams: its calls find the tools that it was asked with.
+    // While the answer streams, its calls use the tools of its request.
     assert_eq!(set(&mut daemon, &["read", "ls"]), json!(["read", "ls"]));
     gate.open();
     let events = daemon.settled();
@@ -160,7 +160,7 @@ fn a_choice_outlasts_the_daemon_and_flags_come_before_it() {
     let events = daemon.prompt("Two.");
     assert_eq!(names(&ended(&events, "system")[0]["toolsAdded"]), ["find"]);
     assert_eq!(offered(&server, 1), ["read", "find"]);
-    // A copy goes on with it, whatever point it begins at.
+    // A copy keeps the choice, whatever entry it begins at.
     let messages = daemon.done(json!({"type": "get_fork_messages"}))["messages"].clone();
     let fork = json!({"type": "fork", "entryId": messages[1]["entryId"]});
     daemon.done(fork);
@@ -231,7 +231,7 @@ fn other_clients_are_told_and_observers_may_only_look() {
     assert_eq!(changed["sessionId"], opened["sessionId"]);
     assert_eq!(changed["tools"][0], json!({"name": "read", "active": true, "source": "builtin"}));
     assert_eq!(changed["tools"][1], json!({"name": "bash", "active": false, "source": "builtin"}));
-    // What changes nothing is told to nobody.
+    // A choice that changes nothing sends no event.
     set(&mut plain, &["read"]);
     set(&mut plain, &["ls"]);
     let next = watcher.event("tools_changed");
@@ -239,13 +239,13 @@ fn other_clients_are_told_and_observers_may_only_look() {
     assert_eq!(active(&mut observer), ["ls"]);
     let refused = observer.refused(json!({"type": "set_active_tools", "tools": []}));
     assert_eq!(refused["code"], "forbidden");
-    // The plain wire has no such event: the next line is the answer.
+    // The plain protocol has no such event: the next line is the response.
     plain.send(&json!({"id": "x", "type": "get_state"}));
     assert_eq!(plain.line()["id"], "x");
 }
 
 #[test]
-fn a_choice_outlasts_a_rest() {
+fn a_choice_survives_unloading() {
     let server = MockServer::start([]);
     let home = Home::with_model(&server);
     home.settings(&json!({"daemon": {"idleUnloadMs": 1}}));
@@ -258,7 +258,7 @@ fn a_choice_outlasts_a_rest() {
     set(&mut client, &["bash"]);
     let id = opened["sessionId"].as_str().expect("an id");
     crate::unload::gone(&mut watcher, id);
-    // Although the session was opened with a choice of tools: this one came later.
+    // The later choice wins over the one that the session was opened with.
     assert_eq!(active(&mut client), ["bash"]);
 }
 
@@ -281,7 +281,7 @@ fn without_an_id_it_lists_those_of_a_new_session_here() {
     assert_eq!(lines.len(), 7, "{said:?}");
     assert!(lines[0].starts_with("* read   built in  "), "{said:?}");
     assert!(lines[4].starts_with("* grep ") && lines[5].starts_with("  find "), "{said:?}");
-    // Name, label, description, schema, snippet, guidelines.
+    // Each tool has name, label, description, schema, snippet and guidelines.
     let said = ctl::run(&home, &["tools", "--json"]);
     let list: Value = serde_json::from_str(&said.stdout).expect("JSON");
     let edit = &list["tools"][2];

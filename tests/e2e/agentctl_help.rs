@@ -1,4 +1,4 @@
-//! What `agentctl` does for its user alone: shell completion, manual pages, `agentctl bug-report`.
+//! Commands of `agentctl` for its user: shell completion, manual pages, `agentctl bug-report`.
 
 use std::{fs, os::unix::fs::PermissionsExt, time::Instant};
 
@@ -34,7 +34,7 @@ fn bash_completes_verbs_flags_and_sessions_and_is_silent_without_a_daemon() {
     let mut client = client(&service);
     open(&mut client, &home, "aaaa-1");
     open(&mut client, &home, "aaab-2");
-    // On a machine with much to do the daemon may not answer in the time that a key stroke has.
+    // On a loaded machine the daemon may miss the time limit of a completion, so ask again.
     let answered = |words: &str| {
         let end = Instant::now() + DEADLINE;
         loop {
@@ -75,14 +75,14 @@ fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["type"] == kind).collect()
 }
 
-/// A session of one turn with a command, which was recorded, and its id.
+/// Records a session of one turn with a command, and returns its id.
 fn recorded(home: &Home) -> String {
     let folder = home.root().join("traffic");
     let mut daemon = Daemon::start(home, &["--record", folder.to_str().unwrap()]);
     daemon.prompt("Say hi.");
     let id = daemon.call(json!({"type": "get_state"}))["data"]["sessionId"].as_str().unwrap().to_owned();
     daemon.close();
-    // Somebody else's in the same folder.
+    // The same folder holds a recording of another session.
     let mut daemon = Daemon::start(home, &["--record", folder.to_str().unwrap()]);
     daemon.prompt("Other.");
     daemon.close();
@@ -127,7 +127,7 @@ fn a_report_holds_all_that_is_needed_and_plays_the_turn_again() {
     assert_eq!(of_type(&lines, "entry")[0]["entry"]["type"], "session");
     assert!(!all.contains("Another session."), "{all}");
 
-    // The turn again: from the report alone, on a machine without provider and key.
+    // Replays the turn from the report alone, as on a machine without provider and key.
     drop(server);
     let elsewhere = Home::new();
     let mut models = models("http://127.0.0.1:9/elsewhere/v1");

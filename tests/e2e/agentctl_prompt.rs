@@ -26,7 +26,7 @@ fn a_new_user_gets_an_answer_from_the_demo_model() {
     assert_eq!(done.code, 0, "{done:?}");
     assert_says(&done.stdout, &["README.md", "Weather station", "demo model", "What is in this folder?"]);
     assert!(done.stdout.ends_with('\n'));
-    // The tools that the demo used.
+    // The demo model used these tools.
     assert_says(&done.stderr, &["-> bash ", "<- bash ", ": ok, "]);
     assert_eq!(home.session_files().len(), 1);
 }
@@ -89,7 +89,7 @@ fn continue_goes_on_after_the_process_is_gone() {
     let files = home.session_files();
     assert_eq!(files.len(), 1);
     assert_eq!(roles(&files[0]), ["system", "user", "assistant", "user", "assistant"]);
-    // Another session by its file, from another folder, with a path that is relative to ours.
+    // `--session` takes a path relative to the client's folder.
     home.write("sub/x", "");
     let file = files[0].strip_prefix(home.root()).expect("a file of the home");
     let relative = format!("../{}", file.display());
@@ -123,7 +123,7 @@ fn stdin_files_and_words_make_one_prompt() {
 
 #[test]
 fn images_are_attached() {
-    // A picture of one pixel.
+    // An image of one pixel.
     const PNG: &str =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
     let server = MockServer::always(Reply::stream(sse::answer("A dot.")));
@@ -192,7 +192,7 @@ fn a_failing_model_is_an_exit_code_of_its_own() {
 }
 
 #[test]
-fn what_the_daemon_refuses_at_the_start_is_told() {
+fn what_the_daemon_refuses_at_the_start_is_reported() {
     let home = Home::new();
     for (args, says) in [
         (["--model", "no-such-model"], &["no-such-model"][..]),
@@ -256,7 +256,7 @@ fn notices_are_plain_when_stderr_is_no_terminal() {
     assert_says(&done.stderr, &["-> write a\n", "<- write a: ok, "]);
 }
 
-/// The message that the model gets of a command line and its stdin.
+/// Returns the message that the model receives for a command line and its stdin.
 fn sent(args: &[&str], input: &str) -> String {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
@@ -284,9 +284,9 @@ fn a_blank_line_sets_off_what_is_piped_in() {
     assert_eq!(sent(&["prompt", "A", "--", "-"], ""), "A -");
 }
 
-/// The reference's print mode glues the parts together, and so does ours.
+/// pi's print mode joins the parts without a separator, and so does ours.
 #[test]
-fn print_mode_is_that_of_the_reference() {
+fn print_mode_is_that_of_pi() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let done = ctl::feed(ctl::agentd(&home, &["-p", "Review this change."]), "+last line\n");
@@ -331,7 +331,7 @@ fn colour_on_a_terminal_and_no_escapes_of_the_model() {
     assert!(done.stdout.contains("cl[2Jean\n"), "{done:?}");
 }
 
-/// What goes to a terminal is the text of the answer, and of the failure; a file or a pipe gets every byte.
+/// A terminal gets cleaned text; a file or a pipe gets every byte.
 #[test]
 fn print_mode_lets_no_model_steer_the_terminal() {
     let failed = Reply::status(400, "text/plain", "no \u{1b}]0;title\u{7}way");
@@ -341,7 +341,7 @@ fn print_mode_lets_no_model_steer_the_terminal() {
         failed,
     ]);
     let home = Home::with_model(&server);
-    // Nothing is read from a terminal: the message is all.
+    // A terminal on stdin is not read: the message is the whole prompt.
     let shown = Terminal::start(&home, &binaries::agentd(), &["-p", "Hi"]).finish();
     assert_eq!((shown.code, shown.stdout.as_str()), (0, "clean\n"));
     let piped = home.command(binaries::agentd()).args(["-p", "Hi"]).stdin(Stdio::null()).output().unwrap();
@@ -351,7 +351,7 @@ fn print_mode_lets_no_model_steer_the_terminal() {
     assert!(told.stdout.contains("no way") && !told.stdout.contains('\u{1b}'), "{told:?}");
 }
 
-/// Ctrl-C reaches everything in the foreground of a terminal; the daemon has to survive it to store the run.
+/// Ctrl-C reaches every foreground process of a terminal; the daemon survives it and stores the run.
 #[test]
 fn ctrl_c_stops_the_run_and_keeps_it() {
     let server = MockServer::start([Reply::stream(sse::text("So far")).hang()]);
@@ -375,7 +375,7 @@ fn without_a_message_nothing_is_waited_for() {
     assert!(done.stdout.contains("there is no message"), "{done:?}");
 }
 
-/// A reader that pauses must not keep us from hearing Ctrl-C.
+/// Ctrl-C works while the reader of stdout pauses.
 #[test]
 fn an_interrupt_is_heard_while_stdout_is_full() {
     let gate = Gate::new();
@@ -390,7 +390,7 @@ fn an_interrupt_is_heard_while_stdout_is_full() {
     gate.wait_until_reached();
     gate.open();
     let watched = agentd_e2e::processes::watch(&[i32::try_from(child.id()).unwrap()]);
-    // The first stops the run, whose text cannot be shown; the second does not wait for that.
+    // The first signal stops the run, whose text cannot be written; the second ends the client at once.
     agentd_e2e::processes::signal(child.id(), rustix::process::Signal::INT);
     server.wait_for_disconnects(1);
     agentd_e2e::processes::signal(child.id(), rustix::process::Signal::INT);

@@ -19,7 +19,7 @@ fn gated(gate: &Gate) -> Reply {
     Reply::stream(sse::text("First, ")).gate(gate).then(sse::text("second.") + &sse::end("stop", (1, 0, 1)))
 }
 
-/// Which events came, in order, with what they say but for times and numbers.
+/// The events in order, with their texts, without times and numbers.
 fn shapes(stdout: &str) -> Vec<(String, Vec<String>)> {
     let shape = |line: &str| {
         let value: Value = serde_json::from_str(line).expect("a line of JSON");
@@ -63,7 +63,7 @@ fn the_way_can_be_chosen() {
     assert_eq!(daemon.pid(), None);
     let started = ctl::run(&home, &["prompt", "--shared", "--no-session", "Hi"]);
     assert_eq!((started.code, started.stdout.as_str()), (0, "Ok.\n"), "{started:?}");
-    // A session that nobody wants to keep is gone.
+    // A session with `--no-session` is gone.
     assert_eq!(live_of(&home, daemon.pid().is_some()), 0);
     assert_eq!(ctl::run(&home, &["prompt", "--private", "Hi"]).stdout, "Ok.\n");
     assert!(live_sessions(&home).is_empty());
@@ -137,7 +137,7 @@ fn a_reader_who_has_left_stops_the_run() {
     let mut client = service.client();
     client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
     let attached = client.done(json!({"type": "attach_session", "sessionId": id}));
-    // It has stopped, or is about to.
+    // The run has stopped or is about to.
     if attached["state"]["isStreaming"] == json!(true) {
         client.event("agent_settled");
     }
@@ -169,7 +169,7 @@ fn a_session_that_is_closed_under_it_is_reported() {
     let mut client = service.client();
     client.done(json!({"type": "close_session", "sessionId": id, "mode": "abort"}));
     let done = running.finish();
-    // The abort may be heard of before the end of the session: both are failures.
+    // The abort may arrive before the end of the session: both are failures.
     assert_eq!(done.code, 1, "{done:?}");
     assert!(done.stderr.contains("closed the session") || done.stderr.contains("Error: "), "{done:?}");
 }
@@ -193,22 +193,22 @@ fn a_stdout_that_is_read_late_loses_nothing_beside_other_clients() {
     other.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
     other.done(json!({"type": "attach_session", "sessionId": id}));
     gate.open();
-    // Nobody has read stdout so far, and the session has not waited for that.
+    // Nobody has read stdout so far, and the session did not wait for it.
     other.event("agent_settled");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let (stdout, expected) = (String::from_utf8(output.stdout).unwrap(), format!("Begin: {text}\n"));
-    // Without showing them: they are long.
+    // The texts are too long to print.
     assert!(stdout == expected, "{} bytes of {}", stdout.len(), expected.len());
 }
 
-/// Answers with all that the user said so far.
+/// Answers with all user messages so far.
 fn echo(request: &Request) -> Reply {
     let users = request.messages().iter().filter(|message| message["role"] == "user");
     Reply::stream(sse::answer(&format!("[{}]", users.map(text).collect::<Vec<_>>().join("+"))))
 }
 
-/// A shell in a terminal of its own, that does what is typed.
+/// A shell in a terminal of its own that runs typed commands.
 struct Tab {
     shell: Terminal,
     answers: usize,
@@ -239,17 +239,17 @@ fn each_goes_on_with_its_own(shared: bool) {
     two.says("b1", "[b1]");
     one.says("-c a2", "[a1+a2]");
     two.says("-c b2", "[b1+b2]");
-    // Without a terminal: the most recent of the folder.
+    // Without a terminal, `-c` takes the most recent session of the folder.
     assert_eq!(ctl::run(&home, &["prompt", "-c", "c"]).stdout, "[b1+b2+c]\n");
-    // A terminal that has none of its own takes that, too.
+    // A terminal without a session of its own takes the most recent one, too.
     let mut three = Tab::open(&home);
     three.says("-c d", "[b1+b2+c+d]");
     one.says("-c a3", "[a1+a2+a3]");
-    // Another folder has sessions of its own.
+    // Another folder has its own sessions.
     home.write("other/x", "");
     one.says("--cwd other -c e", "[e]");
     one.says("-c a4", "[a1+a2+a3+a4]");
-    // One that is not kept is not remembered.
+    // A session that is not kept is not remembered.
     one.says("--no-session f", "[f]");
 
     let files = || {
@@ -260,7 +260,7 @@ fn each_goes_on_with_its_own(shared: bool) {
     for file in files() {
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
-    // What stands there is looked up among the sessions of the folder, and is nothing else.
+    // The remembered id is looked up among the sessions of the folder, and used for nothing else.
     for nonsense in ["/etc/passwd", "../../x", "none", "--no-session"] {
         for file in files() {
             let folder = home.project().display().to_string();
@@ -269,7 +269,7 @@ fn each_goes_on_with_its_own(shared: bool) {
         let said = ctl::run(&home, &["prompt", "-c", "last"]).stdout;
         one.says("-c mine", &said.trim().replace("last]", "last+mine]"));
     }
-    // The files of terminals that are closed go with the next one that is written.
+    // Files of closed terminals are removed when the next one is written.
     drop((two, three));
     let mut four = Tab::open(&home);
     four.says("new", "[new]");

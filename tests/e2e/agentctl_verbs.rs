@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_says, roles};
 
-/// A client that opens sessions and works with them.
+/// Connects a client that names sessions.
 pub(crate) fn client(service: &Service) -> SocketClient {
     let mut client = service.client();
     client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
     client
 }
 
-/// Opens a session of that id.
+/// Opens a session with this id.
 pub(crate) fn open(client: &mut SocketClient, home: &Home, id: &str) {
     client.done(json!({"type": "open_session", "cwd": home.project(), "sessionId": id}));
 }
 
-/// Lets a session work until it is stopped.
+/// Starts a run that lasts until it is stopped.
 fn set_to_work(client: &mut SocketClient, id: &str) {
     client.done(json!({"type": "prompt", "message": "Go on and on.", "sessionId": id}));
     client.until("a piece of the answer", |line| line["type"] == "message_update" && line["sessionId"] == id);
@@ -143,7 +143,7 @@ fn export_writes_the_file_or_a_transcript_and_overwrites_nothing() {
     assert_eq!((by_path.code, by_path.stdout), (0, text), "{}", by_path.stderr);
     let other = ctl::run(&home, &["export", "./talk.md", "--format", "md"]);
     assert_says(&other.stderr, &["talk.md", "no session file"]);
-    // On a terminal it is a transcript, and what a command printed does not steer it.
+    // On a terminal it prints a transcript, cleaned of control characters.
     let seen = Terminal::start(&home, &binaries::agentctl(), &["export", short]).finish();
     assert_says(&seen.stdout, &["## User", "## Assistant"]);
     assert!(!seen.stdout.contains('\u{1b}'), "{seen:?}");
@@ -248,7 +248,7 @@ fn watch_tells_what_is_live_and_what_changes() {
     watching.wait_for_stdout("aaaa-1  idle, 1 client");
     watching.wait_for_stderr("Ctrl-C ends it");
     let mut raw = Ctl::start(&home, &["watch", "--json"]);
-    // Each of the two is another client of the daemon: what it says to both, both have asked for.
+    // Both are separate clients of the daemon, and each gets the changes that it watches.
     open(&mut client, &home, "aaab-2");
     watching.wait_for_stdout("aaab-2  opened");
     client.done(json!({"type": "prompt", "message": "Hi", "sessionId": "aaaa-1"}));
@@ -290,8 +290,8 @@ fn session_files_of_every_age_have_a_transcript() {
 
 /// A folder with a copy of `agentctl`, and this script as `agentd`.
 ///
-/// Another process writes both: a descriptor that is open for writing here could be inherited by the child of a test
-/// that runs at the same time, and the system does not start what is open for writing.
+/// Another process writes both: a descriptor that is open for writing in this process could be inherited by a child that
+/// another test forks, and the system does not execute a file that is open for writing.
 fn install(home: &Home, script: Option<&str>) -> PathBuf {
     let mut command = home.command("/bin/sh");
     command.current_dir(home.root()).env("AGENTCTL", binaries::agentctl());
@@ -318,7 +318,7 @@ fn run(script: Option<&str>) -> Finished {
     start(&Home::new(), script).finish()
 }
 
-/// A daemon with a model, as far as `agentctl` asks.
+/// Answers what `agentctl` asks of a daemon with a model.
 const MODEL: &str = r#"
 read -r line
 echo '{"id":"1","type":"response","command":"hello","success":true,"data":{"protocol":1,"daemon":{"name":"agentd","version":"0.1.0","pid":1,"epoch":"e"},"capabilities":[],"limits":{"maxLineBytes":67108864}}}'
@@ -373,7 +373,7 @@ fn warnings_of_the_daemon_are_passed_on_to_stderr_alone() {
 #[test]
 fn a_second_interrupt_does_not_wait() {
     let home = Home::new();
-    // It takes no notice of anything, the end of its input included.
+    // The script ignores signals and the end of its input.
     let deaf =
         format!("{MODEL}\necho up >&2\nread -r line\necho told >&2\ntrap '' INT TERM HUP\nexec sleep 1000");
     let mut running = start(&home, Some(&deaf));

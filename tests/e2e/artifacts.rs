@@ -1,4 +1,4 @@
-//! Long outputs of a session: kept beside its file, read again by their ids, and gone with it.
+//! Artifacts: long outputs are kept beside the session file, read by id, and deleted with the session.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_says, ended, text};
 
-/// A session whose model runs a command with a long output; its result, and the daemon that it is in.
+/// Runs a command with a long output in a session; returns the daemon, the server and the result.
 fn with_long_output(home: &Home) -> (Daemon, MockServer, Value) {
     let server = MockServer::start([
         Reply::stream(sse::calls(&[("c1", "bash", json!({"command": "seq 1 5000"}))])),
@@ -57,7 +57,7 @@ fn a_long_output_is_read_again_by_its_id() {
         (&json!(0), &json!(whole.len()), &json!(true))
     );
     assert_eq!(part["path"], json!(path));
-    // In parts.
+    // `offset` and `limit` read parts.
     let first = daemon.done(json!({"type": "get_artifact", "artifactId": id(&result), "limit": 10}));
     assert_eq!(
         (&first["data"], &first["nextOffset"], &first["eof"]),
@@ -130,14 +130,14 @@ fn they_are_deleted_with_their_session() {
     assert!(folder.is_dir());
     let service = Service::start(&home, &[]);
     let mut client = service.client();
-    // The folder is taken for no session.
+    // The artifact folder is not listed as a session.
     let listed = client.done(json!({"type": "list_sessions"}));
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1, "{listed}");
     client.done(json!({"type": "delete_session", "sessionId": session}));
     assert!(!file.exists() && !folder.exists());
 }
 
-/// From the file where no daemon has the session, else from the daemon.
+/// Reads the file directly unless a daemon has the session open; then asks the daemon.
 #[test]
 fn agentctl_prints_them() {
     let home = Home::new();

@@ -10,10 +10,10 @@ use crate::{
     support::{assert_says, ended, live_sessions, text},
 };
 
-/// How long what is killed may be seen.
+/// How long a killed process may remain visible.
 const AFTERLIFE: Duration = Duration::from_secs(5);
 
-/// A home whose model makes these calls, with background processes and terminals.
+/// A home whose model makes these calls, with background processes and terminals enabled.
 fn home(calls: &[(&str, Value)]) -> Home {
     let home = Home::with_model(&calling(calls));
     home.settings(&json!({"bash": {"background": true, "pty": true}}));
@@ -32,18 +32,18 @@ fn texts(events: &[Value]) -> Vec<String> {
     ended(events, "toolResult").into_iter().map(text).collect()
 }
 
-/// The texts of the results of these calls.
+/// The result texts of these calls.
 fn done(calls: &[(&str, Value)]) -> Vec<String> {
     let home = home(calls);
     texts(&Daemon::start(&home, &["--no-session"]).prompt("Go."))
 }
 
-/// The process ids that a script printed, a line `pid N` each.
+/// The process ids in lines `pid N`.
 fn printed(output: &str) -> Vec<i32> {
     output.lines().filter_map(|line| line.strip_prefix("pid ")?.parse().ok()).collect()
 }
 
-/// A text without the numbers of its seconds.
+/// The text with its numbers of seconds removed.
 fn timeless(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -86,14 +86,14 @@ fn a_server_is_started_spoken_to_and_ended() {
     assert!(said[6].starts_with("got last\nbye\n\n[bg-1 "), "{}", said[6]);
     assert!(said[7].starts_with("got last\nbye\n\n[bg-1 "), "{}", said[7]);
     assert!(said[8].starts_with("got hello\ngot last\nbye\n\n[bg-1 "), "{}", said[8]);
-    // Its last words and its end are two things.
+    // Its last output and its end arrive separately.
     for refused in &said[9..] {
         assert_eq!(refused, "bg-1 has ended already: it exited with code 3 after S seconds.");
     }
 }
 
 #[test]
-fn what_fails_at_once_is_told_at_once() {
+fn what_fails_at_once_is_reported_at_once() {
     let home = home(&[background("echo no; exit 4"), output("bg-1"), ("process_list", json!({}))]);
     let events = Daemon::start(&home, &["--no-session"]).prompt("Go.");
     let results = ended(&events, "toolResult");
@@ -263,7 +263,7 @@ fn they_outlive_runs_and_aborts_and_end_with_the_session() {
 }
 
 #[test]
-fn their_ends_are_told_to_those_who_said_hello() {
+fn their_ends_are_reported_to_those_who_said_hello() {
     let calls = [background("echo out; exit 5"), background("sleep 1000")];
     let home = home(&calls);
     let mut daemon = Daemon::start(&home, &["--no-session"]);
@@ -296,7 +296,7 @@ fn names_are_not_given_twice() {
         ("process_output", json!({"id": "bg-1"})),
         background("sleep 1000"),
     ]);
-    // The first run ends after the first call, the rest comes from the next daemon.
+    // The first run ends after the first call; the next daemon makes the other calls.
     let server = MockServer::start([
         Reply::stream(sse::calls(&[("c1", "bash", background("sleep 1000").1)])),
         Reply::stream(sse::answer("Ok.")),

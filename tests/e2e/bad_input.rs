@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 
 use crate::support::{answers, assert_says, complaint, text};
 
-/// The daemon still answers.
 fn assert_alive(daemon: &mut Daemon) {
     assert!(daemon.done(json!({"type": "get_state"}))["sessionId"].is_string());
 }
 
-/// Sends a prompt to a model that fails, and gives the error of the answer.
+/// Sends a prompt to a failing model, and returns the error of the answer.
 fn failed_answer(daemon: &mut Daemon) -> String {
     let events = daemon.prompt("Go.");
     let answer = *answers(&events).last().expect("an answer");
@@ -81,7 +80,7 @@ fn broken_models_file() {
         assert_eq!(daemon.done(json!({"type": "get_available_models"})), json!({"models": []}));
         let refused = daemon.refused(json!({"type": "prompt", "message": "Hi"}));
         let ended = daemon.close();
-        // Said at the start, and again where it hurts.
+        // The error is reported at the start and again by the failing command.
         assert_says(&ended.stderr, says);
         assert_says(&ended.stderr, &[&path]);
         assert_says(&complaint(&refused), &["models.json"]);
@@ -102,7 +101,7 @@ fn broken_settings_file() {
     let ended = daemon.close();
     assert_says(&ended.stderr, &[&format!("{path}:2: not JSON at column 3")]);
     assert_eq!(fs::read_to_string(&path).unwrap(), "{\"steeringMode\": \"all\",\n  oops}");
-    // One wrong value costs that value only.
+    // A wrong value affects that setting only.
     home.write_agent("settings.json", r#"{"steeringMode": 3, "followUpMode": "all"}"#);
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     let state = daemon.done(json!({"type": "get_state"}));
@@ -180,7 +179,7 @@ fn lines_that_are_no_commands() {
         let response = daemon.line();
         assert_eq!(response["error"], "Unknown command: undefined", "{line:?}");
     }
-    // CRLF and spaces around are fine.
+    // CRLF and surrounding spaces are accepted.
     daemon.send_bytes(b"  {\"id\":\"x\",\"type\":\"abort\"}  \r\n");
     assert_eq!(daemon.line()["id"], "x");
     assert_alive(&mut daemon);
@@ -191,7 +190,7 @@ fn texts_that_are_no_whole_characters_are_taken() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &[]);
-    // What JavaScript sends that cut a text in the middle of a character, and what comes of text that is Latin-1.
+    // A lone surrogate as JavaScript sends it after cutting inside a character, and Latin-1 bytes.
     for (line, shown) in [
         (&b"{\"id\":\"a\",\"type\":\"prompt\",\"message\":\"cut \\ud83d\"}\n"[..], "cut \u{fffd}"),
         (b"{\"id\":\"a\",\"type\":\"prompt\",\"message\":\"caf\xE9\"}\n", "caf\u{fffd}"),
@@ -262,7 +261,7 @@ fn deeply_nested_json() {
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     daemon.send_bytes(format!("{{\"id\":\"d\",\"type\":\"get_state\",\"x\":{deep}}}\n").as_bytes());
-    // Ignored or refused: either way it is answered, and nothing overflows.
+    // Both ignoring and refusing are fine: the daemon answers and no stack overflows.
     let response = daemon.line();
     assert_eq!(response["type"], "response");
     assert_alive(&mut daemon);
@@ -311,7 +310,7 @@ fn a_provider_that_breaks_off() {
     let answer = answers(&events)[0];
     assert_eq!((text(answer).as_str(), &answer["stopReason"]), ("Hal", &json!("error")));
     assert!(!answer["errorMessage"].as_str().unwrap().is_empty());
-    // An end of the stream that is none of the answer.
+    // The stream ends before the answer does.
     let (_home, mut daemon, _server) = with_reply(Reply::stream(sse::text("Hal")));
     assert_says(&failed_answer(&mut daemon), &["Stream ended without finish_reason"]);
 }
@@ -338,7 +337,7 @@ fn an_error_does_not_repeat_the_key() {
     assert!(!ended.stderr.contains("test-key-1234"), "{}", ended.stderr);
 }
 
-/// What is wrong with the fields that every command has is told under the command's `id`, whatever the command.
+/// Errors in the fields that every command has are reported under the command's `id`.
 #[test]
 fn fields_of_every_command_are_checked() {
     let home = Home::new();
@@ -380,6 +379,6 @@ fn fields_of_every_command_are_checked() {
     }
     let twice = "\"type\":\"prompt\",\"message\":\"a\",\"message\":\"b\"";
     check(twice, "prompt", "Invalid field \"message\": given twice");
-    // None is as good as no field.
+    // `null` is the same as no field.
     assert!(daemon.done(json!({"type": "get_state", "sessionId": null}))["sessionId"].is_string());
 }

@@ -15,7 +15,7 @@ fn output_exit_code_and_environment() {
     assert_eq!(result, json!({"output": output, "exitCode": 7, "cancelled": false, "truncated": false}));
     let result = daemon.done(json!({"type": "bash", "command": "kill -TERM $$"}));
     assert_eq!(result["exitCode"], 143);
-    // Nothing to read from, and not our terminal or our pipes.
+    // stdin is empty: neither our terminal nor our pipes.
     assert_eq!(daemon.done(json!({"type": "bash", "command": "cat; echo end"}))["output"], "end\n");
 }
 
@@ -48,7 +48,7 @@ fn abort_bash_kills_what_was_started() {
     }
     let ids: Vec<i32> = output.lines().map(|line| line.parse().expect("a process id")).collect();
     let children = processes::watch(&ids);
-    // `abort` is about runs, and leaves it alone.
+    // `abort` stops runs and leaves the command alone.
     daemon.done(json!({"type": "abort"}));
     assert!(children.all_alive());
     daemon.done(json!({"type": "abort_bash"}));
@@ -90,7 +90,7 @@ fn commands_run_at_the_same_time() {
     assert_eq!(reader["data"]["output"], "through\n");
 }
 
-/// A model that makes these calls one after the other, a turn each, and then says something.
+/// A model that makes these calls one turn each, then answers with text.
 pub(crate) fn calling(calls: &[(&str, Value)]) -> MockServer {
     let replies = calls.iter().enumerate().map(|(number, (tool, arguments))| {
         Reply::stream(sse::calls(&[(&format!("c{number}"), tool, arguments.clone())]))
@@ -98,7 +98,7 @@ pub(crate) fn calling(calls: &[(&str, Value)]) -> MockServer {
     MockServer::start(replies.chain([Reply::stream(sse::answer("Ok."))]).collect::<Vec<_>>())
 }
 
-/// The results of calls in a home with that setting `bash`.
+/// The results of these calls with this setting `bash`.
 fn results(bash: &Value, calls: &[(&str, Value)]) -> Vec<Value> {
     let home = Home::with_model(&calling(calls));
     results_in(&home, bash, &["--no-session"])
@@ -110,7 +110,7 @@ fn results_in(home: &Home, bash: &Value, args: &[&str]) -> Vec<Value> {
     ended(&events, "toolResult").into_iter().cloned().collect()
 }
 
-/// The result of a command of the tool.
+/// The result of one call of the tool.
 fn bash(setting: &Value, arguments: Value) -> Value {
     results(setting, &[("bash", arguments)]).remove(0)
 }
@@ -124,7 +124,7 @@ fn a_command_can_have_a_terminal() {
     assert_eq!(result["isError"], false);
     let result = bash(&on, json!({"command": "test -t 1 || echo no"}));
     assert_eq!(text(&result), "no\n");
-    // Off, the argument means nothing.
+    // Without the setting, the argument has no effect.
     let result = bash(&json!({}), json!({"command": "test -t 1 || echo no", "pty": true}));
     assert_eq!(text(&result), "no\n");
     let result = bash(&on, json!({"command": "true", "pty": true, "rows": 0}));
@@ -149,12 +149,12 @@ fn nobody_waits_for_keys_that_nobody_presses() {
     let result = bash(&json!({"pty": true}), json!({"command": script, "pty": true}));
     let said = text(&result);
     assert!(said.contains("end\nend\nkey\n") && said.ends_with("done\n"), "{said:?}");
-    // A question to the terminal is answered.
+    // The terminal answers queries.
     let script =
         "stty -echo -icanon; printf '\\033[6n'; IFS= read -rd R answer; printf '%q' \"$answer\"; echo";
     let result = bash(&json!({"pty": true}), json!({"command": script, "pty": true}));
     assert_says(&text(&result), &["[1;1"]);
-    // What waits all the same is stopped by its time limit.
+    // A command that still waits is stopped by its time limit.
     let script = "echo before; stty -icanon -echo min 1; while :; do head -c 1 > /dev/null; done";
     let result = bash(&json!({"pty": true}), json!({"command": script, "pty": true, "timeout": 0.5}));
     assert_eq!(text(&result), "before\n\n\nCommand timed out after 0.5 seconds");
@@ -194,7 +194,7 @@ fn commands_are_refused_where_a_tool_does_better() {
     assert_says(&text(&results[0]), &["was not run", "Call read with {\"path\":\"a.txt\"}."]);
     assert_eq!(text(&results[1]), "one\n");
     assert_eq!(text(&results[2]), "ONE\n");
-    // grep is not active by default.
+    // `grep` is not active by default, so the command runs.
     assert_eq!(text(&results[3]), "./a.txt:1:one\n");
 }
 

@@ -1,24 +1,24 @@
-//! No secret leaves the place that it was put into: nothing that a run writes or says holds one, whatever goes wrong.
+//! No run writes or prints a secret outside of the place that it was stored in, whatever goes wrong.
 
 use std::{fs, io::ErrorKind, path::Path, process::Stdio};
 
 use agentd_e2e::{
-    Ctl, Daemon, Home, MockServer, Reply, Service, ctl,
-    wires::{Block, Wire},
+    Ctl, Daemon, Home, MockServer, Reply, Service,
+    apis::{Block, ProviderApi},
+    ctl,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// What every secret of these tests has in it, and nothing else.
+/// Every secret of these tests contains this text, and nothing else does.
 pub(crate) const MARK: &str = "canary7f3a";
 
-/// A secret for a purpose.
 pub(crate) fn secret(purpose: &str) -> String {
     format!("{MARK}-{purpose}-0123456789")
 }
 
-/// Everything that was said and written.
+/// All output and files, each with a name.
 #[derive(Default)]
 pub(crate) struct Seen(Vec<(String, Vec<u8>)>);
 
@@ -27,7 +27,7 @@ impl Seen {
         self.0.push((what.into(), bytes.into()));
     }
 
-    /// Every file below a folder but those that users put secrets into.
+    /// Adds every file below a folder, except those that users put secrets into.
     pub(crate) fn files(&mut self, folder: &Path) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -36,7 +36,7 @@ impl Seen {
             } else if !path.ends_with("agent/models.json") && !path.ends_with("agent/auth.json") {
                 match fs::read(&path) {
                     Ok(bytes) => self.add(path.display().to_string(), bytes),
-                    // A ledger goes some time after its run has settled.
+                    // An intent log is removed some time after its run has settled.
                     Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{}", path.display()),
                 }
             }
@@ -44,13 +44,13 @@ impl Seen {
     }
 
     /// # Panics
-    /// When a secret is anywhere, as it is or in Base64 at any of the three offsets.
+    /// When a secret occurs, as it is or in Base64 at any of the three offsets.
     pub(crate) fn assert_clean(&self) {
         let mut needles = vec![MARK.as_bytes().to_vec()];
         for offset in 0..3 {
             let padded = [&b"xxx"[..offset], MARK.as_bytes()].concat();
             let encoded = STANDARD.encode(padded);
-            // The ends depend on what stands beside it.
+            // The first and last characters depend on the neighbouring bytes.
             needles.push(encoded.as_bytes()[4..encoded.len() - 4].to_vec());
         }
         for (what, bytes) in &self.0 {
@@ -65,16 +65,16 @@ impl Seen {
     }
 }
 
-/// A provider of each wire, whose key comes from another place each.
+/// One provider for each API, each with a key from another source.
 fn home(server: &MockServer) -> Home {
     let home = Home::new();
-    let mut chat = Wire::Chat.provider(server);
+    let mut chat = ProviderApi::Chat.provider(server);
     chat["apiKey"] = json!("$CANARY_KEY");
     chat["headers"] =
         json!({"X-Canary": secret("header"), "X-Command": format!("!echo {}", secret("command"))});
-    let mut messages = Wire::Messages.provider(server);
+    let mut messages = ProviderApi::Messages.provider(server);
     messages["apiKey"] = json!(format!("!printf %s {}", secret("key-command")));
-    let mut responses = Wire::Responses.provider(server);
+    let mut responses = ProviderApi::Responses.provider(server);
     responses["apiKey"] = json!(secret("models-json"));
     let refused = json!({"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions",
         "apiKey": secret("refused"), "models": [{"id": "m"}]});
@@ -90,7 +90,7 @@ fn home(server: &MockServer) -> Home {
     home
 }
 
-/// The purposes of the secrets that a request to a provider of [`home`] holds.
+/// The purposes of the secrets in a request to a provider of [`home`].
 fn sent_to(provider: &str) -> &'static [&'static str] {
     match provider {
         "chat" => &["variable", "header", "command"],
@@ -101,31 +101,31 @@ fn sent_to(provider: &str) -> &'static [&'static str] {
     }
 }
 
-/// Answers that give away what was sent, in each place of an answer where servers put texts.
-fn telltales(wire: Wire, sent: &[&str]) -> Vec<Reply> {
+/// Answers that repeat what was sent, in each field where servers put texts.
+fn telltales(api: ProviderApi, sent: &[&str]) -> Vec<Reply> {
     let all: Vec<String> = sent.iter().map(|purpose| secret(purpose)).collect();
     let tell = format!("Incorrect API key provided: {}", all.join(" Bearer "));
     let body = json!({"error": {"message": tell, "type": "invalid_request_error", "code": tell}}).to_string();
     let page = format!("<html><title>{tell}</title>{tell}</html>");
-    let in_stream = match wire {
-        Wire::Chat => format!("data: {}\n\n", json!({"error": {"message": tell, "code": 500}})),
-        Wire::Messages => format!(
+    let in_stream = match api {
+        ProviderApi::Chat => format!("data: {}\n\n", json!({"error": {"message": tell, "code": 500}})),
+        ProviderApi::Messages => format!(
             "event: error\ndata: {}\n\n",
             json!({"type": "error", "error": {"type": "api_error", "message": tell}})
         ),
-        Wire::Responses => format!(
+        ProviderApi::Responses => format!(
             "event: error\ndata: {}\n\n",
             json!({"type": "error", "code": "x", "message": tell, "param": null})
         ),
     };
     vec![
         Reply::stream(
-            wire.stream(&[
+            api.stream(&[
                 Block::Text("Calling."),
                 Block::Call("c1", "bash", json!({"command": "echo done"})),
             ]),
         ),
-        Reply::stream(wire.answer("Fine.")),
+        Reply::stream(api.answer("Fine.")),
         Reply::status(401, "application/json", &body),
         Reply::status(403, "application/json", &body).header("x-request-id", &tell),
         Reply::status(429, "application/json", &body).header("retry-after", &tell),
@@ -134,27 +134,28 @@ fn telltales(wire: Wire, sent: &[&str]) -> Vec<Reply> {
         Reply::status(301, "text/html", "").header("location", &format!("http://127.0.0.1:9/{}", all[0])),
         Reply::stream(in_stream),
         Reply::stream(format!("data: {{\"{tell}\n\n")),
-        Reply::stream(&wire.answer("Cut")[..60]).cut(),
+        Reply::stream(&api.answer("Cut")[..60]).cut(),
     ]
 }
 
 /// Runs each of the telltales through one session.
-fn talk(home: &Home, server: &MockServer, wire: Wire, args: &[&str], seen: &mut Seen) {
-    let model = format!("{0}/{0}", wire.model());
+fn talk(home: &Home, server: &MockServer, api: ProviderApi, args: &[&str], seen: &mut Seen) {
+    let model = format!("{0}/{0}", api.model());
     let args = [&["--model", &model][..], args].concat();
     let mut daemon = Daemon::start_with(home, &args, |command| {
         command.env("AGENTD_LOG", "trace").env("CANARY_KEY", secret("variable"));
     });
-    // A key of the command line comes in the place of the configured one.
-    let with_flag: &[&str] = if wire == Wire::Chat { &["flag", "header", "command"] } else { &["flag"] };
-    let sent = if args.contains(&"--api-key") { with_flag } else { sent_to(wire.model()) };
-    let replies = telltales(wire, sent);
-    // The first two are one run.
+    // A key of the command line replaces the configured one.
+    let with_flag: &[&str] =
+        if api == ProviderApi::Chat { &["flag", "header", "command"] } else { &["flag"] };
+    let sent = if args.contains(&"--api-key") { with_flag } else { sent_to(api.model()) };
+    let replies = telltales(api, sent);
+    // The first two replies belong to one run.
     let runs = replies.len() - 1;
     replies.into_iter().for_each(|reply| server.push(reply));
     for run in 0..runs {
         for event in daemon.prompt(&format!("Prompt {run}")) {
-            seen.add(format!("an event of {wire:?}"), event.to_string());
+            seen.add(format!("an event of {api:?}"), event.to_string());
         }
     }
     for command in [
@@ -186,27 +187,27 @@ fn talk(home: &Home, server: &MockServer, wire: Wire, args: &[&str], seen: &mut 
         "nothing was logged: {}",
         ended.stderr
     );
-    seen.add(format!("the log of {wire:?}"), ended.stderr);
+    seen.add(format!("the log of {api:?}"), ended.stderr);
 }
 
 #[test]
 fn no_secret_in_any_event_log_error_or_file() {
     let mut seen = Seen::default();
-    for wire in Wire::ALL {
+    for api in ProviderApi::ALL {
         let server = MockServer::start([]);
         let home = home(&server);
         let folder = home.root().join("traffic");
-        talk(&home, &server, wire, &["--record", folder.to_str().unwrap()], &mut seen);
+        talk(&home, &server, api, &["--record", folder.to_str().unwrap()], &mut seen);
         assert!(fs::read_dir(&folder).unwrap().count() > 10, "little was recorded: the test proves little");
         let sent = server.requests();
         let arrived = |purpose: &str| {
             sent.iter()
                 .any(|request| request.headers.iter().any(|(_, value)| value.contains(&secret(purpose))))
         };
-        for purpose in sent_to(wire.model()) {
+        for purpose in sent_to(api.model()) {
             assert!(arrived(purpose), "{purpose} was never sent: the test proves nothing");
         }
-        talk(&home, &server, wire, &["--api-key", &secret("flag")], &mut seen);
+        talk(&home, &server, api, &["--api-key", &secret("flag")], &mut seen);
         assert!(home.session_files().len() >= 2);
         seen.files(home.root());
     }
@@ -240,9 +241,9 @@ fn no_secret_in_what_agentctl_says() {
     for model in ["refused/m", "address/m", "chat/chat", "messages/messages", "responses/responses"] {
         for more in [&[][..], &["--json"]] {
             if model != "refused/m" {
-                let wire = Wire::ALL.into_iter().find(|wire| model.starts_with(wire.model()));
+                let api = ProviderApi::ALL.into_iter().find(|api| model.starts_with(api.model()));
                 let provider = model.split('/').next().unwrap();
-                server.push(telltales(wire.unwrap_or(Wire::Chat), sent_to(provider)).swap_remove(2));
+                server.push(telltales(api.unwrap_or(ProviderApi::Chat), sent_to(provider)).swap_remove(2));
             }
             check(&[&["prompt", "--model", model, "Hi"], more].concat(), "", 1);
         }
@@ -259,7 +260,7 @@ fn no_secret_in_what_agentctl_says() {
     check(&["models", "chat"], "", 0);
     check(&["doctor"], "", 0);
     check(&["logout", "anthropic"], "", 0);
-    // A file that breaks in the middle of a secret.
+    // The file breaks off in the middle of a secret.
     home.write_agent("auth.json", &format!("{{\"x\": {}", secret("broken")));
     home.write_agent("settings.json", &format!("{{\"x\": {}", secret("broken")));
     check(&["login", "openai"], &secret("login"), 1);
@@ -275,7 +276,7 @@ fn no_secret_in_what_agentctl_says() {
     seen.assert_clean();
 }
 
-/// A report is for others: what the user put into a conversation, a log or a file of settings by mistake is not in it either.
+/// A report is for others: it holds no secret that the user put into a conversation, a log or a settings file by mistake.
 #[test]
 fn no_secret_in_a_bug_report() {
     let server = MockServer::start([]);
@@ -298,7 +299,7 @@ fn no_secret_in_a_bug_report() {
         "environment",
     ];
     let all = known.map(secret).join(" \"quoted\" ");
-    server.push(Reply::stream(Wire::Chat.answer("Fine.")));
+    server.push(Reply::stream(ProviderApi::Chat.answer("Fine.")));
     let folder = home.root().join("traffic");
     let args = ["--model", "chat/chat", "--record", folder.to_str().unwrap()];
     let mut daemon = Daemon::start_with(&home, &args, |command| {
@@ -325,7 +326,7 @@ fn no_secret_in_a_bug_report() {
     seen.assert_clean();
 }
 
-/// The bridge sends its arguments and its whole environment: through the socket, and nowhere else.
+/// The bridge sends its arguments and its whole environment through the socket, and nowhere else.
 #[test]
 fn no_secret_on_the_way_to_the_daemon() {
     let mut seen = Seen::default();
@@ -341,7 +342,7 @@ fn no_secret_on_the_way_to_the_daemon() {
     };
     for (key, key_of) in [(&[][..], "variable"), (&["--api-key", &secret("flag")], "flag")] {
         let mut daemon = bridge(&[&["--model", "chat/chat"], key].concat());
-        let replies = telltales(Wire::Chat, &[key_of, "header", "command"]);
+        let replies = telltales(ProviderApi::Chat, &[key_of, "header", "command"]);
         let runs = replies.len() - 1;
         replies.into_iter().for_each(|reply| server.push(reply));
         for run in 0..runs {
@@ -375,7 +376,7 @@ fn no_secret_on_the_way_to_the_daemon() {
     seen.assert_clean();
 }
 
-/// The search itself finds what it should.
+/// Checks the search itself.
 #[test]
 fn the_search_finds_secrets() {
     let found = |bytes: Vec<u8>| {

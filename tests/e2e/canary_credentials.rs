@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::canary::{MARK, Seen, secret};
 
-/// The variables that hold secrets of clouds, and where their files are.
+/// Variables with cloud secrets, and with the paths of their files.
 fn variables(home: &Home, server: &MockServer) -> Vec<(String, String)> {
     let of = |name: &str, value: String| (name.to_owned(), value);
     vec![
@@ -103,7 +103,7 @@ fn no_secret_of_any_kind_of_credentials() {
         seen.add(format!("an event of {provider}"), Value::from(events).to_string());
     }
     assert!(server.requests().len() >= 3, "nothing was sent: the test proves nothing");
-    // A login whose provider gives everything back.
+    // The login's provider repeats everything.
     let device = json!({"device_code": secret("device"), "user_code": "ABCD", "verification_uri": "http://127.0.0.1:9/", "interval": 0, "expires_in": 60});
     server.push(Reply::status(200, "application/json", device.to_string()));
     server.push(tell(&["device", "client"]));
@@ -135,8 +135,8 @@ fn no_secret_of_any_kind_of_credentials() {
     seen.assert_clean();
 }
 
-/// Whoever lists processes sees their arguments: those of the daemon, of its guard, and of what runs for a session hold no key
-/// that came by a flag of a client.
+/// Process arguments are visible to others: those of the daemon, its guard and a session's commands hold no key that a
+/// client passed by a flag.
 #[test]
 fn no_secret_in_the_arguments_of_processes() {
     let server = MockServer::start([]);
@@ -154,7 +154,7 @@ fn no_secret_in_the_arguments_of_processes() {
     assert!(!ended.stderr.contains(MARK), "{ended:?}");
 }
 
-/// What names a thing that holds a secret names it without.
+/// A message about a file that holds a secret names the file and not the secret.
 #[test]
 fn no_secret_in_what_is_wrong_with_files() {
     let mut seen = Seen::default();
@@ -261,7 +261,7 @@ fn a_key_is_not_repeated_in_any_form() {
             "{what}: {}",
             done.stderr
         );
-        // What keys have in common is no secret.
+        // The common prefix of keys is not secret.
         assert!(done.stderr.contains("sk-proj- keys"), "{what}: {}", done.stderr);
         let files = home.session_files().into_iter().map(|file| fs::read_to_string(file).unwrap());
         for text in files.chain([done.stdout, done.stderr]) {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, binaries, wires::Wire};
+use agentd_e2e::{Daemon, Home, MockServer, Reply, apis::ProviderApi, binaries};
 use serde_json::{Value, json};
 
 use crate::support::{answers, text};
@@ -12,12 +12,13 @@ fn capture(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The final answer that the daemon makes of a recorded body, whatever the pieces it comes in. The name tells the wire.
+/// Returns the daemon's final answer for a recorded body, which must not depend on the size of the pieces. The name tells
+/// the API.
 fn replay(name: &str, content_type: &str) -> Value {
-    let wire = match name {
-        name if name.contains("-messages-") => Wire::Messages,
-        name if name.contains("-responses-") => Wire::Responses,
-        _ => Wire::Chat,
+    let api = match name {
+        name if name.contains("-messages-") => ProviderApi::Messages,
+        name if name.contains("-responses-") => ProviderApi::Responses,
+        _ => ProviderApi::Chat,
     };
     let body = capture(name);
     let mut seen: Option<Value> = None;
@@ -27,14 +28,14 @@ fn replay(name: &str, content_type: &str) -> Value {
         } else {
             Reply::status(200, content_type, &body)
         }]);
-        // The tools that the recordings call are not offered, so a call is answered with an error and the run goes on.
-        server.push(Reply::stream(wire.answer("End.")));
+        // The recorded tools are not offered, so each call gets an error result and the run goes on.
+        server.push(Reply::stream(api.answer("End.")));
         let home = Home::new();
         home.settings(&json!({"retry": {"enabled": false}}));
-        home.configure(&json!({"providers": {wire.model(): wire.provider(&server)}}));
+        home.configure(&json!({"providers": {api.model(): api.provider(&server)}}));
         let mut daemon = Daemon::start(&home, &["--no-session"]);
         let events = daemon.prompt("Go.");
-        assert_eq!(server.requests()[0].target, wire.target());
+        assert_eq!(server.requests()[0].target, api.target());
         let mut answer = answers(&events)[0].clone();
         for key in ["timestamp", "durationMs"] {
             answer.as_object_mut().unwrap().remove(key);
@@ -108,7 +109,7 @@ fn an_answer_that_is_not_streamed_after_all() {
 const RED: &str = "Red, orange, yellow. These three are neighbours in the spectrum.";
 
 #[test]
-fn text_over_each_wire() {
+fn text_over_each_api() {
     for (name, words) in [
         ("llamacpp-messages-text.body", "Red, Orange, Yellow"),
         ("litellm-llamacpp-messages-text.body", "Red, Orange, Yellow"),
@@ -129,7 +130,7 @@ fn text_over_each_wire() {
 }
 
 #[test]
-fn calls_over_each_wire() {
+fn calls_over_each_api() {
     let (readme, a, b) = (json!({"path": "README.md"}), json!({"path": "a.txt"}), json!({"path": "b.txt"}));
     let one = vec![("read_file", &readme)];
     let two = vec![("read_file", &a), ("read_file", &b)];
@@ -155,7 +156,7 @@ fn calls_over_each_wire() {
 }
 
 #[test]
-fn whole_answers_over_each_wire() {
+fn whole_answers_over_each_api() {
     for name in [
         "llamacpp-messages-tool-nostream.body",
         "aimock-messages-tool-nostream.body",
@@ -170,16 +171,16 @@ fn whole_answers_over_each_wire() {
 }
 
 #[test]
-fn refusals_over_each_wire() {
+fn refusals_over_each_api() {
     let refused = |name: &str, status: u16| {
-        let wire = if name.contains("-messages-") { Wire::Messages } else { Wire::Responses };
+        let api = if name.contains("-messages-") { ProviderApi::Messages } else { ProviderApi::Responses };
         let server = MockServer::always(Reply::status(status, "application/json", capture(name)));
         let home = Home::new();
-        // Recovery from a context that is too long is another matter.
+        // An overflow retry is tested elsewhere.
         home.settings(
             &json!({"retry": {"maxRetries": 1, "baseDelayMs": 1}, "compaction": {"enabled": false}}),
         );
-        home.configure(&json!({"providers": {wire.model(): wire.provider(&server)}}));
+        home.configure(&json!({"providers": {api.model(): api.provider(&server)}}));
         let events = Daemon::start(&home, &["--no-session"]).prompt("Go.");
         let error = answers(&events).last().unwrap()["errorMessage"].as_str().unwrap().to_owned();
         assert!(error.starts_with(&format!("{status}: ")), "{name}: {error}");

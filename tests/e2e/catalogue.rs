@@ -3,10 +3,11 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use agentd_e2e::{
-    Ctl, Daemon, Home, MockServer, Reply, Service, Terminal, binaries,
+    Ctl, Daemon, Home, MockServer, Reply, Service, Terminal,
+    apis::ProviderApi,
+    binaries,
     ctl::{self, Finished},
     sse,
-    wires::Wire,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +16,6 @@ use crate::{
     support::{assert_says, complaint},
 };
 
-/// Sets variables for a child.
 pub(crate) fn with<'a>(variables: &'a [(&str, &str)]) -> impl FnOnce(&mut Command) + 'a {
     move |command| {
         command.envs(variables.iter().copied());
@@ -34,14 +34,14 @@ pub(crate) fn full_ids(models: &Value) -> Vec<String> {
     models.as_array().expect("a list of models").iter().map(name).collect()
 }
 
-/// The models of a provider, as the catalogue's file has them.
+/// The models of a provider in the catalogue's file.
 pub(crate) fn catalogue(provider: &str) -> Vec<Value> {
     let file = format!("daemon/crates/config/catalogue/models/{provider}.jsonl");
     let text = std::fs::read_to_string(binaries::workspace().join(file)).expect("the provider's file");
     text.lines().map(|line| serde_json::from_str(line).expect("a model")).collect()
 }
 
-/// The providers in order of preference, as the catalogue's file has them.
+/// The providers of the catalogue's file, in order of preference.
 pub(crate) fn rows() -> Vec<Value> {
     let file = binaries::workspace().join("daemon/crates/config/catalogue/providers.jsonl");
     let text = std::fs::read_to_string(file).expect("the file of providers");
@@ -187,7 +187,7 @@ fn models_json_adds_replaces_and_overrides() {
         (&json!("Mine"), &json!(9))
     );
     assert_eq!(model("grok-4.7")["cost"]["output"], before["cost"]["output"]);
-    // What it does not say itself comes from a model beside it.
+    // Missing fields come from another model of the same provider.
     assert_eq!(model("grok-next")["baseUrl"], before["baseUrl"]);
     assert_eq!(model("grok-next")["api"], "openai-responses");
 }
@@ -265,7 +265,7 @@ fn the_daemon_lists_models_by_itself() {
 
 const KEY: &[(&str, &str)] = &[("GROQ_API_KEY", "the-key")];
 
-/// The example of docs/models.md, with models at this server.
+/// The example of docs/models.md, with the address of this server.
 fn example(server: &MockServer) -> String {
     let example = block("json", "\"defaults\"");
     assert!(example.contains("https://llm.example.com/v1"));
@@ -278,7 +278,7 @@ fn stored(home: &Home) -> std::path::PathBuf {
 
 #[test]
 fn a_catalogue_is_taken_used_and_left_again() {
-    let server = MockServer::always(Reply::stream(Wire::Chat.answer("Hello.")));
+    let server = MockServer::always(Reply::stream(ProviderApi::Chat.answer("Hello.")));
     let home = Home::new();
     let service = Service::start_with(&home, &[], with(KEY));
     let mut client = service.client();
@@ -315,7 +315,7 @@ fn a_catalogue_is_taken_used_and_left_again() {
     let doctor = agentctl(&home, KEY, &["doctor"]);
     assert_says(&doctor.stdout, &["model catalogue: updated at 20", "groq/new-model (the first that a key"]);
 
-    // The session that is open keeps what it has; the next one sees the new catalogue, in the same daemon.
+    // An open session keeps its catalogue; the next one in the same daemon gets the new one.
     assert_eq!(full_ids(&client.done(json!({"type": "get_available_models"}))["models"]).len(), 7);
     let mut other = service.client();
     other.done(json!({"type": "open_session", "cwd": home.project(), "ephemeral": true}));
@@ -341,8 +341,8 @@ fn a_catalogue_is_taken_used_and_left_again() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_changes_nothing() {
-    let server = MockServer::always(Reply::stream(Wire::Chat.answer("Hello.")));
+fn errors_are_reported_and_change_nothing() {
+    let server = MockServer::always(Reply::stream(ProviderApi::Chat.answer("Hello.")));
     let home = Home::new();
     let good = example(&server);
     let done = ctl::run_with_input(&home, &["models", "--update", "-"], &good);

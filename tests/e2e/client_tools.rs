@@ -1,13 +1,13 @@
 //! Calls of tools that clients provide.
 
 use agentd_e2e::{
-    Conversation, Daemon, Home, MockServer, Reply, Service, SocketClient, conversation::Wire, sse,
+    Conversation, Daemon, Home, MockServer, Reply, Service, SocketClient, conversation::LineTransport, sse,
 };
 use serde_json::{Value, json};
 
 use crate::support::{assert_says, complaint, ended, text};
 
-pub(crate) fn hello<W: Wire>(client: &mut Conversation<W>, name: &str) -> Value {
+pub(crate) fn hello<W: LineTransport>(client: &mut Conversation<W>, name: &str) -> Value {
     client.done(json!({
         "type": "hello", "protocol": 1, "client": {"name": name}, "capabilities": {"sessions": true},
     }))
@@ -22,7 +22,7 @@ pub(crate) fn attach(client: &mut SocketClient, id: &str) {
     client.done(json!({"type": "attach_session", "sessionId": id}));
 }
 
-/// A tool that takes a `name`.
+/// A tool with one argument, `name`.
 pub(crate) fn tool(name: &str) -> Value {
     json!({
         "name": name, "description": format!("Does {name}."), "snippet": format!("does {name}"),
@@ -31,12 +31,15 @@ pub(crate) fn tool(name: &str) -> Value {
     })
 }
 
-pub(crate) fn register<W: Wire>(client: &mut Conversation<W>, tools: &[Value]) -> Value {
+pub(crate) fn register<W: LineTransport>(client: &mut Conversation<W>, tools: &[Value]) -> Value {
     client.done(json!({"type": "register_tools", "tools": tools}))
 }
 
-/// The names of a session's tools that clients provide, with who does.
-pub(crate) fn provided<W: Wire>(client: &mut Conversation<W>, session: &str) -> Vec<(String, String)> {
+/// The session's client tools: each name with the name of its client.
+pub(crate) fn provided<W: LineTransport>(
+    client: &mut Conversation<W>,
+    session: &str,
+) -> Vec<(String, String)> {
     let tools = client.done(json!({"type": "get_tools", "sessionId": session}))["tools"].clone();
     let tools = tools.as_array().expect("a list").iter().filter(|tool| tool["source"] == "client");
     let word = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -64,7 +67,7 @@ pub(crate) fn offered(server: &MockServer, request: usize) -> Vec<String> {
     tools.iter().map(|tool| tool["function"]["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-/// A daemon with a session, one client that looks on, and one that provides tools.
+/// A daemon with a session, one client that follows it, and one that provides tools.
 pub(crate) struct Stage {
     pub(crate) server: MockServer,
     pub(crate) home: Home,
@@ -96,7 +99,7 @@ impl Stage {
         self.user.done(json!({"type": "prompt", "message": "Go."}));
     }
 
-    /// The run's only tool result, when it has settled.
+    /// Waits for the end of the run, and returns its only tool result.
     pub(crate) fn result(&mut self) -> Value {
         let events = self.user.settled();
         let results = ended(&events, "toolResult");
@@ -116,7 +119,7 @@ fn a_call_goes_to_the_client_and_its_answer_to_the_model() {
     stage.prompt();
     let started = stage.provider.event("tool_execution_start");
     assert_eq!(started["toolName"], "deploy");
-    // The very next line: it has no number, and nobody else gets it.
+    // The request is the very next line: it has no number, and no other client receives it.
     let request = stage.provider.line();
     let expected = json!({"type": "tool_request", "requestId": request["requestId"], "sessionId": stage.session,
         "toolCallId": "c1", "toolName": "deploy", "args": {"name": "c1"}});
@@ -134,14 +137,14 @@ fn a_call_goes_to_the_client_and_its_answer_to_the_model() {
     assert_eq!((&end["isError"], &end["result"]), (&json!(false), &result));
     let stored = ended(&events, "toolResult")[0];
     assert_eq!((text(stored).as_str(), &stored["details"]), ("deployed", &result["details"]));
-    // What the model saw.
+    // The model saw the tools of the request.
     assert_eq!(offered(&stage.server, 0), ["read", "bash", "edit", "write", "deploy"]);
     let requests = stage.server.requests();
     let system: String = requests[0].messages().iter().take(1).map(text).collect();
     assert_says(&system, &["- deploy: does deploy", "- Use deploy with care."]);
     let last = requests[1].messages().last().expect("a message").clone();
     assert_eq!((&last["role"], text(&last).as_str()), (&json!("tool"), "deployed"));
-    // A second answer is too late.
+    // A second response is refused.
     let late = stage.provider.refused(json!({"type": "tool_response", "requestId": id, "result": result}));
     assert_eq!(late["code"], "not_found");
     assert_says(&complaint(&late), &["answered before", "ignored"]);
@@ -159,7 +162,7 @@ fn calls_run_side_by_side_unless_the_tool_says_otherwise() {
     register(&mut stage.provider, &[tool("deploy"), tool("open"), alone]);
     stage.prompt();
     let requests: Vec<Value> = (0..3).map(|_| stage.provider.event("tool_request")).collect();
-    // Answered in another order than asked; an error is one for the model.
+    // The responses come in another order than the requests; an error goes to the model.
     respond(&mut stage.provider, &requests[2], "three");
     stage.provider.done(
         json!({"type": "tool_response", "requestId": requests[1]["requestId"], "error": "no such window"}),
@@ -168,7 +171,7 @@ fn calls_run_side_by_side_unless_the_tool_says_otherwise() {
     let first = stage.provider.event("tool_request");
     assert_eq!(first["toolCallId"], "d1");
     respond(&mut stage.provider, &first, "four");
-    // Only now is the next one asked for.
+    // Only then is the next request sent.
     let between = stage.provider.all_until("a request", |line| line["type"] == "tool_request");
     assert!(between.iter().any(|line| line["type"] == "tool_execution_end" && line["toolCallId"] == "d1"));
     respond(&mut stage.provider, between.last().expect("a request"), "five");
@@ -236,20 +239,20 @@ fn a_client_that_is_gone_takes_its_tools_along() {
     stage.user.event("tools_changed");
     stage.prompt();
     stage.provider.event("tool_request");
-    // As after a kill: the connection breaks.
+    // The connection breaks, as after a kill.
     let provider = std::mem::replace(&mut stage.provider, stage.service.client());
     drop(provider);
     let events = stage.user.settled();
     let results: Vec<String> = ended(&events, "toolResult").into_iter().map(text).collect();
     let gone = "The client that provides the tool deploy has disconnected.";
-    // The model is told that the tool is gone, and calls it all the same.
+    // The model learns that the tool is gone, and calls it nevertheless.
     assert_eq!(results, [gone, "Tool deploy not found"]);
     let told = ended(&events, "system").into_iter().last().expect("a change").clone();
     assert_eq!(told["toolsRemoved"], json!([{"name": "deploy"}]));
     assert_eq!(offered(&stage.server, 1), ["read", "bash", "edit", "write"]);
     assert!(events.iter().any(|event| event["type"] == "tools_changed"), "{events:?}");
     assert_eq!(provided(&mut stage.user, &stage.session), []);
-    // Who comes back registers again.
+    // A client that comes back registers again.
     hello(&mut stage.provider, "provider");
     attach(&mut stage.provider, &stage.session);
     register(&mut stage.provider, &[tool("deploy")]);
@@ -264,7 +267,7 @@ fn a_killed_process_is_a_client_that_is_gone() {
     let mut user = service.client();
     hello(&mut user, "user");
     let session = open(&mut user, &home);
-    // A process of its own, behind the bridge.
+    // The client is another process, behind the bridge.
     let mut bridge = Daemon::start_shared(&home, &["--session-id", &session]);
     hello(&mut bridge, "bridge");
     bridge.done(json!({"type": "attach_session", "sessionId": session}));
@@ -327,14 +330,14 @@ fn unknown_requests_are_refused() {
         assert_eq!(refused["code"], "not_found");
         assert_says(&complaint(&refused), &["no request \"nope\"", "tool_request"]);
     }
-    // Another client's request is not known to this one.
+    // A client does not know another client's request.
     let stolen = json!({"type": "tool_response", "requestId": id, "result": result});
     assert_eq!(stage.user.refused(stolen.clone())["code"], "not_found");
     assert_eq!(
         stage.provider.refused(json!({"type": "tool_response", "result": result}))["code"],
         "invalid_field"
     );
-    // News that cannot be used leaves the call as it was.
+    // Invalid progress leaves the call unchanged.
     let bad = json!({"type": "tool_progress", "requestId": id, "partialResult": {"content": 3}});
     assert_eq!(stage.provider.refused(bad)["code"], "invalid_field");
     stage.provider.done(stolen);

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, SocketClient, sse, usage};
+use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, SocketClient, processes, sse};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -42,7 +42,7 @@ fn tools_that_cannot_be_registered_are_refused_whole() {
         assert_says(&complaint(&refused), &[says]);
     }
     assert_eq!(provided(&mut stage.user, &stage.session), []);
-    // Nobody takes another one's name; one's own tools are replaced.
+    // A client cannot take another client's name; its own tools are replaced.
     stage.provider.done(register(json!([tool("mine")])));
     let refused = stage.user.refused(register(json!([tool("other"), tool("mine")])));
     assert_says(&complaint(&refused), &["\"mine\"", "another client (provider)"]);
@@ -54,7 +54,7 @@ fn tools_that_cannot_be_registered_are_refused_whole() {
     let mine: Vec<&Value> =
         tools.as_array().expect("a list").iter().filter(|tool| tool["name"] == "mine").collect();
     assert_eq!((mine.len(), &mine[0]["label"]), (1, &json!("My own")));
-    // Who has not said hello, only looks on, or does not follow the session, provides nothing.
+    // A client that did not say hello, only observes, or does not follow the session cannot provide tools.
     let mut plain = stage.service.client();
     attach(&mut plain, &stage.session);
     let refused = plain.refused(register(json!([tool("x")])));
@@ -109,7 +109,7 @@ fn unregistered_tools_leave_and_calls_under_way_can_be_answered() {
     let refused = stage.provider.refused(unregister(json!(["deploy", "nope"])));
     assert_eq!(refused["code"], "not_found");
     assert_says(&complaint(&refused), &["\"nope\""]);
-    // The answer comes after the event.
+    // The response comes after the event.
     stage.provider.send(&json!({"id": "u", "type": "unregister_tools", "tools": ["deploy", "open"]}));
     let lines = stage.provider.all_until("the answer", |line| line["id"] == "u");
     assert!(lines.iter().any(|line| line["type"] == "tools_changed"), "{lines:?}");
@@ -138,7 +138,7 @@ fn tools_can_be_deactivated_and_stay() {
 fn tools_go_along_where_the_connection_goes() {
     let mut stage = Stage::new([answer(), answer()]);
     let first = stage.session.clone();
-    // Before there is any session, and for one alone.
+    // A client registers tools before it has a session, and for one session only.
     let mut roamer = stage.service.client();
     roamer.done(json!({"type": "hello", "protocol": 1, "client": {"name": "roamer"}}));
     assert_eq!(register(&mut roamer, &[tool("along")]), json!({"tools": ["along"]}));
@@ -146,7 +146,7 @@ fn tools_go_along_where_the_connection_goes() {
     roamer.done(json!({"type": "register_tools", "tools": [tool("here")], "sessionId": first}));
     let both = [("along".to_owned(), "roamer".to_owned()), ("here".to_owned(), "roamer".to_owned())];
     assert_eq!(provided(&mut stage.user, &first), both);
-    // To follow it anew changes nothing.
+    // Attaching again changes nothing.
     attach(&mut roamer, &first);
     assert_eq!(provided(&mut stage.user, &first), both);
     stage.prompt();
@@ -158,7 +158,7 @@ fn tools_go_along_where_the_connection_goes() {
         assert_eq!(provided(&mut roamer, &next), both[..1]);
         assert_eq!(provided(&mut stage.user, &first), [], "it follows the first one no longer");
     }
-    // A name that is taken there is told, and all else goes on.
+    // A name conflict in the new session is reported, and everything else goes on.
     stage.provider.done(json!({"type": "register_tools", "tools": [tool("along")]}));
     roamer.send(&json!({"id": "a", "type": "attach_session", "sessionId": first}));
     roamer.until("the answer", |line| line["id"] == "a" && line["success"] == true);
@@ -182,7 +182,7 @@ fn leaving_a_session_ends_its_calls() {
 }
 
 #[test]
-fn tools_outlast_a_rest_and_a_client_that_leaves_meanwhile_is_missed_afterwards() {
+fn tools_survive_unloading_and_a_client_that_leaves_meanwhile_is_missed_afterwards() {
     let settings = json!({"daemon": {"idleUnloadMs": 1}});
     let mut stage = Stage::with_settings([calls(&[("c1", "deploy")]), answer()], &settings);
     let mut watcher = stage.service.client();
@@ -196,7 +196,7 @@ fn tools_outlast_a_rest_and_a_client_that_leaves_meanwhile_is_missed_afterwards(
     assert_eq!(text(&stage.result()), "done");
     crate::unload::gone(&mut watcher, &stage.session);
     stage.provider.end_input();
-    // The daemon has seen the end of it once it closes the connection.
+    // The daemon has seen the end once it closes the connection.
     let provider = std::mem::replace(&mut stage.provider, stage.service.client());
     let _ = provider.closed();
     assert_eq!(provided(&mut stage.user, &stage.session), []);
@@ -219,9 +219,9 @@ fn the_host_of_a_private_daemon_provides_tools_too() {
     daemon.done(json!({"type": "tool_response", "requestId": request["requestId"], "result": result}));
     let events = daemon.settled();
     assert_eq!(text(ended(&events, "toolResult")[0]), "done");
-    // No such event on the wire of a client that does not name sessions.
+    // A client that does not name sessions gets no such event.
     assert!(events.iter().all(|event| event["type"] != "tools_changed"));
-    // The end of the input ends a call, and the daemon.
+    // The end of the input ends the call and the daemon.
     server.push(calls(&[("c2", "deploy")]));
     daemon.send(&json!({"id": "2", "type": "prompt", "message": "Again."}));
     daemon.event("tool_request");
@@ -229,7 +229,7 @@ fn the_host_of_a_private_daemon_provides_tools_too() {
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
 }
 
-/// What the daemon may use at the end of each test: an attack took gigabytes.
+/// The daemon's memory at the end of each test; the attacks took gigabytes.
 const FAIR: u64 = 400 << 20;
 
 struct SchemaStage {
@@ -262,12 +262,12 @@ impl SchemaStage {
     }
 
     fn is_small(&self) {
-        let used = usage::of(self.service.id());
+        let used = processes::usage(self.service.id());
         assert!(used.resident < FAIR, "{used:?}");
     }
 }
 
-/// Alternatives of alternatives: each level is the next one twice, so that the last is held against 2^levels times.
+/// Nested alternatives: each level names the next one twice, so that the last is checked 2^levels times.
 fn doubling(levels: usize) -> Value {
     let next = |level: usize| json!({"$ref": format!("#/$defs/d{}", level + 1)});
     let mut defs: Map<String, Value> = (0..levels)
@@ -286,7 +286,7 @@ fn a_schema_that_doubles_with_each_level_is_refused() {
     assert!(attack.to_string().len() < 6_000);
     stage.refused(&attack, "nest deeper");
     stage.refused(&doubling(14), "more than 10000 schemas");
-    // Nobody can be called that was refused; the session works on.
+    // A refused tool cannot be called; the session works on.
     let results = stage.client.prompt("Go.");
     assert!(text(ended(&results, "toolResult")[0]).contains("not found"), "{results:?}");
     stage.is_small();
@@ -350,7 +350,7 @@ fn many_items_against_a_long_enumeration_do_not_hold_up_others() {
     let schema = json!({"type": "object", "properties": {"a": {"items": {"enum": known}}}});
     assert_eq!(stage.register(&schema)["success"], true);
     stage.client.done(json!({"type": "prompt", "message": "Go."}));
-    // Somebody else is answered meanwhile.
+    // Another client is answered meanwhile.
     let mut other = stage.service.client();
     other.done(json!({"type": "daemon_status"}));
     other.done(json!({"type": "open_session", "cwd": home.project()}));

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_says, prompt, records, roles, text};
 
-/// How long what the daemon started may outlive it.
+/// How long processes of the daemon may outlive it.
 const AFTERLIFE: Duration = Duration::from_secs(1);
 
 #[test]
 fn kill_in_the_middle_of_a_tool_call() {
-    // A child, a background child, one with a session of its own, one whose parent is gone.
+    // A child, a background child, one with a session of its own, one whose parent has ended.
     let script = "sleep 1001 & echo pid $!; setsid sleep 1002 & echo pid $!; \
                   (setsid bash -c 'sleep 1003 & echo pid $!; disown; exit' &); nohup sleep 1004 >/dev/null 2>&1 & echo pid $!; \
                   echo pid $$; wait";
@@ -37,7 +37,7 @@ fn kill_in_the_middle_of_a_tool_call() {
     children.assert_gone_within(AFTERLIFE);
     drop(daemon);
 
-    // What was told is there, and the conversation goes on: the open call is answered for the model.
+    // Everything acknowledged is there, and the conversation goes on: the open call has a result for the model.
     let file = &home.session_files()[0];
     assert_eq!(roles(file), ["system", "user", "assistant"]);
     let mut daemon = Daemon::start(&home, &["--continue"]);
@@ -91,7 +91,7 @@ fn background_processes_end_with_the_session() {
     background.assert_gone_within(AFTERLIFE);
 }
 
-/// However a write was cut short, what was complete before is there, and the next entry is whole.
+/// Wherever a write was cut short, the entries before are complete and the next entry is on a line of its own.
 #[test]
 fn a_session_file_cut_anywhere_opens() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
@@ -104,7 +104,7 @@ fn a_session_file_cut_anywhere_opens() {
     let header = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let total = whole.len();
     let file = home.root().join("cut.jsonl");
-    // Each line's edges, its middle, and the last line byte by byte in steps; every byte is tried beside the code.
+    // Cuts at the edges and the middle of each line, and in steps through the last one; a unit test tries every byte.
     let mut cuts: Vec<usize> = Vec::new();
     let mut begin = header;
     for end in (header..total).filter(|at| whole[*at] == b'\n') {
@@ -123,7 +123,7 @@ fn a_session_file_cut_anywhere_opens() {
         let entries = daemon.done(json!({"type": "get_entries"}));
         let entries = entries["entries"].as_array().unwrap().len();
         let expected = complete - 1 + usize::from(parses_without_end);
-        // Opening may add an entry of its own: the thinking level of a branch that has none.
+        // Opening may add an entry: the thinking level of a branch without one.
         assert!(
             (expected..=expected + 2).contains(&entries),
             "cut at {cut} of {total}: {entries} entries, {expected} expected"
@@ -155,7 +155,7 @@ fn a_kill_right_after_message_end_loses_nothing() {
     }
 }
 
-/// Without the process that starts commands, commands still work, and what runs can still be stopped.
+/// After the guard is killed, commands still start, and running ones can still be stopped.
 #[test]
 fn a_killed_guard_is_replaced() {
     let home = Home::new();
@@ -175,13 +175,13 @@ fn a_killed_guard_is_replaced() {
     running.assert_gone_within(AFTERLIFE);
 }
 
-/// A full disk ends the run that cannot be stored, with the reason; what was stored is whole, and the daemon lives on.
+/// A full disk ends the run that cannot be stored, with the reason; stored entries are complete, and the daemon lives on.
 #[test]
 fn a_file_that_cannot_grow() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let mut command = home.command("/bin/bash");
-    // In blocks of a kilobyte; the signal would end the process where a full disk gives an error.
+    // `ulimit -f` counts kilobytes; without the trap, the signal would end the process where a full disk returns an error.
     let script = "trap '' XFSZ; ulimit -f 16; exec \"$AGENTD\" --stdio";
     command.args(["-c", script]).env("AGENTD", agentd_e2e::binaries::agentd());
     let mut daemon = Daemon::start_command(command);
@@ -198,11 +198,11 @@ fn a_file_that_cannot_grow() {
     let file = home.session_files()[0].clone();
     crate::support::assert_says(&failure, &[&file.display().to_string(), "too large"]);
     assert_eq!(daemon.done(json!({"type": "get_state"}))["isStreaming"], false);
-    // Every line of the file is whole.
+    // Every line of the file is complete.
     assert!(records(&file).len() > 3);
 }
 
-/// A daemon in which a place panics.
+/// A daemon that panics at a fail point.
 fn armed(home: &Home, args: &[&str], points: &str) -> Daemon {
     Daemon::start_with(home, args, |command| {
         command.env("AGENTD_FAIL_POINTS", points).env("RUST_BACKTRACE", "0");
@@ -213,7 +213,7 @@ fn kinds(lines: &[Value]) -> Vec<&str> {
     lines.iter().filter_map(|line| line["type"].as_str()).collect()
 }
 
-/// What begins ends: each `_start` has its `_end`, in the right order.
+/// Each `_start` event has its `_end`, in the right order.
 fn assert_is_whole(lines: &[Value]) {
     let mut open: Vec<String> = Vec::new();
     for line in lines {
@@ -247,7 +247,7 @@ fn stored(daemon: &mut Daemon) -> Vec<Value> {
     messages["messages"].as_array().expect("a list").clone()
 }
 
-/// In the middle of an answer: what had come is kept, and the next prompt works.
+/// A panic in the middle of an answer: the received part is kept, and the next prompt works.
 #[test]
 fn a_run_that_breaks_down_in_an_answer_is_closed() {
     for args in [&[][..], &["--no-session"]] {
@@ -273,7 +273,7 @@ fn a_run_that_breaks_down_in_an_answer_is_closed() {
     }
 }
 
-/// When calls are about to be made: each has a result that is true, and its end is told.
+/// A panic before tool calls: each call gets a true result, and its end is reported.
 #[test]
 fn a_run_that_breaks_down_before_its_calls_has_results_of_them() {
     let calls = [("c1", "bash", json!({"command": "true"})), ("c2", "bash", json!({"command": "true"}))];
@@ -294,13 +294,14 @@ fn a_run_that_breaks_down_before_its_calls_has_results_of_them() {
     let lines = daemon.prompt("Again.");
     assert_eq!(text(last_answer(&lines)), "All is well.");
     assert!(daemon.close().status.success());
-    // Nothing is left to be recovered.
+    // Crash recovery has nothing to do.
     let mut daemon = Daemon::start(&home, &["--continue"]);
     assert_eq!(stored(&mut daemon).len(), messages.len() + 2);
     assert!(daemon.close().status.success());
 }
 
-/// The task of a session itself: who listens is told, the daemon and its other sessions go on, and the session opens again.
+/// A panic of the session's own task: its clients are told, the daemon and its other sessions go on, and the session opens
+/// again.
 #[test]
 fn a_session_that_breaks_down_says_so_and_opens_again() {
     let gate = Gate::new();
@@ -310,7 +311,7 @@ fn a_session_that_breaks_down_says_so_and_opens_again() {
         Reply::stream(sse::answer("All is well.")),
     ]);
     let home = Home::with_model(&server);
-    // The first three messages: the system's and the user's of one session, and the system's of the other.
+    // Writes one to three: the system and user message of one session, and the system message of the other.
     let service = Service::start_with(&home, &[], |command| {
         command.env("AGENTD_FAIL_POINTS", "session.stored@5:panic").env("RUST_BACKTRACE", "0");
     });
@@ -331,14 +332,14 @@ fn a_session_that_breaks_down_says_so_and_opens_again() {
     assert!(kinds(&lines).contains(&"agent_settled"), "{:?}", kinds(&lines));
     let error = last_answer(&lines)["errorMessage"].as_str().expect("an error").to_owned();
     assert_says(&error, &["session broke down", "log", "Open it again"]);
-    // The other one did not notice.
+    // The other session is unaffected.
     gate.open();
     let lines = other.settled();
     assert_eq!(text(last_answer(&lines)), "Wait");
     assert_eq!(lines.iter().filter(|line| line["type"] == "session_closed").count(), 0);
     let state = other.done(json!({"type": "get_state"}));
     assert_eq!((&state["sessionId"], &state["isStreaming"]), (&json!(at_work), &json!(false)));
-    // What was stored is there, and what was not is made whole.
+    // Stored entries are there, and crash recovery completes the rest.
     client.done(json!({"type": "attach_session", "sessionId": id}));
     let lines = client.prompt("Again.");
     assert_eq!(text(last_answer(&lines)), "All is well.");

@@ -12,7 +12,7 @@ const MAY_HAVE_RUN: &str = "interrupted by a crash; it may have run";
 
 const DID_NOT_RUN: &str = "interrupted by a crash; it did not run";
 
-/// A daemon that dies at a point.
+/// A daemon that dies at a fail point.
 fn armed(home: &Home, args: &[&str], points: &str) -> Daemon {
     Daemon::start_with(home, args, |command| {
         command.env("AGENTD_FAIL_POINTS", points);
@@ -27,9 +27,9 @@ fn ledger(home: &Home) -> PathBuf {
     file(home).with_extension("ledger")
 }
 
-/// The results of tools in the session file: text, and whether it is an error.
+/// The tool results in the session file: text, and whether it is an error.
 fn results(home: &Home) -> Vec<(String, bool)> {
-    // A line may be torn: that is what some of these crashes leave.
+    // Some of these crashes leave a torn line.
     let content = fs::read_to_string(file(home)).expect("a session file");
     let records = content.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let messages = records.map(|record| record["message"].clone());
@@ -37,7 +37,7 @@ fn results(home: &Home) -> Vec<(String, bool)> {
     results.map(|result| (text(&result), result["isError"] == true)).collect()
 }
 
-/// What a session says of its last crash.
+/// What the session reports about its last crash.
 fn told(daemon: &mut Daemon) -> Vec<String> {
     let found = daemon.done(json!({"type": "get_diagnostics"}));
     let all = found["diagnostics"].as_array().expect("a list").iter();
@@ -45,7 +45,7 @@ fn told(daemon: &mut Daemon) -> Vec<String> {
     of_session.map(|it| it["message"].as_str().expect("a message").to_owned()).collect()
 }
 
-/// Opens the session again, and ends.
+/// Opens the session again and ends the daemon.
 fn open_and_close(home: &Home) {
     let mut daemon = Daemon::start(home, &["--continue"]);
     daemon.done(json!({"type": "get_state"}));
@@ -56,7 +56,7 @@ fn one_call(command: &str) -> Reply {
     Reply::stream(sse::calls(&[("c1", "bash", json!({"command": command}))]))
 }
 
-/// A turn that is killed while a tool runs, in this home.
+/// Kills the daemon while a tool of a turn runs.
 fn killed_in_a_tool(home: &Home) {
     let mut daemon = Daemon::start(home, &[]);
     daemon.send(&prompt("Go."));
@@ -68,7 +68,7 @@ fn killed_in_a_tool(home: &Home) {
 }
 
 #[test]
-fn a_session_at_rest_has_no_ledger() {
+fn a_settled_session_has_no_intent_log() {
     let server = MockServer::start([one_call("echo hi"), Reply::stream(sse::answer("Done."))]);
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &[]);
@@ -134,7 +134,7 @@ fn of_two_calls_one_was_done() {
     assert_says(&results[1].0, &["two"]);
     assert!(!results[1].1);
     daemon.prompt("And?");
-    // The model is told the same.
+    // The model receives the same text.
     let request = &server.requests()[1];
     let said: Vec<String> = request.messages().iter().filter(|it| it["role"] == "tool").map(text).collect();
     assert_eq!(said[0], MAY_HAVE_RUN);
@@ -143,7 +143,7 @@ fn of_two_calls_one_was_done() {
 
 #[test]
 fn what_is_said_of_a_call_is_true() {
-    // The third write of a run says which calls are made: the first is of the run, the second of the question.
+    // The third write of a run records the calls: the first records the run, the second the request.
     for (point, said) in [
         ("ledger.intent@3", DID_NOT_RUN),
         ("ledger.intent@3:torn", DID_NOT_RUN),
@@ -293,7 +293,7 @@ fn a_command_of_the_user_is_on_record() {
     daemon.done(json!({"type": "get_state"}));
     let last = records(&file(&home)).pop().expect("an entry")["message"].clone();
     assert_eq!((&last["role"], &last["output"]), (&json!("bashExecution"), &json!(MAY_HAVE_RUN)));
-    // Who sends it again is told so, and nothing runs twice.
+    // Sending it again returns the record; nothing runs twice.
     let again = daemon.done(bash);
     assert_eq!((&again["output"], &again["cancelled"]), (&json!(MAY_HAVE_RUN), &json!(true)));
     assert_eq!(home.read("ran"), "begun\n");
@@ -325,7 +325,7 @@ fn nobody_says_that_a_dead_run_streams() {
 }
 
 #[test]
-fn the_ledger_goes_with_its_session() {
+fn the_intent_log_goes_with_its_session() {
     let server = MockServer::start([one_call("echo x; sleep 1000")]);
     let home = Home::with_model(&server);
     killed_in_a_tool(&home);
@@ -339,7 +339,7 @@ fn the_ledger_goes_with_its_session() {
     assert!(!ledger.exists() && !file.exists());
 }
 
-/// The disk is full when the session is opened: what the crash left is stored before anything else is done, and kept until then.
+/// The disk is full when the session is opened: recovered entries are stored before anything else, and kept until then.
 #[test]
 fn what_cannot_be_recovered_at_once_is_not_forgotten() {
     let calls = [("c1", "bash", json!({"command": "true"})), ("c2", "bash", json!({"command": "true"}))];
@@ -349,7 +349,7 @@ fn what_cannot_be_recovered_at_once_is_not_forgotten() {
     let mut daemon = armed(&home, &[], "run.tool_started");
     daemon.send(&prompt("Go."));
     daemon.wait();
-    // The second result cannot be stored when the session is opened, nor the first time that it is tried again.
+    // The second result cannot be stored when the session is opened, nor at the first retry.
     let points = "store.append@2:enospc,store.append@3:enospc";
     let mut daemon = armed(&home, &["--continue"], points);
     assert_says(&told(&mut daemon).join(" "), &["could not be stored"]);

@@ -3,15 +3,16 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, thread};
 
 use agentd_e2e::{
-    Daemon, Home, MockServer, Reply, Terminal, binaries,
+    Daemon, Home, MockServer, Reply, Terminal,
+    apis::ProviderApi,
+    binaries,
     ctl::{self, Finished},
-    wires::Wire,
 };
 use serde_json::{Value, json};
 
 use crate::support::assert_says;
 
-/// A home in which the built-in providers lead to `server`.
+/// A home in which the built-in providers point to `server`.
 fn redirected(server: &MockServer) -> Home {
     let home = Home::new();
     let url = server.base_url();
@@ -27,14 +28,14 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// What it says on stdout as JSON.
+/// The JSON on stdout.
 fn data(done: &Finished) -> Value {
     serde_json::from_str(&done.stdout).unwrap_or_else(|error| panic!("{error}: {done:?}"))
 }
 
 #[test]
 fn a_key_that_is_piped_in_counts_at_once() {
-    let server = MockServer::start([Reply::stream(Wire::Messages.answer("Hello."))]);
+    let server = MockServer::start([Reply::stream(ProviderApi::Messages.answer("Hello."))]);
     let home = redirected(&server);
     let done = ctl::run_with_input(&home, &["login", "anthropic"], "  sk-$HOME-!x\r\n");
     assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done:?}");
@@ -192,7 +193,7 @@ fn the_source_that_counts_is_named() {
 
 #[test]
 fn a_running_session_sees_a_login_of_another_program() {
-    let server = MockServer::start([Reply::stream(Wire::Responses.answer("Hello."))]);
+    let server = MockServer::start([Reply::stream(ProviderApi::Responses.answer("Hello."))]);
     let home = redirected(&server);
     let mut daemon = Daemon::start(&home, &[]);
     let providers = |daemon: &mut Daemon| -> Vec<String> {
@@ -214,7 +215,7 @@ fn a_running_session_sees_a_login_of_another_program() {
     assert_eq!(model["provider"], "openai", "{model}");
     daemon.prompt("Hi");
     assert_eq!(server.requests()[0].header("authorization"), Some("Bearer sk-other"));
-    // And of its own client.
+    // It also sees a login of its own client.
     let stored = daemon.done(json!({"type": "login", "provider": "anthropic", "key": "sk-own"}));
     assert_eq!(stored["replaced"], json!(false));
     assert!(providers(&mut daemon).contains(&"anthropic".to_owned()));

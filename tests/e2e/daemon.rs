@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::assert_says;
 
-/// A daemon that `agentctl up` started. It is killed when the test forgets it.
+/// A daemon that `agentctl up` started. Dropping it stops the daemon.
 pub(crate) struct InBackground<'a> {
     pub(crate) home: &'a Home,
     pub(crate) status: Value,
@@ -41,14 +41,14 @@ impl<'a> InBackground<'a> {
 
 impl Drop for InBackground<'_> {
     fn drop(&mut self) {
-        // Ours by its socket, which nobody else has; not running is as good.
+        // The socket belongs to this home alone. A daemon that does not run is fine.
         if status(self.home).is_some() {
             let _ = ctl::run(self.home, &["down", "--abort"]);
         }
     }
 }
 
-/// What `agentctl status --json` says of a daemon that runs.
+/// The status of a running daemon by `agentctl status --json`; `None` while none runs.
 pub(crate) fn status(home: &Home) -> Option<Value> {
     let said = ctl::run(home, &["status", "--json"]);
     let status: Value = serde_json::from_str(&said.stdout).expect("one line of JSON");
@@ -97,7 +97,7 @@ fn it_outlives_who_started_it_and_keeps_no_folder_busy() {
     let home = Home::new();
     let daemon = InBackground::up(&home);
     let stat = fs::read_to_string(format!("/proc/{}/stat", daemon.id())).unwrap();
-    // After the name in brackets: state, parent, group, session, terminal.
+    // The fields after the name in brackets: state, parent, group, session, terminal.
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     let own = daemon.id().to_string();
     assert_eq!(&fields[2..5], [&own, &own, "0"], "{stat}");
@@ -114,7 +114,7 @@ fn the_second_is_told_of_the_first() {
         let (pid, socket) = (first.id(), first.socket().display());
         assert_eq!(second.stderr, format!("Error: agentd is already running (pid {pid}, socket {socket})\n"));
     }
-    // The first never noticed.
+    // The first daemon is unaffected.
     assert_eq!(first.client().done(json!({"type": "daemon_status"}))["daemon"]["pid"], first.id());
 }
 
@@ -154,7 +154,7 @@ fn what_a_killed_one_left_is_taken_over() {
     assert_eq!(second.client().done(json!({"type": "daemon_status"}))["daemon"]["pid"], second.id());
 }
 
-/// The system takes connections for a daemon for a moment after it was killed.
+/// The system accepts connections for a moment after a daemon was killed.
 #[test]
 fn up_comes_back_to_a_daemon_that_ends_as_it_comes() {
     let home = Home::new();
@@ -195,12 +195,12 @@ fn logs_are_shown_and_followed() {
     fs::rename(&log, log.with_extension("log.1")).unwrap();
     append("five\n");
     following.wait_for_stdout("five\n");
-    // Not SIGINT: what a shell starts in the background, such as a whole test run, ignores that.
+    // SIGINT would not work: a shell's background jobs, such as a whole test run, ignore it.
     following.signal(Signal::TERM);
     assert_eq!(following.finish().stdout, "one\ntwo\nthree\nfour\nfive\n");
 }
 
-/// Verbs that need a daemon say where they looked for it.
+/// Verbs that need a daemon name the socket that they tried.
 #[test]
 fn without_a_daemon_verbs_that_need_one_exit_with_3() {
     let home = Home::new();

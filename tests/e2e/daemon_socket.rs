@@ -29,13 +29,13 @@ fn a_path_that_is_too_long_gives_way_to_a_short_one() {
     });
     assert!(service.socket().starts_with(home.root().join("tmp")), "{}", service.socket().display());
     assert_eq!(mode(service.socket().parent().unwrap()), 0o700);
-    // The client goes the same way.
+    // The client finds the same path.
     let mut command = ctl::command(&home, &["status", "--json"]);
     command.env("AGENTD_DIR", &deep);
     let said = Ctl::start_with(command, std::process::Stdio::null()).finish();
     assert_eq!(said.code, 0, "{said:?}");
     assert_says(&said.stdout, &[service.socket().to_str().unwrap(), &service.id().to_string()]);
-    // One that was named is not replaced by another.
+    // An explicit path that is too long is refused, not replaced.
     let named = home.root().join("b".repeat(120));
     let Err(refused) = Service::try_start(&home, &["--socket", named.to_str().unwrap()], |_| {}) else {
         panic!("it listens")
@@ -57,7 +57,7 @@ fn a_folder_that_others_may_enter_is_refused() {
     assert_eq!(refused.status.code(), Some(1));
     assert_says(&refused.stderr, &["has the mode 750", "chmod 700", open.to_str().unwrap()]);
     assert_eq!(fs::read_dir(&open).unwrap().count(), 0);
-    // `up` says so too, and does not hang.
+    // `up` reports it, too, and does not hang.
     let mut command = ctl::command(&home, &["up"]);
     command.env("AGENTD_SOCKET", &socket);
     let up = Ctl::start_with(command, std::process::Stdio::null()).finish();
@@ -65,7 +65,7 @@ fn a_folder_that_others_may_enter_is_refused() {
     assert_says(&up.stderr, &["has the mode 750", "did not start", "logs/agentd.log"]);
 }
 
-/// A service manager that listens to its service.
+/// A service manager that receives the notifications of its service.
 pub(crate) struct Manager(UnixDatagram, PathBuf);
 
 impl Manager {
@@ -109,7 +109,7 @@ fn a_socket_that_was_passed_on_is_served_and_left() {
     let home = Home::new();
     let path = home.root().join("passed.sock");
     let listener = UnixListener::bind(&path).unwrap();
-    // A shell puts it where service managers do: at descriptor 3.
+    // A shell passes the socket at descriptor 3, as service managers do.
     let mut command = home.command("bash");
     command.args(["-c", "exec 3<&0 0</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve"]);
     command.arg(binaries::agentd());
@@ -130,7 +130,7 @@ fn a_socket_that_was_passed_on_is_served_and_left() {
 fn another_user_is_refused() {
     const NOBODY: u32 = 65_534;
     if !rustix::process::geteuid().is_root() {
-        // Only root can be two users. The check itself has no other way in.
+        // Only root can act as two users, and the check has no other entry point.
         let _ = writeln!(io::stderr(), "skipped: only root can run the daemon as another user");
         return;
     }
@@ -143,10 +143,10 @@ fn another_user_is_refused() {
     let mut command = home.command("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).arg("serve");
     let service = Service::start_command(command).expect("it starts");
-    // Root may open the socket whatever its mode says, and is another user all the same.
+    // Root may open the socket despite its mode, and counts as another user.
     let mut stream = UnixStream::connect(service.socket()).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
-    // It may be closed before that is written, or with it unread.
+    // The connection may be closed before the write, or with the line unread.
     let _ = stream.write_all(b"{\"type\":\"daemon_status\"}\n");
     let mut said = Vec::new();
     match stream.read_to_end(&mut said) {
@@ -154,7 +154,7 @@ fn another_user_is_refused() {
         Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
     }
     assert_eq!(String::from_utf8_lossy(&said), "");
-    // Nor are the settings and sessions of another user taken for its own.
+    // The settings and sessions of another user are not used either.
     let status = ctl::run(&home, &["status"]);
     assert_eq!(status.code, 1, "{status:?}");
     assert_says(&status.stderr, &["belongs to another user (uid 65534; this program runs as uid 0)"]);
@@ -164,7 +164,7 @@ fn another_user_is_refused() {
     assert_says(&ended.stderr, &["refused a client of another user", "uid=0"]);
 }
 
-/// Asks the daemon over a connection that there was before, until its socket is back.
+/// Asks the daemon over an earlier connection until its socket is back.
 fn wait_until_back(service: &Service, client: &mut SocketClient) {
     let end = Instant::now() + DEADLINE;
     while !service.socket().exists() {
@@ -188,7 +188,7 @@ fn a_socket_that_was_removed_comes_back_and_work_goes_on() {
     fs::remove_dir_all(&folder).unwrap();
     wait_until_back(&service, &mut client);
 
-    // Those who look for it find it, and no second one starts.
+    // Clients find the daemon, and no second one starts.
     let status = ctl::run(&home, &["status"]);
     assert_eq!(status.code, 0, "{status:?}");
     assert_says(&status.stdout, &[&format!("pid {}", service.id()), "1 in memory, 1 at work"]);
@@ -221,13 +221,13 @@ fn a_daemon_whose_place_was_taken_finishes_its_work_and_ends() {
     client.done(json!({"type": "open_session", "cwd": home.project()}));
     client.send(&json!({"type": "prompt", "message": "Go."}));
     client.event("message_update");
-    // The new one has its name at once: there is no moment without a socket.
+    // The new socket is renamed into place: there is no moment without a socket.
     let mut asking = service.client();
     asking.done(json!({"type": "daemon_status"}));
     let other = home.root().join("other.sock");
     let theirs = UnixListener::bind(&other).unwrap();
     fs::rename(&other, service.socket()).unwrap();
-    // The daemon has seen it when it takes no new work.
+    // The daemon has noticed once it refuses new work.
     let end = Instant::now() + DEADLINE;
     loop {
         let answer = asking.call(json!({"type": "open_session", "cwd": home.project(), "attach": false}));

@@ -14,7 +14,7 @@ use crate::{
     unload::gone,
 };
 
-/// A session file with three prompts and their answers, at rest.
+/// A closed session file with three prompts and their answers.
 fn session(home: &Home) -> std::path::PathBuf {
     let mut daemon = Daemon::start(home, &[]);
     for prompt in ["One.", "Two.", "Three."] {
@@ -34,7 +34,7 @@ fn said(messages: &[Value]) -> Vec<String> {
     messages.iter().filter(|it| it["role"] != "system").map(text).collect()
 }
 
-/// The lines of the file with something done to them.
+/// Changes the lines of the file, and returns the new content.
 fn damage(file: &Path, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> Vec<u8> {
     let text = fs::read(file).unwrap();
     let mut lines: Vec<Vec<u8>> = text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
@@ -55,7 +55,7 @@ fn a_damaged_file_goes_on_behind_the_gap_and_each_place_is_named() {
     let home = Home::with_model(&server);
     let file = session(&home);
     let lost = line_of(&file, "Two.");
-    // A block of zeros in the place of a line, and a torn end.
+    // A block of zeros replaces a line, and the end is torn.
     let text = damage(&file, |lines| {
         lines[lost] = vec![0; lines[lost].len()];
         let end = lines.len() - 1;
@@ -83,7 +83,7 @@ fn a_damaged_file_goes_on_behind_the_gap_and_each_place_is_named() {
     );
     let stderr = daemon.close().stderr;
     assert_says(&stderr, &["Warning: ", "zeros stand in the place of text", "agentctl fsck"]);
-    // What was there is as it was; what is new came behind it, on a line of its own.
+    // The old bytes are unchanged; new entries follow on a line of their own.
     let now = fs::read(&file).unwrap();
     assert!(now.starts_with(&text) && now[text.len()] == b'\n');
 }
@@ -106,7 +106,7 @@ fn fsck_says_where_and_repairs_in_a_copy() {
     assert_eq!(checked.code, 1, "{checked:?}");
     let place = format!("line {}, byte {byte}, 20 bytes: the line is no JSON and was skipped", lost + 1);
     assert_says(&checked.stdout, &[": 2 oddities, ", &place, "follows one that is not there"]);
-    // By the beginning of its id, and all there are.
+    // A prefix of the id selects one session; no argument selects all.
     let id = file.file_stem().unwrap().to_str().unwrap().split_once('_').unwrap().1.to_owned();
     assert_eq!(ctl::run(&home, &["fsck", &id]).stdout, checked.stdout);
     let all = ctl::run(&home, &["fsck", "--all", "--json"]);
@@ -128,11 +128,11 @@ fn fsck_says_where_and_repairs_in_a_copy() {
     );
     assert_eq!(fs::read(&file).unwrap(), text, "the original is never overwritten");
     assert_eq!(ctl::run(&home, &["fsck", copy_path]).code, 0);
-    // Never over one that is there.
+    // An existing file is not overwritten.
     let again = ctl::run(&home, &["fsck", path, "--repair"]);
     assert_says(&again.stdout, &["not repaired: ", copy_path, "exists already"]);
 
-    // It is a session of its own, listed beside the original, and it goes on.
+    // The repaired copy is a session of its own, listed beside the original, and can be continued.
     let listed = ctl::run(&home, &["sessions", "--json"]).stdout;
     assert_says(&listed, &[&id, copy_path]);
     let mut daemon = Daemon::start(&home, &["--session", copy_path]);
@@ -141,7 +141,7 @@ fn fsck_says_where_and_repairs_in_a_copy() {
     let request = server.requests().pop().unwrap();
     assert_eq!(said(request.messages()), ["One.", "Ok.", "Ok.", "Three.", "Ok.", "Four."]);
 
-    // While it is open it is looked at, and not repaired.
+    // An open session is checked and not repaired.
     let mut bytes = fs::read(&copy).unwrap();
     bytes.extend_from_slice(b"broken\n");
     fs::write(&copy, bytes).unwrap();
@@ -164,7 +164,7 @@ fn a_session_without_its_header_is_refused_and_can_be_repaired() {
     assert_says(&repaired.stdout, &["no header of a session", "repaired copy: "]);
     assert_eq!(fs::read(&file).unwrap(), text);
     let copy = file.with_extension("repaired.jsonl");
-    // Nobody knows where it worked: it goes on where it was repaired.
+    // Its folder is unknown, so it continues where it was repaired.
     let mut daemon = Daemon::start(&home, &["--session", copy.to_str().unwrap()]);
     daemon.prompt("Four.");
     let request = server.requests().pop().unwrap();
@@ -230,7 +230,7 @@ fn what_belongs_to_nobody_is_named() {
     );
 }
 
-/// A session with a prompt and its answer, and its id and file.
+/// A session with a prompt and its answer; its id and file.
 fn begun(home: &Home, service: &Service) -> (SocketClient, String, String) {
     let mut client = service.client();
     client.done(json!({"type": "open_session", "cwd": home.project(), "args": ["--model", "fake/fake"]}));
@@ -254,7 +254,7 @@ fn nothing_is_written_behind_a_cut() {
         let (_client, _, file) = begun(&home, &service);
         fs::metadata(file).unwrap().len()
     };
-    // All of it, a part of the header, a part of what follows.
+    // Cuts everything, a part of the header, or a part of a later line.
     for bytes in [0, 20, whole - 30] {
         let (mut client, id, file) = begun(&home, &service);
         cut(&file, bytes);
@@ -265,7 +265,7 @@ fn nothing_is_written_behind_a_cut() {
         assert_says(&said, &[&file, "was cut by another program"]);
         assert_eq!(server.requests().len(), asked, "nothing is asked that could not be kept");
         assert_eq!(fs::read(&file).unwrap(), left, "the file is as it was left");
-        // What the hint says: the conversation goes on in a file of its own.
+        // As the hint says: the conversation continues in a copy.
         let done = ctl::run(&home, &["fork", &id]);
         assert_eq!(done.code, 0, "{done:?}");
         let copy =
@@ -279,7 +279,7 @@ fn nothing_is_written_behind_a_cut() {
     }
 }
 
-/// A session that left memory has its file alone.
+/// An unloaded session has only its file.
 #[test]
 fn a_session_without_a_header_does_not_come_back_as_another() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));

@@ -71,7 +71,6 @@ fn a_models_file_with_comments_and_a_wrong_type() {
         &found[0],
         &["error models ", &expected[expected.find("models.json").unwrap_or(0)..], "contextWindow"],
     );
-    // The demo model needs no file.
     daemon.done(json!({"type": "set_model", "provider": "demo", "modelId": "demo"}));
     daemon.prompt("Hi");
     assert_says(&daemon.close().stderr, &[&format!("models.json:{line}: ")]);
@@ -138,7 +137,7 @@ fn a_setting_is_explained() {
     assert_eq!((&answer["value"], &answer["source"]), (&json!("high"), &json!("flag")));
     assert_eq!(answer["layers"][0]["name"], "--thinking");
     assert_eq!(explain("theme")["value"], "dark");
-    // The session goes on with what it read.
+    // The session keeps the settings that it read.
     home.write(".agentd/settings.json", "{}");
     let mut explain = |key: &str| daemon.done(json!({"type": "explain_setting", "key": key}));
     let answer = explain("compaction.reserveTokens");
@@ -161,7 +160,7 @@ fn a_setting_is_explained() {
     assert_says(&unknown.stderr, &["There is no setting \"defaultModle\".", "Did you mean defaultModel?"]);
 }
 
-/// Two providers on a port where nobody listens.
+/// Two providers at a port without a listener.
 fn with_models(home: &Home) {
     let provider = |ids: [&str; 2]| {
         json!({"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions", "apiKey": "k",
@@ -171,7 +170,7 @@ fn with_models(home: &Home) {
 }
 
 #[test]
-fn unknown_keys_are_told_with_file_line_and_what_may_be_meant() {
+fn unknown_keys_are_reported_with_file_line_and_suggestion() {
     let home = Home::new();
     home.write_agent(
         "settings.json",
@@ -188,11 +187,11 @@ fn unknown_keys_are_told_with_file_line_and_what_may_be_meant() {
     let checked = ctl::run(&home, &["config", "check", "--approve"]);
     assert_eq!(checked.code, 1, "{checked:?}");
     assert_says(&checked.stdout, &expected);
-    // A project that nobody trusts is not read.
+    // Files of an untrusted project are not read.
     let checked = ctl::run(&home, &["config", "check"]);
     assert_eq!(checked.code, 1, "{checked:?}");
     assert!(!checked.stdout.contains("maxRetrys"), "{checked:?}");
-    // At the start, once.
+    // They are reported once, at the start.
     let mut daemon = Daemon::start(&home, &["--no-session", "--approve", "--demo"]);
     daemon.prompt("Hi");
     let told = daemon.close().stderr;
@@ -218,7 +217,7 @@ fn settings_of_pi_are_no_mistakes() {
 }
 
 #[test]
-fn models_that_do_not_exist_are_told() {
+fn models_that_do_not_exist_are_reported() {
     let home = Home::new();
     with_models(&home);
     home.write_agent(
@@ -269,7 +268,7 @@ fn the_default_model_may_stand_in_full() {
 }
 
 #[test]
-fn slips_in_a_models_file_are_told() {
+fn slips_in_a_models_file_are_reported() {
     let home = Home::new();
     home.write_agent(
         "models.json",
@@ -284,7 +283,7 @@ fn slips_in_a_models_file_are_told() {
         &ctl::run(&home, &["doctor"]).stdout,
         &["warn models.json: there is no key \"providers.p.apikey\""],
     );
-    // What can be read and changes nothing.
+    // The file is readable and its unknown keys have no effect.
     home.write_agent(
         "models.json",
         "{\"providers\": {\n\"p\": {\"baseUrl\": \"http://127.0.0.1:9/v1\", \"api\": \"openai-completion\", \"models\": [{\"id\": \"m\"}]}}}",
@@ -294,7 +293,7 @@ fn slips_in_a_models_file_are_told() {
     assert_says(&checked.stdout, &["models.json:2: provider p: 1 model not offered.", "openai-completion"]);
 }
 
-/// A session with something said in it, of a folder that is gone; its id.
+/// A session with a message whose folder is deleted; its id.
 fn left_behind(home: &Home) -> String {
     home.write("old/file.txt", "x");
     let old = home.project().join("old");

@@ -1,4 +1,4 @@
-//! Questions to the user, by the one that the daemon asks itself: whether a project is trusted.
+//! Dialogs with the user, tested with the question whether a project is trusted.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ const ALWAYS: &str = "Always trust this folder";
 const NOT_NOW: &str = "Not now";
 const NEVER: &str = "Never trust this folder";
 
-/// A home with a project whose settings change what every shell command prints.
+/// A home with a project whose settings change the output of every shell command.
 fn home_with_project() -> Home {
     let home = Home::new();
     home.write(".pi/settings.json", &json!({"shellCommandPrefix": "echo trusted"}).to_string());
@@ -25,7 +25,7 @@ fn hello(client: &mut SocketClient, name: &str, capabilities: Value) -> Value {
     }))
 }
 
-/// A client that answers questions.
+/// A client that answers dialogs.
 fn asked(service: &Service, name: &str) -> SocketClient {
     let mut client = service.client();
     hello(&mut client, name, json!({"sessions": true, "ui": true}));
@@ -41,7 +41,7 @@ fn answer(question: &Value, value: &str) -> Value {
     json!({"type": "extension_ui_response", "id": question["id"], "value": value})
 }
 
-/// Whether the session's commands are run as the project's settings have it.
+/// Returns `true` if the session applies the project's settings to its commands.
 fn is_trusted(client: &mut SocketClient, session: &str) -> bool {
     let ran = client.done(json!({"type": "bash", "sessionId": session, "command": "true"}));
     match ran["output"].as_str().expect("an output") {
@@ -53,14 +53,14 @@ fn is_trusted(client: &mut SocketClient, session: &str) -> bool {
     }
 }
 
-/// Waits until an answer has counted, and everything that comes of it: this one is refused where it did not.
+/// Waits until an answer has taken effect; this client's answer is refused where it did not.
 fn until_resolved(client: &mut SocketClient, question: &Value) -> Value {
     let resolved = client.event("ui_request_resolved");
     assert_eq!(resolved["id"], question["id"]);
     resolved
 }
 
-/// Waits until the user is told what became of an answer that has consequences.
+/// Waits for the notice about the effect of an answer.
 fn until_told(client: &mut SocketClient, what: &str) {
     let told = client.until("a notice", |line| line["method"] == "notify");
     assert_says(told["message"].as_str().expect("a message"), &[what]);
@@ -86,14 +86,14 @@ fn trust_for_a_time_is_not_saved() {
     assert!(question["seq"].is_u64());
     assert_eq!(question["options"], json!([THIS_TIME, ALWAYS, NOT_NOW, NEVER]));
     assert_says(question["title"].as_str().expect("a title"), &[&project_key(&home), ".pi/settings.json"]);
-    // Until then they do not count, and nothing waits for the answer.
+    // Without an answer the settings are not used, and nothing waits for it.
     assert!(!is_trusted(&mut client, &id));
     client.send(&answer(&question, THIS_TIME));
     assert_eq!(until_resolved(&mut client, &question)["by"], "one");
     until_told(&mut client, "count from now on");
     assert!(is_trusted(&mut client, &id));
     assert_eq!(trust_file(&home), None);
-    // Another session asks for itself.
+    // Each session asks its own question.
     open(&mut client, &home);
     client.event("extension_ui_request");
 }
@@ -125,14 +125,14 @@ fn not_now_leaves_everything_as_it_is() {
     let mut client = asked(&service, "one");
     let id = open(&mut client, &home);
     let question = client.event("extension_ui_request");
-    // `cancelled` wins over everything else.
+    // `cancelled` wins over a value.
     let mut cancelled = answer(&question, ALWAYS);
     cancelled["cancelled"] = json!(true);
     client.send(&cancelled);
     until_resolved(&mut client, &question);
     assert!(!is_trusted(&mut client, &id));
     assert_eq!(trust_file(&home), None);
-    // It was asked once; who joins is not asked again.
+    // The question is not repeated to clients that join.
     let attached = client.done(json!({"type": "attach_session", "sessionId": id}));
     assert_eq!(attached["pendingUi"], json!([]));
 }
@@ -144,13 +144,13 @@ fn the_first_answer_of_several_clients_counts() {
     let mut first = asked(&service, "first");
     let id = open(&mut first, &home);
     let question = first.event("extension_ui_request");
-    // Who joins later finds it in the snapshot.
+    // A client that joins later finds the question in its snapshot.
     let mut second = asked(&service, "second");
     let attached = second.done(json!({"type": "attach_session", "sessionId": id}));
     let pending = attached["pendingUi"].as_array().expect("a list");
     assert_eq!((pending.len(), &pending[0]["id"]), (1, &question["id"]));
     assert_eq!(pending[0]["title"], question["title"]);
-    // One who may only look is told so; one who asks for another session's is ignored.
+    // An observer's answer is refused; an answer for another session is ignored.
     let mut observer = service.client();
     observer.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true, "ui": true}, "role": "observe"}));
     observer.done(json!({"type": "attach_session", "sessionId": id}));
@@ -182,7 +182,7 @@ fn a_question_that_nobody_can_answer_ends_by_itself() {
     let mut client = asked(&service, "one");
     let id = open(&mut client, &home);
     let question = client.event("extension_ui_request");
-    // It sees what is asked, since it counts events; it is not asked.
+    // The watcher receives the event, since it counts events, but is not asked.
     let attached = watcher.done(json!({"type": "attach_session", "sessionId": id}));
     assert_eq!(attached["pendingUi"][0]["id"], question["id"]);
     client.end_input();
@@ -192,12 +192,12 @@ fn a_question_that_nobody_can_answer_ends_by_itself() {
 }
 
 #[test]
-fn the_plain_wire_hears_nothing_of_it() {
+fn plain_clients_hear_nothing_of_it() {
     let home = home_with_project();
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     let ran = daemon.done(json!({"type": "bash", "command": "true"}));
     assert!(!ran["output"].as_str().expect("an output").contains("trusted"));
-    // Answers to what nobody asked are ignored, whatever is in them.
+    // Stray answers are ignored, whatever they contain.
     for stray in [json!({"id": "x", "value": "a"}), json!({"id": 3}), json!({})] {
         let mut stray = stray;
         stray["type"] = json!("extension_ui_response");
@@ -208,7 +208,7 @@ fn the_plain_wire_hears_nothing_of_it() {
     assert_eq!((ended.rest, ended.stderr.as_str()), (Vec::new(), ""));
 }
 
-/// A host that says that it answers is asked, though its session was there before it said so.
+/// A host that announces `ui` is asked, even if its session existed before.
 #[test]
 fn a_host_that_answers_is_asked() {
     let home = home_with_project();
@@ -216,14 +216,14 @@ fn a_host_that_answers_is_asked() {
     let hello = daemon.done(json!({"type": "hello", "protocol": 1, "capabilities": {"ui": true}}));
     assert!(hello["capabilities"].as_array().expect("a list").contains(&json!("ui")));
     let question = daemon.event("extension_ui_request");
-    // Without `sessions` it is the plain form.
+    // Without `sessions` the event has the plain form.
     assert_eq!((question.get("seq"), question.get("sessionId")), (None, None));
     daemon.send(&answer(&question, NOT_NOW));
     let ended = daemon.close();
     assert!(ended.rest.iter().all(|line| line["type"] != "ui_request_resolved"));
 }
 
-/// Settings that come in the middle of a run count after it.
+/// New settings apply after the running run.
 #[test]
 fn a_run_keeps_the_settings_that_it_began_with() {
     let gate = agentd_e2e::Gate::new();
@@ -243,7 +243,7 @@ fn a_run_keeps_the_settings_that_it_began_with() {
     client.send(&answer(&question, THIS_TIME));
     until_resolved(&mut client, &question);
     gate.open();
-    // The notice and the end of the run, in the order in which they come.
+    // The notice and the end of the run come in this order.
     let place = |lines: &[Value], key: &str, value: &str| lines.iter().position(|line| line[key] == value);
     let mut lines = Vec::new();
     while place(&lines, "method", "notify").is_none() || place(&lines, "type", "agent_settled").is_none() {
@@ -272,7 +272,7 @@ fn agentctl_attach_asks_and_answers() {
     assert_eq!(until_resolved(&mut client, &question)["by"], "agentctl");
     until_told(&mut client, "count from now on");
     assert!(is_trusted(&mut client, &id));
-    // The next question is answered elsewhere.
+    // Another client answers the next question.
     let other = open(&mut client, &home);
     let question = client.event("extension_ui_request");
     let mut second = Ctl::start_with(ctl::command(&home, &["attach", &other]), std::process::Stdio::piped());
@@ -281,7 +281,7 @@ fn agentctl_attach_asks_and_answers() {
     second.wait_for_stderr("Answered by editor.");
 }
 
-/// A person at a terminal is asked by `prompt`, too; the answer goes on meanwhile.
+/// `agentctl prompt` asks at a terminal, too; the answer goes on meanwhile.
 #[test]
 fn agentctl_prompt_asks_on_a_terminal() {
     let gate = agentd_e2e::Gate::new();
@@ -299,7 +299,7 @@ fn agentctl_prompt_asks_on_a_terminal() {
     let done = terminal.finish();
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(trust_file(&home), Some(json!({project_key(&home): false})));
-    // Without a terminal nobody is asked.
+    // Without a terminal there is no question.
     let other = home_with_project();
     let _service = Service::start(&other, &[]);
     let said = ctl::run(&other, &["prompt", "--model", "demo/demo", "Hi"]);

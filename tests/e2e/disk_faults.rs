@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_says, complaint, records, text};
 
-/// An error that the system gives, as fail points call it, and as it is called in a message.
+/// System errors: the name at a fail point, and the text in a message.
 const ERRORS: [(&str, &str); 5] = [
     ("enospc", "No space left on device"),
     ("eio", "Input/output error"),
@@ -23,7 +23,7 @@ fn daemon(home: &Home, args: &[&str], faults: &str) -> Daemon {
     })
 }
 
-/// What was told to be said, without what failed; and the failure.
+/// The messages whose end was reported, and the failure.
 fn prompt(daemon: &mut Daemon, message: &str) -> (Vec<String>, Option<String>) {
     let events = daemon.prompt(message);
     let mut told = Vec::new();
@@ -54,7 +54,7 @@ fn stored(file: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Everything that was told is in the file, in that order.
+/// Every reported message is in the file, in that order.
 #[track_caller]
 fn assert_stored(file: &Path, told: &[String]) {
     let stored = stored(file);
@@ -64,7 +64,7 @@ fn assert_stored(file: &Path, told: &[String]) {
     }
 }
 
-/// Talks until something fails, and then on.
+/// Sends prompts until one fails, and then another.
 fn outlive(faults: &str, reason: &str, settings: &Value) {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
@@ -88,7 +88,7 @@ fn outlive(faults: &str, reason: &str, settings: &Value) {
     told.extend(said);
     let file = home.session_files()[0].clone();
     assert_stored(&file, &told);
-    // Another session of the same daemon.
+    // Another session of the same daemon works.
     daemon.done(json!({"type": "new_session"}));
     assert_eq!(prompt(&mut daemon, "Elsewhere.").1, None, "{faults}");
     assert!(daemon.close().status.success());
@@ -104,11 +104,11 @@ fn each_error_ends_one_run_and_nothing_else() {
 }
 
 #[test]
-fn wherever_a_write_fails_nothing_that_was_told_is_lost() {
+fn wherever_a_write_fails_nothing_that_was_acknowledged_is_lost() {
     for at in [1, 2, 4, 5] {
         outlive(&format!("store.append@{at}:enospc"), ERRORS[0].1, &json!({}));
     }
-    // Half of an entry is written, and cannot be cut off at once.
+    // Half of an entry is written, and the truncation fails, too.
     outlive("store.append@3:short,store.append@4:enospc,store.cut@1:eio", ERRORS[0].1, &json!({}));
     outlive("store.create@1:eacces", ERRORS[3].1, &json!({}));
 }
@@ -145,7 +145,7 @@ fn a_file_that_goes_away_takes_no_more_and_the_next_session_works() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let mut daemon = daemon(&home, &[], "");
-    // Removed, replaced by another, and gone with its folder.
+    // The file is removed, replaced, or gone with its folder.
     for way in 0..3 {
         daemon.prompt("One.");
         let state = daemon.done(json!({"type": "get_state"}));
@@ -210,7 +210,7 @@ fn result(call: &str, messages: &Value) -> Option<String> {
     found
 }
 
-/// Of two calls at once the first one's result meets a disk that is full, for as long as four attempts.
+/// Two calls run at once; the first result meets a full disk for four attempts.
 #[test]
 fn results_that_the_disk_does_not_take_are_stored_when_there_is_room() {
     let calls =
@@ -218,7 +218,8 @@ fn results_that_the_disk_does_not_take_are_stored_when_there_is_room() {
     let server =
         MockServer::start([Reply::stream(sse::calls(&calls)), Reply::stream(sse::answer("All is well."))]);
     let home = Home::with_model(&server);
-    // Three appends are the messages before; then a result, the same at once again, and before the next prompt and the way back.
+    // Three appends store the messages before; then come a result, its immediate retry, and the retries before the next
+    // prompt and at the end.
     let full = "store.append@4:enospc,store.append@5:enospc,store.append@6:enospc,store.append@7:enospc";
     let mut daemon = daemon(&home, &[], full);
     let (_, failure) = prompt(&mut daemon, "Go.");
@@ -235,7 +236,7 @@ fn results_that_the_disk_does_not_take_are_stored_when_there_is_room() {
         ["c1", "c2"].map(|call| result(call, &messages).unwrap_or_else(|| panic!("{call}: {messages}")));
     assert!(stored.contains(&"first\n".to_owned()) || stored.contains(&"second\n".to_owned()), "{stored:?}");
     assert!(!stored.iter().any(|text| text.contains("crash")), "{stored:?}");
-    // They are told when they are there, and the model is asked with them.
+    // Their events follow once they are stored, and the request to the model holds them.
     let told: Value =
         events.iter().filter(|it| it["type"] == "message_end").map(|it| it["message"].clone()).collect();
     assert_eq!(["c1", "c2"].map(|call| result(call, &told).unwrap()), stored);
@@ -245,7 +246,7 @@ fn results_that_the_disk_does_not_take_are_stored_when_there_is_room() {
     assert!(!file.with_extension("ledger").exists());
 }
 
-/// As above, and there is no room for as long as the daemon lives.
+/// Two calls run at once, and the disk stays full for as long as the daemon lives.
 #[test]
 fn results_that_the_disk_never_took_are_stored_by_the_next_daemon() {
     let call = [("c1", "bash", json!({"command": "echo first"}))];
@@ -295,23 +296,24 @@ fn a_result_of_the_users_that_the_disk_does_not_take_is_stored_when_there_is_roo
     assert!(!file.with_extension("ledger").exists());
 }
 
-/// How long the next writer may take, on a machine that does much else. A lock that nobody takes off holds for 30 seconds.
+/// How long the next writer may take, in seconds, on a loaded machine. A lock that nobody releases is taken over after 30
+/// seconds.
 const AT_ONCE: u64 = 15;
 
-/// The home's file as JSON.
+/// The file of the agent directory as JSON.
 fn read(home: &Home, name: &str) -> Value {
     let text = fs::read_to_string(home.agent_dir().join(name)).expect("the file is there");
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
 }
 
-/// Files in the agent directory that belong to nobody.
+/// Files in the agent directory that nothing uses.
 fn left_over(home: &Home) -> Vec<String> {
     let names = fs::read_dir(home.agent_dir()).expect("the agent directory").flatten();
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(".tmp") || name.ends_with(".json.lock")).collect()
 }
 
-/// Sends a command that the daemon may die of.
+/// Sends a command that kills the daemon at a fail point.
 fn die_of(home: &Home, armed: &str, command: &Value) {
     let mut daemon = Daemon::start_with(home, &["--no-session"], |start| {
         start.env("AGENTD_FAIL_POINTS", armed);
@@ -348,7 +350,7 @@ fn a_kill_at_any_step_leaves_the_old_or_the_new() {
             die_of(&home, &format!("{file}.{place}:{action}"), &command);
             assert_eq!(read(&home, &name), old, "{file}.{step}");
         }
-        // Three died; the next one is not held up, and clears away what they left.
+        // Three daemons died; the next one does not wait, and removes what they left.
         let begun = Instant::now();
         let mut daemon = Daemon::start(&home, &["--no-session"]);
         daemon.done(command);

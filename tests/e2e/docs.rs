@@ -13,7 +13,6 @@ fn readme() -> String {
     std::fs::read_to_string(binaries::workspace().join("README.md")).unwrap()
 }
 
-/// The fenced blocks of a language.
 fn blocks(language: &str) -> Vec<String> {
     let text = readme();
     let fence = format!("```{language}\n");
@@ -56,7 +55,7 @@ fn the_example_of_a_program_runs() {
     assert_eq!(lines.last().unwrap()["type"], "agent_settled");
 }
 
-/// Who follows the page from the top has nothing configured, and need not sit at a terminal.
+/// A reader who follows the page from the top has no configuration and may have no terminal.
 #[test]
 fn its_first_command_answers() {
     let home = Home::new();
@@ -111,20 +110,20 @@ fn every_file_it_links_to_is_there() {
     }
 }
 
-/// The commands of pi's wire.
-const WIRE: &str = "abort abort_bash abort_retry bash clear_queue clone compact cycle_model cycle_thinking_level export_html follow_up \
+/// The commands of pi's protocol.
+const COMMANDS_OF_PI: &str = "abort abort_bash abort_retry bash clear_queue clone compact cycle_model cycle_thinking_level export_html follow_up \
     fork get_available_models get_available_thinking_levels get_commands get_entries get_fork_messages get_last_assistant_text \
     get_messages get_session_stats get_state get_tree new_session prompt set_auto_compaction set_auto_retry set_follow_up_mode \
     set_model set_session_name set_steering_mode set_thinking_level steer switch_session";
 
-/// It says that none is missing.
+/// README.md says that every command of pi is implemented.
 #[test]
-fn every_command_of_the_wire_is_there() {
-    assert!(readme().contains("Of that wire, every command is there"));
+fn every_command_of_pi_is_there() {
+    assert!(readme().contains("All commands of pi are implemented"));
     let home = Home::new();
     let mut daemon = Daemon::start(&home, &["--no-session"]);
-    for name in WIRE.split_whitespace() {
-        // Most of them lack what they need; what is asked is only whether they are known.
+    for name in COMMANDS_OF_PI.split_whitespace() {
+        // Most lack arguments; the test only checks that each command is known.
         let answer = daemon.call(json!({"type": name}));
         assert_ne!(answer["code"], "unknown_command", "{answer}");
     }
@@ -172,17 +171,16 @@ fn its_examples_run() {
         let output = command.env("PATH", &path).args(["-c", &script]).output().expect("bash runs");
         assert!(output.status.success(), "{block}\n{output:?}");
     };
-    // Nothing is left of the daemon, whichever line fails.
+    // The trap stops the daemon whichever line fails.
     run(blocks[0], "trap 'agentctl down --abort' EXIT");
     assert!(home.session_files().is_empty());
     assert!(home.read("talk.md").contains("What is in this folder?"));
     assert!(home.read("copy.jsonl").starts_with("{\"type\":\"session\""));
-    // A conversation that there is to list.
+    // `sessions` needs a conversation to list.
     run("agentctl prompt --model demo/demo \"Again?\"", "");
     run(blocks[1], "");
 }
 
-/// The sources of a folder of the workspace.
 fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(folder).expect("a folder of the workspace").flatten() {
         let path = entry.path();
@@ -213,7 +211,7 @@ fn every_promise_has_its_test() {
         });
         assert!(is_there, "docs/reliability.md names {file}.rs::{test}, which is not there");
     }
-    // A row of a table of promises ends with its test.
+    // Each row of a table of promises ends with its test.
     let mut in_promises = false;
     for line in page.lines() {
         if let Some(row) = line.strip_prefix("| ") {

@@ -23,7 +23,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Runs `agentctl doctor --json` with more variables.
+/// Runs `agentctl doctor --json` with these variables.
 fn doctor(home: &Home, variables: &[(&str, &str)]) -> (Finished, Vec<Value>) {
     let mut command = ctl::command(home, &["doctor", "--json"]);
     command.envs(variables.iter().copied());
@@ -34,7 +34,7 @@ fn doctor(home: &Home, variables: &[(&str, &str)]) -> (Finished, Vec<Value>) {
     (done, checks)
 }
 
-/// Status and all that is said of the checks with this id.
+/// The status and all texts of the checks with this id.
 fn of(checks: &[Value], id: &str) -> (String, String) {
     let own: Vec<&Value> = checks.iter().filter(|check| check["id"] == id).collect();
     assert!(!own.is_empty(), "no check {id} in {checks:#?}");
@@ -92,7 +92,7 @@ fn a_fresh_home_has_warnings_and_no_problem() {
     );
     assert!(done.stdout.lines().all(|line| line.len() > 5), "{done:?}");
     assert_eq!(snapshot(home.root()), before, "a look changes nothing");
-    // Half a second for the servers that do not answer; the rest is for a busy machine.
+    // The servers that do not answer take half a second; the rest is for a loaded machine.
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
@@ -141,7 +141,7 @@ fn broken_files_are_found_and_the_rest_is_checked_all_the_same() {
     set_mode(&home.agent_dir().join("auth.json"), 0o644);
     let before = snapshot(&home.agent_dir());
     let (done, checks) = doctor(&home, &[]);
-    // What agentd says of the files at its start is in the report, and said once.
+    // The start-up messages of agentd about these files are in the report, and not repeated.
     assert_eq!((done.code, done.stderr.as_str()), (1, ""), "{done:?}");
     for (id, parts) in [
         ("settings", &["settings.json:1: not JSON", "Repair the file or remove it"][..]),
@@ -180,7 +180,7 @@ fn values_of_the_wrong_kind_and_an_open_auth_file_are_warnings() {
 #[test]
 fn folders_that_cannot_be_written_are_problems() {
     let home = home();
-    // Even root can make nothing below a file.
+    // Not even root can create a file below a plain file.
     home.write("plain", "no folder");
     let agent_dir = home.project().join("plain/agent").display().to_string();
     let (done, checks) = doctor(&home, &[("AGENTD_DIR", &agent_dir), ("TMPDIR", "/none/such")]);
@@ -194,7 +194,7 @@ fn folders_that_cannot_be_written_are_problems() {
         assert_eq!(status, "problem", "{text}");
         assert_says(&text, &[place, says]);
     }
-    // Where root cannot be kept out, the folder is fine; for all others it is not.
+    // Root may write to any folder, so the check passes for root and fails for all others.
     set_mode(&home.agent_dir(), 0o500);
     let denied = fs::write(home.agent_dir().join("probe"), "").is_err();
     let (_, checks) = doctor(&home, &[]);
@@ -255,7 +255,7 @@ fn set_up_in_one_command_and_prompted_in_the_next() {
     assert!(!done.stdout.contains("embed"), "{done:?}");
     let file = home.agent_dir().join("models.json");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    // The command that it names, as a user would paste it.
+    // Runs the suggested command, as a user would paste it.
     let command = done.stdout.lines().find_map(|line| line.strip_prefix("  agentctl ")).expect("a command");
     let script = format!("{} {command}", binaries::agentctl().display());
     let prompted = home.command("/bin/sh").args(["-c", &script]).output().unwrap();
@@ -293,7 +293,7 @@ fn everything_else_in_models_json_stays() {
     let again = ctl::run(&home, &["setup", "local", "--url", &url]);
     assert_says(&again.stdout, &["there already", "says all of this already", "--model own/a "]);
     assert_eq!(fs::read_to_string(&file).unwrap(), after);
-    // The same server under another name is another provider, when that is asked for.
+    // `--provider` adds the same server under another name.
     let second = ctl::run(&home, &["setup", "local", "--url", &url, "--provider", "second", "--model", "b"]);
     assert_says(&second.stdout, &["provider second, new", "second/b"]);
     let taken = ctl::run(&home, &["setup", "local", "--url", &url, "--provider", "local"]);

@@ -1,5 +1,5 @@
-//! The numbers of a session's events: one row for each id, as long as the daemon lives. Whoever comes back with one of them gets
-//! what it missed, or a snapshot; never "nothing was missed" when something was.
+//! Event numbers: one sequence for each session id as long as the daemon lives. A client that comes back with a number
+//! gets the events that it missed, or a snapshot; never "nothing was missed" when something was.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,14 +8,14 @@ use std::{
     path::Path,
 };
 
-use agentd_e2e::{Home, MockServer, Reply, Service, SocketClient, random::Random, sse};
+use agentd_e2e::{Home, MockServer, Random, Reply, Service, SocketClient, sse};
 use serde_json::{Value, json};
 
 use crate::unload::gone;
 
 const NAMES: [&str; 3] = ["alpha", "beta", "gamma"];
 
-/// A daemon whose sessions leave memory as soon as they have nothing to do.
+/// A daemon that unloads its sessions as soon as they are idle.
 fn impatient() -> (Home, Service, MockServer) {
     let server = MockServer::always(Reply::stream(sse::answer("Hi.")));
     let home = Home::with_model(&server);
@@ -45,7 +45,7 @@ fn attach_since(client: &mut SocketClient, id: &str, epoch: &Value, seq: u64) ->
     client.done(json!({"type": "attach_session", "sessionId": id, "since": since}))
 }
 
-/// As another program would: names the session, behind what is in its file.
+/// Appends a session name to the file, as another program would.
 fn rename_on_disk(file: &Path, name: &str, number: u64) {
     let text = std::fs::read_to_string(file).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
@@ -86,14 +86,14 @@ fn a_closed_session_goes_on_counting_when_it_is_opened_again() {
     let numbers: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
     assert!(numbers[0] > last, "{numbers:?}");
 
-    // Whoever saw the former life only has missed something, and is not told otherwise.
+    // A client that saw only the session's former life has missed events, and gets a snapshot.
     let mut back = introduced(&service);
     for seq in [1, last - 1, last, numbers[0] - 2] {
         let attached = attach_since(&mut back, id, &epoch, seq);
         assert_eq!(attached["replayed"], json!(false), "since {seq}: {attached}");
         assert_eq!(attached["state"]["messageCount"], json!(5), "since {seq}: {attached}");
     }
-    // Nor is whoever names an event that has yet to come.
+    // A number in the future gives a snapshot, too.
     let now = *numbers.last().unwrap();
     for seq in [now + 1, now + 100, u64::MAX] {
         let attached = attach_since(&mut back, id, &epoch, seq);
@@ -128,7 +128,7 @@ fn a_file_that_another_program_changed_gives_a_snapshot() {
     gone(&mut watcher, "alpha");
     let file = file_of(&mut watcher, "alpha").expect("a file");
 
-    // Untouched, nothing was missed.
+    // An unchanged file means that nothing was missed.
     let mut back = introduced(&service);
     assert_eq!(attach_since(&mut back, "alpha", &epoch, last)["replayed"], json!(true));
     drop(back);
@@ -139,37 +139,36 @@ fn a_file_that_another_program_changed_gives_a_snapshot() {
     assert_eq!(attached["replayed"], json!(false), "{attached}");
     assert_eq!(attached["state"]["sessionName"], "from outside", "{attached}");
 
-    // Whoever follows it is told to look again, and has missed something until it does.
+    // A subscriber is told that it lagged, and counts as behind until it attaches again.
     let lagged = client.event("lagged");
     assert_eq!((&lagged["sessionId"], &lagged["fromSeq"]), (&json!("alpha"), &json!(last + 1)), "{lagged}");
     for seq in [last, lagged["seq"].as_u64().unwrap()] {
         assert_eq!(attach_since(&mut client, "alpha", &epoch, seq)["replayed"], json!(false), "since {seq}");
     }
-    // A client of the plain wire goes on as before: the reference knows no such event.
+    // A plain client goes on as before: pi knows no such event.
     plain.send(&json!({"id": "x", "type": "set_session_name", "name": "inside"}));
     let seen = plain.all_until("its answer", |line| line["id"] == "x");
     assert!(seen.iter().all(|line| line["type"] != "lagged"), "{seen:?}");
 }
 
-/// A client, and what it believes of the sessions that it follows.
+/// A client, and its view of the sessions that it follows.
 struct Viewer {
     client: SocketClient,
     views: HashMap<&'static str, View>,
-    /// What it has seen of each session, and at which number.
+    /// The views that it has had of each session, with their numbers.
     past: HashMap<&'static str, Vec<View>>,
 }
 
-/// What a client knows of a session.
 #[derive(Debug, Clone)]
 struct View {
     seq: u64,
     name: Value,
     messages: u64,
-    /// It was told to look again.
+    /// `lagged` arrived, so the view may be old.
     is_stale: bool,
 }
 
-/// All clients, and every event that any of them has got.
+/// All clients, and every event that any of them received.
 struct World {
     home: Home,
     service: Service,
@@ -178,7 +177,7 @@ struct World {
     viewers: Vec<Viewer>,
     events: BTreeMap<(String, u64), String>,
     names: u64,
-    /// What happened, for the message of a failure.
+    /// The steps so far, for the message of a failure.
     story: Vec<String>,
 }
 
@@ -196,7 +195,7 @@ impl World {
         }
     }
 
-    /// Folds a line into what a client believes.
+    /// Applies a line to the client's view.
     fn take(&mut self, who: usize, line: &Value) {
         let Some(id) = NAMES.iter().find(|name| line["sessionId"] == **name) else { return };
         if line["type"] == "session_closed" {
@@ -211,7 +210,7 @@ impl World {
             "a number twice: {before:?} and {line}\n{:#?}",
             self.story
         );
-        // One that was closed in between may still have events on their way.
+        // A session that was closed meanwhile may still have events on their way.
         let Some(view) = self.viewers[who].views.get_mut(id) else { return };
         assert_eq!(seq, view.seq + 1, "client {who} of {id}\n{:#?}", self.story);
         view.seq = seq;
@@ -233,7 +232,7 @@ impl World {
         self.viewers[who].views.insert(id, view);
     }
 
-    /// How many messages there are, by a command that looks.
+    /// The number of messages, by a command that only reads.
     fn messages(&mut self, who: usize, id: &str) -> u64 {
         let state = self.ask(who, json!({"type": "get_messages", "sessionId": id}));
         let messages = state["data"]["messages"].as_array().unwrap();
@@ -246,11 +245,11 @@ impl World {
         let opened = self.ask(who, params);
         let data = &opened["data"];
         assert_eq!(data["epoch"], self.epoch, "{opened}");
-        // Its state stands beside the number.
+        // The response holds the state and its number.
         self.snapshot(who, id, &data["seq"], data);
     }
 
-    /// Attaches, after something that the client has seen if `since` says so.
+    /// Attaches; with `since`, after an event that the client has seen.
     fn attach(&mut self, who: usize, id: &'static str, since: Option<View>) {
         let wanted = since.as_ref().map(|view| json!({"epoch": self.epoch, "seq": view.seq}));
         self.ask(who, json!({"type": "detach_session", "sessionId": id}));
@@ -270,7 +269,7 @@ impl World {
         }
     }
 
-    /// What each client believes of what it follows is so.
+    /// Checks the view of each client against the daemon.
     fn check(&mut self) {
         for who in 0..self.viewers.len() {
             for id in NAMES {
@@ -279,7 +278,7 @@ impl World {
                 }
                 let state = self.ask(who, json!({"type": "get_state", "sessionId": id}));
                 if state["success"] == json!(false) {
-                    // Closed: the news of that may come behind the refusal.
+                    // The session is closed; the event may follow the refusal.
                     self.viewers[who].views.remove(id);
                     continue;
                 }
@@ -312,7 +311,7 @@ impl World {
         }
     }
 
-    /// Waits until a session is not in memory, if it is known.
+    /// Waits until a known session is unloaded.
     fn unload(&mut self, id: &str) -> bool {
         let listed = self.watcher.done(json!({"type": "list_sessions"}));
         let is_known = |session: &Value| session["id"] == id && session["live"] == json!(true);
@@ -358,7 +357,7 @@ impl World {
                 self.unload(id);
                 let name = self.new_name();
                 let file = file_of(&mut self.watcher, id);
-                // Only what is not in memory: nobody else may write there.
+                // Only files of unloaded sessions may be written by others.
                 if let Some(file) = file {
                     rename_on_disk(Path::new(&file), &name, self.names);
                 }
@@ -376,8 +375,7 @@ impl World {
     }
 }
 
-/// Three sessions and three clients, and everything that can become of a session between two looks. No client ever believes
-/// something that is not so, and no number means two events.
+/// Random steps with three sessions and three clients: no client ever has a wrong view, and no number means two events.
 #[test]
 fn no_client_gets_a_wrong_picture() {
     for seed in 0..2 {

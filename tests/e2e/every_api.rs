@@ -1,4 +1,4 @@
-//! What users see of a provider that answers, refuses or breaks off, over each wire API: the same behaviour whatever the wire.
+//! A provider that answers, refuses or breaks off looks the same to users over every provider API.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ use crate::support::{answers, assert_says, kinds, text};
 #[path = "../../daemon/crates/ai/examples/stream_speed/bodies.rs"]
 mod bodies;
 
-/// A wire API, and how a vendor that speaks it says that something is wrong.
+/// A provider API, and the form of its vendor's errors.
 pub(crate) struct Api {
     pub(crate) name: &'static str,
-    /// What the `baseUrl` has behind the server's address.
+    /// The path of the `baseUrl`.
     pub(crate) at: &'static str,
     pub(crate) key: &'static str,
     /// The body of a refusal: status, kind, message.
@@ -97,7 +97,7 @@ impl Api {
         Reply::status(status, "application/json", body).header("x-amzn-errortype", kind)
     }
 
-    /// Asks once, and gives what was said on stdout and stderr, and how many requests there were.
+    /// Runs one prompt; returns its output and the number of requests.
     pub(crate) fn ask(&self, replies: impl IntoIterator<Item = Reply>) -> (Finished, usize) {
         let server = MockServer::start(replies);
         let home = self.home(&server);
@@ -142,7 +142,7 @@ pub(crate) fn stream(events: &[Value]) -> Vec<u8> {
     out
 }
 
-/// The frames as the body of a stream of Bedrock.
+/// The frames as the body of a Bedrock stream.
 pub(crate) fn frames(frames: &[(&str, Value)]) -> Vec<u8> {
     let mut out = Vec::new();
     frames.iter().for_each(|(kind, data)| bodies::frame(kind, data, &mut out));
@@ -192,7 +192,7 @@ fn an_answer_is_an_answer() {
         let done = api.answers([api.here()], 1);
         assert_eq!(done.stderr, "", "{}", api.name);
         if !api.is_binary() {
-            // Some gateways say it twice, and some go on talking.
+            // Some gateways repeat the end, and some send more after it.
             let end = "data: [DONE]\n\ndata: [DONE]\n\n: bye\n\n";
             api.answers([api.reply([api.text("Here I am."), end.into()].concat())], 1);
         }
@@ -244,7 +244,7 @@ fn an_answer_that_ends_too_early_is_no_answer() {
     for api in APIS {
         let whole = api.text("Half of it.");
         let place = whole.windows(5).position(|bytes| bytes == b"of it").expect("the second piece");
-        // In the middle of an event, behind the first piece.
+        // The stream breaks off in the middle of an event, after the first piece.
         let torn = || api.reply(&whole[..place + 2]);
         let done = api.answers_with(&[torn(), api.here()]);
         let told = answers(&done);
@@ -266,7 +266,7 @@ fn an_answer_that_ends_too_early_is_no_answer() {
 }
 
 impl Api {
-    /// The events of a run that ends well.
+    /// The events of a run that succeeds.
     pub(crate) fn answers_with(&self, replies: &[Reply]) -> Vec<Value> {
         let server = MockServer::start(replies.iter().cloned());
         let home = self.home(&server);

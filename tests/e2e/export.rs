@@ -1,4 +1,4 @@
-//! A session as a page: `export_html`, `agentd --export`, `agentctl export --format html`.
+//! Export of a session as an HTML page: `export_html`, `agentd --export`, `agentctl export --format html`.
 
 use std::{fs, path::Path, process::Output};
 
@@ -15,12 +15,12 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// The name that a page of a session file gets by itself.
+/// The default name of the page of a session file.
 fn page_name(session: &Path) -> String {
     format!("pi-session-{}.html", session.file_stem().unwrap().to_str().unwrap())
 }
 
-/// A home with a session in which something was said.
+/// A home with a session that holds a prompt and this answer.
 fn talked(answer: &str) -> Home {
     let server = MockServer::always(Reply::stream(sse::answer(answer)));
     let home = Home::with_model(&server);
@@ -137,7 +137,6 @@ fn the_daemon_exports_a_file_and_ends() {
     assert_eq!(home.read(&name), page);
     assert_eq!(text(&export(&home, &[&path, "-"]).stdout), page);
 
-    // A torn line, as a crash leaves it.
     let damaged = fs::read_to_string(&session).unwrap() + "{\"type\":\"mess";
     home.write("damaged.jsonl", &damaged);
     let done = export(&home, &["damaged.jsonl", "damaged.html"]);

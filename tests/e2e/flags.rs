@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_says, prompt, records, text};
 
-/// `agentd` under the name of the reference.
+/// `agentd` under the name `pi`.
 fn pi(home: &Home, args: &[&str]) -> Command {
     let path = home.root().join("pi");
     if !path.exists() {
@@ -26,7 +26,7 @@ fn run(command: Command) -> Finished {
     Ctl::start_with(command, std::process::Stdio::null()).finish()
 }
 
-/// A home whose models are where the reference has them, and `AGENTD_DIR` not set.
+/// A home whose models are where pi has them, and `AGENTD_DIR` is not set.
 fn home_of_pi(server: &MockServer) -> Home {
     let home = Home::new();
     let folder = home.root().join("home/.pi/agent");
@@ -42,7 +42,7 @@ fn session_files(folder: PathBuf) -> Vec<PathBuf> {
 }
 
 #[test]
-fn as_pi_the_directories_and_the_name_are_the_reference_s() {
+fn as_pi_the_directories_and_the_name_are_those_of_pi() {
     let who = json!({"command": "printf %s \"$AI_AGENT\""});
     let server = MockServer::start(
         [(); 3]
@@ -70,7 +70,7 @@ fn as_pi_the_directories_and_the_name_are_the_reference_s() {
 }
 
 #[test]
-fn as_pi_the_variable_of_the_reference_wins() {
+fn as_pi_the_variable_of_pi_wins() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let mut command = pi(&home, &["-p", "Hi"]);
@@ -83,7 +83,7 @@ fn as_pi_the_variable_of_the_reference_wins() {
 fn as_pi_all_modes_work() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
-    // Flags before the mode, as one client gives them.
+    // One client passes flags before the mode.
     let mut daemon = Daemon::start_command(pi(&home, &["--no-session", "--mode", "rpc"]));
     daemon.send(&prompt("Sent before anything was read."));
     assert_eq!(daemon.line()["type"], "response");
@@ -92,7 +92,7 @@ fn as_pi_all_modes_work() {
     let json = run(pi(&home, &["--mode", "json", "Hi"]));
     let first: Value = serde_json::from_str(json.stdout.lines().next().unwrap()).unwrap();
     assert_eq!((json.code, &first["type"]), (0, &json!("session")));
-    // Without a mode: what is piped in is a prompt, and there is no terminal interface to open.
+    // Without a mode, stdin is the prompt, since there is no terminal interface.
     assert_eq!(feed(pi(&home, &[]), "Hi").stdout, "Ok.\n");
     let nothing = run(pi(&home, &[]));
     assert_eq!(nothing.code, 1);

@@ -6,16 +6,16 @@ use agentd_e2e::{Daemon, Home, MockServer, Service};
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Wire, assert_says, both, complaint, kinds, records},
+    support::{TestClient, assert_says, both, complaint, kinds, records},
     switch_session::{answers, file},
 };
 
-/// The names of the members of an object, in their order.
+/// The keys of an object, in order.
 fn keys(text: &str) -> Vec<String> {
     serde_json::from_str::<serde_json::Map<String, Value>>(text).unwrap().keys().cloned().collect()
 }
 
-/// What a copy has of the entries of a file: all but the ids and times of labels, which are new.
+/// An entry without the ids and the times of labels, which are new in a copy.
 fn shape(record: &Value) -> Value {
     let mut record = record.clone();
     if record["type"] == "label" {
@@ -33,7 +33,7 @@ fn a_fork_begins_before_a_message_and_hands_it_back() {
         let (old, messages) = (client.state(), client.fork_messages());
         let texts: Vec<&str> = messages.iter().map(|(_, text)| text.as_str()).collect();
         assert_eq!(texts, ["first", "second"]);
-        let forked = client.told_until_done(json!({"type": "fork", "entryId": messages[1].0}));
+        let forked = client.lines_until_done(json!({"type": "fork", "entryId": messages[1].0}));
         let [response] = forked.as_slice() else { panic!("an idle session says nothing: {forked:?}") };
         assert_eq!(
             response.to_string(),
@@ -51,7 +51,7 @@ fn a_fork_begins_before_a_message_and_hands_it_back() {
         let place = from.iter().position(|record| record["id"] == json!(messages[1].0)).unwrap();
         assert_eq!(to[1..], from[1..place], "the entries are copied as they are");
 
-        // The same connection gets the new session's events, and the old file is left alone.
+        // The connection receives the new session's events, and the old file is unchanged.
         let events = client.say("other");
         assert_eq!(kinds(&events)[0], "agent_start");
         assert_eq!(client.context().last().unwrap(), "assistant: Other.");
@@ -169,7 +169,7 @@ fn a_copy_that_cannot_be_opened_leaves_no_file() {
 }
 
 #[test]
-fn files_of_copies_are_as_the_reference_writes_them() {
+fn files_of_copies_are_as_pi_writes_them() {
     let server = MockServer::start([]);
     let home = Home::with_model(&server);
     let sample = include_str!("../data/sessions/v3-1.5.jsonl");
@@ -182,8 +182,8 @@ fn files_of_copies_are_as_the_reference_writes_them() {
     let copy = fs::read_to_string(file(&daemon.state())).unwrap();
     let (copied_header, copied) = copy.split_once('\n').unwrap();
     assert_eq!(keys(copied_header), keys(header));
-    // Line by line as it was, but for the branch that was left, and for the label: that comes at the end, and what
-    // followed it follows the entry before.
+    // The copy equals the file line by line, except for the abandoned branch and the label: the label moves to the end,
+    // and its successor follows the entry before.
     let branch: Vec<&str> = entries
         .lines()
         .filter(|line| !line.contains(r#""type":"label""#) && !line.contains("Try without tax."))
@@ -203,7 +203,7 @@ fn files_of_copies_are_as_the_reference_writes_them() {
 }
 
 #[test]
-fn a_session_that_rests_is_copied_too() {
+fn an_unloaded_session_is_copied_too() {
     let server = MockServer::start(answers(&["One."]));
     let home = Home::with_model(&server);
     home.settings(&json!({"daemon": {"idleUnloadMs": 1}}));
@@ -218,6 +218,6 @@ fn a_session_that_rests_is_copied_too() {
     });
     client.done(json!({"type": "clone"}));
     assert_eq!(client.context(), ["user: first", "assistant: One."]);
-    // It was this client's alone.
+    // The old session had no other client, so it closes.
     assert_eq!(watcher.event("session_closed")["session"]["id"].as_str().or(id.as_str()), id.as_str());
 }

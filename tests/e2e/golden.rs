@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::support;
 
-/// Plays a transcript against a daemon of its own, and through the bridge to one that others share: the wire is the same.
+/// Plays a transcript against a private daemon, and through the bridge to a shared one: the protocol is the same.
 fn play(name: &str, replies: impl IntoIterator<Item = Reply>) {
     play_with(name, &[], replies);
 }
 
-/// The same with more arguments.
+/// Plays a transcript with more arguments.
 fn play_with(name: &str, more: &[&str], replies: impl IntoIterator<Item = Reply>) {
     let replies: Vec<Reply> = replies.into_iter().collect();
     for shared in [false, true] {
@@ -30,7 +30,7 @@ fn play_with(name: &str, more: &[&str], replies: impl IntoIterator<Item = Reply>
     }
 }
 
-/// A call, and what is said of its result.
+/// A tool call, and the answer to its result.
 fn call_and_answer() -> [Reply; 2] {
     let call = sse::text("Running it.")
         + &sse::call_start(0, "call_1", "bash")
@@ -95,7 +95,7 @@ fn no_model() {
     transcript::play("no_model.jsonl", &home, &mut daemon);
 }
 
-/// The schemas are what authors of clients read: every line of every transcript has to fit them.
+/// Authors of clients read the schemas: every line of every transcript has to match them.
 #[test]
 fn every_transcript_line_fits_the_schemas() {
     let commands = [schema("commands.json"), wire_schema("Command")];
@@ -130,7 +130,7 @@ fn schema(file: &str) -> jsonschema::Validator {
     jsonschema::validator_for(&schema_file(file)).unwrap()
 }
 
-/// The schema of one of the types that other languages' types are made from.
+/// The schema of a type that other languages generate types from.
 fn wire_schema(name: &str) -> jsonschema::Validator {
     let document = schema_file("wire.json");
     let schema = json!({"$schema": document["$schema"], "$ref": format!("#/$defs/{name}"), "$defs": document["$defs"]});
@@ -142,14 +142,14 @@ fn schema_file(name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap()
 }
 
-/// Transcripts also hold lines that are refused because they are wrong.
+/// Transcripts also hold lines that are refused because they are invalid.
 fn is_meant_well(command: &Value) -> bool {
     let kind = command["type"].as_str().unwrap_or_default();
     let prompt_without_text = kind == "prompt" && !command["message"].is_string();
     agentd_protocol::command::Command::NAMES.contains(&kind) && !prompt_without_text
 }
 
-/// Puts an example in the place of what the normaliser took out.
+/// Replaces the normaliser's placeholders by examples.
 fn restore(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -168,7 +168,7 @@ fn restore(value: &mut Value) {
     }
 }
 
-/// A transcript compared with itself proves nothing: a wrong line must be found.
+/// Checks that the comparison notices a wrong line.
 #[test]
 #[should_panic(expected = "differs from what came")]
 fn a_difference_is_noticed() {

@@ -1,9 +1,9 @@
-//! One conversation that goes from model to model, over every pair of wires: each request is legal for its wire, and
-//! nothing of the conversation is lost.
+//! One conversation that moves from model to model over every pair of APIs: each request is legal for its API, and nothing
+//! of the conversation is lost.
 
 use agentd_e2e::{
     Daemon, Home, MockServer, Reply,
-    wires::{Block, Wire},
+    apis::{Block, ProviderApi},
 };
 use serde_json::{Value, json};
 
@@ -12,23 +12,23 @@ use crate::support::{answers, text};
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// A home with a model behind each wire.
-fn home(servers: &[(Wire, &MockServer)]) -> Home {
+/// A home with a model for each API.
+fn home(servers: &[(ProviderApi, &MockServer)]) -> Home {
     let home = Home::new();
     let providers: serde_json::Map<String, Value> =
-        servers.iter().map(|(wire, server)| (wire.model().to_owned(), wire.provider(server))).collect();
+        servers.iter().map(|(api, server)| (api.model().to_owned(), api.provider(server))).collect();
     home.configure(&json!({ "providers": providers }));
     home.settings(&json!({"retry": {"enabled": false}, "defaultThinkingLevel": "high"}));
     home
 }
 
-fn choose(daemon: &mut Daemon, wire: Wire) {
-    daemon.done(json!({"type": "set_model", "provider": wire.model(), "modelId": wire.model()}));
+fn choose(daemon: &mut Daemon, api: ProviderApi) {
+    daemon.done(json!({"type": "set_model", "provider": api.model(), "modelId": api.model()}));
 }
 
-/// An answer that thinks, speaks and calls two tools at once.
-fn busy(wire: Wire) -> Reply {
-    Reply::stream(wire.stream(&[
+/// An answer with thinking, text and two tool calls.
+fn busy(api: ProviderApi) -> Reply {
+    Reply::stream(api.stream(&[
         Block::Thinking("Let me think of zebras.", "c2lnbmF0dXJl"),
         Block::Text("Looking at both."),
         Block::Call("call_a1", "bash", json!({"command": "echo alpha"})),
@@ -43,9 +43,9 @@ fn prompt_with_image(daemon: &mut Daemon, message: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_conversation_goes_over_every_pair_of_wires() {
-    for from in Wire::ALL {
-        for to in Wire::ALL.into_iter().filter(|to| *to != from) {
+fn a_conversation_goes_over_every_pair_of_apis() {
+    for from in ProviderApi::ALL {
+        for to in ProviderApi::ALL.into_iter().filter(|to| *to != from) {
             let first = MockServer::start([busy(from), Reply::stream(from.answer("Both seen."))]);
             let second = MockServer::start([busy(to), Reply::stream(to.answer("Seen again."))]);
             let home = home(&[(from, &first), (to, &second)]);
@@ -61,10 +61,10 @@ fn a_conversation_goes_over_every_pair_of_wires() {
             let events = daemon.prompt("Where were we?");
             assert_eq!(text(answers(&events)[0]), "Back home.", "{to:?} back to {from:?}");
 
-            for (wire, requests) in [(from, first.requests()), (to, second.requests())] {
+            for (api, requests) in [(from, first.requests()), (to, second.requests())] {
                 for request in &requests {
-                    assert_eq!(request.target, wire.target());
-                    wire.assert_legal(&request.body);
+                    assert_eq!(request.target, api.target());
+                    api.assert_legal(&request.body);
                 }
             }
             let body = second.requests()[1].body.to_string();
@@ -80,7 +80,7 @@ fn a_conversation_goes_over_every_pair_of_wires() {
             for said in said {
                 assert!(body.contains(said), "{said} is lost from {from:?} to {to:?}: {body}");
             }
-            // Thoughts, and what signs them, are for the model that had them.
+            // Thinking and its signature go only to the model that wrote them.
             let handed_over = &second.requests()[0].body.to_string();
             assert!(
                 !handed_over.contains("zebras") && !handed_over.contains("c2lnbmF0dXJl"),
@@ -88,17 +88,17 @@ fn a_conversation_goes_over_every_pair_of_wires() {
             );
             let back = first.requests()[2].body.to_string();
             assert_eq!(back.matches("zebras").count(), 1, "{from:?} sees its own thoughts again: {back}");
-            let signs = usize::from(from != Wire::Chat);
+            let signs = usize::from(from != ProviderApi::Chat);
             assert_eq!(back.matches("c2lnbmF0dXJl").count(), signs, "{from:?}: {back}");
         }
     }
 }
 
 #[test]
-fn every_wire_takes_up_a_session_that_broke_off() {
-    for wire in Wire::ALL {
-        let server = MockServer::start([Reply::stream(wire.answer("Going on."))]);
-        let home = home(&[(wire, &server)]);
+fn every_api_continues_a_session_that_broke_off() {
+    for api in ProviderApi::ALL {
+        let server = MockServer::start([Reply::stream(api.answer("Going on."))]);
+        let home = home(&[(api, &server)]);
         let other = |content: Value, stop: &str| {
             json!({"role": "assistant", "content": content, "api": "google-generative-ai", "provider": "google",
                 "model": "g", "usage": {"input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 2,
@@ -133,34 +133,34 @@ fn every_wire_takes_up_a_session_that_broke_off() {
         }
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         home.write("old.jsonl", &text);
-        let model = format!("{0}/{0}", wire.model());
+        let model = format!("{0}/{0}", api.model());
         let mut daemon = Daemon::start(&home, &["--session", "old.jsonl", "--model", &model]);
         let events = daemon.prompt("Go on.");
-        assert_eq!(crate::support::text(answers(&events)[0]), "Going on.", "{wire:?}");
+        assert_eq!(crate::support::text(answers(&events)[0]), "Going on.", "{api:?}");
         let body = &server.requests()[0].body;
-        wire.assert_legal(body);
+        api.assert_legal(body);
         let body = body.to_string();
         for said in ["Begin.", "Where is it?", "Go on.", "An image.", PIXEL, "No result provided"] {
-            assert!(body.contains(said), "{said} is missing for {wire:?}: {body}");
+            assert!(body.contains(said), "{said} is missing for {api:?}: {body}");
         }
         for hidden in ["secret thought", "half an ans"] {
-            assert!(!body.contains(hidden), "{hidden} is shown to {wire:?}: {body}");
+            assert!(!body.contains(hidden), "{hidden} is shown to {api:?}: {body}");
         }
     }
 }
 
 #[test]
 fn a_model_that_sees_no_images_is_told_so() {
-    for wire in Wire::ALL {
-        let server = MockServer::start([Reply::stream(wire.answer("I cannot see it."))]);
-        let home = home(&[(wire, &server)]);
-        let mut provider = wire.provider(&server);
+    for api in ProviderApi::ALL {
+        let server = MockServer::start([Reply::stream(api.answer("I cannot see it."))]);
+        let home = home(&[(api, &server)]);
+        let mut provider = api.provider(&server);
         provider["models"][0]["input"] = json!(["text"]);
-        home.configure(&json!({"providers": {wire.model(): provider}}));
+        home.configure(&json!({"providers": {api.model(): provider}}));
         let mut daemon = Daemon::start(&home, &["--no-session"]);
         prompt_with_image(&mut daemon, "What is this?");
         let body = &server.requests()[0].body;
-        wire.assert_legal(body);
+        api.assert_legal(body);
         let body = body.to_string();
         assert!(
             body.contains("(image omitted: model does not support images)") && !body.contains(PIXEL),

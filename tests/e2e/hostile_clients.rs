@@ -1,5 +1,5 @@
-//! Clients that do what no client should, while another one works: its answers come, its stream completes, and the daemon
-//! lives on. Commands that only look are answered all the same.
+//! Misbehaving clients beside one that works: its answers come, its stream completes, and the daemon lives on. Read-only
+//! commands are answered, too.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use agentd_e2e::{DEADLINE, Gate, Home, MockServer, Reply, Service, SocketClient, sse, usage};
+use agentd_e2e::{DEADLINE, Gate, Home, MockServer, Reply, Service, SocketClient, processes, sse};
 use serde_json::json;
 
 use crate::support::{answers, complaint, text};
@@ -17,17 +17,17 @@ use crate::support::{answers, complaint, text};
 /// The longest line that the daemon takes.
 const LINE_CAP: usize = 64 << 20;
 
-/// How much the daemon may grow for a client that sends no long lines: what waits for it, and what it waits for.
+/// How much the daemon may grow for a client that sends no long lines: its queued commands and replies.
 const MAY_GROW: u64 = 24 << 20;
 
-/// A daemon with one client at work: its answer has begun and goes on when the test lets it.
+/// A daemon with one client at work: its answer has begun and waits for the gate.
 struct Work {
     home: Home,
     service: Service,
     client: SocketClient,
     gate: Gate,
-    before: usage::Usage,
-    // Answers for as long as the test runs.
+    before: processes::Usage,
+    // Kept, so that the server runs as long as the test.
     _server: MockServer,
 }
 
@@ -42,7 +42,7 @@ impl Work {
         client.done(json!({"type": "open_session", "cwd": home.project()}));
         client.send(&json!({"type": "prompt", "message": "Go."}));
         client.event("message_update");
-        let before = usage::of(service.id());
+        let before = processes::usage(service.id());
         Self { home, service, client, gate, before, _server: server }
     }
 
@@ -50,23 +50,23 @@ impl Work {
         self.service.client()
     }
 
-    /// Ends the work as if nothing had been. The daemon may have grown by that many bytes meanwhile.
+    /// Completes the work. The daemon may have grown by `may_grow` bytes meanwhile.
     fn finish(mut self, may_grow: u64) {
         let status = self.client.done(json!({"type": "daemon_status"}));
         assert_eq!(status["runningSessions"], 1, "{status}");
         self.gate.open();
         let events = self.client.settled();
         assert_eq!(text(answers(&events)[0]), "Half and half.");
-        let after = usage::of(self.service.id());
+        let after = processes::usage(self.service.id());
         let grown = after.peak.saturating_sub(self.before.resident);
         assert!(grown < may_grow, "the daemon grew by {grown} bytes: {:?} {after:?}", self.before);
-        // And whoever comes next is served.
+        // A new client is served.
         let opened = self.hostile().done(json!({"type": "open_session", "cwd": self.home.project()}));
         assert!(opened["sessionId"].is_string(), "{opened}");
     }
 }
 
-/// A connection of which nothing is known, to do everything with that a client does not.
+/// A raw connection, for what no client type allows.
 fn raw(service: &Service) -> UnixStream {
     let stream = UnixStream::connect(service.socket()).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -74,7 +74,7 @@ fn raw(service: &Service) -> UnixStream {
     stream
 }
 
-/// Sends a line that must be refused, and gives the code and what is said of it.
+/// Sends a line that must be refused; returns code and message.
 fn refusal(client: &mut SocketClient, line: &[u8]) -> (String, String) {
     client.send_bytes(line);
     client.send_bytes(b"\n");
@@ -111,7 +111,7 @@ fn lines_that_are_no_commands_are_answered_one_by_one() {
         assert!(codes.contains(&code.as_str()), "{shown}: {code} {said}");
         assert!(said.len() < 2_000, "an answer repeats a long line: {}", said.len());
     }
-    // The connection is as good as before.
+    // The connection still works.
     hostile.done(json!({"type": "daemon_status"}));
     work.finish(MAY_GROW);
 }
@@ -132,7 +132,7 @@ fn numbers_and_keys_without_measure_are_refused_or_do_no_harm() {
         let shown = String::from_utf8_lossy(line).into_owned();
         assert!(["parse", "invalid_field"].contains(&code.as_str()), "{shown}: {code} {said}");
     }
-    // Ids of any kind come back as they are; of a key that stands twice, one counts, and there is one answer.
+    // Ids of any type come back unchanged; of a duplicate key one counts, and there is one response.
     let digits = "9".repeat(5_000);
     for id in ["1e400".to_owned(), digits, "-0.0".to_owned(), format!("\"{}\"", "i".repeat(1 << 20))] {
         hostile.send_bytes(format!("{{\"id\":{id},\"type\":\"daemon_status\"}}\n").as_bytes());
@@ -141,7 +141,7 @@ fn numbers_and_keys_without_measure_are_refused_or_do_no_harm() {
     }
     hostile.send_bytes(b"{\"id\":\"a\",\"id\":\"b\",\"type\":\"get_state\",\"type\":\"daemon_status\"}\n");
     assert_eq!(hostile.line()["type"], "response");
-    // Nothing of the above is answered a second time: the next answer is the next command's.
+    // No line is answered twice: the next response is that of the next command.
     hostile.send(&json!({"id": "last", "type": "daemon_status"}));
     assert_eq!(hostile.line()["id"], "last");
     work.finish(MAY_GROW);
@@ -164,7 +164,7 @@ fn a_line_of_a_hundred_megabytes_is_skipped_and_not_kept() {
     assert!(complaint(&answer).contains(&LINE_CAP.to_string()), "{answer}");
     assert_eq!(hostile.line()["id"], "next");
     sending.join().unwrap().unwrap();
-    // No more than the line may have, and what is copied while it grows.
+    // The limit covers the line itself, and its copy while the buffer grows.
     work.finish(LINE_CAP as u64 * 2 + MAY_GROW);
 }
 
@@ -175,7 +175,7 @@ fn half_a_line_and_silence_harm_nobody() {
     half.write_all(b"{\"type\":\"prompt\",\"message\":\"never").unwrap();
     let silent = raw(&work.service);
     work.client.done(json!({"type": "get_state"}));
-    // What stands on the last line counts though it lacks its end, when no more can come.
+    // The last line counts without its end once no more can come.
     let mut closing = raw(&work.service);
     closing.write_all(b"{\"id\":\"half\",\"type\":\"daemon_status\"}").unwrap();
     closing.shutdown(Shutdown::Write).unwrap();
@@ -193,14 +193,14 @@ fn a_million_commands_in_one_write_wait_for_their_turn() {
     let mut stream = hostile.stream();
     let sending = thread::spawn(move || {
         let commands = "{\"type\":\"get_state\"}\n".repeat(1_000_000);
-        // It ends with the connection.
+        // The thread ends with the connection.
         stream.write_all(commands.as_bytes())
     });
     hostile.wait_until_readable();
     for _ in 0..20 {
         work.client.done(json!({"type": "get_state"}));
     }
-    // It reads some of the answers, and leaves.
+    // The client reads some of the answers and leaves.
     for _ in 0..2_000 {
         assert_eq!(hostile.line()["code"], "no_session");
     }
@@ -219,10 +219,10 @@ fn a_flood_for_the_session_at_work_holds_nobody_up() {
     let mut stream = hostile.stream();
     let sending = thread::spawn(move || {
         let commands = "{\"type\":\"get_messages\"}\n".repeat(200_000);
-        // It ends with the connection.
+        // The thread ends with the connection.
         stream.write_all(commands.as_bytes())
     });
-    // It takes none of the answers.
+    // The client takes none of the answers.
     hostile.wait_until_readable();
     for _ in 0..20 {
         work.client.done(json!({"type": "get_state"}));
@@ -239,7 +239,7 @@ fn a_flood_for_the_session_at_work_holds_nobody_up() {
 fn one_that_asks_for_much_and_takes_nothing_is_asked_no_more() {
     let mut work = Work::begin();
     let mut hostile = work.hostile();
-    // Each answer repeats the id: a megabyte of it.
+    // Each answer repeats the id of one megabyte.
     let question = format!("{{\"id\":\"{}\",\"type\":\"daemon_status\"}}\n", "i".repeat(1 << 20));
     let mut stream = hostile.stream();
     let sending = thread::spawn(move || (0..200).try_for_each(|_| stream.write_all(question.as_bytes())));
@@ -265,7 +265,7 @@ fn three_hundred_that_connect_and_leave_leave_nothing_behind() {
             _ => stream.write_all(b"{\"type\":").unwrap(),
         }
     }
-    // Each answer is news of those that left since the last one: in the end, the one at work is alone.
+    // Poll `daemon_status` until only the working client is left.
     let end = Instant::now() + DEADLINE;
     let mut there = 300;
     while there > 1 {
@@ -275,7 +275,7 @@ fn three_hundred_that_connect_and_leave_leave_nothing_behind() {
         let ever = status["counters"]["connections"].as_u64().expect("a count");
         assert!(there >= 1 && ever <= 301, "{status}");
         if ever < 301 {
-            // Some were not taken in yet.
+            // Some connections were not accepted yet.
             there = 300;
         }
     }
@@ -300,7 +300,7 @@ fn looking_cuts_off_nobody() {
     let answers = [flood + &sse::answer("End."), sse::answer("More.")];
     let server = MockServer::start(answers.map(Reply::stream));
     let home = Home::with_model(&server);
-    // Whoever is cut off is cut off at once.
+    // A client that lags is cut off at once.
     home.settings(&json!({"daemon": {"outboxBytes": 16_384, "lagGraceMs": 1}}));
     let service = Service::start(&home, &[]);
     let (mut sleeper, mut other) = (service.client(), service.client());
@@ -308,7 +308,7 @@ fn looking_cuts_off_nobody() {
     let opened = sleeper.done(json!({"type": "open_session", "cwd": home.project()}));
     let id = opened["sessionId"].clone();
     sleeper.done(json!({"type": "prompt", "message": "Flood"}));
-    // Its own command waits for it to read. It does not keep the others waiting.
+    // Its own command waits until it reads, without delaying the others.
     sleeper.send(&json!({"id": "steer", "type": "steer", "message": "More."}));
     for _ in 0..200 {
         for kind in ["get_state", "get_messages", "get_session_stats", "get_tools", "get_commands"] {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{ended, text};
 
-/// A home whose model sees images, and the server behind it.
+/// A home whose model accepts images, and its server.
 fn home_with_eyes(replies: impl IntoIterator<Item = Reply>) -> (Home, MockServer) {
     let server = MockServer::start(replies);
     let home = Home::new();
@@ -16,7 +16,7 @@ fn home_with_eyes(replies: impl IntoIterator<Item = Reply>) -> (Home, MockServer
     (home, server)
 }
 
-/// A grey bitmap, as its format has it: a header of 54 bytes, then lines of three bytes a pixel, filled to whole fours.
+/// A grey bitmap file: a header of 54 bytes, then lines of three bytes a pixel, padded to a multiple of four.
 fn bitmap(width: u32, height: u32) -> Vec<u8> {
     let pixels = (width * 3).next_multiple_of(4) * height;
     let mut bytes = b"BM".to_vec();
@@ -31,7 +31,7 @@ fn bitmap(width: u32, height: u32) -> Vec<u8> {
     bytes
 }
 
-/// Width and height, as the header of a PNG in base64 has them.
+/// Width and height from the header of a PNG in Base64.
 fn png_size(data: &Value) -> (u32, u32) {
     let bytes = BASE64_STANDARD.decode(data.as_str().unwrap()).unwrap();
     assert!(bytes.starts_with(b"\x89PNG"), "{:?}", &bytes[..8]);
@@ -39,7 +39,7 @@ fn png_size(data: &Value) -> (u32, u32) {
     (number(16), number(20))
 }
 
-/// What the model gets when it reads `file`: the content of the result, and what was sent of it.
+/// The result that the model receives for `read` of `file`, and the request.
 fn read(home: &Home, server: &MockServer) -> (Value, String) {
     let events = Daemon::start(home, &[]).prompt("Look.");
     let result = ended(&events, "toolResult")[0].clone();
@@ -68,7 +68,7 @@ fn a_text_file_that_is_an_image_comes_back_as_one() {
             {"type": "image", "data": PIXEL, "mimeType": "image/png"}])
     );
     assert!(sent.contains(&format!("data:image/png;base64,{PIXEL}")), "{sent}");
-    // The end of the call has it for programs, too.
+    // The end event of the call holds the image, too.
     let home = Home::new();
     let server = MockServer::start(reading("notes.txt"));
     home.configure(&models(&server.base_url()));
@@ -111,7 +111,7 @@ fn an_image_that_claims_too_much_is_left_out() {
     assert!(!sent.contains("base64,"), "{sent}");
 }
 
-/// Prompts have their images prepared, too, and say so after a blank line; queued ones when they are delivered.
+/// Images of prompts are prepared, too, with a note after a blank line; those of queued messages at delivery.
 #[test]
 fn images_of_prompts_are_prepared() {
     let (home, server) =
@@ -142,7 +142,7 @@ fn the_setting_leaves_images_in_their_size() {
     home.settings(&json!({"images": {"autoResize": false}}));
     std::fs::write(home.project().join("photo"), bitmap(2500, 10)).unwrap();
     let (content, _) = read(&home, &server);
-    // What no model takes is converted nevertheless.
+    // Formats that no model accepts are converted nevertheless.
     assert_eq!(
         content[0]["text"],
         "Read image file [image/png]\n[Image converted from image/bmp to image/png.]"

@@ -296,7 +296,7 @@ pub(crate) fn session_file(home: &Home, number: usize, messages: usize, bytes: u
 }
 
 #[test]
-fn under_pressure_the_sessions_that_rest_longest_leave_memory() {
+fn under_pressure_the_sessions_idle_longest_are_unloaded() {
     let server = MockServer::start([fine()]);
     let home = Home::with_model(&server);
     let ids: Vec<String> = (0..5).map(|number| large_session(&home, number, 16)).collect();
@@ -429,7 +429,7 @@ fn long_outputs_have_an_end_and_old_ones_go() {
 }
 
 #[test]
-fn wrong_limits_are_told_and_the_defaults_hold() {
+fn wrong_limits_are_reported_and_the_defaults_hold() {
     let server = MockServer::start([fine()]);
     let settings = json!({"limits": {"maxMessageBytes": -1}, "storage": {"maxOutputBytes": "much"}});
     let (home, service) = daemon(&server, settings);

@@ -9,7 +9,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, ctl, sse, wires::Wire};
+use agentd_e2e::{Daemon, Home, MockServer, Reply, apis::ProviderApi, ctl, sse};
 use serde_json::{Value, json};
 
 use crate::support::{answers, assert_says, complaint, text};
@@ -73,7 +73,7 @@ fn a_token_that_is_refused_in_mid_run_is_renewed_and_the_turn_goes_on() {
     let server = MockServer::start([
         refused(),
         tokens("hush-2"),
-        Reply::stream(Wire::Chat.answer("Hello.")),
+        Reply::stream(ProviderApi::Chat.answer("Hello.")),
         // The next prompt: everything is refused from here on.
         refused(),
         tokens("hush-3"),
@@ -108,7 +108,7 @@ fn programs_whose_login_ends_together_renew_it_once() {
     login_ending_in(&home, 10);
     server.push(tokens("hush-2"));
     for _ in 0..3 {
-        server.push(Reply::stream(Wire::Chat.answer("Hello.")));
+        server.push(Reply::stream(ProviderApi::Chat.answer("Hello.")));
     }
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -126,7 +126,7 @@ fn programs_whose_login_ends_together_renew_it_once() {
 }
 
 #[test]
-fn a_client_of_the_wire_shows_a_login_and_finishes_it() {
+fn a_client_of_the_protocol_shows_a_login_and_finishes_it() {
     let server = MockServer::start([tokens("hush-a")]);
     let home = home_of(&server);
     let mut daemon = Daemon::start(&home, &[]);

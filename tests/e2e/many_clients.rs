@@ -1,6 +1,6 @@
 //! Clients that come in the middle, fall behind or die, on one session that goes on.
 
-use agentd_e2e::{Ctl, Gate, Home, MockServer, Reply, Service, SocketClient, sse, usage};
+use agentd_e2e::{Ctl, Gate, Home, MockServer, Reply, Service, SocketClient, processes, sse};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ fn whoever_stays_or_comes_back_has_the_whole_transcript() {
     assert_eq!(text(&attached["inFlight"]["message"]), "a", "{attached}");
     let mut program = Ctl::start(&home, &["attach", "--observe", &session]);
     program.wait_for_stdout("a");
-    let before = usage::of(service.id());
+    let before = processes::usage(service.id());
 
     first.open();
     program.wait_for_stdout("bbb");
@@ -168,7 +168,7 @@ fn whoever_stays_or_comes_back_has_the_whole_transcript() {
         })
         .collect();
     steady.until_settled();
-    let after = usage::of(service.id());
+    let after = processes::usage(service.id());
 
     let stored: Vec<Value> = records(&home.session_files()[0])
         .into_iter()

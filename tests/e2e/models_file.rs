@@ -1,6 +1,6 @@
 //! models.json: what docs/models.md shows works as it stands there, and edits reach open sessions between runs.
 
-use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, binaries, sse, wires::Wire};
+use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, apis::ProviderApi, binaries, sse};
 use serde_json::{Value, json};
 
 use crate::{
@@ -36,7 +36,7 @@ fn every_json_example_is_one_of_those_tried_here() {
 
 #[test]
 fn the_example_of_a_server_answers() {
-    let server = MockServer::always(Reply::stream(Wire::Chat.answer("Hello.")));
+    let server = MockServer::always(Reply::stream(ProviderApi::Chat.answer("Hello.")));
     let home = Home::new();
     home.write_agent("models.json", &own_server(&server));
     let done = agentctl(&home, &[], &["prompt", "--thinking", "low", "Hi"]);
@@ -52,7 +52,7 @@ fn the_example_of_a_server_answers() {
 
 #[test]
 fn the_example_of_a_proxy_changes_the_provider() {
-    let server = MockServer::always(Reply::stream(Wire::Messages.answer("Hello.")));
+    let server = MockServer::always(Reply::stream(ProviderApi::Messages.answer("Hello.")));
     let origin = server.base_url().trim_end_matches("/v1").to_owned();
     let example = block("json", "proxy.example.com");
     let home = Home::new();
@@ -82,7 +82,7 @@ fn the_example_of_a_proxy_changes_the_provider() {
 
 #[test]
 fn the_example_of_settings_chooses() {
-    let server = MockServer::always(Reply::stream(Wire::Chat.answer("Hello.")));
+    let server = MockServer::always(Reply::stream(ProviderApi::Chat.answer("Hello.")));
     let home = Home::new();
     home.write_agent("models.json", &own_server(&server));
     home.write_agent("settings.json", &block("json", "defaultProvider"));
@@ -253,7 +253,7 @@ fn a_session_whose_model_is_gone_says_so_and_goes_on_when_it_is_back() {
 }
 
 #[test]
-fn a_broken_file_keeps_the_models_and_is_told_once() {
+fn a_broken_file_keeps_the_models_and_is_reported_once() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &["--no-session"]);

@@ -111,7 +111,7 @@ fn versions() {
 }
 
 #[test]
-fn the_reference_directory_is_enough() {
+fn the_directory_of_pi_is_enough() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start_with(&home, &[], |command| {
@@ -242,7 +242,7 @@ fn lines_may_end_as_on_windows() {
 
 /// One client passes nothing on but these, so that `AGENTD_DIR` does not get through.
 #[test]
-fn a_bare_environment_and_the_variables_of_the_reference_are_enough() {
+fn a_bare_environment_and_the_variables_of_pi_are_enough() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let sessions = home.root().join("tmp/sessions");

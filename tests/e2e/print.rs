@@ -166,7 +166,7 @@ fn what_cannot_begin_says_why() {
 }
 
 #[test]
-fn json_is_the_header_and_the_events_of_the_wire() {
+fn json_is_the_header_and_the_events_of_the_protocol() {
     let replies = || {
         [
             Reply::stream(sse::calls(&[("c1", "bash", json!({"command": "true"}))])),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use agentd_e2e::{
     DEADLINE, Daemon, Home, MockServer, Reply, Service, binaries,
     processes::{self, Watched},
-    sse, usage,
+    sse,
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -243,7 +243,7 @@ fn a_fork_bomb_ends_with_its_call() {
 }
 
 #[test]
-fn limits_of_output_and_memory_are_told() {
+fn limits_of_output_and_memory_are_reported() {
     let home = Home::new();
     home.settings(&json!({"processes": {"maxMemoryBytes": 50_000_000, "maxOutputBytes": 1000}}));
     let mut daemon = Daemon::start(&home, &["--no-session"]);
@@ -282,9 +282,9 @@ fn a_flood_of_binary_output_takes_little_memory() {
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     daemon.done(json!({"type": "bash", "command": "true"}));
-    let idle = usage::of(daemon.id()).resident;
+    let idle = processes::usage(daemon.id()).resident;
     let result = result(&daemon.prompt("Go."));
-    let peak = usage::of(daemon.id()).peak;
+    let peak = processes::usage(daemon.id()).peak;
     assert_says(&text(&result), &["Command exited with code 3", "Full output: "]);
     assert!(peak < idle + (48 << 20), "{} MiB more", (peak - idle) >> 20);
 }

@@ -158,7 +158,7 @@ fn deltas_come_as_the_server_sends_them() {
 }
 
 #[test]
-fn a_message_is_on_disk_before_it_is_told() {
+fn a_message_is_on_disk_before_its_event() {
     let gate = Gate::new();
     let server = MockServer::start([
         Reply::stream(sse::calls(&[("c1", "bash", json!({"command": "true"}))])),

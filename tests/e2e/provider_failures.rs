@@ -5,8 +5,8 @@ use std::fs;
 
 use agentd_e2e::{
     Home, MockServer, Reply, Service, SocketClient,
+    apis::ProviderApi,
     ctl::{self, Finished},
-    wires::Wire,
 };
 use serde_json::{Value, json};
 
@@ -23,22 +23,22 @@ struct Asked {
 
 impl Asked {
     /// The model answered after `requests` requests.
-    fn answered(&self, wire: Wire, requests: usize) {
+    fn answered(&self, api: ProviderApi, requests: usize) {
         assert_eq!(
             (self.done.code, self.done.stdout.as_str()),
             (0, "Here I am.\n"),
-            "{wire:?}: {:?}",
+            "{api:?}: {:?}",
             self.done
         );
-        assert_eq!(self.requests, requests, "{wire:?}: {:?}", self.done);
+        assert_eq!(self.requests, requests, "{api:?}: {:?}", self.done);
     }
 
     /// There was no answer after `requests` requests; the last line of stderr says why.
-    fn failed(&self, wire: Wire, requests: usize, parts: &[&str]) {
-        assert_eq!((self.done.code, self.done.stdout.as_str()), (1, ""), "{wire:?}: {:?}", self.done);
-        assert_eq!(self.requests, requests, "{wire:?}: {:?}", self.done);
+    fn failed(&self, api: ProviderApi, requests: usize, parts: &[&str]) {
+        assert_eq!((self.done.code, self.done.stdout.as_str()), (1, ""), "{api:?}: {:?}", self.done);
+        assert_eq!(self.requests, requests, "{api:?}: {:?}", self.done);
         let last = self.done.stderr.lines().last().expect("something on stderr");
-        assert!(last.starts_with("Error: "), "{wire:?}: {:?}", self.done);
+        assert!(last.starts_with("Error: "), "{api:?}: {:?}", self.done);
         assert_says(last, parts);
     }
 
@@ -47,10 +47,15 @@ impl Asked {
     }
 }
 
-fn ask_with(args: &[&str], wire: Wire, retry: &Value, replies: impl IntoIterator<Item = Reply>) -> Asked {
+fn ask_with(
+    args: &[&str],
+    api: ProviderApi,
+    retry: &Value,
+    replies: impl IntoIterator<Item = Reply>,
+) -> Asked {
     let server = MockServer::start(replies);
     let home = Home::new();
-    home.configure(&json!({"providers": {wire.model(): wire.provider(&server)}}));
+    home.configure(&json!({"providers": {api.model(): api.provider(&server)}}));
     // Recovery from a context that is too long is another matter.
     home.settings(&json!({"retry": retry, "compaction": {"enabled": false}}));
     let done = ctl::run(&home, args);
@@ -60,7 +65,7 @@ fn ask_with(args: &[&str], wire: Wire, retry: &Value, replies: impl IntoIterator
     for request in &requests {
         assert_eq!(
             (request.target.as_str(), &request.body),
-            (wire.target(), &sent.body),
+            (api.target(), &sent.body),
             "each attempt is the same"
         );
     }
@@ -73,8 +78,8 @@ fn ask_with(args: &[&str], wire: Wire, retry: &Value, replies: impl IntoIterator
     Asked { done, requests: requests.len() }
 }
 
-fn ask(wire: Wire, retry: &Value, replies: impl IntoIterator<Item = Reply>) -> Asked {
-    ask_with(&["prompt", "Hello?"], wire, retry, replies)
+fn ask(api: ProviderApi, retry: &Value, replies: impl IntoIterator<Item = Reply>) -> Asked {
+    ask_with(&["prompt", "Hello?"], api, retry, replies)
 }
 
 /// Two retries that come at once.
@@ -91,58 +96,57 @@ fn refusal(status: u16, body: impl AsRef<[u8]>) -> Reply {
     Reply::status(status, "application/json", body)
 }
 
-fn here(wire: Wire) -> Reply {
-    Reply::stream(wire.answer("Here I am."))
+fn here(api: ProviderApi) -> Reply {
+    Reply::stream(api.answer("Here I am."))
 }
 
 #[test]
 fn a_rate_limit_is_waited_for() {
-    for wire in Wire::ALL {
+    for api in ProviderApi::ALL {
         let busy = || {
-            let body = wire.error("rate_limit_error", "Rate limit reached");
+            let body = api.error("rate_limit_error", "Rate limit reached");
             refusal(429, body).header("Retry-After", "0.02")
         };
-        let asked = ask(wire, &quick(), [busy(), here(wire)]);
-        asked.answered(wire, 2);
+        let asked = ask(api, &quick(), [busy(), here(api)]);
+        asked.answered(api, 2);
         let parts = ["429: ", "Rate limit reached", "Asking again in 0.02 s (retry 1 of 2)"];
         assert_says(&asked.done.stderr, &parts);
 
-        let asked = ask(wire, &hidden(), [busy(), busy(), here(wire)]);
-        asked.answered(wire, 3);
+        let asked = ask(api, &hidden(), [busy(), busy(), here(api)]);
+        asked.answered(api, 3);
         assert_eq!(asked.done.stderr, "");
 
-        let asked = ask(wire, &hidden(), [busy(), busy(), busy(), here(wire)]);
-        asked.failed(wire, 3, &["429: ", "Rate limit reached"]);
+        let asked = ask(api, &hidden(), [busy(), busy(), busy(), here(api)]);
+        asked.failed(api, 3, &["429: ", "Rate limit reached"]);
 
-        let patience =
-            refusal(429, wire.error("rate_limit_error", "Slow down")).header("Retry-After", "3600");
-        ask(wire, &quick(), [patience]).failed(wire, 1, &["Server requested 3600s retry delay", "Slow down"]);
+        let patience = refusal(429, api.error("rate_limit_error", "Slow down")).header("Retry-After", "3600");
+        ask(api, &quick(), [patience]).failed(api, 1, &["Server requested 3600s retry delay", "Slow down"]);
     }
 }
 
 #[test]
 fn an_overloaded_provider_is_asked_again() {
-    for wire in Wire::ALL {
-        let overloaded = || refusal(529, wire.error("overloaded_error", "Overloaded"));
-        let asked = ask(wire, &quick(), [overloaded(), overloaded(), here(wire)]);
-        asked.answered(wire, 3);
+    for api in ProviderApi::ALL {
+        let overloaded = || refusal(529, api.error("overloaded_error", "Overloaded"));
+        let asked = ask(api, &quick(), [overloaded(), overloaded(), here(api)]);
+        asked.answered(api, 3);
         assert_eq!(asked.retries(), 2, "{:?}", asked.done);
         assert_says(&asked.done.stderr, &["529: ", "overloaded_error", "(retry 1 of 2)", "(retry 2 of 2)"]);
 
-        let asked = ask(wire, &quick(), [overloaded(), overloaded(), overloaded(), here(wire)]);
-        asked.failed(wire, 3, &["529: ", "Overloaded"]);
+        let asked = ask(api, &quick(), [overloaded(), overloaded(), overloaded(), here(api)]);
+        asked.failed(api, 3, &["529: ", "Overloaded"]);
     }
 }
 
 #[test]
 fn what_does_not_pass_is_asked_once() {
-    for wire in Wire::ALL {
-        let too_long = match wire {
-            Wire::Chat => {
+    for api in ProviderApi::ALL {
+        let too_long = match api {
+            ProviderApi::Chat => {
                 "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens."
             }
-            Wire::Messages => "prompt is too long: 213462 tokens > 200000 maximum",
-            Wire::Responses => {
+            ProviderApi::Messages => "prompt is too long: 213462 tokens > 200000 maximum",
+            ProviderApi::Responses => {
                 "Your input exceeds the context window of this model. Please adjust your input and try again."
             }
         };
@@ -166,8 +170,8 @@ fn what_does_not_pass_is_asked_once() {
         ];
         for (status, kind, message, shown) in lasting {
             for retry in [quick(), hidden()] {
-                let asked = ask(wire, &retry, [refusal(status, wire.error(kind, &message)), here(wire)]);
-                asked.failed(wire, 1, &[&format!("{status}: "), kind, shown]);
+                let asked = ask(api, &retry, [refusal(status, api.error(kind, &message)), here(api)]);
+                asked.failed(api, 1, &[&format!("{status}: "), kind, shown]);
                 assert_eq!(asked.retries(), 0, "{:?}", asked.done);
             }
         }
@@ -177,54 +181,54 @@ fn what_does_not_pass_is_asked_once() {
 #[test]
 fn web_pages_are_no_answers() {
     let page = "<!DOCTYPE html>\n<html><body><h1>502 Bad Gateway</h1></body></html>\n";
-    for wire in Wire::ALL {
+    for api in ProviderApi::ALL {
         let gateway = || Reply::status(502, "text/html", page);
-        let asked = ask(wire, &quick(), [gateway(), here(wire)]);
-        asked.answered(wire, 2);
+        let asked = ask(api, &quick(), [gateway(), here(api)]);
+        asked.answered(api, 2);
         assert_says(&asked.done.stderr, &["502: <!DOCTYPE html>", "(retry 1 of 2)"]);
-        let asked = ask(wire, &quick(), [gateway(), gateway(), gateway()]);
+        let asked = ask(api, &quick(), [gateway(), gateway(), gateway()]);
         assert_eq!((asked.done.code, asked.requests), (1, 3), "{:?}", asked.done);
         assert_says(&asked.done.stderr, &["Error: 502: <!DOCTYPE html>", "Bad Gateway"]);
 
         // A page where the API should be is the wrong address, whatever it claims to be.
         for kind in ["text/html", "text/event-stream"] {
-            let asked = ask(wire, &quick(), [Reply::status(200, kind, page), here(wire)]);
-            let hint = format!("Check the baseUrl of provider \"{}\"", wire.model());
-            asked.failed(wire, 1, &["answered with a web page", "http://127.0.0.1:", &hint]);
+            let asked = ask(api, &quick(), [Reply::status(200, kind, page), here(api)]);
+            let hint = format!("Check the baseUrl of provider \"{}\"", api.model());
+            asked.failed(api, 1, &["answered with a web page", "http://127.0.0.1:", &hint]);
         }
     }
 }
 
 #[test]
 fn a_server_may_hang_up() {
-    for wire in Wire::ALL {
+    for api in ProviderApi::ALL {
         for retry in [quick(), json!({"enabled": false, "provider": {"maxRetries": 1}})] {
-            ask(wire, &retry, [Reply::hang_up(), here(wire)]).answered(wire, 2);
+            ask(api, &retry, [Reply::hang_up(), here(api)]).answered(api, 2);
         }
-        let asked = ask(wire, &quick(), [Reply::hang_up(), Reply::hang_up(), Reply::hang_up()]);
-        asked.failed(wire, 3, &["Connection lost before 127.0.0.1:"]);
+        let asked = ask(api, &quick(), [Reply::hang_up(), Reply::hang_up(), Reply::hang_up()]);
+        asked.failed(api, 3, &["Connection lost before 127.0.0.1:"]);
         assert_eq!(asked.retries(), 2, "{:?}", asked.done);
     }
 }
 
 #[test]
 fn a_silent_server_is_given_up() {
-    for wire in Wire::ALL {
+    for api in ProviderApi::ALL {
         let retry = json!({"baseDelayMs": 1, "maxRetries": 1, "provider": {"timeoutMs": 150}});
-        let asked = ask(wire, &retry, [Reply::silence(), here(wire)]);
-        asked.answered(wire, 2);
+        let asked = ask(api, &retry, [Reply::silence(), here(api)]);
+        asked.answered(api, 2);
         assert_says(&asked.done.stderr, &["The request timed out", "(retry 1 of 1)"]);
-        let asked = ask(wire, &retry, [Reply::silence(), Reply::silence()]);
+        let asked = ask(api, &retry, [Reply::silence(), Reply::silence()]);
         let limit = "began no answer within 0.15 s. The limit is the setting retry.provider.timeoutMs (150).";
-        asked.failed(wire, 2, &["The request timed out: 127.0.0.1:", limit]);
+        asked.failed(api, 2, &["The request timed out: 127.0.0.1:", limit]);
     }
 }
 
 #[test]
 fn an_answer_that_breaks_off_is_never_sent_again_unseen() {
-    for wire in Wire::ALL {
-        let half = || Reply::stream(wire.begun("Half of")).cut();
-        let asked = ask(wire, &hidden(), [half(), here(wire)]);
+    for api in ProviderApi::ALL {
+        let half = || Reply::stream(api.begun("Half of")).cut();
+        let asked = ask(api, &hidden(), [half(), here(api)]);
         assert_eq!((asked.done.code, asked.requests), (1, 1), "{:?}", asked.done);
         assert_eq!(asked.done.stdout, "Half of\n");
         assert_says(
@@ -233,7 +237,7 @@ fn an_answer_that_breaks_off_is_never_sent_again_unseen() {
         );
 
         // The session's own retry: in the events, as an answer of its own.
-        let asked = ask_with(&["prompt", "--json", "Hello?"], wire, &quick(), [half(), here(wire)]);
+        let asked = ask_with(&["prompt", "--json", "Hello?"], api, &quick(), [half(), here(api)]);
         assert_eq!((asked.done.code, asked.requests), (0, 2), "{:?}", asked.done);
         let events =
             asked.done.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));
@@ -242,7 +246,7 @@ fn an_answer_that_breaks_off_is_never_sent_again_unseen() {
         assert_eq!(
             (text(answers[0]).as_str(), text(answers[1]).as_str()),
             ("Half of", "Here I am."),
-            "{wire:?}"
+            "{api:?}"
         );
         assert_eq!((&answers[0]["stopReason"], &answers[1]["stopReason"]), (&json!("error"), &json!("stop")));
         let retry = events.iter().find(|event| event["type"] == "auto_retry_start").expect("a retry");
@@ -256,23 +260,25 @@ fn an_answer_that_breaks_off_is_never_sent_again_unseen() {
 }
 
 #[test]
-fn an_error_inside_of_an_answer_is_told() {
-    for wire in Wire::ALL {
-        let error = wire.error("overloaded_error", &format!("Overloaded ({KEY})"));
+fn an_error_inside_of_an_answer_is_reported() {
+    for api in ProviderApi::ALL {
+        let error = api.error("overloaded_error", &format!("Overloaded ({KEY})"));
         let broken = || {
-            let event = match wire {
-                Wire::Messages => format!("event: error\ndata: {error}\n\n"),
-                Wire::Chat => format!("data: {error}\n\n"),
-                Wire::Responses => format!("event: error\ndata: {{\"type\":\"error\",{}\n\n", &error[1..]),
+            let event = match api {
+                ProviderApi::Messages => format!("event: error\ndata: {error}\n\n"),
+                ProviderApi::Chat => format!("data: {error}\n\n"),
+                ProviderApi::Responses => {
+                    format!("event: error\ndata: {{\"type\":\"error\",{}\n\n", &error[1..])
+                }
             };
-            Reply::stream(wire.begun("Half of") + &event)
+            Reply::stream(api.begun("Half of") + &event)
         };
-        let asked = ask(wire, &quick(), [broken(), here(wire)]);
-        assert_eq!((asked.done.code, asked.requests), (0, 2), "{wire:?}: {:?}", asked.done);
+        let asked = ask(api, &quick(), [broken(), here(api)]);
+        assert_eq!((asked.done.code, asked.requests), (0, 2), "{api:?}: {:?}", asked.done);
         assert!(asked.done.stdout.ends_with("Here I am.\n"), "{:?}", asked.done);
         assert_says(&asked.done.stderr, &["Overloaded ([redacted])", "(retry 1 of 2)"]);
-        let asked = ask(wire, &hidden(), [broken(), here(wire)]);
-        assert_eq!((asked.done.code, asked.requests), (1, 1), "{wire:?}: {:?}", asked.done);
+        let asked = ask(api, &hidden(), [broken(), here(api)]);
+        assert_eq!((asked.done.code, asked.requests), (1, 1), "{api:?}: {:?}", asked.done);
         assert_says(&asked.done.stderr, &["Error: ", "Overloaded ([redacted])"]);
     }
 }
@@ -296,10 +302,10 @@ fn ask_once(client: &mut SocketClient) {
 
 #[test]
 fn they_are_closed_with_the_last_session_that_uses_them() {
-    let server = |wire: Wire| MockServer::always(Reply::stream(wire.answer("Hello.")));
-    let (chat, messages) = (server(Wire::Chat), server(Wire::Messages));
+    let server = |api: ProviderApi| MockServer::always(Reply::stream(api.answer("Hello.")));
+    let (chat, messages) = (server(ProviderApi::Chat), server(ProviderApi::Messages));
     let home = Home::new();
-    home.configure(&json!({"providers": {"chat": Wire::Chat.provider(&chat), "messages": Wire::Messages.provider(&messages)}}));
+    home.configure(&json!({"providers": {"chat": ProviderApi::Chat.provider(&chat), "messages": ProviderApi::Messages.provider(&messages)}}));
     let service = Service::start(&home, &[]);
     let (mut one, mut two, mut three) = (client(&service), client(&service), client(&service));
     let first = open(&mut one, &home, "chat/chat");

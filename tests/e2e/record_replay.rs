@@ -4,10 +4,10 @@ use std::{fs, path::Path, process::Stdio};
 
 use agentd_e2e::{
     Ctl, Daemon, Home, MockServer, Reply, Service,
+    apis::ProviderApi,
     ctl::{self, Finished},
     home::models,
     sse,
-    wires::Wire,
 };
 use serde_json::{Value, json};
 
@@ -82,11 +82,11 @@ fn failed(events: &[Value]) -> String {
 }
 
 #[test]
-fn every_wire_plays_back() {
-    for wire in [Wire::Chat, Wire::Messages, Wire::Responses] {
-        let server = MockServer::start([Reply::stream(wire.answer("Recorded."))]);
+fn every_api_is_recorded_and_replayed() {
+    for api in [ProviderApi::Chat, ProviderApi::Messages, ProviderApi::Responses] {
+        let server = MockServer::start([Reply::stream(api.answer("Recorded."))]);
         let home = Home::new();
-        home.configure(&json!({"providers": {"p": wire.provider(&server)}}));
+        home.configure(&json!({"providers": {"p": api.provider(&server)}}));
         let folder = home.root().join("r");
         let record = ctl::agentd(&home, &["-p", "--no-session", "--record", folder.to_str().unwrap(), "Hi."]);
         let recorded = Ctl::start_with(record, std::process::Stdio::null()).finish();
@@ -115,7 +115,7 @@ fn what_cannot_be_recorded_or_played_is_said_before_anything_else() {
 }
 
 #[test]
-fn a_slow_provider_is_told_of_to_those_who_said_hello() {
+fn a_slow_provider_is_reported_to_those_who_said_hello() {
     let server = MockServer::start([
         Reply::silence(),
         Reply::stream(sse::answer("Here.")),
@@ -163,9 +163,9 @@ fn agentd(home: &Home, args: &[&str]) -> Finished {
 }
 
 /// Records a prompt to a model that is configured in more ways than one.
-fn recorded(home: &Home, wire: Wire, folder: &Path) {
-    let server = MockServer::start([Reply::stream(wire.answer("Recorded."))]);
-    let mut provider = wire.provider(&server);
+fn recorded(home: &Home, api: ProviderApi, folder: &Path) {
+    let server = MockServer::start([Reply::stream(api.answer("Recorded."))]);
+    let mut provider = api.provider(&server);
     provider["models"][0]["maxTokens"] = json!(1234);
     provider["models"][0]["reasoning"] = json!(true);
     provider["models"][0]["samplingParams"] = json!({"temperature": 0.5});
@@ -182,11 +182,11 @@ fn replay(home: &Home, source: &str) -> [Finished; 2] {
 }
 
 #[test]
-fn a_recording_is_answered_by_its_own_model_on_every_wire() {
-    for wire in [Wire::Chat, Wire::Messages, Wire::Responses] {
+fn a_recording_is_answered_by_its_own_model_on_every_api() {
+    for api in [ProviderApi::Chat, ProviderApi::Messages, ProviderApi::Responses] {
         let home = Home::new();
         let folder = home.root().join("r");
-        recorded(&home, wire, &folder);
+        recorded(&home, api, &folder);
         // Nothing, something that cannot be read, and another model are left of the configuration.
         let other = json!({"providers": {"other": {"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions",
             "apiKey": "k", "models": [{"id": "m"}]}}});
@@ -203,7 +203,7 @@ fn a_recording_is_answered_by_its_own_model_on_every_wire() {
 fn no_secret_is_in_the_definition_of_a_model() {
     let home = Home::new();
     let folder = home.root().join("r");
-    recorded(&home, Wire::Chat, &folder);
+    recorded(&home, ProviderApi::Chat, &folder);
     let request = first_line(&folder);
     let definition = &request["definition"];
     assert_eq!((&definition["maxTokens"], &definition["id"]), (&json!(1234), &request["model"]), "{request}");
@@ -232,7 +232,7 @@ fn change(folder: &Path, change: impl Fn(&mut Value)) {
 fn a_recording_that_does_not_hold_enough_fails_and_says_what_is_missing() {
     let home = Home::new();
     let folder = home.root().join("r");
-    recorded(&home, Wire::Chat, &folder);
+    recorded(&home, ProviderApi::Chat, &folder);
     home.write_agent("models.json", "{}");
     change(&folder, |request| {
         request.as_object_mut().unwrap().remove("definition").unwrap();

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use agentd_e2e::{
     Daemon, Home, MockServer, Reply,
+    apis::ProviderApi,
     ctl::{self, Finished, agentd},
     sse,
-    wires::Wire,
 };
 use serde_json::{Value, json};
 
@@ -65,9 +65,9 @@ fn the_last_answer_decides_about_the_exit_code() {
 #[test]
 fn another_model_may_take_over() {
     let chat = MockServer::start([refusal()]);
-    let messages = MockServer::start([Reply::stream(Wire::Messages.answer("Gladly."))]);
+    let messages = MockServer::start([Reply::stream(ProviderApi::Messages.answer("Gladly."))]);
     let home = Home::new();
-    home.configure(&json!({"providers": {"chat": Wire::Chat.provider(&chat), "messages": Wire::Messages.provider(&messages)}}));
+    home.configure(&json!({"providers": {"chat": ProviderApi::Chat.provider(&chat), "messages": ProviderApi::Messages.provider(&messages)}}));
     home.settings(
         &json!({"defaultProvider": "chat", "defaultModel": "chat", "fallbackModels": ["messages/messages"]}),
     );

@@ -233,7 +233,7 @@ fn a_project_has_to_be_trusted() {
 
 /// A folder that the reference filled works as it is.
 #[test]
-fn the_agent_directory_of_the_reference() {
+fn the_agent_directory_of_pi() {
     let (server, home) = home();
     let theirs = home.root().join("home/.pi/agent");
     std::fs::create_dir_all(theirs.parent().expect("a folder")).unwrap();
@@ -259,7 +259,7 @@ fn the_agent_directory_of_the_reference() {
 }
 
 #[test]
-fn broken_files_are_told_and_cost_only_themselves() {
+fn broken_files_are_reported_and_cost_only_themselves() {
     let (server, home) = home();
     home.write_agent("skills/good/SKILL.md", &skill("good"));
     home.write_agent(
@@ -310,7 +310,7 @@ fn broken_files_are_told_and_cost_only_themselves() {
 
 /// Files are read at every run: what differs is told the model in a system message of its own.
 #[test]
-fn what_changed_between_runs_is_told_in_the_next() {
+fn changes_between_runs_reach_the_model_in_the_next_one() {
     let (server, home) = home();
     home.write("AGENTS.md", "Whistle.");
     home.write_agent("skills/old/SKILL.md", &skill("old"));

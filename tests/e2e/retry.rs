@@ -202,7 +202,7 @@ fn the_switch_counts_at_once_and_is_saved() {
 }
 
 #[test]
-fn a_provider_can_ask_for_patience() {
+fn a_provider_can_ask_for_a_longer_pause() {
     let busy = || error(429, r#"{"error":{"message":"rate limit"}}"#);
     // Below the retries that clients see: nothing is told of these.
     let server = MockServer::start([

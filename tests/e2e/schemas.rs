@@ -41,7 +41,7 @@ fn they_are_current() {
 }
 
 #[test]
-fn the_reference_is_current() {
+fn the_protocol_reference_is_current() {
     check("docs/protocol-reference.md", &schema::reference());
 }
 

@@ -109,7 +109,7 @@ fn a_late_client_sees_the_rest_of_a_message_and_all_of_them_the_same() {
 }
 
 #[test]
-fn everyone_opens_the_same_session_and_its_end_is_told() {
+fn everyone_opens_the_same_session_and_its_end_is_reported() {
     let server = MockServer::start([Reply::stream(sse::answer("Hello."))]);
     let home = Home::with_model(&server);
     let service = Service::start(&home, &[]);

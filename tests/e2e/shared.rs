@@ -209,7 +209,7 @@ fn folder_and_environment_are_those_of_the_client() {
 }
 
 #[test]
-fn a_daemon_that_dies_is_told_of() {
+fn a_daemon_that_dies_is_reported() {
     let gate = Gate::new();
     let server = MockServer::start([gated(&gate)]);
     let home = Home::with_model(&server);
@@ -238,7 +238,7 @@ fn a_daemon_that_does_not_start_is_quoted() {
 }
 
 #[test]
-fn a_daemon_of_another_version_is_told_of() {
+fn a_daemon_of_another_version_is_reported() {
     let home = Home::new();
     let path = home.root().join("other.sock");
     let listener = UnixListener::bind(&path).unwrap();

@@ -108,7 +108,7 @@ pub(crate) fn live_sessions(home: &Home) -> Vec<Value> {
 }
 
 /// A client that has a session, however it reaches the daemon.
-pub(crate) trait Wire {
+pub(crate) trait TestClient {
     /// Sends a command.
     fn send(&mut self, command: Value);
     /// Sends a command that must be done, and gives its data.
@@ -125,7 +125,7 @@ pub(crate) trait Wire {
     }
 
     /// Sends a command, and gives everything up to its response, that included.
-    fn told_until_done(&mut self, mut command: Value) -> Vec<Value> {
+    fn lines_until_done(&mut self, mut command: Value) -> Vec<Value> {
         command["id"] = json!("until");
         self.send(command);
         self.lines_until("the response", &|line| line["id"] == "until" && line["type"] == "response")
@@ -156,7 +156,7 @@ pub(crate) trait Wire {
     }
 }
 
-impl Wire for Daemon {
+impl TestClient for Daemon {
     fn send(&mut self, command: Value) {
         Self::send(self, &command);
     }
@@ -174,7 +174,7 @@ impl Wire for Daemon {
     }
 }
 
-impl Wire for SocketClient {
+impl TestClient for SocketClient {
     fn send(&mut self, command: Value) {
         Self::send(self, &command);
     }
@@ -194,7 +194,7 @@ impl Wire for SocketClient {
 
 /// Runs a test twice, in a home of its own each time: with a plain client on stdin and stdout, and with one of the socket.
 /// `args` are the flags of the session.
-pub(crate) fn both(replies: &[Reply], args: &[&str], test: impl Fn(&Home, &MockServer, &mut dyn Wire)) {
+pub(crate) fn both(replies: &[Reply], args: &[&str], test: impl Fn(&Home, &MockServer, &mut dyn TestClient)) {
     let server = MockServer::start(replies.to_vec());
     let home = Home::with_model(&server);
     test(&home, &server, &mut Daemon::start(&home, args));

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, SocketClient, sse};
 use serde_json::{Value, json};
 
-use crate::support::{Wire, both, kinds, records, wait_until_free};
+use crate::support::{TestClient, both, kinds, records, wait_until_free};
 
 pub(crate) fn answers(texts: &[&str]) -> Vec<Reply> {
     texts.iter().map(|text| Reply::stream(sse::answer(text))).collect()
@@ -47,7 +47,7 @@ fn an_old_session_says_its_last_words_before_the_answer() {
         client.lines_until("a delta", &|line| line["assistantMessageEvent"]["delta"] == "half ");
         let old = client.state();
         let messages = client.fork_messages();
-        let lines = client.told_until_done(json!({"type": "fork", "entryId": messages[1].0}));
+        let lines = client.lines_until_done(json!({"type": "fork", "entryId": messages[1].0}));
         let last: Vec<&str> = kinds(&lines).into_iter().rev().take(3).collect();
         assert_eq!(last, ["response", "agent_settled", "agent_end"]);
         assert_eq!(lines[lines.len() - 2]["aborted"], json!(true));
@@ -211,7 +211,7 @@ fn others_keep_the_session_that_one_leaves() {
 
 /// Each goes where the other comes from, and would end what it leaves.
 #[test]
-fn clients_that_change_places_do_not_wait_for_each_other() {
+fn clients_that_swap_sessions_do_not_wait_for_each_other() {
     let server = MockServer::start(answers(&["One.", "Two."]));
     let home = Home::with_model(&server);
     let service = Service::start(&home, &[]);

@@ -3,7 +3,7 @@
 use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, SocketClient, ctl, sse};
 use serde_json::{Value, json};
 
-use crate::support::{Wire, assert_says, both, records, roles};
+use crate::support::{TestClient, assert_says, both, records, roles};
 
 fn answers(texts: &[&str]) -> Vec<Reply> {
     texts.iter().map(|text| Reply::stream(sse::answer(text))).collect()
@@ -23,7 +23,7 @@ fn shape(nodes: &Value) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-fn navigate(client: &mut dyn Wire, entry: &str) -> Value {
+fn navigate(client: &mut dyn TestClient, entry: &str) -> Value {
     client.done(json!({"type": "navigate_tree", "entryId": entry}))
 }
 
@@ -106,7 +106,7 @@ fn labels_are_set_and_cleared() {
     both(&answers(&["One."]), &[], |home, _, client| {
         client.say("first");
         let entry = client.fork_messages()[0].0.clone();
-        let tree = |client: &mut dyn Wire| shape(&client.done(json!({"type": "get_tree"}))["tree"]);
+        let tree = |client: &mut dyn TestClient| shape(&client.done(json!({"type": "get_tree"}))["tree"]);
         client.done(json!({"type": "set_label", "entryId": entry, "label": "  start "}));
         assert_eq!(tree(client), "user[start](assistant)");
         client.done(json!({"type": "set_label", "entryId": entry, "label": "begin"}));

@@ -212,7 +212,7 @@ fn a_session_that_is_being_closed_opens_again() {
 }
 
 #[test]
-fn sessions_that_make_place_for_others_come_back_by_any_command() {
+fn evicted_sessions_come_back_by_any_command() {
     let server = MockServer::start((0..9).map(|_| fine()));
     let (home, service) = daemon(&server, json!({"daemon": {"idleUnloadMs": 1, "maxSessions": 2}}));
     let (mut client, mut watcher) = (service.client(), service.client());
@@ -264,7 +264,7 @@ fn sessions_that_make_place_for_others_come_back_by_any_command() {
 
 /// Whoever opens sessions and says nothing in them does not use them up.
 #[test]
-fn sessions_in_which_nothing_was_said_make_place_for_others() {
+fn sessions_without_messages_are_evicted_for_others() {
     let server = MockServer::start([fine(), fine()]);
     let (home, service) = daemon(&server, json!({"daemon": {"idleUnloadMs": 1, "maxSessions": 3}}));
     let (mut client, mut watcher) = (service.client(), service.client());
@@ -312,7 +312,7 @@ fn sessions_in_which_nothing_was_said_make_place_for_others() {
 
 /// A session that nobody follows leaves memory before its time where its place is wanted.
 #[test]
-fn sessions_without_anything_to_do_make_place_before_their_time() {
+fn idle_sessions_are_evicted_before_their_time() {
     let server = MockServer::start([fine(), fine(), fine(), fine()]);
     let (home, service) = daemon(&server, json!({"daemon": {"maxSessions": 2}}));
     let (mut client, mut watcher) = (service.client(), service.client());
@@ -338,7 +338,7 @@ fn sessions_without_anything_to_do_make_place_before_their_time() {
 
 /// A session that was forgotten and could not come back at once is not forgotten altogether.
 #[test]
-fn who_is_refused_a_forgotten_session_finds_it_later_as_it_was() {
+fn a_client_refused_an_evicted_session_finds_it_later_as_it_was() {
     let server = MockServer::start([fine(), fine()]);
     let (home, service) = daemon(&server, json!({"daemon": {"maxSessions": 1}}));
     let mut client = service.client();

@@ -4,12 +4,13 @@
 use std::process::Stdio;
 
 use agentd_e2e::{
-    Ctl, Home, MockServer, Reply, Terminal, binaries,
+    Ctl, Home, MockServer, Reply, Terminal,
+    apis::ProviderApi,
+    binaries,
     ctl::{self, Finished},
     home::models,
     mock_server::Request,
     sse,
-    wires::Wire,
 };
 use serde_json::{Value, json};
 
@@ -202,8 +203,8 @@ const SECOND: &[(&str, &[&str])] = &[
     ("cloudflare-ai-gateway", &["CLOUDFLARE_API_KEY", "CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_GATEWAY_ID"]),
 ];
 
-fn wire_of(model: &Value) -> Option<Wire> {
-    Wire::ALL.into_iter().find(|wire| model["api"] == wire.api())
+fn api_of(model: &Value) -> Option<ProviderApi> {
+    ProviderApi::ALL.into_iter().find(|api| model["api"] == api.api())
 }
 
 /// The default model of a provider, as the catalogue has it.
@@ -227,8 +228,8 @@ fn path_of(base_url: &str) -> String {
 /// Prompts with nothing but these variables, and a `models.json` that moves the provider to a server of ours; what arrives.
 fn prompted(provider: &str, names: &[&'static str], flags: &[&str]) -> Request {
     let model = default_of(provider);
-    let wire = wire_of(&model).expect("an API that agentd speaks");
-    let server = MockServer::always(Reply::stream(wire.answer("Here.")));
+    let api = api_of(&model).expect("an API that agentd speaks");
+    let server = MockServer::always(Reply::stream(api.answer("Here.")));
     let origin = server.base_url().trim_end_matches("/v1").to_owned();
     let home = Home::new();
     let path = path_of(model["baseUrl"].as_str().unwrap());
@@ -241,14 +242,14 @@ fn prompted(provider: &str, names: &[&'static str], flags: &[&str]) -> Request {
     assert_eq!(requests.len(), 1, "{provider}");
     let request = requests.into_iter().next().expect("one");
     let path = path.replace("{CLOUDFLARE_ACCOUNT_ID}", "acc-1").replace("{CLOUDFLARE_GATEWAY_ID}", "acc-1");
-    let target = match wire {
-        Wire::Chat => format!("POST {path}/chat/completions"),
-        Wire::Messages => format!("POST {path}/v1/messages?beta=true"),
-        Wire::Responses => format!("POST {path}/responses"),
+    let target = match api {
+        ProviderApi::Chat => format!("POST {path}/chat/completions"),
+        ProviderApi::Messages => format!("POST {path}/v1/messages?beta=true"),
+        ProviderApi::Responses => format!("POST {path}/responses"),
     };
     assert_eq!(request.target, target, "{provider}");
     assert_eq!(request.body["model"], model["id"], "{provider}");
-    wire.assert_legal(&request.body);
+    api.assert_legal(&request.body);
     request
 }
 
@@ -274,7 +275,7 @@ fn every_provider_that_can_be_spoken_to_is_tried() {
     let silent = ["amazon-bedrock", "azure", "openai-codex", "radius", "google", "google-vertex", "mistral"];
     assert_eq!(missing, silent);
     for provider in silent {
-        assert!(wire_of(&default_of(provider)).is_none(), "{provider}");
+        assert!(api_of(&default_of(provider)).is_none(), "{provider}");
     }
 }
 

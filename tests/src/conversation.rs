@@ -13,7 +13,7 @@ const SHOWN_LINES: usize = 60;
 const SHOWN_OF_LINE: usize = 500;
 
 /// What carries lines to the daemon and back.
-pub trait Wire {
+pub trait LineTransport {
     /// Sends bytes as they are.
     ///
     /// # Errors
@@ -32,10 +32,10 @@ pub trait Wire {
     }
 }
 
-/// One side of a conversation, over a [`Wire`]. Whatever is not as it should be panics with the last lines in both
+/// One side of a conversation, over a [`LineTransport`]. Whatever is not as it should be panics with the last lines in both
 /// directions.
 pub struct Conversation<W> {
-    pub(crate) wire: W,
+    pub(crate) transport: W,
     /// Lines that `call` passed over.
     backlog: VecDeque<Value>,
     /// Every line in both directions.
@@ -43,9 +43,9 @@ pub struct Conversation<W> {
     next_id: u32,
 }
 
-impl<W: Wire> Conversation<W> {
-    pub(crate) fn over(wire: W) -> Self {
-        Self { wire, backlog: VecDeque::new(), log: Vec::new(), next_id: 1 }
+impl<W: LineTransport> Conversation<W> {
+    pub(crate) fn over(transport: W) -> Self {
+        Self { transport, backlog: VecDeque::new(), log: Vec::new(), next_id: 1 }
     }
 
     /// Sends a command.
@@ -57,7 +57,7 @@ impl<W: Wire> Conversation<W> {
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         let shown = &bytes[..bytes.len().min(SHOWN_OF_LINE)];
         self.log.push(format!("> {}", String::from_utf8_lossy(shown).trim_end()));
-        if let Err(error) = self.wire.send(bytes) {
+        if let Err(error) = self.transport.send(bytes) {
             self.fail(&format!("agentd does not take input: {error}"));
         }
     }
@@ -158,7 +158,7 @@ impl<W: Wire> Conversation<W> {
     /// Panics with everything that was seen.
     pub(crate) fn fail(&mut self, complaint: &str) -> ! {
         let first = self.log.len().saturating_sub(SHOWN_LINES);
-        panic!("{complaint}\n{}\n{}", self.log[first..].join("\n"), self.wire.last_words());
+        panic!("{complaint}\n{}\n{}", self.log[first..].join("\n"), self.transport.last_words());
     }
 
     fn new_id(&mut self) -> u32 {
@@ -174,7 +174,7 @@ impl<W: Wire> Conversation<W> {
         }
     }
 
-    /// The next line off the wire.
+    /// The next line off the transport.
     fn fresh(&mut self, end: Instant, what: &str) -> Value {
         match self.read(end, what) {
             Some(line) => line,
@@ -182,9 +182,9 @@ impl<W: Wire> Conversation<W> {
         }
     }
 
-    /// The next line off the wire, which has to be a record of the protocol; `None` at the end.
+    /// The next line off the transport, which has to be a record of the protocol; `None` at the end.
     fn read(&mut self, end: Instant, what: &str) -> Option<Value> {
-        let line = match self.wire.receive(end) {
+        let line = match self.transport.receive(end) {
             Ok(line) => line?,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 self.fail(&format!("no {what} within {DEADLINE:?}"))

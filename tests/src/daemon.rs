@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{
     DEADLINE, Home, binaries,
-    conversation::{Conversation, Wire},
+    conversation::{Conversation, LineTransport},
     processes,
 };
 
@@ -84,12 +84,12 @@ impl Daemon {
     /// The process id.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.wire.child.id()
+        self.transport.child.id()
     }
 
     /// Closes stdin.
     pub fn end_input(&mut self) {
-        self.wire.input = None;
+        self.transport.input = None;
     }
 
     /// Sends a signal to the daemon.
@@ -107,8 +107,8 @@ impl Daemon {
     pub fn wait(mut self) -> Ended {
         let rest = self.rest();
         // stdout is closed: the process is ending, or a child holds it open no longer.
-        let status = wait(&mut self.wire.child);
-        let stderr = self.wire.errors.take().map(|errors| errors.join().expect("stderr is read"));
+        let status = wait(&mut self.transport.child);
+        let stderr = self.transport.errors.take().map(|errors| errors.join().expect("stderr is read"));
         Ended { status, rest, stderr: stderr.unwrap_or_default() }
     }
 }
@@ -131,7 +131,7 @@ pub(crate) fn read_to_end(mut stream: impl Read + Send + 'static) -> JoinHandle<
     })
 }
 
-impl Wire for Pipes {
+impl LineTransport for Pipes {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let input = self.input.as_mut().expect("an open stdin");
         input.write_all(bytes)?;

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::{
     DEADLINE, Home, binaries,
-    conversation::{Conversation, Wire},
+    conversation::{Conversation, LineTransport},
     daemon, processes,
 };
 
@@ -171,7 +171,7 @@ impl SocketClient {
     /// Waits until the daemon has begun to say something, and takes none of it.
     pub fn wait_until_readable(&self) {
         let timeout = Timespec { tv_sec: DEADLINE.as_secs().cast_signed(), tv_nsec: 0 };
-        let ready = poll(&mut [PollFd::new(&self.wire.stream, PollFlags::IN)], Some(&timeout));
+        let ready = poll(&mut [PollFd::new(&self.transport.stream, PollFlags::IN)], Some(&timeout));
         assert_eq!(ready, Ok(1), "agentd says nothing");
     }
 
@@ -180,7 +180,7 @@ impl SocketClient {
     pub fn first_readable(clients: &[Self]) -> usize {
         let timeout = Timespec { tv_sec: DEADLINE.as_secs().cast_signed(), tv_nsec: 0 };
         let mut waiting: Vec<PollFd<'_>> =
-            clients.iter().map(|client| PollFd::new(&client.wire.stream, PollFlags::IN)).collect();
+            clients.iter().map(|client| PollFd::new(&client.transport.stream, PollFlags::IN)).collect();
         poll(&mut waiting, Some(&timeout)).expect("a poll of sockets");
         waiting
             .iter()
@@ -191,7 +191,7 @@ impl SocketClient {
     /// Says that no more will be sent.
     pub fn end_input(&mut self) {
         // It fails only when the daemon has closed the connection.
-        let _ = self.wire.stream.shutdown(Shutdown::Write);
+        let _ = self.transport.stream.shutdown(Shutdown::Write);
     }
 
     /// Waits until the daemon closes the connection, and gives what it still said.
@@ -203,11 +203,11 @@ impl SocketClient {
     /// The connection itself, to write to beside the test's own thread.
     #[must_use]
     pub fn stream(&self) -> UnixStream {
-        self.wire.stream.try_clone().expect("a second descriptor")
+        self.transport.stream.try_clone().expect("a second descriptor")
     }
 }
 
-impl Wire for Stream {
+impl LineTransport for Stream {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }

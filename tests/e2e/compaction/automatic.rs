@@ -1,7 +1,7 @@
 //! Compaction of a context that is too full, the overflow retry after a model refused one, and a conversation many times as
 //! long as the model's window.
 
-use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, sse, wires::Wire};
+use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, apis::ProviderApi, sse};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -36,10 +36,10 @@ fn between_turns_it_makes_room_for_the_next() {
     );
     let end = of_kind(&events, "compaction_end")[0];
     assert_eq!((&end["reason"], &end["willRetry"]), (&json!("threshold"), &json!(false)));
-    // The call stays with its result; what came before them is in the summary.
+    // The call stays with its result; the messages before are in the summary.
     let roles: Vec<Value> = server.requests()[2].messages().iter().map(|it| it["role"].clone()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool"]);
-    // The run is one: nothing of it is lost to those who wait for its end.
+    // There is one run, and its `agent_end` holds all of its messages.
     let messages = of_kind(&events, "agent_end")[0]["messages"].as_array().unwrap().len();
     assert_eq!(messages, 5);
 }
@@ -47,7 +47,7 @@ fn between_turns_it_makes_room_for_the_next() {
 #[test]
 fn the_boundary_is_the_window_less_the_reserve() {
     for (input, compacts) in [(798, false), (799, true)] {
-        // Two tokens of output.
+        // The answer itself takes two tokens.
         let server = MockServer::start([answer_to_tokens("one!", input), answer_to_tokens("Summary.", 1)]);
         let events = Daemon::start(&small_window_home(&server), &[]).prompt("Hello?");
         assert_eq!(of_kind(&events, "compaction_start").len(), usize::from(compacts), "{input}");
@@ -91,12 +91,12 @@ fn the_switch_counts_at_once_and_is_saved() {
         settings["compaction"],
         json!({"reserveTokens": 200, "keepRecentTokens": 1, "enabled": false})
     );
-    // Before a prompt, the answer before is looked at again: what comes of it is told before the prompt is accepted.
+    // Before a prompt, the previous answer is checked again; a compaction is reported before the prompt is accepted.
     daemon.done(json!({"type": "set_auto_compaction", "enabled": true}));
     let events = daemon.prompt("BBBB");
     let kinds = frame_from(&events, "compaction_start");
     assert_eq!(kinds[..4], ["compaction_start", "compaction_end", "response", "agent_start"]);
-    // Once: what the answer said was healed.
+    // It happens once: the compaction resolved what the answer reported.
     server.push(answer_to_tokens("three", 10));
     assert!(of_kind(&daemon.prompt("CCCC"), "compaction_start").is_empty());
 }
@@ -161,7 +161,7 @@ fn abort_ends_it_with_the_run() {
 }
 
 #[test]
-fn a_failure_is_told_and_the_run_goes_on() {
+fn a_failure_is_reported_and_the_run_goes_on() {
     let failed = Reply::status(401, "application/json", r#"{"error":{"message":"no"}}"#);
     let server = MockServer::start([read_call("a.txt", 900), failed, answer_to_tokens("Done.", 100)]);
     let events = Daemon::start(&small_window_home(&server), &[]).prompt("Read a.txt");
@@ -174,7 +174,7 @@ fn a_failure_is_told_and_the_run_goes_on() {
     assert_eq!(server.requests().len(), 3);
 }
 
-/// What a prompt in a new session comes to.
+/// The events of a prompt in a new session.
 fn run(server: &MockServer) -> Vec<Value> {
     let home = small_window_home(server);
     Daemon::start(&home, &[]).prompt("AAAA")
@@ -210,12 +210,12 @@ fn what_is_too_long_is_compacted_and_asked_again() {
     assert_eq!(of_kind(&events, "compaction_start")[0]["reason"], "overflow");
     assert_eq!(of_kind(&events, "compaction_end")[0]["willRetry"], true);
     assert_eq!(text(answers(&events)[1]), "two!");
-    // The prompt that was not taken is in the summary: the model gets nothing but that.
+    // The refused prompt is in the summary: the model receives nothing else.
     let request = server.requests().pop().unwrap();
     let roles: Vec<&Value> = request.messages().iter().map(|message| &message["role"]).collect();
     assert_eq!(roles, ["system", "user"]);
     assert!(text(&request.messages()[1]).contains("**Turn Context (split turn):**\n\nPrefix."));
-    // The failed answer stays in the file, and is left out.
+    // The failed answer stays in the file and is left out of the context.
     let records = records(&home.session_files()[0]);
     let failed = records.iter().find(|record| record["message"]["stopReason"] == "error").unwrap();
     let edit = records.iter().find(|record| record["type"] == "context_edit").unwrap();
@@ -246,7 +246,7 @@ fn a_second_time_in_a_row_is_the_end() {
     );
     assert_eq!(frame_from(&events, "agent_end").last(), Some(&"agent_settled"));
     assert_eq!(server.requests().len(), 5);
-    // The next message of the user has a recovery of its own.
+    // The next message of the user gets an overflow retry of its own.
     for reply in [context_overflow(), answer_to_tokens("P.", 1), answer_to_tokens("Fine.", 10)] {
         server.push(reply);
     }
@@ -269,7 +269,7 @@ fn an_answer_that_was_cut_short_is_asked_for_again() {
     let events = run(&server);
     let failed = "Truncated response recovery failed after one compact-and-retry attempt.";
     assert_eq!(of_kind(&events, "compaction_end")[1]["errorMessage"], failed);
-    // As long as the model's answers can be: nothing is wrong with the context.
+    // The answer has the maximum length of the model: the context is fine.
     let whole = Reply::stream(sse::text("Long") + &sse::end("length", (500, 0, 100)));
     let server = MockServer::start([whole]);
     let events = run(&server);
@@ -286,7 +286,7 @@ fn a_short_prompt_is_not_what_fills_the_window() {
         let mut daemon = Daemon::start(&home, &[]);
         let events = daemon.prompt("AAAA");
         assert_eq!(frame_from(&events, "agent_end"), ["agent_end", "agent_settled"]);
-        // What the user wrote is still there for the next prompt.
+        // The user's message is still there for the next prompt.
         daemon.prompt("BBBB");
         let requests = server.requests();
         assert_eq!(requests.len(), 2);
@@ -306,7 +306,7 @@ fn a_window_that_runs_over_with_an_answer_asks_for_nothing_again() {
 }
 
 #[test]
-fn a_recovery_that_fails_says_so() {
+fn an_overflow_retry_that_fails_says_so() {
     let refused = Reply::status(401, "application/json", r#"{"error":{"message":"no"}}"#);
     let server = MockServer::start([context_overflow(), refused]);
     let events = run(&server);
@@ -324,14 +324,14 @@ const KEEP: usize = 2000;
 
 const TURNS: usize = 200;
 
-/// The tokens of a request, as both sides count here: a quarter of the characters.
+/// The tokens of a request, by the estimate of both sides: a quarter of the characters.
 fn tokens(body: &Value) -> usize {
     (body["messages"].to_string().len() + body["tools"].to_string().len()).div_ceil(4)
 }
 
 #[test]
 fn two_hundred_turns_fit_into_a_small_window() {
-    // A server that counts nothing: the context is estimated.
+    // The server reports no usage, so the context is estimated.
     let server = MockServer::always(Reply::stream(
         sse::text(&"An answer of some length. ".repeat(40)) + &sse::end("stop", (0, 0, 0)),
     ));
@@ -357,10 +357,10 @@ fn two_hundred_turns_fit_into_a_small_window() {
     let requests = server.requests();
     let summaries = requests.iter().filter(|request| asks_for_summary(request)).count();
     for request in &requests {
-        Wire::Chat.assert_legal(&request.body);
+        ProviderApi::Chat.assert_legal(&request.body);
         assert!(tokens(&request.body) < WINDOW, "{}", tokens(&request.body));
     }
-    // Not one too many: from one to the next, the window fills up with what is new.
+    // No compaction is unnecessary: between two of them the window fills up with new messages.
     let turn = (1040 + 360) / 4;
     let room = WINDOW - RESERVE - KEEP;
     assert!(
@@ -369,7 +369,7 @@ fn two_hundred_turns_fit_into_a_small_window() {
     );
     assert!(summaries >= compactions && summaries <= 2 * compactions, "{summaries} for {compactions}");
     assert!(daemon.close().status.success());
-    // Nothing is gone from the file.
+    // The file keeps everything.
     let records = records(&home.session_files()[0]);
     let count = |role: &str| records.iter().filter(|record| record["message"]["role"] == role).count();
     assert_eq!((count("user"), count("assistant"), count("system")), (TURNS, TURNS, 1));

@@ -25,7 +25,7 @@ fn leaf(daemon: &mut Daemon) -> Value {
 }
 
 #[test]
-fn what_is_left_behind_is_told_on() {
+fn a_branch_that_is_left_is_summarised() {
     let server = MockServer::start([]);
     let home = small_window_home(&server);
     let (mut daemon, second) = talk(&server, &home);
@@ -56,7 +56,7 @@ fn what_is_left_behind_is_told_on() {
     let summary = entry["summary"].as_str().unwrap();
     assert_eq!(summary.lines().skip(2).collect::<Vec<_>>(), ["", "## Goal", "None."], "{summary}");
 
-    // The next prompt is told of it, and nothing else of the branch.
+    // The next prompt sees the summary, and nothing else of the branch.
     server.push(answer_to_tokens("Three.", 10));
     daemon.prompt("instead");
     let request = server.requests().pop().unwrap();
@@ -75,12 +75,12 @@ fn without_a_summary_nothing_moves() {
     let refused = daemon.refused(leave(&second));
     assert_eq!(refused["error"], "Branch summarization failed: 401: {\"message\":\"no\"}");
     assert_eq!(leaf(&mut daemon), before);
-    // Nothing is left behind: nobody is asked.
+    // Nothing is left behind, so no summary is requested.
     let count = server.requests().len();
     let navigated = daemon.done(leave(&before));
     assert_eq!((&navigated["leafId"], &navigated["summaryEntryId"]), (&before, &Value::Null));
     assert_eq!(server.requests().len(), count);
-    // As often as answers are.
+    // A summary is retried as often as an answer.
     let overloaded = Reply::status(503, "application/json", r#"{"error":{"message":"overloaded"}}"#);
     server.push(overloaded);
     server.push(answer_to_tokens("S.", 1));
@@ -124,7 +124,7 @@ fn abort_stops_it_and_a_prompt_can_take_its_place() {
     daemon.settled();
     let last = server.requests().pop().unwrap();
     assert_eq!(text(last.messages().last().unwrap()), "third");
-    // The plain way is open again.
+    // Navigation works again.
     server.push(answer_to_tokens("Four.", 10));
     daemon.send(&prompt("fourth"));
     daemon.settled();

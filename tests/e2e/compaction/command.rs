@@ -1,6 +1,6 @@
 //! The command `compact`, and `kill -9` while a compaction is under way or right after it.
 
-use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, ctl, sse, wires::Wire};
+use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, apis::ProviderApi, ctl, sse};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn the_older_part_gives_way_to_a_summary() {
     daemon.send(&json!({"id": "co", "type": "compact", "customInstructions": "Look at the tests."}));
     assert_eq!(daemon.line(), json!({"type": "compaction_start", "reason": "manual"}));
     let end = daemon.line();
-    // On disk before it is told.
+    // The entry is on disk before its event.
     let stored = records(&home.session_files()[0]);
     let entry = stored.last().unwrap();
     let kept = stored.iter().find(|record| text(&record["message"]) == "BBBB").unwrap();
@@ -44,7 +44,7 @@ fn the_older_part_gives_way_to_a_summary() {
     assert_eq!((&result["tokensBefore"], &result["usage"]["input"]), (&json!(22), &json!(30)));
     assert_eq!(result["details"], json!({"readFiles": [], "modifiedFiles": []}));
 
-    // The entry, field by field and in the reference's order.
+    // The fields of the entry, in pi's order.
     let keys: Vec<&str> = entry.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
         keys,
@@ -69,7 +69,7 @@ fn the_older_part_gives_way_to_a_summary() {
     let system = &stored.iter().find(|record| record["message"]["role"] == "system").unwrap()["message"];
     assert_eq!(entry["systemMessage"], *system);
 
-    // What the model was asked.
+    // The request for the summary.
     let request = &server.requests()[2];
     assert_eq!((&request.body["tools"], request.messages().len()), (&Value::Null, 2));
     let question = text(&request.messages()[1]);
@@ -79,7 +79,7 @@ fn the_older_part_gives_way_to_a_summary() {
     );
     assert!(question.ends_with("\n\nAdditional focus: Look at the tests."), "{question}");
 
-    // The context from here on, now and when the session is opened again.
+    // The context from here on, now and after the session is opened again.
     let context = daemon.done(json!({"type": "get_messages"}));
     let roles: Vec<&Value> = context["messages"].as_array().unwrap().iter().map(|it| &it["role"]).collect();
     assert_eq!(roles, ["system", "compactionSummary", "user", "assistant"]);
@@ -113,7 +113,7 @@ fn a_second_one_goes_on_from_the_first() {
     let mut daemon = Daemon::start(&home, &[]);
     daemon.prompt("Read a.rs");
     let first = daemon.done(json!({"type": "compact"}));
-    // Only the answer stays: the turn is split, and there is no history before it.
+    // Only the answer stays: the turn is split and has no history before it.
     let lists = "\n\n<read-files>\na.rs\n</read-files>";
     let split = "No prior history.\n\n---\n\n**Turn Context (split turn):**\n\nFirst summary.";
     assert_eq!(first["summary"], format!("{split}{lists}"));
@@ -126,7 +126,7 @@ fn a_second_one_goes_on_from_the_first() {
                     <read-files>\na.rs\n</read-files>\n\n<modified-files>\nb.rs\n</modified-files>";
     assert_eq!(second["summary"], expected);
     assert_eq!(second["details"], json!({"readFiles": ["a.rs"], "modifiedFiles": ["b.rs"]}));
-    // Both summaries cost something.
+    // The usage adds up both summaries.
     assert_eq!(second["usage"]["input"], 20);
     let question = text(&server.requests()[5].messages()[1]);
     assert!(question.contains(&format!("<previous-summary>\n{split}\n</previous-summary>")), "{question}");
@@ -169,7 +169,6 @@ fn it_says_why_it_cannot() {
         server.push(reply);
         refused(&mut daemon, error, "model_failed");
     }
-    // Nothing has changed.
     assert_eq!(daemon.done(json!({"type": "get_messages"}))["messages"].as_array().unwrap().len(), 5);
     let alone = Home::new();
     let mut daemon = Daemon::start(&alone, &[]);
@@ -214,7 +213,7 @@ fn abort_stops_it_and_prompts_wait_outside() {
     assert_eq!(lines[2]["data"]["ended"], json!([{"kind": "compaction"}]));
     server.wait_for_disconnects(1);
     assert_eq!(daemon.done(json!({"type": "get_state"}))["isCompacting"], false);
-    // What was queued goes out with the next run.
+    // Queued messages go out with the next run.
     server.push(answer_to_tokens("three", 10));
     daemon.prompt("CCCC");
     let last = server.requests().pop().unwrap();
@@ -233,7 +232,7 @@ fn a_run_is_aborted_first() {
         answer_to_tokens("one!", 10),
         Reply::stream(sse::text("busy")).gate(&gate).hang(),
         Reply::stream(sse::answer("Summary.")).gate_first(&summary),
-        // With what had come of the answer, the last turn is split.
+        // The turn is split with the part of the answer that had arrived.
         Reply::stream(sse::answer("Summary.")),
     ]);
     let home = small_window_home(&server);
@@ -249,7 +248,7 @@ fn a_run_is_aborted_first() {
     client.send(&json!({"id": "co", "type": "compact"}));
     let lines = client.all_until("the compaction", |line| line["type"] == "compaction_start");
     assert_eq!(of_kind(&lines, "agent_settled")[0]["aborted"], true);
-    // Whoever comes now is told what is going on.
+    // A client that joins now learns of the compaction.
     summary.wait_until_reached();
     let mut other = service.client();
     other.done(hello());
@@ -286,7 +285,7 @@ fn a_summary_that_failed_is_asked_for_again() {
         ]
     );
     assert_eq!(lines[4]["result"]["summary"], "S.");
-    // As often as answers are, and no more.
+    // A summary is retried as often as an answer, and not more.
     server.push(answer_to_tokens("three", 10));
     daemon.prompt("CCCC");
     (0..4).for_each(|_| server.push(overloaded()));
@@ -297,11 +296,11 @@ fn a_summary_that_failed_is_asked_for_again() {
 }
 
 #[test]
-fn every_wire_can_summarise() {
-    for wire in Wire::ALL {
-        let server = MockServer::always(Reply::stream(wire.answer("Fine.")));
+fn every_api_can_summarise() {
+    for api in ProviderApi::ALL {
+        let server = MockServer::always(Reply::stream(api.answer("Fine.")));
         let home = Home::new();
-        home.configure(&json!({"providers": {wire.model(): wire.provider(&server)}}));
+        home.configure(&json!({"providers": {api.model(): api.provider(&server)}}));
         home.settings(&json!({"compaction": {"keepRecentTokens": 2}, "defaultThinkingLevel": "high"}));
         let mut daemon = Daemon::start(&home, &[]);
         daemon.prompt("AAAA");
@@ -310,17 +309,17 @@ fn every_wire_can_summarise() {
         assert_says(result["summary"].as_str().unwrap(), &["Fine."]);
         daemon.prompt("CCCC");
         let requests = server.requests();
-        requests.iter().for_each(|request| wire.assert_legal(&request.body));
+        requests.iter().for_each(|request| api.assert_legal(&request.body));
         let summary = &requests[2].body;
-        assert_eq!(summary["tools"], Value::Null, "{wire:?}");
-        // Nothing of it is worth a place in the provider's cache.
-        assert!(!summary.to_string().contains("cache_control"), "{wire:?}: {summary}");
-        assert!(requests[0].body.to_string().contains("cache_control") || wire != Wire::Messages);
+        assert_eq!(summary["tools"], Value::Null, "{api:?}");
+        // Summaries do not use the provider's cache.
+        assert!(!summary.to_string().contains("cache_control"), "{api:?}: {summary}");
+        assert!(requests[0].body.to_string().contains("cache_control") || api != ProviderApi::Messages);
     }
 }
 
 #[test]
-fn people_are_told_in_one_line() {
+fn agentctl_reports_a_compaction_in_one_line() {
     let server = MockServer::start([answer_to_tokens("one!", 900), answer_to_tokens("Summary.", 1)]);
     let home = small_window_home(&server);
     let run = ctl::run(&home, &["prompt", "Hello?"]);
@@ -358,14 +357,14 @@ fn before_the_summary_is_stored_the_conversation_is_as_it_was() {
     let mut daemon = Daemon::start(&home, &["--continue"]);
     assert_eq!(daemon.done(json!({"type": "get_messages"})), before);
     assert_eq!(daemon.done(json!({"type": "get_state"}))["isCompacting"], false);
-    // It goes on, and can be compacted after all.
+    // The session goes on and can still be compacted.
     daemon.prompt("CCCC");
     assert!(!asks_for_summary(&server.requests()[3]));
     assert_says(daemon.done(json!({"type": "compact"}))["summary"].as_str().unwrap(), &["## Goal\nAll."]);
 }
 
 #[test]
-fn once_its_end_is_told_it_is_stored() {
+fn once_its_end_is_reported_it_is_stored() {
     let server = MockServer::start([
         answer_to_tokens("one!", 10),
         answer_to_tokens("two!", 20),

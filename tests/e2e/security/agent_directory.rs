@@ -163,7 +163,7 @@ fn pipes_in_the_place_of_files_hang_nobody() {
 }
 
 #[test]
-fn an_open_file_of_keys_is_told_of() {
+fn an_open_file_of_keys_is_reported() {
     let home = Home::new();
     home.write_agent("auth.json", r#"{"openai": {"type": "api_key", "key": "k"}}"#);
     fs::set_permissions(home.agent_dir().join("auth.json"), fs::Permissions::from_mode(0o644)).unwrap();
@@ -233,7 +233,7 @@ fn one_of_another_user_is_refused() {
 
 /// A folder around it that everybody can change is told of.
 #[test]
-fn a_folder_around_it_that_is_open_to_all_is_told_of() {
+fn a_folder_around_it_that_is_open_to_all_is_reported() {
     let server = MockServer::start([]);
     let home = Home::with_model(&server);
     with_mode(home.root(), 0o777);

@@ -79,7 +79,7 @@ fn an_empty_value_is_not_the_wider_meaning() {
 
 /// What the reference takes for a flag that was not given stays one where its ways are asked for, but for what is ours.
 #[test]
-fn clients_of_the_reference_may_leave_values_empty() {
+fn clients_of_pi_may_leave_values_empty() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
     let empty = ["--session", "", "--fork", "", "--session-dir", "", "--api-key", "", "--provider", ""];

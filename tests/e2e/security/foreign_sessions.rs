@@ -359,7 +359,7 @@ fn what_the_daemon_wrote_itself_waits_again() {
 
 /// Somebody puts another ledger in the place of ours.
 #[test]
-fn a_ledger_in_the_place_of_ours_is_not_delivered() {
+fn an_intent_log_in_the_place_of_ours_is_not_delivered() {
     let (server, home) = slow();
     let planted = plant_file(&home, &outside(&home));
     let ledger = planted.with_extension("ledger");

@@ -79,7 +79,7 @@ fn links_of_the_user_to_files_of_the_user_count() {
 }
 
 #[test]
-fn files_of_another_user_are_refused_and_told() {
+fn files_of_another_user_are_refused_and_reported() {
     if !rustix::process::getuid().is_root() {
         return;
     }

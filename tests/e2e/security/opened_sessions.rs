@@ -77,7 +77,7 @@ fn a_session_file_without_end_is_refused_at_once() {
 }
 
 #[test]
-fn a_pipe_as_ledger_or_session_hangs_nobody() {
+fn a_pipe_as_intent_log_or_session_hangs_nobody() {
     let server = answering();
     let (home, file) = with_session(&server);
     let ledger = file.with_extension("ledger");

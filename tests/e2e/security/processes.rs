@@ -11,7 +11,7 @@ use std::{
 
 use agentd_e2e::{
     Conversation, Daemon, Home, MockServer, Reply, Service,
-    conversation::Wire,
+    conversation::LineTransport,
     ctl,
     processes::{self, Watched},
     sse,
@@ -241,7 +241,7 @@ fn said(output: &str) -> Vec<i32> {
 }
 
 /// Starts it, and waits until it has said which processes it has.
-fn start(client: &mut Conversation<impl Wire>, attack: Attack) -> Watched {
+fn start(client: &mut Conversation<impl LineTransport>, attack: Attack) -> Watched {
     client.send(&json!({"id": "work", "type": "bash", "command": script(attack)}));
     let mut output = String::new();
     while !output.contains("ready") || said(&output).len() < attack.1 {

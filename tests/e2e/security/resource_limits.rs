@@ -3,7 +3,8 @@
 use std::{fs, io::Write as _, time::Instant};
 
 use agentd_e2e::{
-    DEADLINE, Home, MockServer, Reply, Service, SocketClient, binaries, ctl, mock_server::Request, sse, usage,
+    DEADLINE, Home, MockServer, Reply, Service, SocketClient, binaries, ctl, mock_server::Request, processes,
+    sse,
 };
 use serde_json::{Value, json};
 
@@ -53,7 +54,7 @@ fn unfinished_lines_of_all_clients_together_have_a_bound() {
     let refused = SocketClient::first_readable(&crowd);
     let refusal = crowd[refused].until("a refusal", is_refusal);
     assert!(refusal["hint"].as_str().unwrap().contains("daemon.maxMemoryBytes"), "{refusal}");
-    assert!(usage::of(service.id()).peak < MEMORY, "{:?}", usage::of(service.id()));
+    assert!(processes::usage(service.id()).peak < MEMORY, "{:?}", processes::usage(service.id()));
     assert_eq!(text(answers(&working.prompt("Hi"))[0]), "Fine.");
     works(&service, &home);
     // The rest of a line that was given up is skipped, and the next one counts.
@@ -125,7 +126,7 @@ fn answers_without_an_end_share_their_memory_and_the_rest_works_on() {
     let told =
         files.iter().filter(|file| fs::read_to_string(file).unwrap().contains("daemon.maxMemoryBytes"));
     assert_eq!(told.count(), sessions.len());
-    let used = usage::of(service.id());
+    let used = processes::usage(service.id());
     assert!(used.peak < 4 * MEMORY, "{used:?}");
     works(&service, &home);
 }

@@ -1,21 +1,15 @@
 //! Measures the daemon, with a model server of its own on this machine: `cargo run --release -p agentd-e2e --bin
 //! bench_daemon -- [--quick] [SCENARIO…]`. docs/performance.md says what the figures mean.
 //!
-//! A row for each figure, and a line of JSON for each scenario when it is done. `--quick` measures the same with less of
-//! it: to see that everything works, not to compare.
+//! Prints a row for each figure, and a line of JSON for each finished scenario. `--quick` does less of the same, to see that
+//! everything works; its figures are not comparable.
 
-// What goes wrong ends the measurement with what was seen, as in a test.
+// A failure ends the measurement with a panic, as in a test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod attach;
-mod crowd;
-mod fan_out;
-mod floor;
-mod latency;
-mod memory;
-mod readers;
+mod clients;
+mod process;
 mod report;
-mod start;
 mod tools;
 
 use std::{
@@ -24,37 +18,26 @@ use std::{
     process::ExitCode,
 };
 
-use report::Report;
-
-/// How much is measured.
-#[derive(Clone, Copy)]
-struct Scale {
-    is_quick: bool,
-}
-
-impl Scale {
-    /// The number to use: the first one, and the second one when it has to be quick.
-    fn of(self, full: usize, quick: usize) -> usize {
-        if self.is_quick { quick } else { full }
-    }
-}
+use report::{Report, Scale};
 
 type Scenario = (&'static str, &'static str, fn(Scale, &mut Report));
 
 const SCENARIOS: &[Scenario] = &[
-    ("start", "from nothing to the first answer, and a prompt's round trip", start::run),
-    ("memory", "the daemon with sessions that do nothing", memory::run),
-    ("attach", "joining a long session", attach::run),
-    ("latency", "from the model server's byte to the client's", latency::run),
-    ("fan-out", "one answer for many clients, and the floor", fan_out::run),
-    ("crowd", "many sessions at work at once", crowd::run),
+    ("start", "from nothing to the first answer, and a prompt's round trip", process::run_start),
+    ("memory", "the daemon with sessions that do nothing", process::run_memory),
+    ("attach", "joining a long session", clients::attach_to_long_session),
+    ("latency", "from the model server's byte to the client's", process::run_latency),
+    ("fan-out", "one answer for many clients, and the floor", clients::run_fan_out),
+    ("crowd", "many sessions at work at once", clients::run_crowd),
     ("tools", "tool calls, beside other programs", tools::run),
 ];
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
-    if let Some((floor::COMMAND, args)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        floor::write(args);
+    if let Some((process::FLOOR_COMMAND, args)) =
+        args.split_first().map(|(first, rest)| (first.as_str(), rest))
+    {
+        process::write_floor(args);
         return ExitCode::SUCCESS;
     }
     let scale = Scale { is_quick: args.iter().any(|arg| arg == "--quick") };

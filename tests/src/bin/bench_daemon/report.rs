@@ -7,6 +7,19 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Scale {
+    pub(crate) is_quick: bool,
+}
+
+impl Scale {
+    /// Returns `full`, or `quick` with `--quick`.
+    pub(crate) fn of(self, full: usize, quick: usize) -> usize {
+        if self.is_quick { quick } else { full }
+    }
+}
+
 /// The figures of a scenario.
 pub(crate) struct Report {
     scenario: &'static str,

@@ -8,10 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, sse, usage};
+use agentd_e2e::{Daemon, Home, MockServer, Reply, processes, sse};
 use serde_json::{Value, json};
 
-use crate::{Scale, report::Report};
+use crate::report::{Report, Scale};
 
 const MIB: u64 = 1 << 20;
 
@@ -217,7 +217,7 @@ fn compare(name: &str, rounds: usize, report: &mut Report, home: &Home, reply: &
         calls.push(call_begun.elapsed());
         assert_eq!(ended["isError"], false, "{name}: {started} {ended}");
         daemon.settled();
-        peak = usage::of(daemon.id()).peak.max(peak);
+        peak = processes::usage(daemon.id()).peak.max(peak);
         daemon.close();
         let begun = Instant::now();
         match other.output() {

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_e2e::{Home, Service, home, random::Random};
+use agentd_e2e::{Home, Random, Service, home};
 use serde_json::{Value, json};
 
 use self::{guest::Guest, place::Place};
@@ -20,8 +20,8 @@ use crate::{
     Outcome,
     model::Model,
     options::Options,
-    say, soak,
-    soak::Tally,
+    say,
+    soak::{self, Tally},
     wire::{Peer, Trouble},
 };
 

@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_e2e::{Home, Service, home, random::Random};
+use agentd_e2e::{Home, Random, Service, home};
 use serde_json::{Value, json};
 
 pub(crate) use self::tally::Tally;

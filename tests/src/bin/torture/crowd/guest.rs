@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use agentd_e2e::random::Random;
+use agentd_e2e::Random;
 use serde_json::{Value, json};
 
 use super::place::{Place, Room};

@@ -6,7 +6,7 @@ use std::{
     sync::Mutex,
 };
 
-use agentd_e2e::random::Random;
+use agentd_e2e::Random;
 
 /// A session with a file.
 #[derive(Debug, Clone)]

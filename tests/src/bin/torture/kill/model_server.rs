@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_e2e::{MockServer, Random, Reply, mock_server::Request, sse, wires::Wire};
+use agentd_e2e::{MockServer, Random, Reply, apis::ProviderApi, mock_server::Request, sse};
 use serde_json::{Value, json};
 
 use super::Violation;
@@ -86,7 +86,7 @@ impl Model {
 impl Script {
     fn reply(&self, request: &Request) -> Reply {
         // What is illegal panics, as in a test; here it is one violation among others.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| Wire::Chat.assert_legal(&request.body))) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| ProviderApi::Chat.assert_legal(&request.body))) {
             let seen = panic.downcast_ref::<String>().cloned().unwrap_or_default();
             self.complaints.lock().unwrap().push(Violation { promise: "requests are legal", seen });
         }

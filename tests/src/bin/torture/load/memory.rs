@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_e2e::{Home, Service, home, usage};
+use agentd_e2e::{Home, Service, home, processes};
 use serde_json::{Value, json};
 
 use super::Load;
@@ -36,7 +36,7 @@ fn daemon(model: &Model, idle_ms: u64) -> (Home, Service) {
 
 /// Resident and private memory, in MiB.
 fn show(load: &Load<'_>, service: &Service, what: &str) -> Value {
-    let usage = usage::of(service.id());
+    let usage = processes::usage(service.id());
     // MiB to a tenth; no figure here comes near the limits.
     #[expect(clippy::cast_precision_loss, reason = "no figure here comes near 2^53")]
     let mib = |bytes: u64| (bytes as f64 / f64::from(1 << 20) * 10.0).round() / 10.0;

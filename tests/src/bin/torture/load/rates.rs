@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agentd_e2e::{Home, Service, home, usage};
+use agentd_e2e::{Home, Service, home, processes};
 use serde_json::{Value, json};
 
 use super::Load;
@@ -108,7 +108,7 @@ fn one_at_a_time(
     count: usize,
 ) -> Result<Measured, Trouble> {
     peer.done(command.clone())?;
-    let (before, begun) = (usage::of(service.id()).cpu, Instant::now());
+    let (before, begun) = (processes::usage(service.id()).cpu, Instant::now());
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
         let begun = Instant::now();
@@ -117,7 +117,7 @@ fn one_at_a_time(
     }
     let wall = begun.elapsed();
     times.sort_unstable();
-    Ok(Measured { count, wall, cpu: usage::of(service.id()).cpu.saturating_sub(before), times })
+    Ok(Measured { count, wall, cpu: processes::usage(service.id()).cpu.saturating_sub(before), times })
 }
 
 /// All commands are sent before the answers are waited for.
@@ -125,7 +125,7 @@ fn pipelined(service: &Service, command: &Value, count: usize) -> Result<Measure
     let mut peer = Peer::counting(service.socket())?;
     let mut stream = peer.stream().map_err(|error| Trouble::Closed(error.to_string()))?;
     let line = format!("{command}\n");
-    let (before, begun) = (usage::of(service.id()).cpu, Instant::now());
+    let (before, begun) = (processes::usage(service.id()).cpu, Instant::now());
     let writing = thread::spawn(move || {
         let batch = line.repeat(10);
         (0..count / 10).try_for_each(|_| std::io::Write::write_all(&mut stream, batch.as_bytes()))
@@ -142,7 +142,7 @@ fn pipelined(service: &Service, command: &Value, count: usize) -> Result<Measure
     }
     let wall = begun.elapsed();
     writing.join().expect("a writer").map_err(|error| Trouble::Closed(error.to_string()))?;
-    let cpu = usage::of(service.id()).cpu.saturating_sub(before);
+    let cpu = processes::usage(service.id()).cpu.saturating_sub(before);
     Ok(Measured { count, wall, cpu, times: Vec::new() })
 }
 
@@ -160,7 +160,7 @@ fn crowd(service: &Service, ids: &[Value], each: usize) -> Result<Measured, Trou
             })
             .collect()
     };
-    let (before, begun) = (usage::of(service.id()).cpu, Instant::now());
+    let (before, begun) = (processes::usage(service.id()).cpu, Instant::now());
     let mut times = Vec::new();
     thread::scope(|scope| {
         let ask = &ask;
@@ -178,6 +178,6 @@ fn crowd(service: &Service, ids: &[Value], each: usize) -> Result<Measured, Trou
     })?;
     let wall = begun.elapsed();
     times.sort_unstable();
-    let cpu = usage::of(service.id()).cpu.saturating_sub(before);
+    let cpu = processes::usage(service.id()).cpu.saturating_sub(before);
     Ok(Measured { count: times.len(), wall, cpu, times })
 }

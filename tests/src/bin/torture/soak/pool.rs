@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, TryLockError},
 };
 
-use agentd_e2e::random::Random;
+use agentd_e2e::Random;
 use serde_json::json;
 
 use crate::wire::{Peer, Trouble};

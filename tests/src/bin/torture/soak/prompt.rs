@@ -1,6 +1,6 @@
 //! A prompt, and what has to come of it.
 
-use agentd_e2e::random::Random;
+use agentd_e2e::Random;
 use serde_json::{Value, json};
 
 use super::{pool::Slot, tally::Tally};

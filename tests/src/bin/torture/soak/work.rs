@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::atomic::Ordering, thread, time::Duration};
 
-use agentd_e2e::random::Random;
+use agentd_e2e::Random;
 use serde_json::{Value, json};
 
 use super::{

@@ -1,4 +1,4 @@
-//! The three HTTP APIs side by side: what their servers stream, and what a request must be to be legal for them.
+//! Three provider APIs: streams as their servers send them, and checks that a request is legal for them.
 
 use std::collections::HashSet;
 
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{MockServer, sse};
 
-/// A wire API.
+/// A provider API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
+pub enum ProviderApi {
     /// `openai-completions`.
     Chat,
     /// `anthropic-messages`.
@@ -17,8 +17,8 @@ pub enum Wire {
     Responses,
 }
 
-impl Wire {
-    /// All of them.
+impl ProviderApi {
+    /// All APIs.
     pub const ALL: [Self; 3] = [Self::Chat, Self::Messages, Self::Responses];
 
     /// The name in `models.json`.
@@ -31,7 +31,7 @@ impl Wire {
         }
     }
 
-    /// How requests to it are addressed.
+    /// Method and path of its requests.
     #[must_use]
     pub fn target(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Wire {
         }
     }
 
-    /// A provider of `models.json` behind `server`, with one model of the same name that thinks and sees images.
+    /// A provider of `models.json` behind `server`, with one model of the same name that thinks and accepts images.
     #[must_use]
     pub fn provider(self, server: &MockServer) -> Value {
         json!({"baseUrl": server.base_url(), "api": self.api(), "apiKey": "test-key-1234",

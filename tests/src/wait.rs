@@ -1,8 +1,12 @@
-//! A point where a mock server waits until the test lets it go on.
+//! Waiting: the deadline of every wait, and gates that a test opens.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::{
+    sync::{Arc, Condvar, Mutex},
+    time::Duration,
+};
 
-use crate::DEADLINE;
+/// The time limit of every wait in a test, long enough for a loaded machine.
+pub const DEADLINE: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 struct State {
@@ -10,7 +14,7 @@ struct State {
     open: bool,
 }
 
-/// A gate: one side arrives and waits, the other one learns of it and opens. Clones are the same gate.
+/// A gate at which a mock server waits until the test opens it. Clones are the same gate.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<(Mutex<State>, Condvar)>);
 
