@@ -5,9 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use agentd_auth::KnownSecrets;
+use agentd_auth::UserSecrets;
 use agentd_config::{
-    AgentDir, Document, Environment, JsonFileError, NoAgentDir, ProjectFolders, read_json, read_project_json,
+    AgentDir, Environment, JsonDocument, JsonFileError, NoAgentDir, ProjectFolders, read_json,
+    read_project_json,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -45,7 +46,7 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), Bu
     let project = ProjectFolders::of(cwd, &agent_dir).find("settings.json");
     files.extend(project.clone());
     let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
-    let known = KnownSecrets::gather(&agent_dir.auth_file(), &paths, environment);
+    let known = UserSecrets::gather(&agent_dir.auth_file(), &paths, environment);
     let out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     // A project's link to a file elsewhere is not passed on. Of what is, the secrets were gathered as of a file of the user's.
     let read = |path: &Path| match &project {
@@ -56,9 +57,9 @@ pub fn run(environment: &Environment, compat: bool, cwd: &Path) -> Result<(), Bu
 }
 
 fn pass(
-    known: &KnownSecrets,
+    known: &UserSecrets,
     files: &[&Path],
-    read: impl Fn(&Path) -> Result<Option<Document>, JsonFileError>,
+    read: impl Fn(&Path) -> Result<Option<JsonDocument>, JsonFileError>,
     input: &mut impl BufRead,
     mut out: impl Write,
 ) -> io::Result<()> {
@@ -100,7 +101,7 @@ mod tests {
             write("settings.json", r#"{"theme": "dark", "x": {"apiToken": "hush-hush-1"}} // note"#);
         let (broken, missing) =
             (write("models.json", "{\"k\": broken-secret-22"), folder.path().join("none"));
-        let known = KnownSecrets::gather(&missing, &[&settings, &broken], &Environment::default());
+        let known = UserSecrets::gather(&missing, &[&settings, &broken], &Environment::default());
         let mut out = Vec::new();
         let mut input =
             &b"{\"type\":\"bug_report\"}\n{\"a\":\"hush-hush-1 broken-secret-22\"}\nno end \xff"[..];

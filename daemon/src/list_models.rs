@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agentd_auth::AuthServices;
-use agentd_config::{Environment, NoAgentDir, models::Offer};
+use agentd_config::{Environment, NoAgentDir, models::UsableModels};
 use agentd_protocol::model::Model;
 
 use crate::admin::Context;
@@ -29,7 +29,8 @@ pub fn table(
     let apis: Vec<&str> = providers.apis().collect();
     let has_auth = |provider: &str| auth.is_configured(provider);
     let plan = |provider: &str| auth.available_models(provider);
-    let offered = Offer { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &plan }.available();
+    let offered =
+        UsableModels { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &plan }.available();
     let mut notes: Vec<String> = registry.catalogue_problem().map(ToString::to_string).into_iter().collect();
     notes.extend(registry.load_error().map(str::to_owned));
     notes.extend(auth.load_error());

@@ -96,7 +96,7 @@ fn describe(info: &PanicHookInfo<'_>) -> String {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use agentd_auth::know;
+    use agentd_auth::register_secret;
 
     use super::*;
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn lines_and_panics_hold_no_secret() {
-        know("hush-of-the-log-1");
+        register_secret("hush-of-the-log-1");
         let mut out = Vec::new();
         let (whole, start, end) = ("hush-of-the-log-1", "hush-of-the", "-log-1");
         writeln!(Clean(&mut out), "hush-of {whole}").unwrap();

@@ -87,7 +87,7 @@ fn text_that_streamed_is_kept() {
         Reply::stream(sse::answer("Again.")),
     ]);
     let home = Home::with_model(&server);
-    let mut daemon = armed(&home, &[], "ledger.flushed");
+    let mut daemon = armed(&home, &[], "intent_log.flushed");
     daemon.send(&prompt("Go."));
     daemon.wait();
     assert!(ledger(&home).exists());
@@ -145,9 +145,9 @@ fn of_two_calls_one_was_done() {
 fn what_is_said_of_a_call_is_true() {
     // The third write of a run records the calls: the first records the run, the second the request.
     for (point, said) in [
-        ("ledger.intent@3", DID_NOT_RUN),
-        ("ledger.intent@3:torn", DID_NOT_RUN),
-        ("ledger.intent_written@3", MAY_HAVE_RUN),
+        ("intent_log.intent@3", DID_NOT_RUN),
+        ("intent_log.intent@3:torn", DID_NOT_RUN),
+        ("intent_log.intent_written@3", MAY_HAVE_RUN),
         ("run.tool_started", MAY_HAVE_RUN),
     ] {
         let server = MockServer::start([one_call("touch ran")]);
@@ -166,7 +166,7 @@ fn what_is_said_of_a_call_is_true() {
 fn a_call_whose_intent_cannot_be_written_does_not_run() {
     let server = MockServer::start([one_call("touch ran")]);
     let home = Home::with_model(&server);
-    let mut daemon = armed(&home, &[], "ledger.intent@3:enospc");
+    let mut daemon = armed(&home, &[], "intent_log.intent@3:enospc");
     let events = daemon.prompt("Go.");
     assert!(!home.project().join("ran").exists());
     let failed = crate::support::answers(&events).last().expect("an answer")["errorMessage"].clone();
@@ -184,7 +184,8 @@ fn results_and_text_that_cannot_be_noted_stop_nothing() {
         Reply::stream(sse::answer("Fine.")),
     ]);
     let home = Home::with_model(&server);
-    let mut daemon = armed(&home, &[], "ledger.outcome@1+:enospc,ledger.flush@1+:eio,ledger.clear@1+:eacces");
+    let mut daemon =
+        armed(&home, &[], "intent_log.outcome@1+:enospc,intent_log.flush@1+:eio,intent_log.clear@1+:eacces");
     let events = daemon.prompt("Go.");
     assert_eq!(text(crate::support::answers(&events)[1]), "Fine.");
 }

@@ -229,7 +229,7 @@ fn a_message_that_is_being_delivered_is_there_once() {
         "store.append@4",
         "store.append@4:torn",
         "store.appended@4",
-        "ledger.outcome_written",
+        "intent_log.outcome_written",
         "store.append@6",
     ] {
         let gate = Gate::new();
@@ -300,7 +300,7 @@ fn a_full_disk_loses_no_message_that_waits() {
     let server = MockServer::start([first, fine(), fine()]);
     let home = Home::with_model(&server);
     // The intents before are those of the run.
-    let mut daemon = armed(&home, &[], "ledger.intent@3:enospc,store.append@4:enospc");
+    let mut daemon = armed(&home, &[], "intent_log.intent@3:enospc,store.append@4:enospc");
     daemon.send(&prompt("Go."));
     daemon.event("message_update");
     let refused = daemon.refused(steer("Not taken."));

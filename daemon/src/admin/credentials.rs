@@ -7,7 +7,7 @@ use agentd_auth::{
 };
 use agentd_config::{
     NoAgentDir,
-    models::{ModelRegistry, Offer},
+    models::{ModelRegistry, UsableModels},
 };
 use agentd_protocol::{
     credentials::{
@@ -122,8 +122,8 @@ pub(super) fn is_known(registry: &ModelRegistry, provider: &str) -> bool {
 
 pub(super) fn unknown(registry: &ModelRegistry, auth: &Auth, provider: &str) -> Failure {
     let has_auth = |provider: &str| auth.is_configured(provider);
-    let near =
-        Offer { registry, apis: &[], has_auth: &has_auth, plan: &|_| None }.similar_providers(provider);
+    let near = UsableModels { registry, apis: &[], has_auth: &has_auth, plan: &|_| None }
+        .similar_providers(provider);
     let question = near.first().map(|near| format!(" Did you mean \"{near}\"?")).unwrap_or_default();
     Failure::new(ErrorCode::NotFound, format!("Unknown provider \"{provider}\".{question}"))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentd_auth::{Auth, variables_for};
-use agentd_config::models::{ModelGlob, ModelRegistry, Offer, is_glob};
+use agentd_config::models::{ModelGlob, ModelRegistry, UsableModels, is_glob};
 use agentd_protocol::{
     error::{ErrorCode, Failure},
     model::Model,
@@ -25,10 +25,10 @@ pub(super) fn list(context: &Context, params: &ListModelsParams) -> Result<Model
     let apis: Vec<&str> = adapters.apis().collect();
     let has_auth = |provider: &str| auth.is_configured(provider);
     let plan = |provider: &str| auth.available_models(provider);
-    let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &plan };
+    let usable_models = UsableModels { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &plan };
     let every_provider = params.all == Some(true) || params.pattern.is_some();
     let (models, mut not_spoken) =
-        if every_provider { search(&offer, &fit) } else { (offer.available(), Vec::new()) };
+        if every_provider { search(&usable_models, &fit) } else { (usable_models.available(), Vec::new()) };
     let mut without_key = 0;
     if !every_provider {
         for provider in registry.providers().filter(|provider| !has_auth(provider)) {
@@ -45,7 +45,7 @@ pub(super) fn list(context: &Context, params: &ListModelsParams) -> Result<Model
         }
     }
     let similar = match &fit {
-        Fit::Part(part) if models.is_empty() && not_spoken.is_empty() => offer.similar(part),
+        Fit::Part(part) if models.is_empty() && not_spoken.is_empty() => usable_models.similar(part),
         _ => Vec::new(),
     };
     let providers = providers_of(&models, &registry, &auth);
@@ -94,12 +94,12 @@ impl Fit {
 
 /// All models that fit and can be spoken to, without those that the user's account may not use; and how many fit that are not
 /// spoken to.
-fn search(offer: &Offer<'_>, fit: &Fit) -> (Vec<Arc<Model>>, Vec<NotSpoken>) {
+fn search(usable_models: &UsableModels<'_>, fit: &Fit) -> (Vec<Arc<Model>>, Vec<NotSpoken>) {
     let (mut models, mut not_spoken) = (Vec::new(), Vec::new());
-    for model in offer.registry.select(&|_| true).filter(|model| fit.fits(model)) {
-        if offer.offers(model) {
+    for model in usable_models.registry.select(&|_| true).filter(|model| fit.fits(model)) {
+        if usable_models.offers(model) {
             models.push(Arc::clone(model));
-        } else if !offer.speaks(model) {
+        } else if !usable_models.speaks(model) {
             add(&mut not_spoken, &model.api, 1);
         }
     }

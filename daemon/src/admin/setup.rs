@@ -4,7 +4,7 @@ mod listener;
 mod plan;
 
 use agentd_ai::local_servers::{self, DEFAULT_PORTS, LocalServer, ProbeError};
-use agentd_config::{ModelsEditError, NoAgentDir, Writing, edit_models};
+use agentd_config::{ModelsEditError, NoAgentDir, WriteMode, edit_models};
 use agentd_protocol::{
     doctor::{Listener, LocalProvider, LocalSetup, SetupChange, SetupLocalParams},
     error::{ErrorCode, Failure},
@@ -24,7 +24,7 @@ pub(crate) async fn local(context: Context, params: SetupLocalParams) -> Result<
     let wish = Wish { provider: params.provider, model: params.model };
     wish.check()?;
     let servers = servers(params.base_url.as_deref(), &wish).await?;
-    let writing = if params.dry_run == Some(true) { Writing::DryRun } else { Writing::Yes };
+    let writing = if params.dry_run == Some(true) { WriteMode::DryRun } else { WriteMode::Yes };
     let others = params.dry_run == Some(true) || params.other_user == Some(true);
     let work = move || write(&context, &servers, &wish, (writing, others));
     let done = tokio::task::spawn_blocking(work).await;
@@ -94,7 +94,7 @@ fn write(
     context: &Context,
     servers: &[LocalServer],
     wish: &Wish,
-    (writing, others): (Writing, bool),
+    (writing, others): (WriteMode, bool),
 ) -> Result<LocalSetup, Failure> {
     let no_dir = |error: NoAgentDir| Failure::new(ErrorCode::Io, error.to_string());
     let agent_dir = context.agent_dir().map_err(no_dir)?;

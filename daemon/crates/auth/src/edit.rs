@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use agentd_config::{AgentDir, MemberChange, PrivateObject, PrivateObjectError};
 use serde_json::{Map, Value, json};
 
-use crate::{AuthStore, Secret, StoreError, Stored, store::stored};
+use crate::{AuthStore, Secret, StoreError, StoredEntry, store::stored};
 
 /// How long to wait for another program that has the file.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -153,9 +153,9 @@ impl AuthStore {
     /// [`StoreError::Occupied`], or when the file cannot be read.
     pub(crate) fn check_free(&self, provider: &str, force: bool) -> Result<(), StoreError> {
         let kind = self.read()?.get(provider).map(|stored| match stored {
-            Stored::ApiKey { .. } => Kind::ApiKey,
-            Stored::OAuth(_) => Kind::Login,
-            Stored::Unusable(_) => Kind::Unknown,
+            StoredEntry::ApiKey { .. } => Kind::ApiKey,
+            StoredEntry::OAuth(_) => Kind::Login,
+            StoredEntry::Unusable(_) => Kind::Unknown,
         });
         self.is_free(provider, kind.as_ref(), force)
     }
@@ -179,7 +179,7 @@ impl AuthStore {
     pub(crate) fn renew_login<T>(
         &self,
         provider: &str,
-        renew: impl FnOnce(Option<Stored>) -> (Vec<(&'static str, Value)>, T),
+        renew: impl FnOnce(Option<StoredEntry>) -> (Vec<(&'static str, Value)>, T),
     ) -> Result<T, StoreError> {
         self.edit_within(RENEWAL_PATIENCE, |entries| {
             let (members, passed_on) = renew(entries.get(provider).cloned().map(stored));
@@ -323,7 +323,7 @@ mod tests {
         assert!(error.contains("holds a login (\"oauth\") for p") && !error.contains("hush"), "{error}");
         assert_eq!(text(&store), before);
         assert!(store.set_key("p", &new("k", &[("A", "1")], true)).unwrap());
-        let stored = Stored::ApiKey {
+        let stored = StoredEntry::ApiKey {
             key: Some(ConfigValue::new("k")),
             env: vec![("A".into(), ConfigValue::new("1"))],
         };
@@ -371,7 +371,7 @@ mod tests {
             let (_folder, store) = place("");
             store.set_key("p", &new(&key, &[], false)).unwrap();
             let stored = store.read().unwrap();
-            let Some(Stored::ApiKey { key: Some(value), .. }) = stored.get("p") else { panic!("{stored:?}") };
+            let Some(StoredEntry::ApiKey { key: Some(value), .. }) = stored.get("p") else { panic!("{stored:?}") };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let resolved =
                 runtime.block_on(value::resolve(value, &Default::default(), &Default::default()));

@@ -7,7 +7,7 @@ use agentd_config::Environment;
 use agentd_protocol::models_file::ConfigValue;
 use serde_json::Value;
 
-use crate::{Stored, store::stored, value::is_resolvable};
+use crate::{StoredEntry, store::stored, value::is_resolvable};
 
 /// The laws, by the names of their fuzz targets.
 pub const LAWS: &[(&str, fn(&[u8]))] = &[
@@ -24,22 +24,22 @@ pub fn auth_files(input: &[u8]) {
     let Ok(Value::Object(entries)) = serde_json::from_slice(input) else { return };
     for (_, entry) in entries {
         let hides = entry.as_object().is_none_or(|members| !members.keys().any(|name| name.contains(SECRET)));
-        let names_it = |of: &Stored| match of {
+        let names_it = |of: &StoredEntry| match of {
             // Variables are shown by their names, accounts and addresses as they are.
-            Stored::ApiKey { env, .. } => env.iter().any(|(name, _)| name.contains(SECRET)),
-            Stored::OAuth(login) => {
+            StoredEntry::ApiKey { env, .. } => env.iter().any(|(name, _)| name.contains(SECRET)),
+            StoredEntry::OAuth(login) => {
                 let shown = [&login.account_id, &login.enterprise_url, &login.token_url, &login.client_id];
                 let models = login.available_models.iter().flat_map(|models| models.iter());
                 shown.into_iter().flatten().chain(models).any(|text| text.contains(SECRET))
             }
-            Stored::Unusable(_) => false,
+            StoredEntry::Unusable(_) => false,
         };
         let stored = stored(entry);
         if hides && !names_it(&stored) {
             assert!(!format!("{stored:?}").contains(SECRET), "{stored:?}");
         }
         match stored {
-            Stored::ApiKey { key, env } => {
+            StoredEntry::ApiKey { key, env } => {
                 let environment: Environment = [("A", "aa"), ("EMPTY", "")].into_iter().collect();
                 for value in key.iter().chain(env.iter().map(|(_, value)| value)) {
                     let _ = is_resolvable(value, &environment);
@@ -48,13 +48,13 @@ pub fn auth_files(input: &[u8]) {
                     assert!(!is_plain || is_resolvable(&literal, &environment) != value.expose().is_empty());
                 }
             }
-            Stored::OAuth(login) => {
+            StoredEntry::OAuth(login) => {
                 assert!(login.access.is_some() || login.refresh.is_some());
                 let (fresh, living) = (login.fresh(0, |_| false), login.living(0, |_| false));
                 assert!(fresh.is_none() || living.is_some(), "a fresh token lives");
                 assert!(login.living(0, |_| true).is_none(), "a refused token is none");
             }
-            Stored::Unusable(why) => assert!(!why.is_empty()),
+            StoredEntry::Unusable(why) => assert!(!why.is_empty()),
         }
     }
 }

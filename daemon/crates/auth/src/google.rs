@@ -6,7 +6,7 @@ use std::{
 };
 
 use agentd_config::Environment;
-use agentd_http::{Account, HttpClients, know};
+use agentd_http::{Account, HttpClients, register_secret};
 use agentd_protocol::oauth_setting::TokenFormat;
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenError, OpenProblem, OpenRules};
 use base64::{
@@ -265,8 +265,8 @@ fn short(answer: &Map<String, Value>) -> Result<ShortToken, GoogleError> {
 fn assertion(email: &str, key: &str, file: &Map<String, Value>, audience: &str) -> Result<String, String> {
     let wrong = "its \"private_key\" is no RSA key in PKCS #8 form";
     let lines = key.lines().map(str::trim).filter(|line| !line.starts_with("-----"));
-    let encoded: String = lines.inspect(|line| know(line)).collect();
-    know(&encoded);
+    let encoded: String = lines.inspect(|line| register_secret(line)).collect();
+    register_secret(&encoded);
     let der = STANDARD.decode(&encoded).map_err(|_| wrong)?;
     let pair = RsaKeyPair::from_pkcs8(&der).map_err(|_| wrong)?;
     let now = now_ms() / 1000;

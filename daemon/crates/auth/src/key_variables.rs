@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use agentd_http::Redactor;
 use agentd_protocol::models_file::ConfigValue;
 
-use crate::{Auth, Stored, environment, value};
+use crate::{Auth, StoredEntry, provider_keys, value};
 
 impl Auth {
     /// The names of all variables that hold a key of a provider: those that providers are known to read, and those that
@@ -13,7 +13,7 @@ impl Auth {
     /// by their own name or the header's. Reads no files; whether a variable is set is not looked at.
     #[must_use]
     pub fn key_variables(&self) -> BTreeSet<String> {
-        let mut names: BTreeSet<String> = environment::key_variables().map(str::to_owned).collect();
+        let mut names: BTreeSet<String> = provider_keys::key_variables().map(str::to_owned).collect();
         for provider in self.registry().configured() {
             names.extend(provider.keys().flat_map(value::variables));
             for (header, value) in provider.header_values() {
@@ -22,7 +22,7 @@ impl Auth {
         }
         self.with_stored(|stored| {
             for entry in stored.values() {
-                let Stored::ApiKey { key, env } = entry else { continue };
+                let StoredEntry::ApiKey { key, env } = entry else { continue };
                 names.extend(key.iter().flat_map(value::variables));
                 names.extend(env.iter().flat_map(|(name, value)| secret_variables(name, value)));
             }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn every_variable_stands_on_the_page() {
         let page = include_str!("../../../../docs/security.md");
-        for name in environment::key_variables() {
+        for name in provider_keys::key_variables() {
             assert!(
                 page.contains(&format!("`{name}`")),
                 "docs/security.md does not say what children get of {name}"

@@ -15,12 +15,11 @@ use agentd_http::{Account, Credentials};
 use agentd_protocol::{model::Model, models_file::ConfigValue};
 
 use crate::{
-    AuthError, AuthServices, AuthStore, Secret, StoreError, Stored, StoredCredentials, ValueError, address,
-    aws, azure,
-    environment::{self, EnvironmentKey},
-    federation, google,
-    learn::{learn, learn_secret, learn_stored},
-    oauth, value,
+    AuthError, AuthServices, AuthStore, Secret, StoreError, StoredCredentials, StoredEntry, ValueError,
+    address, aws, azure, federation, google, oauth,
+    provider_keys::{self, ProviderKey},
+    register_secrets::{register_credentials, register_one, register_stored_secrets},
+    value,
 };
 
 mod login;
@@ -84,7 +83,7 @@ impl Auth {
         let auth =
             Self(Arc::new(Inner { sources, store, overrides: RwLock::default(), stored: RwLock::default() }));
         auth.refresh();
-        auth.learn_configured();
+        auth.register_configured_secrets();
         auth
     }
 
@@ -97,13 +96,13 @@ impl Auth {
         let store = AuthStore::at(sources.agent_dir.auth_file());
         let (overrides, stored) = (RwLock::new(overrides), RwLock::new(self.stored()));
         let auth = Self(Arc::new(Inner { sources, store, overrides, stored }));
-        auth.learn_configured();
+        auth.register_configured_secrets();
         auth
     }
 
     /// Uses this key for a provider before all other sources, until the session ends (`--api-key`).
     pub fn set_override(&self, provider: impl Into<String>, key: Secret) {
-        learn_secret(&key);
+        register_one(&key);
         self.0.overrides.write().unwrap_or_else(PoisonError::into_inner).insert(provider.into(), key);
     }
 
@@ -127,12 +126,12 @@ impl Auth {
         }
         let environment = &self.0.sources.environment;
         match self.stored().credentials.get(provider) {
-            Some(Stored::ApiKey { key: Some(key), env }) => {
+            Some(StoredEntry::ApiKey { key: Some(key), env }) => {
                 value::is_resolvable(key, &overlay(environment, env))
             }
-            Some(Stored::ApiKey { key: None, env }) => has_key(provider, &overlay(environment, env)),
-            Some(Stored::OAuth(login)) => self.login_problem(provider, login).is_none(),
-            Some(Stored::Unusable(_)) => false,
+            Some(StoredEntry::ApiKey { key: None, env }) => has_key(provider, &overlay(environment, env)),
+            Some(StoredEntry::OAuth(login)) => self.login_problem(provider, login).is_none(),
+            Some(StoredEntry::Unusable(_)) => false,
             None => {
                 let configured = self.configured_key(provider);
                 configured.is_some_and(|key| value::is_resolvable(key, environment))
@@ -149,7 +148,7 @@ impl Auth {
             return None;
         }
         match self.stored().credentials.get(provider) {
-            Some(Stored::OAuth(login)) => login.available_models.clone(),
+            Some(StoredEntry::OAuth(login)) => login.available_models.clone(),
             _ => None,
         }
     }
@@ -191,12 +190,12 @@ impl Auth {
         }
         let mut account = Account::default();
         let (api_key, bearer) = match self.key(model, refused).await? {
-            Some(EnvironmentKey::Cloud(token, of_cloud)) => {
+            Some(ProviderKey::Cloud(token, of_cloud)) => {
                 account = of_cloud;
                 (Some(token), None)
             }
-            Some(EnvironmentKey::ApiKey(key)) => (Some(key), None),
-            Some(EnvironmentKey::Bearer(token)) => (None, Some(token)),
+            Some(ProviderKey::ApiKey(key)) => (Some(key), None),
+            Some(ProviderKey::Bearer(token)) => (None, Some(token)),
             None => (None, None),
         };
         let mut headers = self.headers(model).await?;
@@ -230,14 +229,14 @@ impl Auth {
             credentials.account = place.account;
             base_url = place.base_url.or(base_url);
         }
-        learn(&credentials);
+        register_credentials(&credentials);
         Ok(ProviderCredentials { credentials, base_url })
     }
 
     /// The environment with what a stored credential brings along.
     fn environment_of(&self, provider: &str) -> Environment {
         match self.stored().credentials.get(provider) {
-            Some(Stored::ApiKey { env, .. }) => overlay(&self.0.sources.environment, env),
+            Some(StoredEntry::ApiKey { env, .. }) => overlay(&self.0.sources.environment, env),
             _ => self.0.sources.environment.clone(),
         }
     }
@@ -248,7 +247,7 @@ impl Auth {
             return None;
         }
         match self.stored().credentials.get(&model.provider) {
-            Some(Stored::OAuth(login)) => login.account_id.clone(),
+            Some(StoredEntry::OAuth(login)) => login.account_id.clone(),
             _ => None,
         }
     }
@@ -258,7 +257,7 @@ impl Auth {
         if model.provider == "github-copilot"
             && self.override_of(&model.provider).is_none()
             && self.0.sources.registry.provider(&model.provider).is_none_or(|own| own.base_url.is_none())
-            && let Some(Stored::OAuth(login)) = self.stored().credentials.get(&model.provider)
+            && let Some(StoredEntry::OAuth(login)) = self.stored().credentials.get(&model.provider)
         {
             return Ok(oauth::copilot_base_url(login));
         }
@@ -271,24 +270,24 @@ impl Auth {
     }
 
     /// The key of the first source that has one; `None` where none is needed.
-    async fn key(&self, model: &Model, refused: Refused<'_>) -> Result<Option<EnvironmentKey>, AuthError> {
+    async fn key(&self, model: &Model, refused: Refused<'_>) -> Result<Option<ProviderKey>, AuthError> {
         let provider = &model.provider;
         if let Some(key) = self.override_of(provider) {
-            return Ok(Some(EnvironmentKey::ApiKey(key)));
+            return Ok(Some(ProviderKey::ApiKey(key)));
         }
         if self.needs_no_key(provider) {
             return Ok(None);
         }
         let environment = &self.0.sources.environment;
         if let Some(stored) = self.reread().await?.get(provider) {
-            if let (true, Stored::ApiKey { key: None, env }) = (aws::has(model), stored) {
-                return Ok(environment::key_of(provider, &overlay(environment, env)));
+            if let (true, StoredEntry::ApiKey { key: None, env }) = (aws::has(model), stored) {
+                return Ok(provider_keys::key_of(provider, &overlay(environment, env)));
             }
             return self.stored_key(model, stored, refused).await.map(Some);
         }
         if let Some(configured) = self.configured_key(provider) {
             match self.value(configured, environment).await {
-                Ok(key) => return Ok(Some(EnvironmentKey::ApiKey(key))),
+                Ok(key) => return Ok(Some(ProviderKey::ApiKey(key))),
                 Err(ValueError::MissingVariable(_) | ValueError::Empty) if has_key(provider, environment) => {
                 }
                 Err(source) => return Err(self.unresolved(provider, &self.models_place(provider), source)),
@@ -308,9 +307,9 @@ impl Auth {
         model: &Model,
         environment: &Environment,
         refused: Refused<'_>,
-    ) -> Result<Option<EnvironmentKey>, AuthError> {
+    ) -> Result<Option<ProviderKey>, AuthError> {
         let provider = &model.provider;
-        if let Some(key) = environment::key_of(provider, environment) {
+        if let Some(key) = provider_keys::key_of(provider, environment) {
             return Ok(Some(key));
         }
         let services = &self.0.sources.services;
@@ -319,14 +318,14 @@ impl Auth {
             let found = google::token(environment, &services.http, &services.tokens, is_refused).await;
             let (token, account) =
                 found.map_err(|problem| AuthError::Google { provider: provider.clone(), problem })?;
-            return Ok(Some(EnvironmentKey::Cloud(token, account)));
+            return Ok(Some(ProviderKey::Cloud(token, account)));
         }
         if federation::is_configured(provider, environment) {
             let (http, tokens) = (&services.http, &services.tokens);
             let found = federation::token(environment, &model.base_url, http, tokens, is_refused).await;
             let token =
                 found.map_err(|problem| AuthError::Federation { provider: provider.clone(), problem })?;
-            return Ok(Some(EnvironmentKey::Bearer(token)));
+            return Ok(Some(ProviderKey::Bearer(token)));
         }
         Ok(None)
     }
@@ -334,19 +333,19 @@ impl Auth {
     async fn stored_key(
         &self,
         model: &Model,
-        stored: &Stored,
+        stored: &StoredEntry,
         refused: Refused<'_>,
-    ) -> Result<EnvironmentKey, AuthError> {
+    ) -> Result<ProviderKey, AuthError> {
         let (provider, file) = (model.provider.clone(), self.auth_file());
         let (key, env) = match stored {
-            Stored::ApiKey { key, env } => (key, env),
-            Stored::OAuth(login) => {
+            StoredEntry::ApiKey { key, env } => (key, env),
+            StoredEntry::OAuth(login) => {
                 let key = self.login_key(model, login, refused).await;
                 // What was renewed says where requests go.
                 self.reread().await?;
                 return key;
             }
-            Stored::Unusable(problem) => {
+            StoredEntry::Unusable(problem) => {
                 return Err(AuthError::UnusableEntry { provider, file, problem: problem.clone() });
             }
         };
@@ -357,7 +356,7 @@ impl Auth {
         };
         let key = self.value(key, &environment).await;
         let place = format!("the entry \"{provider}\" of {}", file.display());
-        key.map(EnvironmentKey::ApiKey).map_err(|source| self.unresolved(&provider, &place, source))
+        key.map(ProviderKey::ApiKey).map_err(|source| self.unresolved(&provider, &place, source))
     }
 
     async fn headers(&self, model: &Model) -> Result<Vec<(String, Secret)>, AuthError> {
@@ -392,7 +391,7 @@ impl Auth {
     }
 
     fn remember(&self, read: &Result<StoredCredentials, StoreError>) {
-        read.iter().for_each(learn_stored);
+        read.iter().for_each(register_stored_secrets);
         *self.0.stored.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot(read));
     }
 
@@ -438,8 +437,8 @@ impl Auth {
             && stored.credentials.values().next().is_none()
             && self.0.overrides.read().unwrap_or_else(PoisonError::into_inner).is_empty()
             && self.empty_key_variables().is_empty()
-            && environment::key_variables().all(|name| environment.get(name).is_none())
-            && environment::providers().all(|provider| !has_key(provider, environment))
+            && provider_keys::key_variables().all(|name| environment.get(name).is_none())
+            && provider_keys::providers().all(|provider| !has_key(provider, environment))
     }
 
     pub(crate) fn override_of(&self, provider: &str) -> Option<Secret> {
@@ -465,7 +464,7 @@ impl Auth {
     fn no_key(&self, model: &Model) -> AuthError {
         let provider = model.provider.clone();
         let variable =
-            environment::advice_for(&provider).map(|names| format!("set {names} in the environment, "));
+            provider_keys::advice_for(&provider).map(|names| format!("set {names} in the environment, "));
         let mut advice = format!(
             "To give one, {}run `agentctl login {provider}`, or put it as {}.",
             variable.unwrap_or_default(),
@@ -480,8 +479,8 @@ impl Auth {
 
 /// Whether the environment has a key, or what a cloud's credentials take.
 fn has_key(provider: &str, environment: &Environment) -> bool {
-    environment::variable_of(provider, environment).is_some()
-        || environment::cloud_variable_of(provider, environment).is_some()
+    provider_keys::variable_of(provider, environment).is_some()
+        || provider_keys::cloud_variable_of(provider, environment).is_some()
 }
 
 /// Whether a header is among these.

@@ -3,8 +3,9 @@
 use agentd_config::Environment;
 
 use crate::{
-    Auth, Stored, StoredCredentials, environment,
+    Auth, StoredCredentials, StoredEntry,
     oauth::{self, now_ms},
+    provider_keys,
     resolve::overlay,
     value,
 };
@@ -56,13 +57,13 @@ impl Auth {
         }
         if let Some(stored) = self.stored_entry(provider) {
             let problem = match &stored {
-                Stored::OAuth(login) => self.login_problem(provider, login),
+                StoredEntry::OAuth(login) => self.login_problem(provider, login),
                 stored => problem_of(stored, provider, environment),
             };
             sources.push((KeySource::Stored, problem));
         }
-        let variable = environment::variable_of(provider, environment)
-            .or_else(|| environment::cloud_variable_of(provider, environment))
+        let variable = provider_keys::variable_of(provider, environment)
+            .or_else(|| provider_keys::cloud_variable_of(provider, environment))
             .map(KeySource::Variable);
         if let Some(key) = self.configured_key(provider) {
             let problem = (!value::is_resolvable(key, environment))
@@ -81,7 +82,7 @@ impl Auth {
     /// What is known of the login that is stored for a provider, if there is one. Reads no files.
     #[must_use]
     pub fn login(&self, provider: &str) -> Option<LoginStatus> {
-        let Stored::OAuth(login) = self.stored_entry(provider)? else { return None };
+        let StoredEntry::OAuth(login) = self.stored_entry(provider)? else { return None };
         // Some write a number for the end of what does not end.
         let ends = login.expires.filter(|expires| *expires < FAR_MS);
         Some(LoginStatus {
@@ -95,29 +96,31 @@ impl Auth {
     #[must_use]
     pub fn missing_variables(&self, provider: &str) -> Vec<String> {
         let environment = match self.stored_entry(provider) {
-            Some(Stored::ApiKey { env, .. }) => overlay(self.environment(), &env),
+            Some(StoredEntry::ApiKey { env, .. }) => overlay(self.environment(), &env),
             _ => self.environment().clone(),
         };
-        environment::missing_beside_key(provider, &environment)
+        provider_keys::missing_beside_key(provider, &environment)
     }
 
-    fn stored_entry(&self, provider: &str) -> Option<Stored> {
+    fn stored_entry(&self, provider: &str) -> Option<StoredEntry> {
         self.with_stored(|stored: &StoredCredentials| stored.get(provider).cloned())
     }
 }
 
-fn problem_of(stored: &Stored, provider: &str, environment: &Environment) -> Option<String> {
+fn problem_of(stored: &StoredEntry, provider: &str, environment: &Environment) -> Option<String> {
     match stored {
-        Stored::ApiKey { key: Some(key), env } => (!value::is_resolvable(key, &overlay(environment, env)))
-            .then(|| "it is empty, or names a variable that is not set".to_owned()),
-        Stored::ApiKey { key: None, env } => {
+        StoredEntry::ApiKey { key: Some(key), env } => {
+            (!value::is_resolvable(key, &overlay(environment, env)))
+                .then(|| "it is empty, or names a variable that is not set".to_owned())
+        }
+        StoredEntry::ApiKey { key: None, env } => {
             let environment = overlay(environment, env);
-            let has_key = environment::variable_of(provider, &environment)
-                .or_else(|| environment::cloud_variable_of(provider, &environment));
+            let has_key = provider_keys::variable_of(provider, &environment)
+                .or_else(|| provider_keys::cloud_variable_of(provider, &environment));
             has_key.is_none().then(|| "it has no \"key\"".to_owned())
         }
         // Whoever knows how logins are renewed has looked at it.
-        Stored::OAuth(_) => None,
-        Stored::Unusable(why) => Some(why.clone()),
+        StoredEntry::OAuth(_) => None,
+        StoredEntry::Unusable(why) => Some(why.clone()),
     }
 }

@@ -19,11 +19,11 @@ pub struct AuthStore {
 
 /// What the file holds.
 #[derive(Debug, Clone, Default)]
-pub struct StoredCredentials(BTreeMap<String, Stored>);
+pub struct StoredCredentials(BTreeMap<String, StoredEntry>);
 
 /// What is stored for a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stored {
+pub enum StoredEntry {
     /// A key.
     ApiKey {
         /// Where the key comes from: a literal, a variable, a command.
@@ -102,26 +102,26 @@ impl StoredCredentials {
     }
 
     /// All that is stored, by provider.
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Stored> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &StoredEntry> {
         self.0.values()
     }
 
     /// What is stored for a provider.
     #[must_use]
-    pub fn get(&self, provider: &str) -> Option<&Stored> {
+    pub fn get(&self, provider: &str) -> Option<&StoredEntry> {
         self.0.get(provider)
     }
 }
 
 /// One entry. A bad one costs only its own provider.
-pub(crate) fn stored(entry: Value) -> Stored {
-    let unusable = |what: &str| Stored::Unusable(what.to_owned());
+pub(crate) fn stored(entry: Value) -> StoredEntry {
+    let unusable = |what: &str| StoredEntry::Unusable(what.to_owned());
     let Value::Object(mut entry) = entry else { return unusable("it is no object") };
     match entry.get("type").and_then(Value::as_str) {
         Some("api_key") => {}
         Some("oauth") => {
             return StoredLogin::read(&entry)
-                .map_or_else(Stored::Unusable, |login| Stored::OAuth(Box::new(login)));
+                .map_or_else(StoredEntry::Unusable, |login| StoredEntry::OAuth(Box::new(login)));
         }
         _ => return unusable("its \"type\" is neither \"api_key\" nor \"oauth\""),
     }
@@ -131,10 +131,10 @@ pub(crate) fn stored(entry: Value) -> Stored {
         Some(_) => return unusable("its \"key\" is no string"),
     };
     match entry.remove("env") {
-        None | Some(Value::Null) => Stored::ApiKey { key, env: Vec::new() },
+        None | Some(Value::Null) => StoredEntry::ApiKey { key, env: Vec::new() },
         Some(Value::Object(env)) => variables(env).map_or_else(
             || unusable("its \"env\" holds something that is no string"),
-            |env| Stored::ApiKey { key, env },
+            |env| StoredEntry::ApiKey { key, env },
         ),
         Some(_) => unusable("its \"env\" is no object"),
     }
@@ -158,7 +158,7 @@ mod tests {
         read.map_err(|error| error.to_string())
     }
 
-    fn check(entry: &str, expected: Stored) {
+    fn check(entry: &str, expected: StoredEntry) {
         let stored = read(&format!("\u{FEFF}{{ // mine\n \"p\": {entry}, }}")).unwrap();
         assert_eq!(stored.get("p"), Some(&expected), "{entry}");
         assert!(!format!("{stored:?}").contains("hush"), "{stored:?}");
@@ -167,21 +167,27 @@ mod tests {
     #[test]
     fn entries() {
         let key = Some(ConfigValue::new("hush"));
-        check(r#"{"type":"api_key","key":"hush"}"#, Stored::ApiKey { key: key.clone(), env: Vec::new() });
+        check(
+            r#"{"type":"api_key","key":"hush"}"#,
+            StoredEntry::ApiKey { key: key.clone(), env: Vec::new() },
+        );
         let env = vec![("A".to_owned(), ConfigValue::new("hush"))];
-        check(r#"{"type":"api_key","key":"hush","env":{"A":"hush"},"x":1}"#, Stored::ApiKey { key, env });
-        check(r#"{"type":"api_key"}"#, Stored::ApiKey { key: None, env: Vec::new() });
+        check(
+            r#"{"type":"api_key","key":"hush","env":{"A":"hush"},"x":1}"#,
+            StoredEntry::ApiKey { key, env },
+        );
+        check(r#"{"type":"api_key"}"#, StoredEntry::ApiKey { key: None, env: Vec::new() });
         let login = StoredLogin {
             access: Some(Secret::new("hush")),
             refresh: Some(Secret::new("hush")),
             expires: Some(1),
             ..StoredLogin::default()
         };
-        let stored = Stored::OAuth(Box::new(login));
+        let stored = StoredEntry::OAuth(Box::new(login));
         check(r#"{"type":"oauth","access":"hush","refresh":"hush","expires":1}"#, stored);
-        let empty = Stored::Unusable("it has neither \"access\" nor \"refresh\"".into());
+        let empty = StoredEntry::Unusable("it has neither \"access\" nor \"refresh\"".into());
         check(r#"{"type":"oauth"}"#, empty);
-        let unusable = |entry: &str, what: &str| check(entry, Stored::Unusable(what.into()));
+        let unusable = |entry: &str, what: &str| check(entry, StoredEntry::Unusable(what.into()));
         unusable(r#""hush""#, "it is no object");
         unusable(r#"{"type":"hush"}"#, "its \"type\" is neither \"api_key\" nor \"oauth\"");
         unusable(r#"{"type":"api_key","key":["hush"]}"#, "its \"key\" is no string");

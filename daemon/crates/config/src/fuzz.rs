@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     json_comments, json_edit,
-    json_file::{self, Document},
+    json_file::{self, JsonDocument},
 };
 
 /// The laws, by the names of their fuzz targets.
@@ -112,7 +112,7 @@ pub(crate) fn keeps_a_secret(input: &[u8]) -> bool {
 }
 
 /// The document in the bytes; a problem names a place in them.
-pub(crate) fn document(input: &[u8]) -> Result<Option<Document>, json_file::JsonFileError> {
+pub(crate) fn document(input: &[u8]) -> Result<Option<JsonDocument>, json_file::JsonFileError> {
     let read = json_file::document(std::path::Path::new("x.json"), input);
     if let Err(json_file::JsonFileError::Syntax { line, column, what, .. }) = &read {
         let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();

@@ -13,7 +13,7 @@ pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A JSON file as it was read.
 #[derive(Clone)]
-pub struct Document {
+pub struct JsonDocument {
     /// The text, without a byte order mark, with its comments.
     pub text: String,
     /// What it says.
@@ -78,7 +78,7 @@ pub(crate) const OF_USER: OpenRules<'_> = OpenRules::new(LinkPolicy::Followed).m
 /// # Errors
 /// [`JsonFileError`]; the message names the file and the place in it. What is no regular file, or one of another user's, is
 /// not read.
-pub fn read_json(path: &Path) -> Result<Option<Document>, JsonFileError> {
+pub fn read_json(path: &Path) -> Result<Option<JsonDocument>, JsonFileError> {
     read(path, &OF_USER)
 }
 
@@ -88,20 +88,20 @@ pub fn read_json(path: &Path) -> Result<Option<Document>, JsonFileError> {
 ///
 /// # Errors
 /// As [`read_json`].
-pub fn read_project_json(path: &Path) -> Result<Option<Document>, JsonFileError> {
+pub fn read_project_json(path: &Path) -> Result<Option<JsonDocument>, JsonFileError> {
     let cwd = path.parent().and_then(Path::parent).unwrap_or(path);
     let root = cwd.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(cwd);
     let owner = owner_of(root).map_or(AcceptedOwner::Own, AcceptedOwner::OwnOr);
     read(path, &OpenRules::new(LinkPolicy::Beneath(root)).owner(owner).max_bytes(MAX_FILE_BYTES))
 }
 
-fn read(path: &Path, rules: &OpenRules<'_>) -> Result<Option<Document>, JsonFileError> {
+fn read(path: &Path, rules: &OpenRules<'_>) -> Result<Option<JsonDocument>, JsonFileError> {
     let Some(bytes) = rules.read(path)? else { return Ok(None) };
     document(path, &bytes).map(Some)
 }
 
 /// The document in the bytes of the file at `path`.
-pub(crate) fn document(path: &Path, bytes: &[u8]) -> Result<Document, JsonFileError> {
+pub(crate) fn document(path: &Path, bytes: &[u8]) -> Result<JsonDocument, JsonFileError> {
     let body = without_mark(bytes);
     let mark_bytes = bytes.len() - body.len();
     let text = std::str::from_utf8(body).map_err(|error| JsonFileError::NotUtf8 {
@@ -118,7 +118,7 @@ pub(crate) fn document(path: &Path, bytes: &[u8]) -> Result<Document, JsonFileEr
             what: what.strip_suffix(&position).unwrap_or(&what).to_owned(),
         }
     })?;
-    Ok(Document { text: text.to_owned(), value, has_mark: mark_bytes > 0 })
+    Ok(JsonDocument { text: text.to_owned(), value, has_mark: mark_bytes > 0 })
 }
 
 /// Parses JSON with comments and trailing commas.
@@ -205,7 +205,8 @@ mod tests {
         std::fs::write(at("secret.json"), r#"{"a": 1}"#).unwrap();
         std::fs::write(at("repo/shared.json"), r#"{"a": 2}"#).unwrap();
         let link = at("repo/sub/.agentd/settings.json");
-        let value = |read: Result<Option<Document>, JsonFileError>| read.unwrap().unwrap().value["a"].clone();
+        let value =
+            |read: Result<Option<JsonDocument>, JsonFileError>| read.unwrap().unwrap().value["a"].clone();
         std::os::unix::fs::symlink("../../shared.json", &link).unwrap();
         assert_eq!(value(read_project_json(&link)), 2);
         std::fs::remove_file(&link).unwrap();

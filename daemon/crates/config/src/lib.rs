@@ -26,8 +26,10 @@ mod trust;
 mod unknown_keys;
 
 pub use environment::Environment;
-pub use json_file::{Document, JsonFileError, MAX_FILE_BYTES, read_json, read_project_json, without_value};
-pub use models_edit::{ModelsChange, ModelsEditError, Writing, edit_models};
+pub use json_file::{
+    JsonDocument, JsonFileError, MAX_FILE_BYTES, read_json, read_project_json, without_value,
+};
+pub use models_edit::{ModelsChange, ModelsEditError, WriteMode, edit_models};
 pub use paths::{
     AgentDir, NoAgentDir, ProjectFolders, SessionDir, expand_tilde, is_of_project, resolve_path, session_dir,
     temp_dir,
@@ -36,6 +38,6 @@ pub use private_object::{MemberChange, PrivateObject, PrivateObjectError};
 pub use text_file::{MAX_TEXT_BYTES, TextFileError};
 use trust::project_skill_folders;
 pub use trust::{
-    StartingFiles, Trust, TrustBasis, TrustQuestion, TrustSubject, decide_trust, note_trusted_files,
+    StartingFiles, TrustBasis, TrustDecision, TrustQuestion, TrustSubject, decide_trust, note_trusted_files,
     save_trust, trust_subjects,
 };

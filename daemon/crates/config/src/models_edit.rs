@@ -43,7 +43,7 @@ pub enum ModelsChange {
 /// Why nothing was added. The file is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelsEditError {
-    /// Writing could lose what is in a file that cannot be read.
+    /// WriteMode could lose what is in a file that cannot be read.
     #[error("models.json was not changed, since it is broken: {0}")]
     Broken(#[from] JsonFileError),
     /// The file is JSON, and not what it should be.
@@ -69,7 +69,7 @@ pub enum ModelsEditError {
 
 /// Whether to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writing {
+pub enum WriteMode {
     /// Yes.
     Yes,
     /// No: nothing is touched, not even the lock.
@@ -87,15 +87,15 @@ pub enum Writing {
 /// [`ModelsEditError`], or what `plan` says; then the file is unchanged.
 pub fn edit_models<T, E: From<ModelsEditError>>(
     agent_dir: &AgentDir,
-    writing: Writing,
+    writing: WriteMode,
     plan: impl FnOnce(&Value) -> Result<(Vec<ModelsChange>, T), E>,
 ) -> Result<(bool, T), E> {
     let path = agent_dir.models_file();
     let io = |path: PathBuf| move |source| ModelsEditError::Io { path, source };
     let lock_path = agent_dir.run_dir().join("models.lock");
     let _lock = match writing {
-        Writing::Yes => Some(lock(&lock_path).map_err(io(lock_path))?),
-        Writing::DryRun => None,
+        WriteMode::Yes => Some(lock(&lock_path).map_err(io(lock_path))?),
+        WriteMode::DryRun => None,
     };
     let document = read_json(&path).map_err(ModelsEditError::from)?;
     if let Some(error) = ModelRegistry::load(&path).load_error() {
@@ -116,7 +116,7 @@ pub fn edit_models<T, E: From<ModelsEditError>>(
                 path: path.clone(),
             })?;
     }
-    let written = after != before && writing == Writing::Yes;
+    let written = after != before && writing == WriteMode::Yes;
     if written {
         replace(&path, &format!("{mark}{after}")).map_err(io(path))?;
     }
@@ -183,7 +183,7 @@ mod tests {
 
     fn add(
         agent_dir: &AgentDir,
-        writing: Writing,
+        writing: WriteMode,
         changes: Vec<ModelsChange>,
     ) -> Result<bool, ModelsEditError> {
         edit_models(agent_dir, writing, |_| Ok((changes, ()))).map(|(written, ())| written)
@@ -206,9 +206,9 @@ mod tests {
     #[test]
     fn a_new_file_is_private_and_can_be_loaded() {
         let (_folder, agent_dir) = place(None);
-        assert!(!add(&agent_dir, Writing::DryRun, vec![provider("local")]).unwrap());
+        assert!(!add(&agent_dir, WriteMode::DryRun, vec![provider("local")]).unwrap());
         assert!(!agent_dir.path().exists());
-        assert!(add(&agent_dir, Writing::Yes, vec![provider("local"), models("local")]).unwrap());
+        assert!(add(&agent_dir, WriteMode::Yes, vec![provider("local"), models("local")]).unwrap());
         let registry = ModelRegistry::load(&agent_dir.models_file());
         assert_eq!(registry.load_error(), None);
         assert!(registry.find("local", "m").is_some() && registry.find("local", "new").is_some());
@@ -221,14 +221,14 @@ mod tests {
         let (_folder, agent_dir) = place(Some(before));
         let path = agent_dir.models_file();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(add(&agent_dir, Writing::Yes, vec![models("a"), key("a")]).unwrap());
+        assert!(add(&agent_dir, WriteMode::Yes, vec![models("a"), key("a")]).unwrap());
         let after = fs::read_to_string(&path).unwrap();
         let expected = before
             .replace("{\"id\": \"o\"}]", "{\"id\": \"o\"}, {\"id\": \"new\"}],\n      \"apiKey\": \"none\"");
         assert_eq!(after, expected);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
-        assert!(!add(&agent_dir, Writing::Yes, vec![]).unwrap());
-        assert!(add(&agent_dir, Writing::Yes, vec![provider("b")]).unwrap());
+        assert!(!add(&agent_dir, WriteMode::Yes, vec![]).unwrap());
+        assert!(add(&agent_dir, WriteMode::Yes, vec![provider("b")]).unwrap());
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("\u{FEFF}// mine\n") && text.ends_with("  \"other\": 1.50\n}\n"), "{text}");
     }
@@ -242,7 +242,7 @@ mod tests {
             ("{\"providers\": []}", "expected"),
         ] {
             let (_folder, agent_dir) = place(Some(broken));
-            for writing in [Writing::Yes, Writing::DryRun] {
+            for writing in [WriteMode::Yes, WriteMode::DryRun] {
                 let error = add(&agent_dir, writing, vec![provider("b")]).unwrap_err().to_string();
                 assert!(error.contains(says) && !error.contains("hush"), "{error}");
             }
@@ -256,7 +256,7 @@ mod tests {
             r#"{"providers":{"a":{"baseUrl":"http://h/v1","apiKey":"k","models":[{"id":"o","api":"x"}]}}}"#;
         let (_folder, agent_dir) = place(Some(text));
         for change in [provider("a"), models("none"), key("a"), key("none")] {
-            let error = add(&agent_dir, Writing::Yes, vec![change]).unwrap_err();
+            let error = add(&agent_dir, WriteMode::Yes, vec![change]).unwrap_err();
             assert!(matches!(error, ModelsEditError::NoPlace { .. }), "{error}");
         }
         assert_eq!(fs::read_to_string(agent_dir.models_file()).unwrap(), text);
@@ -266,7 +266,7 @@ mod tests {
     fn a_folder_that_cannot_be_made_is_reported() {
         let (folder, agent_dir) = place(None);
         fs::write(folder.path().join("agent"), "").unwrap();
-        let error = add(&agent_dir, Writing::Yes, vec![provider("a")]).unwrap_err();
+        let error = add(&agent_dir, WriteMode::Yes, vec![provider("a")]).unwrap_err();
         assert!(matches!(error, ModelsEditError::Io { .. }), "{error}");
     }
 }

@@ -70,7 +70,7 @@ pub struct TrustQuestion<'a> {
 
 /// The decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trust {
+pub struct TrustDecision {
     /// Whether the project's own settings and prompts are used.
     pub trusted: bool,
     /// Why.
@@ -107,11 +107,11 @@ pub enum TrustBasis {
 /// read trusts nothing. Trust that was given before is for the folder and its files as they were then ([`StartingFiles`]), and a
 /// yes for a folder above does not reach into a repository below that.
 #[must_use]
-pub fn decide_trust(question: TrustQuestion<'_>) -> Trust {
+pub fn decide_trust(question: TrustQuestion<'_>) -> TrustDecision {
     let TrustQuestion { cwd, folders, agent_dir, environment, approve, given, default } = question;
     let instructions = context_candidates(agent_dir, cwd, environment);
     let files = StartingFiles::with(&instructions, cwd, folders, environment);
-    let decided = |trusted, basis| Trust {
+    let decided = |trusted, basis| TrustDecision {
         trusted,
         basis,
         warning: None,
@@ -130,13 +130,13 @@ pub fn decide_trust(question: TrustQuestion<'_>) -> Trust {
     }
     let unreadable = |problem: Diagnostic| {
         let hint = format!("until it is repaired, the project in {} is not trusted", cwd.display());
-        Trust { warning: Some(problem.hint(hint)), ..decided(false, TrustBasis::Unasked) }
+        TrustDecision { warning: Some(problem.hint(hint)), ..decided(false, TrustBasis::Unasked) }
     };
     match saved(&agent_dir.trust_file(), cwd) {
         Ok(Saved::Yes(folder)) => {
             return match since(&question, &folder, &files) {
                 Ok(Since::Same(first_sight)) => {
-                    Trust { first_sight, ..decided(true, TrustBasis::Saved(folder)) }
+                    TrustDecision { first_sight, ..decided(true, TrustBasis::Saved(folder)) }
                 }
                 Ok(Since::Other(basis)) => decided(false, basis),
                 Err(problem) => unreadable(problem),

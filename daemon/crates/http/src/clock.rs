@@ -20,7 +20,7 @@ pub struct Clocks {
 
 /// How far the clock of this machine is off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Skew {
+pub struct ClockSkew {
     /// The seconds that the server's clock is ahead of ours.
     seconds: i64,
 }
@@ -35,7 +35,7 @@ impl Clocks {
 
     /// Learns the server's time from the header `Date` of its answer, which came at `now`. The difference, where it is so large that a
     /// signature is refused for it.
-    pub fn learn(&self, url: &Url, date: &str, now: SystemTime) -> Option<Skew> {
+    pub fn learn(&self, url: &Url, date: &str, now: SystemTime) -> Option<ClockSkew> {
         let server = httpdate::parse_http_date(date).ok()?;
         let seconds = match server.duration_since(now) {
             Ok(ahead) => i64::try_from(ahead.as_secs()).ok()?,
@@ -45,11 +45,11 @@ impl Clocks {
             return None;
         }
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner).insert(place(url), seconds);
-        Some(Skew { seconds })
+        Some(ClockSkew { seconds })
     }
 }
 
-impl std::fmt::Display for Skew {
+impl std::fmt::Display for ClockSkew {
     /// Such as `the clock of this machine is 2 h 5 min behind`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let minutes = (self.seconds.unsigned_abs() + 30) / 60;
@@ -91,7 +91,7 @@ mod tests {
         assert!((-7531..=-7530).contains(&skew.seconds), "{skew:?}");
         assert_eq!(skew.to_string(), "the clock of this machine is 2 h 6 min ahead");
         assert_eq!(
-            Skew { seconds: 2 * 86_400 + 60 }.to_string(),
+            ClockSkew { seconds: 2 * 86_400 + 60 }.to_string(),
             "the clock of this machine is 2 d 1 min behind"
         );
         let seconds = |url: &Url| now.duration_since(clocks.now(url)).map_or(0, |behind| behind.as_secs());

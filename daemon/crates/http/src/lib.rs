@@ -15,7 +15,7 @@ pub mod sigv4;
 
 pub use agentd_protocol::secret::Secret;
 pub use client::{ClientError, HttpClients, deepest_cause, is_loopback};
-pub use clock::{Clocks, Skew};
+pub use clock::{ClockSkew, Clocks};
 pub use credentials::{Account, AwsKeys, Credentials};
 pub use network::{CONNECT_TIMEOUT, CertificateFile, NamedProxy, Network, NetworkError};
-pub use redact::{Redactor, StreamRedactor, know, scrub, scrub_diagnostic, scrub_failure};
+pub use redact::{Redactor, StreamRedactor, register_secret, scrub, scrub_diagnostic, scrub_failure};

@@ -5,7 +5,7 @@ use std::{fmt, io, path::PathBuf, time::Duration};
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use reqwest::{NoProxy, Proxy};
 
-use crate::{Secret, know};
+use crate::{Secret, register_secret};
 
 /// How long a connection may take to come about where nothing else says so.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -62,7 +62,7 @@ impl NamedProxy {
     #[must_use]
     pub fn new(url: impl Into<String>, source: impl Into<String>) -> Self {
         let proxy = Self { url: url.into(), source: source.into() };
-        proxy.secrets().iter().for_each(|secret| know(secret.expose()));
+        proxy.secrets().iter().for_each(|secret| register_secret(secret.expose()));
         proxy
     }
 

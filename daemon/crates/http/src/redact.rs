@@ -6,9 +6,9 @@ use reqwest::Url;
 
 use crate::{Credentials, Secret};
 
-mod known;
+mod registered;
 
-pub use known::{know, scrub, scrub_diagnostic, scrub_failure};
+pub use registered::{register_secret, scrub, scrub_diagnostic, scrub_failure};
 
 /// Keys shorter than this are put in because some key is required; taking them out would only garble messages.
 const MIN_KEY_BYTES: usize = 4;

@@ -22,7 +22,7 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
 /// What a signature is for, beside the request itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Scope<'a> {
+pub struct SigningScope<'a> {
     /// The region, such as `eu-central-1`.
     pub region: &'a str,
     /// The service's name in signatures, such as `bedrock` or `sts`.
@@ -51,7 +51,7 @@ pub fn sign(
     headers: &mut HeaderMap,
     body: &[u8],
     keys: &AwsKeys,
-    scope: Scope<'_>,
+    scope: SigningScope<'_>,
     now: SystemTime,
 ) -> Result<(), SignError> {
     let time = time_of(now)?;
@@ -86,7 +86,7 @@ fn time_of(now: SystemTime) -> Result<String, SignError> {
 }
 
 /// The key for one day, region and service.
-fn signing_key(keys: &AwsKeys, date: &str, scope: Scope<'_>) -> hmac::Tag {
+fn signing_key(keys: &AwsKeys, date: &str, scope: SigningScope<'_>) -> hmac::Tag {
     let secret = format!("AWS4{}", keys.secret_access_key.expose());
     let steps = [scope.region, scope.service, "aws4_request"];
     let day = hmac(secret.as_bytes(), date.as_bytes());
@@ -222,7 +222,7 @@ mod tests {
             headers.append(*name, value.parse().unwrap());
         }
         let url = Url::parse(url).unwrap();
-        let scope = Scope { region: "us-east-1", service: "service" };
+        let scope = SigningScope { region: "us-east-1", service: "service" };
         sign(method, &url, &mut headers, body.as_bytes(), &keys(token), scope, time()).unwrap();
         assert_eq!(headers["x-amz-date"], "20150830T123600Z");
         assert!(headers[AUTHORIZATION].is_sensitive());
@@ -306,7 +306,7 @@ mod tests {
     fn keys_that_no_header_can_hold_are_refused() {
         let mut headers = HeaderMap::new();
         let url = Url::parse("https://h/").unwrap();
-        let scope = Scope { region: "r", service: "s" };
+        let scope = SigningScope { region: "r", service: "s" };
         let error = sign("POST", &url, &mut headers, b"", &keys(Some("a\nb")), scope, time()).unwrap_err();
         assert!(
             error.to_string().contains("line break") && !format!("{error:?}").contains("a\nb"),

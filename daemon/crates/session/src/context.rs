@@ -13,7 +13,7 @@ use agentd_ai::{
 use agentd_auth::{Auth, AuthError};
 use agentd_config::{
     AgentDir, Environment, ProjectFolders, StartingFiles,
-    models::{DEMO_PROVIDER, ModelRegistry, ModelsStamp, Offer, SharedModels},
+    models::{DEMO_PROVIDER, ModelRegistry, ModelsStamp, SharedModels, UsableModels},
     resources::{ResourceFlags, ResourceLists},
     settings::{SettingChange, save},
 };
@@ -342,9 +342,9 @@ impl SessionContext {
     }
 
     /// Looks at the models that can be used, on a blocking thread: keys may be looked up in files.
-    pub(crate) async fn with_offer<T: Default + Send + 'static>(
+    pub(crate) async fn with_usable_models<T: Default + Send + 'static>(
         self: &Arc<Self>,
-        look: impl FnOnce(&Offer<'_>) -> T + Send + 'static,
+        look: impl FnOnce(&UsableModels<'_>) -> T + Send + 'static,
     ) -> T {
         let context = Arc::clone(self);
         let looked = tokio::task::spawn_blocking(move || {
@@ -353,7 +353,7 @@ impl SessionContext {
             context.auth.refresh();
             let has_auth = |provider: &str| context.services.has_auth(&context.auth, provider);
             let plan = |provider: &str| context.auth.available_models(provider);
-            look(&Offer { registry: &context.models, apis: &apis, has_auth: &has_auth, plan: &plan })
+            look(&UsableModels { registry: &context.models, apis: &apis, has_auth: &has_auth, plan: &plan })
         });
         // It fails only when the runtime ends, or when `look` panics; then nothing was found.
         looked.await.unwrap_or_default()

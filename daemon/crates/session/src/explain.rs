@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentd_auth::scrub;
 use agentd_config::{
-    models::{Offer, without_effect},
+    models::{UsableModels, without_effect},
     settings::{ExplainQuestion, UnknownSetting, explain},
 };
 use agentd_protocol::{
@@ -55,8 +55,9 @@ impl SessionContext {
     /// What of `models.json` changes nothing. OpenEvents to who asks, and not at every start.
     fn models_without_effect(&self) -> Vec<Diagnostic> {
         let apis: Vec<&str> = self.services.providers.apis().collect();
-        let offer = Offer { registry: &self.models, apis: &apis, has_auth: &|_| false, plan: &|_| None };
-        without_effect(&offer, &self.agent_dir.models_file())
+        let usable_models =
+            UsableModels { registry: &self.models, apis: &apis, has_auth: &|_| false, plan: &|_| None };
+        without_effect(&usable_models, &self.agent_dir.models_file())
     }
 }
 

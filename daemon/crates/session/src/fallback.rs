@@ -7,7 +7,7 @@ use std::{
 };
 
 use agentd_ai::failure::{self, FailureKind, is_account_limit};
-use agentd_config::models::{Scope, ScopedModel, resolve_fallbacks};
+use agentd_config::models::{ModelScope, ScopedModel, resolve_fallbacks};
 use agentd_protocol::{
     command::{FallbackModel, FallbackModels, SetFallbackModelsParams},
     error::{ErrorCode, Failure},
@@ -128,7 +128,8 @@ impl SessionContext {
         if names.is_empty() {
             return None;
         }
-        let Scope { models, .. } = self.with_offer(move |offer| resolve_fallbacks(offer, &names)).await;
+        let ModelScope { models, .. } =
+            self.with_usable_models(move |usable_models| resolve_fallbacks(usable_models, &names)).await;
         let fits = |scoped: &ScopedModel| {
             let name = scoped.model.name();
             !tried.contains(&name)
@@ -176,8 +177,10 @@ impl Actor {
     pub(crate) async fn get_fallback_models(&self, reply: Reply) {
         let names = self.context.fallbacks.names();
         let models = names.to_vec();
-        let Scope { models: found, warnings } =
-            self.context.with_offer(move |offer| resolve_fallbacks(offer, &names)).await;
+        let ModelScope { models: found, warnings } = self
+            .context
+            .with_usable_models(move |usable_models| resolve_fallbacks(usable_models, &names))
+            .await;
         let resolved = found.into_iter().map(|ScopedModel { model, level }| FallbackModel {
             provider: model.provider.clone(),
             id: model.id.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentd_config::models::{Offer, cycle, level_after_switch};
+use agentd_config::models::{UsableModels, cycle, level_after_switch};
 use agentd_protocol::{
     command::{CycledLevel, CycledModel, Models, SetModelParams, SetThinkingLevelParams},
     entry::EntryBody,
@@ -25,11 +25,12 @@ impl Actor {
         let (provider, id) = (name(params.provider), name(params.model_id));
         let (found, reason) = {
             let (provider, id) = (provider.clone(), id.clone());
-            let look = move |offer: &Offer<'_>| match offer.find_available(&provider, &id) {
-                Some(model) => (Some(model), None),
-                None => (None, offer.why_not(&provider, &id)),
-            };
-            self.context.with_offer(look).await
+            let look =
+                move |usable_models: &UsableModels<'_>| match usable_models.find_available(&provider, &id) {
+                    Some(model) => (Some(model), None),
+                    None => (None, usable_models.why_not(&provider, &id)),
+                };
+            self.context.with_usable_models(look).await
         };
         let model = found.ok_or_else(|| {
             let hint = "get_available_models lists the models that credentials are configured for.";
@@ -49,7 +50,10 @@ impl Actor {
     async fn try_cycle_model(&mut self) -> Result<Option<CycledModel>, Failure> {
         self.refresh_models().await;
         let (scope, current) = (self.chooser.scope().to_vec(), self.chooser.current().model);
-        let next = self.context.with_offer(move |offer| cycle(offer, &scope, &current)).await;
+        let next = self
+            .context
+            .with_usable_models(move |usable_models| cycle(usable_models, &scope, &current))
+            .await;
         let Some(next) = next else { return Ok(None) };
         self.use_model(Arc::clone(&next.model), next.level).await?;
         Ok(Some(CycledModel {
@@ -61,7 +65,7 @@ impl Actor {
 
     pub(crate) async fn get_available_models(&mut self, reply: Reply) {
         self.refresh_models().await;
-        let models = self.context.with_offer(|offer| offer.available()).await;
+        let models = self.context.with_usable_models(|usable_models| usable_models.available()).await;
         reply.data(&self.feed, Models { models: models.iter().map(|model| (**model).clone()).collect() });
     }
 

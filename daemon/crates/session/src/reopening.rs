@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 
 use agentd_config::{
     Environment,
-    models::{Offer, Startup, StartupRequest, choose_startup},
+    models::{StartupChoice, StartupRequest, UsableModels, choose_startup},
     resolve_path, trust_subjects,
 };
 use agentd_protocol::{
@@ -111,7 +111,7 @@ impl Actor {
             return Ok(AskedChoice { level: asked.thinking, ..AskedChoice::default() });
         }
         let (context, asked) = (Arc::clone(&self.context), Arc::clone(asked));
-        let look = move |offer: &Offer<'_>| {
+        let look = move |usable_models: &UsableModels<'_>| {
             let request = StartupRequest {
                 provider: asked.provider.as_deref(),
                 model: asked.model.as_deref(),
@@ -121,12 +121,13 @@ impl Actor {
                 settings: &context.settings,
             };
             let no_model = |text: String| Failure::new(ErrorCode::NoModel, text);
-            let chosen = choose_startup(offer, &request).map_err(|error| no_model(error.to_string()));
-            Some(chosen.map(|chosen| ((offer.has_auth)(&chosen.model.provider), chosen)))
+            let chosen = choose_startup(usable_models, &request).map_err(|error| no_model(error.to_string()));
+            Some(chosen.map(|chosen| ((usable_models.has_auth)(&chosen.model.provider), chosen)))
         };
-        let looked = self.context.with_offer(look).await;
+        let looked = self.context.with_usable_models(look).await;
         let internal = || Failure::new(ErrorCode::Internal, "The models could not be looked at.");
-        let (has_key, Startup { model, level, level_is_asked, warnings }) = looked.ok_or_else(internal)??;
+        let (has_key, StartupChoice { model, level, level_is_asked, warnings }) =
+            looked.ok_or_else(internal)??;
         if !has_key && !self.is_current(&model) {
             let (provider, id) = (&model.provider, &model.id);
             let text = format!("Model {provider}/{id} cannot be used: there is no key for {provider}.");

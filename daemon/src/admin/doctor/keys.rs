@@ -2,8 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use agentd_auth::{AuthStore, KeySource, KeyStatus, Stored, providers_with_variables, variables_for};
-use agentd_config::{AgentDir, Environment, models::Offer, read_json};
+use agentd_auth::{AuthStore, KeySource, KeyStatus, StoredEntry, providers_with_variables, variables_for};
+use agentd_config::{AgentDir, Environment, models::UsableModels, read_json};
 use agentd_protocol::doctor::Check;
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ fn words(provider: &str, source: KeySource, environment: &Environment) -> String
 
 fn is_unusable_entry(found: &Found, provider: &str, source: KeySource) -> bool {
     let entries = || AuthStore::at(found.agent_dir.auth_file()).read().unwrap_or_default();
-    source == KeySource::Stored && matches!(entries().get(provider), Some(Stored::Unusable(_)))
+    source == KeySource::Stored && matches!(entries().get(provider), Some(StoredEntry::Unusable(_)))
 }
 
 /// Whether the file of stored keys can be used, and nobody else reads it.
@@ -122,7 +122,7 @@ pub(super) fn file(agent_dir: &AgentDir) -> Vec<Check> {
         Ok(stored) => {
             let entries = providers_in(&path);
             let unusable = entries.iter().filter_map(|provider| match stored.get(provider) {
-                Some(Stored::Unusable(why)) => Some(FILE.warning(
+                Some(StoredEntry::Unusable(why)) => Some(FILE.warning(
                     format!("{}: the entry \"{provider}\" cannot be used: {why}", show(&path)),
                     format!("Repair the entry or remove it; `agentctl login {provider}` stores a key."),
                 )),
@@ -145,13 +145,14 @@ pub(super) fn file(agent_dir: &AgentDir) -> Vec<Check> {
 /// Entries of no provider that there is, but nearly of one. Others may belong to another program.
 pub(super) fn misspelt(found: &Found) -> Vec<Check> {
     let path = found.agent_dir.auth_file();
-    let offer = Offer { registry: &found.registry, apis: &[], has_auth: &|_| false, plan: &|_| None };
+    let usable_models =
+        UsableModels { registry: &found.registry, apis: &[], has_auth: &|_| false, plan: &|_| None };
     let is_known = |id: &str| {
         found.registry.provider(id).is_some() || providers_with_variables().any(|known| known == id)
     };
     let entries = providers_in(&path).into_iter().filter(|id| !is_known(id));
     let checks = entries.filter_map(|id| {
-        let meant = offer.similar_providers(&id).into_iter().next()?;
+        let meant = usable_models.similar_providers(&id).into_iter().next()?;
         let detail = format!("{}: there is no provider \"{id}\"; did you mean \"{meant}\"?", show(&path));
         Some(FILE.warning(
             detail,

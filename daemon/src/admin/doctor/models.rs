@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use agentd_config::models::{
-    ModelRegistry, Offer, StartupRequest, choose_startup, default_model as model_of_settings, resolve_scope,
-    without_effect,
+    ModelRegistry, StartupRequest, UsableModels, choose_startup, default_model as model_of_settings,
+    resolve_scope, without_effect,
 };
 use agentd_protocol::{
     doctor::Check,
@@ -60,9 +60,9 @@ pub(super) fn file(path: &Path, registry: &ModelRegistry) -> Vec<Check> {
     let mut checks = vec![FILE.ok(format!("{}: {models}, {count}", show(path)))];
     let adapters = agentd_ai::ProviderRegistry::builtin();
     let apis: Vec<&str> = adapters.apis().collect();
-    let offer = Offer { registry, apis: &apis, has_auth: &|_| false, plan: &|_| None };
+    let usable_models = UsableModels { registry, apis: &apis, has_auth: &|_| false, plan: &|_| None };
     let slips = registry.unread().iter().filter(|it| it.level > DiagnosticLevel::Info).cloned();
-    checks.extend(slips.chain(without_effect(&offer, path)).map(|it| {
+    checks.extend(slips.chain(without_effect(&usable_models, path)).map(|it| {
         let advice = it.hint.unwrap_or_else(|| "Correct it or remove it.".to_owned());
         FILE.warning(it.message, advice)
     }));
@@ -75,9 +75,10 @@ pub(super) fn default_model(found: &Found) -> Check {
     let apis: Vec<&str> = providers.apis().collect();
     let has_auth = |provider: &str| found.auth.is_configured(provider);
     let plan = |provider: &str| found.auth.available_models(provider);
-    let offer = Offer { registry: &found.registry, apis: &apis, has_auth: &has_auth, plan: &plan };
+    let usable_models =
+        UsableModels { registry: &found.registry, apis: &apis, has_auth: &has_auth, plan: &plan };
     let settings = &found.settings.settings;
-    let scope = resolve_scope(&offer, settings.enabled_models.as_deref().unwrap_or_default());
+    let scope = resolve_scope(&usable_models, settings.enabled_models.as_deref().unwrap_or_default());
     let request = StartupRequest {
         provider: None,
         model: None,
@@ -86,16 +87,16 @@ pub(super) fn default_model(found: &Found) -> Check {
         session: None,
         settings,
     };
-    let startup = match choose_startup(&offer, &request) {
+    let startup = match choose_startup(&usable_models, &request) {
         Ok(startup) => startup,
         Err(error) => return MODEL.problem(error.to_string(), NO_MODEL),
     };
     let model = &*startup.model;
-    let wished = model_of_settings(&offer, settings);
+    let wished = model_of_settings(&usable_models, settings);
     let wish = wished.name.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str()));
     let is_wish = wish == Some((model.provider.as_str(), model.id.as_str()));
     let lost = wish.filter(|_| !is_wish && scope.models.is_empty()).map(|(provider, id)| {
-        let why = offer.why_not(provider, id).map(|why| format!(" {why}")).unwrap_or_default();
+        let why = usable_models.why_not(provider, id).map(|why| format!(" {why}")).unwrap_or_default();
         format!("the default of the settings, {provider}/{id}, cannot be used.{why}")
     });
     if let (None, Some(problem)) = (&lost, wished.problem) {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use agentd_config::{
-    Document, JsonFileError, Trust, TrustBasis, TrustSubject, read_json, read_project_json, settings,
-    trust_subjects,
+    JsonDocument, JsonFileError, TrustBasis, TrustDecision, TrustSubject, read_json, read_project_json,
+    settings, trust_subjects,
 };
 use agentd_protocol::{
     doctor::Check,
@@ -47,7 +47,7 @@ pub(super) fn check(context: &Context, found: &Found) -> Vec<Check> {
 
 /// Whether the project's own settings, prompts and skills are used.
 fn trust(context: &Context, found: &Found) -> Check {
-    let Trust { trusted, basis, warning, .. } = &found.settings.trust;
+    let TrustDecision { trusted, basis, warning, .. } = &found.settings.trust;
     if let Some(problem) = warning {
         return TRUST.problem(problem.to_string(), "Repair the file or remove it.");
     }
@@ -89,7 +89,7 @@ fn trust(context: &Context, found: &Found) -> Check {
     )
 }
 
-fn file(path: &Path, note: &str, read: Result<Option<Document>, JsonFileError>) -> Check {
+fn file(path: &Path, note: &str, read: Result<Option<JsonDocument>, JsonFileError>) -> Check {
     let until = "Until then it is not used, and nothing is saved to it.";
     match read {
         Ok(None) => SETTINGS.ok(format!("no {}: the defaults count", show(path))),

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use agentd_http::{CONNECT_TIMEOUT, Skew};
+use agentd_http::{CONNECT_TIMEOUT, ClockSkew};
 use bytes::Bytes;
 use reqwest::{
     Response, StatusCode, Url,
@@ -256,7 +256,7 @@ struct Refused {
     failure: Failure,
     advice: Advice,
     /// How far our clock is off, where the signature was refused for that.
-    skew: Option<Skew>,
+    skew: Option<ClockSkew>,
 }
 
 impl Refused {
@@ -268,7 +268,7 @@ impl Refused {
 }
 
 /// A signature with the server's own time was refused, too.
-fn wrong_clock(failure: Failure, skew: Skew) -> Failure {
+fn wrong_clock(failure: Failure, skew: ClockSkew) -> Failure {
     let message = format!(
         "{} Requests are signed with the time, and {skew}: set it (`timedatectl` says whether it is synchronised).",
         failure.message

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use agentd_http::{
     AwsKeys, HttpClients,
-    sigv4::{self, Scope, encode},
+    sigv4::{self, SigningScope, encode},
 };
 use reqwest::{
     Url,
@@ -76,7 +76,7 @@ pub(super) async fn assume(
     let mut is_corrected = false;
     loop {
         let mut question = question(endpoint, body.clone());
-        let scope = Scope { region: &endpoint.region, service: "sts" };
+        let scope = SigningScope { region: &endpoint.region, service: "sts" };
         let now = http.clocks().now(&endpoint.url);
         sigv4::sign("POST", &endpoint.url, &mut question.headers, body.as_bytes(), keys, scope, now)
             .map_err(|error| AwsProblem::new(format!("The request to STS cannot be signed: {error}.")))?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentd_http::{HttpClients, deepest_cause, is_loopback, know, scrub};
+use agentd_http::{HttpClients, deepest_cause, is_loopback, register_secret, scrub};
 use agentd_protocol::oauth_setting::TokenFormat;
 use reqwest::{
     Method, Url,
@@ -132,7 +132,7 @@ pub(crate) async fn ask(http: &HttpClients, ask: Ask<'_>) -> Result<Map<String, 
         .header(ACCEPT, "application/json")
         .header(USER_AGENT, concat!("agentd/", env!("CARGO_PKG_VERSION")));
     if let Some(token) = ask.bearer {
-        know(token.expose());
+        register_secret(token.expose());
         request = request.header(AUTHORIZATION, format!("Bearer {}", token.expose()));
     }
     for (name, value) in ask.headers {
@@ -147,7 +147,7 @@ pub(crate) async fn ask(http: &HttpClients, ask: Ask<'_>) -> Result<Map<String, 
         }
     };
     let is_secret = |(name, _): &&(&str, &str)| SECRET_FIELDS.contains(name);
-    fields.iter().filter(is_secret).for_each(|(_, value)| know(value));
+    fields.iter().filter(is_secret).for_each(|(_, value)| register_secret(value));
     let cause = |error: reqwest::Error| {
         if error.is_timeout() {
             unreachable(format!("nothing came within {} seconds", TIME_LIMIT.as_secs()))

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use agentd_http::{HttpClients, know};
+use agentd_http::{HttpClients, register_secret};
 use agentd_protocol::oauth_setting::{LoginFlow, TokenFormat};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
@@ -410,7 +410,7 @@ async fn run(begin: &Begin, way: Way) -> Result<Map<String, Value>, LoginError> 
             };
             let code = match came {
                 Callback::Code(code) => {
-                    know(code.expose());
+                    register_secret(code.expose());
                     code
                 }
                 Callback::Denied(words) => return Err(LoginError::Denied(words)),

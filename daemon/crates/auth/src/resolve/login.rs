@@ -7,9 +7,9 @@ use agentd_protocol::{model::Model, oauth_setting::LoginFlow};
 
 use super::Auth;
 use crate::{
-    AuthError, LoginError, RenewError, Secret, StartedLogin, StoreError, Stored,
-    environment::EnvironmentKey,
+    AuthError, LoginError, RenewError, Secret, StartedLogin, StoreError, StoredEntry,
     oauth::{self, Begin, Description, StoredLogin, now_ms},
+    provider_keys::ProviderKey,
 };
 
 /// Wire APIs that have a header of their own for keys, and take the token of a login as a bearer token only.
@@ -68,11 +68,11 @@ impl Auth {
         model: &Model,
         login: &StoredLogin,
         refused: Refused<'_>,
-    ) -> Result<EnvironmentKey, AuthError> {
+    ) -> Result<ProviderKey, AuthError> {
         let token = self.login_token(&model.provider, login, refused).await?;
         // The anthropic adapter knows the tokens of its own provider.
         let is_bearer = KEY_HEADER_APIS.contains(&model.api.as_str()) && model.provider != "github-copilot";
-        Ok(if is_bearer { EnvironmentKey::Bearer(token) } else { EnvironmentKey::ApiKey(token) })
+        Ok(if is_bearer { ProviderKey::Bearer(token) } else { ProviderKey::ApiKey(token) })
     }
 
     /// The secret that belongs to a client id, where there is one.
@@ -143,7 +143,7 @@ impl Auth {
         // that was given is always stored.
         let renewing = tokio::task::spawn_blocking(move || {
             store.renew_login(&name, |stored| {
-                let Some(Stored::OAuth(login)) = stored else {
+                let Some(StoredEntry::OAuth(login)) = stored else {
                     return (
                         Vec::new(),
                         Err(RenewError::NoWay("it is gone from the file, or is a login no more")),

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 
-use super::{Offer, ScopedModel};
+use super::{ScopedModel, UsableModels};
 
 /// What `cycle_model` comes to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cycled {
+pub struct CycledModel {
     /// The model.
     pub model: Arc<Model>,
     /// The level that the scope pins, not yet clamped.
@@ -20,12 +20,16 @@ pub struct Cycled {
 /// The next model of the scope (as far as it is still available), or without a scope of all available models; after the
 /// last comes the first, and so it does when the current one is not in the list. `None` when there is no other.
 #[must_use]
-pub fn cycle(offer: &Offer<'_>, scope: &[ScopedModel], current: &Model) -> Option<Cycled> {
+pub fn cycle(
+    usable_models: &UsableModels<'_>,
+    scope: &[ScopedModel],
+    current: &Model,
+) -> Option<CycledModel> {
     let is_scoped = !scope.is_empty();
     let list: Vec<ScopedModel> = if is_scoped {
-        scope.iter().filter(|scoped| (offer.has_auth)(&scoped.model.provider)).cloned().collect()
+        scope.iter().filter(|scoped| (usable_models.has_auth)(&scoped.model.provider)).cloned().collect()
     } else {
-        offer.available().into_iter().map(|model| ScopedModel { model, level: None }).collect()
+        usable_models.available().into_iter().map(|model| ScopedModel { model, level: None }).collect()
     };
     let place =
         list.iter().position(|item| item.model.provider == current.provider && item.model.id == current.id);
@@ -35,7 +39,7 @@ pub fn cycle(offer: &Offer<'_>, scope: &[ScopedModel], current: &Model) -> Optio
         None => 0,
     };
     let ScopedModel { model, level } = list.into_iter().nth(next)?;
-    Some(Cycled { model, level, is_scoped })
+    Some(CycledModel { model, level, is_scoped })
 }
 
 #[cfg(test)]
@@ -43,12 +47,12 @@ mod tests {
     use super::*;
     use crate::models::{
         resolve_scope,
-        testing::{TestOffer, full_id, model},
+        testing::{TestModels, full_id, model},
     };
 
     #[test]
     fn goes_round() {
-        let all = TestOffer::new(&["a/one", "b/two", "c/three"], &["a", "c"]);
+        let all = TestModels::new(&["a/one", "b/two", "c/three"], &["a", "c"]);
         let scope = resolve_scope(&all.offer(), &["three", "one:high"]).models;
         let next = |scope: &[ScopedModel], provider, id| {
             cycle(&all.offer(), scope, &model(provider, id))
@@ -62,7 +66,7 @@ mod tests {
         assert_eq!(next(&scope, "x", "y"), found("c/three", false, true));
         assert_eq!(next(&scope[..1], "c", "three"), None);
         assert_eq!(next(&scope[..1], "a", "one"), found("c/three", false, true));
-        let nothing = TestOffer::new(&["a/one"], &[]);
+        let nothing = TestModels::new(&["a/one"], &[]);
         assert_eq!(cycle(&nothing.offer(), &[], &Model::placeholder()), None);
         assert_eq!(cycle(&nothing.offer(), &scope, &Model::placeholder()), None);
     }

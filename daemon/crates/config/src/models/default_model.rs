@@ -2,7 +2,7 @@
 
 use agentd_protocol::settings::Settings;
 
-use super::{DEMO_PROVIDER, Offer, similar::did_you_mean};
+use super::{DEMO_PROVIDER, UsableModels, similar::did_you_mean};
 
 /// What `defaultProvider` and `defaultModel` say together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,24 +31,24 @@ const MODEL: &str = "defaultModel";
 /// where there is such a model. Whether there is a key does not matter. Unpacks the provider, and where something is wrong
 /// may look at all.
 #[must_use]
-pub fn default_model(offer: &Offer<'_>, settings: &Settings) -> DefaultModel {
+pub fn default_model(usable_models: &UsableModels<'_>, settings: &Settings) -> DefaultModel {
     let said = |text: &Option<String>| {
         text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
     };
     match (said(&settings.default_provider), said(&settings.default_model)) {
         (None, None) => DefaultModel::default(),
-        (Some(provider), None) => DefaultModel { name: None, problem: no_provider(offer, &provider) },
-        (None, Some(model)) => match in_full(offer, &model) {
-            Some((provider, id)) => named(offer, provider, id),
-            None => DefaultModel { name: None, problem: Some(without_provider(offer, &model)) },
+        (Some(provider), None) => DefaultModel { name: None, problem: no_provider(usable_models, &provider) },
+        (None, Some(model)) => match in_full(usable_models, &model) {
+            Some((provider, id)) => named(usable_models, provider, id),
+            None => DefaultModel { name: None, problem: Some(without_provider(usable_models, &model)) },
         },
-        (Some(provider), Some(model)) => match in_full(offer, &model) {
-            Some((other, id)) if !exists(offer, &provider, &model) => {
-                if other == provider || !exists(offer, other, id) {
+        (Some(provider), Some(model)) => match in_full(usable_models, &model) {
+            Some((other, id)) if !exists(usable_models, &provider, &model) => {
+                if other == provider || !exists(usable_models, other, id) {
                     return if other == provider {
-                        named(offer, other, id)
+                        named(usable_models, other, id)
                     } else {
-                        named(offer, &provider, &model)
+                        named(usable_models, &provider, &model)
                     };
                 }
                 let message = format!(
@@ -58,51 +58,51 @@ pub fn default_model(offer: &Offer<'_>, settings: &Settings) -> DefaultModel {
                 let problem = Some(DefaultProblem { key: MODEL, message, hint });
                 DefaultModel { name: Some((other.to_owned(), id.to_owned())), problem }
             }
-            _ => named(offer, &provider, &model),
+            _ => named(usable_models, &provider, &model),
         },
     }
 }
 
 /// The text as `provider/id`, where there is that provider.
-fn in_full<'a>(offer: &Offer<'_>, text: &'a str) -> Option<(&'a str, &'a str)> {
-    text.split_once('/').filter(|(provider, id)| !id.is_empty() && is_provider(offer, provider))
+fn in_full<'a>(usable_models: &UsableModels<'_>, text: &'a str) -> Option<(&'a str, &'a str)> {
+    text.split_once('/').filter(|(provider, id)| !id.is_empty() && is_provider(usable_models, provider))
 }
 
-fn is_provider(offer: &Offer<'_>, id: &str) -> bool {
-    id == DEMO_PROVIDER || offer.registry.providers().any(|known| known == id)
+fn is_provider(usable_models: &UsableModels<'_>, id: &str) -> bool {
+    id == DEMO_PROVIDER || usable_models.registry.providers().any(|known| known == id)
 }
 
-fn exists(offer: &Offer<'_>, provider: &str, id: &str) -> bool {
-    let may_be = provider == DEMO_PROVIDER || offer.registry.may_have(provider, id);
-    may_be && offer.registry.find(provider, id).is_some()
+fn exists(usable_models: &UsableModels<'_>, provider: &str, id: &str) -> bool {
+    let may_be = provider == DEMO_PROVIDER || usable_models.registry.may_have(provider, id);
+    may_be && usable_models.registry.find(provider, id).is_some()
 }
 
-fn named(offer: &Offer<'_>, provider: &str, id: &str) -> DefaultModel {
+fn named(usable_models: &UsableModels<'_>, provider: &str, id: &str) -> DefaultModel {
     let name = Some((provider.to_owned(), id.to_owned()));
-    if exists(offer, provider, id) {
+    if exists(usable_models, provider, id) {
         return DefaultModel { name, problem: None };
     }
-    let problem = no_provider(offer, provider).unwrap_or_else(|| DefaultProblem {
+    let problem = no_provider(usable_models, provider).unwrap_or_else(|| DefaultProblem {
         key: MODEL,
         message: format!("\"{MODEL}\": there is no model \"{provider}/{id}\""),
-        hint: offer.why_not(provider, id),
+        hint: usable_models.why_not(provider, id),
     });
     DefaultModel { name, problem: Some(problem) }
 }
 
-fn no_provider(offer: &Offer<'_>, provider: &str) -> Option<DefaultProblem> {
-    (!is_provider(offer, provider)).then(|| DefaultProblem {
+fn no_provider(usable_models: &UsableModels<'_>, provider: &str) -> Option<DefaultProblem> {
+    (!is_provider(usable_models, provider)).then(|| DefaultProblem {
         key: PROVIDER,
         message: format!("\"{PROVIDER}\": there is no provider \"{provider}\""),
-        hint: question(&offer.similar_providers(provider)),
+        hint: question(&usable_models.similar_providers(provider)),
     })
 }
 
-fn without_provider(offer: &Offer<'_>, model: &str) -> DefaultProblem {
+fn without_provider(usable_models: &UsableModels<'_>, model: &str) -> DefaultProblem {
     DefaultProblem {
         key: MODEL,
         message: format!("\"{MODEL}\": \"{model}\" names no provider and is not used"),
-        hint: question(&offer.similar(model))
+        hint: question(&usable_models.similar(model))
             .or_else(|| Some(format!("write it as provider/id, or set \"{PROVIDER}\""))),
     }
 }
@@ -116,7 +116,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::models::testing::TestOffer;
+    use crate::models::testing::TestModels;
 
     fn check(
         provider: Option<&str>,
@@ -126,9 +126,9 @@ mod tests {
     ) {
         let models =
             ["anthropic/claude-opus", "openai/gpt-large", "router/anthropic/claude-opus", "router/x/y"];
-        let offer = TestOffer::new(&models, &[]);
+        let usable_models = TestModels::new(&models, &[]);
         let settings = json!({"defaultProvider": provider, "defaultModel": model});
-        let found = default_model(&offer.offer(), &serde_json::from_value(settings).unwrap());
+        let found = default_model(&usable_models.offer(), &serde_json::from_value(settings).unwrap());
         let got = found.name.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str()));
         assert_eq!(got, name, "{provider:?} {model:?}");
         match (told, found.problem) {

@@ -13,7 +13,7 @@ use serde_path_to_error::Segment;
 use super::{catalogue::Catalogue, file_provider::FileProvider};
 use crate::{
     json_edit::{Step, line_of},
-    json_file::{Document, JsonFileError, read_json, without_value},
+    json_file::{JsonDocument, JsonFileError, read_json, without_value},
     unknown_keys::{MODELS, diagnostics},
 };
 
@@ -63,7 +63,7 @@ pub(super) fn load(path: &Path, catalogue: &Catalogue) -> Result<Read, Box<FileP
 /// The file at `path`, as it was read.
 pub(super) fn of(
     path: &Path,
-    read: Result<Option<Document>, JsonFileError>,
+    read: Result<Option<JsonDocument>, JsonFileError>,
     catalogue: &Catalogue,
 ) -> Result<Read, Box<FileProblem>> {
     let document = match read {

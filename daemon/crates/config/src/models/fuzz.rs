@@ -4,7 +4,7 @@ use std::{path::Path, sync::OnceLock};
 
 pub(crate) use super::catalogue::fuzz::{catalogues, stored_catalogues};
 use super::{
-    ModelGlob, Offer, catalogue::Catalogue, file, is_glob, registry::ModelRegistry, resolve_reference,
+    ModelGlob, UsableModels, catalogue::Catalogue, file, is_glob, registry::ModelRegistry, resolve_reference,
     resolve_scope,
 };
 use crate::fuzz::{SECRET, check_told, document, keeps_a_secret};
@@ -49,14 +49,14 @@ pub(crate) fn model_names(input: &[u8]) {
         }
     }
     let usable = |provider: &str| matches!(provider, "mistral" | "deepseek");
-    let offer = Offer {
+    let usable_models = UsableModels {
         registry,
         apis: &["mistral-conversations", "openai-completions"],
         has_auth: &usable,
         plan: &|_| None,
     };
     for name in text.lines().take(3) {
-        match resolve_reference(&offer, None, name) {
+        match resolve_reference(&usable_models, None, name) {
             Ok(found) => assert!(
                 registry.find(&found.model.provider, &found.model.id).is_some() || !found.model.id.is_empty()
             ),
@@ -64,5 +64,5 @@ pub(crate) fn model_names(input: &[u8]) {
         }
     }
     let names: Vec<&str> = text.lines().take(3).collect();
-    let _ = resolve_scope(&offer, &names);
+    let _ = resolve_scope(&usable_models, &names);
 }

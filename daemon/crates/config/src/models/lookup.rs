@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 
-use super::{DEMO_MODEL, DEMO_PROVIDER, Offer, ReferenceError, Resolved, similar::did_you_mean};
+use super::{DEMO_MODEL, DEMO_PROVIDER, ReferenceError, ResolvedModel, UsableModels, similar::did_you_mean};
 
 /// A search in all models, or only in those that can be used.
 pub(super) struct Lookup<'a> {
-    offer: &'a Offer<'a>,
+    usable_models: &'a UsableModels<'a>,
     only_usable: bool,
 }
 
@@ -19,13 +19,13 @@ pub(super) type WithLevel = (Arc<Model>, Option<ThinkingLevel>);
 
 impl<'a> Lookup<'a> {
     /// In all models that there are.
-    pub(super) fn everywhere(offer: &'a Offer<'a>) -> Self {
-        Self { offer, only_usable: false }
+    pub(super) fn everywhere(usable_models: &'a UsableModels<'a>) -> Self {
+        Self { usable_models, only_usable: false }
     }
 
     /// In those that can be used now.
-    pub(super) fn in_usable(offer: &'a Offer<'a>) -> Self {
-        Self { offer, only_usable: true }
+    pub(super) fn in_usable(usable_models: &'a UsableModels<'a>) -> Self {
+        Self { usable_models, only_usable: true }
     }
 
     /// The text as a whole, else without a valid `:level` behind it.
@@ -77,11 +77,14 @@ impl<'a> Lookup<'a> {
 
     /// Decides between the model of the named provider and those whose whole id is the text.
     fn pick(&self, text: &str, named: Option<Arc<Model>>) -> Found {
-        if let Some(named) = named.as_ref().filter(|model| self.has_auth(model) && self.offer.offers(model)) {
+        if let Some(named) =
+            named.as_ref().filter(|model| self.has_auth(model) && self.usable_models.offers(model))
+        {
             return Ok(Some(Arc::clone(named)));
         }
-        let with_auth = self.with_id(text, self.offer.has_auth);
-        let with_auth: Vec<_> = with_auth.into_iter().filter(|model| self.offer.offers(model)).collect();
+        let with_auth = self.with_id(text, self.usable_models.has_auth);
+        let with_auth: Vec<_> =
+            with_auth.into_iter().filter(|model| self.usable_models.offers(model)).collect();
         if let [only] = with_auth.as_slice() {
             return Ok(Some(Arc::clone(only)));
         }
@@ -104,7 +107,7 @@ impl<'a> Lookup<'a> {
     /// The best of a provider's models whose id or name holds the text.
     fn fuzzy_in(&self, provider: &str, text: &str) -> Found {
         let text = text.to_lowercase();
-        if !self.offer.registry.may_hold(provider, &text) {
+        if !self.usable_models.registry.may_hold(provider, &text) {
             return Ok(None);
         }
         let (spoken, silent) = self.split(self.of(provider, |model| holds(model, &text)));
@@ -114,8 +117,8 @@ impl<'a> Lookup<'a> {
     /// The best of all models whose id or name holds the text: of the providers with credentials, else of all.
     fn fuzzy(&self, text: &str) -> Found {
         let text = text.to_lowercase();
-        let may_hold = |provider: &str| self.offer.registry.may_hold(provider, &text);
-        let with_auth = |provider: &str| (self.offer.has_auth)(provider) && may_hold(provider);
+        let may_hold = |provider: &str| self.usable_models.registry.may_hold(provider, &text);
+        let with_auth = |provider: &str| (self.usable_models.has_auth)(provider) && may_hold(provider);
         let (usable, silent) = self.split(self.collect(with_auth, |model| holds(model, &text)));
         if let Some(found) = best(usable).or_else(|| best(silent)) {
             return self.spoken(found).map(Some);
@@ -129,7 +132,7 @@ impl<'a> Lookup<'a> {
         &self,
         provider: Option<&str>,
         text: &str,
-    ) -> Result<Option<Resolved>, ReferenceError> {
+    ) -> Result<Option<ResolvedModel>, ReferenceError> {
         let named = match provider {
             Some(provider) => Some((provider, strip_provider(text, provider).unwrap_or(text))),
             None => self.prefix(text),
@@ -137,7 +140,7 @@ impl<'a> Lookup<'a> {
         let Some((provider, id)) = named else { return Ok(None) };
         let (id, level) = split_level(id).map_or((id, None), |(id, level)| (id, Some(level)));
         let (spoken, silent) = self.split(self.of(provider, |_| true));
-        let default = self.offer.registry.default_of(provider);
+        let default = self.usable_models.registry.default_of(provider);
         let is_default = |model: &&Arc<Model>| Some(model.id.as_str()) == default;
         let base = spoken.iter().find(is_default).or(spoken.first()).or(silent.first()).cloned();
         let Some(base) = base.filter(|_| !id.is_empty()) else { return Ok(None) };
@@ -147,9 +150,9 @@ impl<'a> Lookup<'a> {
         let model = self.spoken(Arc::new(model))?;
         let warning = format!(
             "Model \"{id}\" not found for provider \"{provider}\". Using custom model id.{}",
-            did_you_mean(&self.offer.similar_in(provider, id))
+            did_you_mean(&self.usable_models.similar_in(provider, id))
         );
-        Ok(Some(Resolved { model, level, warning: Some(warning) }))
+        Ok(Some(ResolvedModel { model, level, warning: Some(warning) }))
     }
 
     /// The known provider with the longest name that the text begins with, and what follows.
@@ -164,19 +167,21 @@ impl<'a> Lookup<'a> {
     }
 
     fn providers(&self) -> impl Iterator<Item = &'a str> {
-        let offer = self.offer;
+        let usable_models = self.usable_models;
         let only_usable = self.only_usable;
-        let listed =
-            offer.registry.providers().filter(move |provider| !only_usable || offer.is_usable(provider));
+        let listed = usable_models
+            .registry
+            .providers()
+            .filter(move |provider| !only_usable || usable_models.is_usable(provider));
         listed.chain([DEMO_PROVIDER])
     }
 
     /// The models of a provider of [`Lookup::providers`] that fit.
     fn of(&self, provider: &str, fits: impl Fn(&Model) -> bool) -> Vec<Arc<Model>> {
-        let in_reach = !self.only_usable || self.offer.is_usable(provider);
-        let models = in_reach.then(|| self.offer.registry.models_of(provider)).into_iter().flatten();
+        let in_reach = !self.only_usable || self.usable_models.is_usable(provider);
+        let models = in_reach.then(|| self.usable_models.registry.models_of(provider)).into_iter().flatten();
         models
-            .filter(|model| fits(model) && (!self.only_usable || self.offer.offers(model)))
+            .filter(|model| fits(model) && (!self.only_usable || self.usable_models.offers(model)))
             .cloned()
             .collect()
     }
@@ -187,7 +192,7 @@ impl<'a> Lookup<'a> {
 
     /// The models in reach that have this id, of providers for which this holds too.
     fn with_id(&self, id: &str, of: impl Fn(&str) -> bool) -> Vec<Arc<Model>> {
-        let registry = self.offer.registry;
+        let registry = self.usable_models.registry;
         self.collect(|provider| of(provider) && registry.may_have(provider, id), |model| same(&model.id, id))
     }
 
@@ -198,20 +203,21 @@ impl<'a> Lookup<'a> {
 
     /// The models in reach that fit, of providers that fit too.
     fn collect(&self, of: impl Fn(&str) -> bool, fits: impl Fn(&Model) -> bool) -> Vec<Arc<Model>> {
-        let offer = self.offer;
-        let wanted = |provider: &str| of(provider) && (!self.only_usable || offer.is_usable(provider));
-        let usable = |model: &Model| !self.only_usable || offer.offers(model);
-        offer.registry.select(&wanted).filter(|model| fits(model) && usable(model)).cloned().collect()
+        let usable_models = self.usable_models;
+        let wanted =
+            |provider: &str| of(provider) && (!self.only_usable || usable_models.is_usable(provider));
+        let usable = |model: &Model| !self.only_usable || usable_models.offers(model);
+        usable_models.registry.select(&wanted).filter(|model| fits(model) && usable(model)).cloned().collect()
     }
 
     /// Those that are offered, and the others.
     fn split(&self, models: Vec<Arc<Model>>) -> (Vec<Arc<Model>>, Vec<Arc<Model>>) {
-        models.into_iter().partition(|model| self.offer.offers(model))
+        models.into_iter().partition(|model| self.usable_models.offers(model))
     }
 
     /// The model, if it is offered.
     fn spoken(&self, model: Arc<Model>) -> Result<Arc<Model>, ReferenceError> {
-        match self.offer.not_offered(&model) {
+        match self.usable_models.not_offered(&model) {
             Some(error) => Err(error),
             None => Ok(model),
         }
@@ -220,11 +226,11 @@ impl<'a> Lookup<'a> {
     /// The demo model is in no list: only its full name finds it.
     fn demo(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
         let asked = same(provider, DEMO_PROVIDER) && same(id, DEMO_MODEL);
-        asked.then(|| self.offer.find_known(DEMO_PROVIDER, DEMO_MODEL)).flatten()
+        asked.then(|| self.usable_models.find_known(DEMO_PROVIDER, DEMO_MODEL)).flatten()
     }
 
     fn has_auth(&self, model: &Model) -> bool {
-        (self.offer.has_auth)(&model.provider)
+        (self.usable_models.has_auth)(&model.provider)
     }
 }
 

@@ -11,7 +11,6 @@ pub(crate) mod fuzz;
 mod glob;
 mod lookup;
 mod merge;
-mod offer;
 mod provider_config;
 mod reference;
 mod registry;
@@ -20,24 +19,25 @@ mod shared;
 mod similar;
 mod stamp;
 mod startup;
+mod usable_models;
 mod without_effect;
 
 pub use catalogue::{
     CatalogueError, Fault as CatalogueFault, MAX_CATALOGUE_BYTES, reset_catalogue, update_catalogue,
 };
-pub use cycle::{Cycled, cycle};
+pub use cycle::{CycledModel, cycle};
 pub use default_model::{DefaultModel, DefaultProblem, default_model};
 pub use demo::{DEMO_MODEL, DEMO_PROVIDER};
 pub use glob::{GlobError, ModelGlob, is_glob};
-pub use offer::Offer;
 pub use provider_config::ProviderConfig;
-pub use reference::{ReferenceError, Resolved, resolve_reference};
+pub use reference::{ReferenceError, ResolvedModel, resolve_reference};
 pub use registry::ModelRegistry;
-pub use scope::{Scope, ScopedModel, resolve_fallbacks, resolve_scope};
+pub use scope::{ModelScope, ScopedModel, resolve_fallbacks, resolve_scope};
 pub use shared::SharedModels;
 pub(crate) use similar::slips;
 pub use stamp::ModelsStamp;
-pub use startup::{RestoredChoice, Startup, StartupRequest, choose_startup, level_after_switch};
+pub use startup::{RestoredChoice, StartupChoice, StartupRequest, choose_startup, level_after_switch};
+pub use usable_models::UsableModels;
 pub use without_effect::without_effect;
 
 #[cfg(test)]

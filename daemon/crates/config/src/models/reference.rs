@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use agentd_protocol::model::{Model, ThinkingLevel};
 
-use super::{Offer, lookup::Lookup, similar::did_you_mean};
+use super::{UsableModels, lookup::Lookup, similar::did_you_mean};
 
 /// What a text means.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedModel {
     /// The model.
     pub model: Arc<Model>,
     /// The level of a `:level` suffix, not yet clamped.
@@ -106,34 +106,34 @@ fn offered(plan: &[String]) -> String {
 /// # Errors
 /// [`ReferenceError`]; the message is for the user.
 pub fn resolve_reference(
-    offer: &Offer<'_>,
+    usable_models: &UsableModels<'_>,
     provider: Option<&str>,
     text: &str,
-) -> Result<Resolved, ReferenceError> {
-    let lookup = Lookup::everywhere(offer);
+) -> Result<ResolvedModel, ReferenceError> {
+    let lookup = Lookup::everywhere(usable_models);
     let text = text.trim();
     let provider = provider
-        .map(|name| lookup.provider(name).ok_or_else(|| unknown_provider(offer, name)))
+        .map(|name| lookup.provider(name).ok_or_else(|| unknown_provider(usable_models, name)))
         .transpose()?;
     if let Some((model, level)) = lookup.with_suffix(provider, text)? {
-        return Ok(Resolved { model, level, warning: None });
+        return Ok(ResolvedModel { model, level, warning: None });
     }
-    lookup.custom(provider, text)?.ok_or_else(|| not_found(offer, text))
+    lookup.custom(provider, text)?.ok_or_else(|| not_found(usable_models, text))
 }
 
-fn unknown_provider(offer: &Offer<'_>, name: &str) -> ReferenceError {
-    ReferenceError::UnknownProvider { name: name.to_owned(), similar: offer.similar_providers(name) }
+fn unknown_provider(usable_models: &UsableModels<'_>, name: &str) -> ReferenceError {
+    ReferenceError::UnknownProvider { name: name.to_owned(), similar: usable_models.similar_providers(name) }
 }
 
-fn not_found(offer: &Offer<'_>, text: &str) -> ReferenceError {
-    let mut similar = offer.similar(text);
+fn not_found(usable_models: &UsableModels<'_>, text: &str) -> ReferenceError {
+    let mut similar = usable_models.similar(text);
     if similar.is_empty()
         && let Some((provider, id)) = text.split_once('/')
     {
-        let providers = offer.similar_providers(provider);
+        let providers = usable_models.similar_providers(provider);
         similar = providers.into_iter().map(|provider| format!("{provider}/{id}")).collect();
         if similar.is_empty() {
-            similar = offer.similar(id);
+            similar = usable_models.similar(id);
         }
     }
     ReferenceError::NotFound { text: text.to_owned(), similar }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::models::{
         ModelRegistry,
-        testing::{TestOffer, full_id},
+        testing::{TestModels, full_id},
     };
 
     const MODELS: &[&str] = &[
@@ -168,8 +168,8 @@ mod tests {
         auth: &'static [&'static str],
         provider: Option<&str>,
         text: &str,
-    ) -> Result<Resolved, ReferenceError> {
-        resolve_reference(&TestOffer::new(MODELS, auth).offer(), provider, text)
+    ) -> Result<ResolvedModel, ReferenceError> {
+        resolve_reference(&TestModels::new(MODELS, auth).offer(), provider, text)
     }
 
     /// `expected` is `provider/id` with `@level` behind it, where there is one.
@@ -322,8 +322,8 @@ mod tests {
             "local/shared",
             "silent/shared",
         ];
-        let offer = TestOffer::new(&models, auth).silent("silent");
-        resolve_reference(&offer.offer(), None, text)
+        let usable_models = TestModels::new(&models, auth).silent("silent");
+        resolve_reference(&usable_models.offer(), None, text)
             .map(|resolved| full_id(&resolved.model))
             .map_err(|error| error.to_string())
     }
@@ -351,9 +351,12 @@ mod tests {
 
     #[test]
     fn without_the_api_of_the_demo_there_is_no_demo() {
-        let offer = TestOffer::new(MODELS, &[]);
-        let offer = Offer { apis: &["other"], ..offer.offer() };
-        assert!(matches!(resolve_reference(&offer, None, "demo/demo"), Err(ReferenceError::NotFound { .. })));
+        let usable_models = TestModels::new(MODELS, &[]);
+        let usable_models = UsableModels { apis: &["other"], ..usable_models.offer() };
+        assert!(matches!(
+            resolve_reference(&usable_models, None, "demo/demo"),
+            Err(ReferenceError::NotFound { .. })
+        ));
     }
 
     /// With the real catalogue: what `text` means to a user with these keys, and which providers were looked at.
@@ -361,8 +364,9 @@ mod tests {
         let registry = ModelRegistry::builtin();
         let has_auth = |provider: &str| auth.contains(&provider);
         let apis = ["anthropic-messages", "openai-completions", "openai-responses", "scripted"];
-        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &|_| None };
-        let found = resolve_reference(&offer, None, text);
+        let usable_models =
+            UsableModels { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &|_| None };
+        let found = resolve_reference(&usable_models, None, text);
         let found = found.map(|found| full_id(&found.model)).map_err(|error| error.to_string());
         (found, registry.unpacked_providers().map(|id| &*id.to_owned().leak()).collect())
     }
@@ -402,16 +406,17 @@ mod tests {
         let registry = ModelRegistry::load(&path);
         let has_auth = |provider: &str| ["local", "openai", "anthropic", "groq"].contains(&provider);
         let apis = ["anthropic-messages", "openai-completions", "openai-responses", "scripted"];
-        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &|_| None };
+        let usable_models =
+            UsableModels { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &|_| None };
         for (text, expected) in [
             ("demo/demo", "demo/demo"),
             ("local/tiny:1b", "local/tiny:1b"),
             ("Local/Tiny:1B:high", "local/tiny:1b"),
             ("tiny:1b", "local/tiny:1b"),
         ] {
-            assert_eq!(full_id(&resolve_reference(&offer, None, text).unwrap().model), expected);
+            assert_eq!(full_id(&resolve_reference(&usable_models, None, text).unwrap().model), expected);
         }
-        assert!(offer.find_available("local", "tiny:1b").is_some());
+        assert!(usable_models.find_available("local", "tiny:1b").is_some());
         assert_eq!(registry.unpacked_providers().count(), 0);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agentd_protocol::model::{Model, ThinkingLevel};
 
 use super::{
-    ModelGlob, Offer, ReferenceError, is_glob,
+    ModelGlob, ReferenceError, UsableModels, is_glob,
     lookup::{Lookup, WithLevel, split_level},
     similar::did_you_mean,
 };
@@ -27,7 +27,7 @@ pub struct ScopedModel {
 
 /// What patterns select.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Scope {
+pub struct ModelScope {
     /// The models, in the order of the patterns, each once.
     pub models: Vec<ScopedModel>,
     /// A sentence for each pattern that selects nothing or is odd.
@@ -37,24 +37,24 @@ pub struct Scope {
 /// Selects available models by patterns: a reference as in `--model`, or a glob (`*`, `?`, `[`) over `provider/id` and
 /// `id`, where `*` does not cross `/`; either with `:level` behind it.
 #[must_use]
-pub fn resolve_scope(offer: &Offer<'_>, patterns: &[impl AsRef<str>]) -> Scope {
-    resolve(SCOPE, offer, patterns)
+pub fn resolve_scope(usable_models: &UsableModels<'_>, patterns: &[impl AsRef<str>]) -> ModelScope {
+    resolve(SCOPE, usable_models, patterns)
 }
 
 /// As [`resolve_scope`], for the models that take the place of one that fails (`--fallback-models` and the setting
 /// `fallbackModels`).
 #[must_use]
-pub fn resolve_fallbacks(offer: &Offer<'_>, patterns: &[impl AsRef<str>]) -> Scope {
-    resolve(FALLBACKS, offer, patterns)
+pub fn resolve_fallbacks(usable_models: &UsableModels<'_>, patterns: &[impl AsRef<str>]) -> ModelScope {
+    resolve(FALLBACKS, usable_models, patterns)
 }
 
-fn resolve(purpose: &str, offer: &Offer<'_>, patterns: &[impl AsRef<str>]) -> Scope {
+fn resolve(purpose: &str, usable_models: &UsableModels<'_>, patterns: &[impl AsRef<str>]) -> ModelScope {
     let mut available = None;
-    let mut scope = Scope::default();
+    let mut scope = ModelScope::default();
     for pattern in
         patterns.iter().map(|pattern| pattern.as_ref().trim()).filter(|pattern| !pattern.is_empty())
     {
-        for model in select(purpose, offer, &mut available, pattern, &mut scope.warnings) {
+        for model in select(purpose, usable_models, &mut available, pattern, &mut scope.warnings) {
             let known = |other: &ScopedModel| Arc::ptr_eq(&other.model, &model.model);
             if !scope.models.iter().any(known) {
                 scope.models.push(model);
@@ -66,7 +66,7 @@ fn resolve(purpose: &str, offer: &Offer<'_>, patterns: &[impl AsRef<str>]) -> Sc
 
 fn select(
     purpose: &str,
-    offer: &Offer<'_>,
+    usable_models: &UsableModels<'_>,
     available: &mut Option<Vec<Arc<Model>>>,
     pattern: &str,
     warnings: &mut Vec<String>,
@@ -74,21 +74,21 @@ fn select(
     if is_glob(pattern) {
         return select_glob(
             purpose,
-            offer,
-            available.get_or_insert_with(|| offer.available()),
+            usable_models,
+            available.get_or_insert_with(|| usable_models.available()),
             pattern,
             warnings,
         );
     }
-    match select_one(purpose, offer, pattern, warnings) {
+    match select_one(purpose, usable_models, pattern, warnings) {
         Ok(Some((model, level))) => vec![ScopedModel { model, level }],
         Ok(None) => {
-            warnings.push(none_match(purpose, pattern, &why_none(offer, pattern)));
+            warnings.push(none_match(purpose, pattern, &why_none(usable_models, pattern)));
             Vec::new()
         }
         Err(ReferenceError::Ambiguous { text, .. }) => {
             // To go through all of them is what the user would see anyway.
-            let models = Lookup::in_usable(offer).all_with_id(&text);
+            let models = Lookup::in_usable(usable_models).all_with_id(&text);
             let providers: Vec<&str> = models.iter().map(|model| model.provider.as_str()).collect();
             warnings.push(format!(
                 "{purpose}: \"{pattern}\" matches several providers: {}. Use provider/id to choose one.",
@@ -106,11 +106,11 @@ fn select(
 
 fn select_one(
     purpose: &str,
-    offer: &Offer<'_>,
+    usable_models: &UsableModels<'_>,
     pattern: &str,
     warnings: &mut Vec<String>,
 ) -> Result<Option<WithLevel>, ReferenceError> {
-    let lookup = Lookup::in_usable(offer);
+    let lookup = Lookup::in_usable(usable_models);
     let found = lookup.with_suffix(None, pattern)?;
     let Some((before, level)) = pattern.rsplit_once(':').filter(|_| found.is_none()) else {
         return Ok(found);
@@ -123,17 +123,17 @@ fn select_one(
 }
 
 /// What is in the way of the model that a pattern means among all models.
-fn why_none(offer: &Offer<'_>, pattern: &str) -> Option<String> {
-    match Lookup::everywhere(offer).with_suffix(None, pattern) {
-        Ok(Some((model, _))) => offer.why_not(&model.provider, &model.id),
-        Ok(None) => Some(did_you_mean(&offer.similar(pattern)).trim_start().to_owned()),
+fn why_none(usable_models: &UsableModels<'_>, pattern: &str) -> Option<String> {
+    match Lookup::everywhere(usable_models).with_suffix(None, pattern) {
+        Ok(Some((model, _))) => usable_models.why_not(&model.provider, &model.id),
+        Ok(None) => Some(did_you_mean(&usable_models.similar(pattern)).trim_start().to_owned()),
         Err(error) => Some(error.to_string()),
     }
 }
 
 fn select_glob(
     purpose: &str,
-    offer: &Offer<'_>,
+    usable_models: &UsableModels<'_>,
     available: &[Arc<Model>],
     pattern: &str,
     warnings: &mut Vec<String>,
@@ -150,9 +150,9 @@ fn select_glob(
     let found: Vec<ScopedModel> =
         available.iter().filter(fits).map(|model| ScopedModel { model: Arc::clone(model), level }).collect();
     if found.is_empty() {
-        let all = || offer.registry.select(&|_| true).filter(fits);
-        let meant = all().find(|model| offer.offers(model)).or_else(|| all().next());
-        let why = meant.and_then(|model| offer.why_not(&model.provider, &model.id));
+        let all = || usable_models.registry.select(&|_| true).filter(fits);
+        let meant = all().find(|model| usable_models.offers(model)).or_else(|| all().next());
+        let why = meant.and_then(|model| usable_models.why_not(&model.provider, &model.id));
         warnings.push(none_match(purpose, pattern, &why));
     }
     found
@@ -166,12 +166,12 @@ fn none_match(purpose: &str, pattern: &str, why: &Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::testing::{TestOffer, full_id};
+    use crate::models::testing::{TestModels, full_id};
 
     fn check(patterns: &[&str], expected: &[&str], warnings: &[&str]) {
         let models = ["a/one!", "a/two", "b/two", "b/x/deep", "c/three", "a/tag:7b"];
-        let offer = TestOffer::new(&models, &["a", "b"]);
-        let scope = resolve_scope(&offer.offer(), patterns);
+        let usable_models = TestModels::new(&models, &["a", "b"]);
+        let scope = resolve_scope(&usable_models.offer(), patterns);
         let got: Vec<String> = scope
             .models
             .iter()
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn names_of_fallbacks_are_read_in_the_same_way() {
-        let offer = TestOffer::new(&["a/one!", "c/three"], &["a"]);
-        let found = resolve_fallbacks(&offer.offer(), &["three", "one:high"]);
+        let usable_models = TestModels::new(&["a/one!", "c/three"], &["a"]);
+        let found = resolve_fallbacks(&usable_models.offer(), &["three", "one:high"]);
         let models: Vec<_> = found.models.iter().map(|it| (full_id(&it.model), it.level)).collect();
         assert_eq!(models, [("a/one".to_owned(), Some(ThinkingLevel::High))]);
         assert_eq!(
@@ -228,12 +228,13 @@ mod tests {
 
     #[test]
     fn models_that_cannot_be_spoken_to_are_said() {
-        let offer = TestOffer::new(&["a/one", "silent/two", "silent/three", "c/three"], &["a", "silent"]);
-        let offer = offer.silent("silent");
-        let scope = resolve_scope(&offer.offer(), &["t*"]);
+        let usable_models =
+            TestModels::new(&["a/one", "silent/two", "silent/three", "c/three"], &["a", "silent"]);
+        let usable_models = usable_models.silent("silent");
+        let scope = resolve_scope(&usable_models.offer(), &["t*"]);
         assert!(scope.warnings[0].ends_with("There is no key for c: `agentctl login c` stores one."));
         for pattern in ["silent/tw*", "two", "silent/two:high"] {
-            let scope = resolve_scope(&offer.offer(), &[pattern]);
+            let scope = resolve_scope(&usable_models.offer(), &[pattern]);
             assert_eq!(
                 scope.warnings,
                 [format!(

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, sync::Arc};
 
 use agentd_protocol::model::Model;
 
-use super::{Offer, lookup};
+use super::{UsableModels, lookup};
 
 /// Names that are proposed at most.
 const MOST: usize = 3;
@@ -18,7 +18,7 @@ const MAX_SLIPS: usize = 3;
 /// Longer texts are no names of anything, in letters; they are compared with thousands of names, letter by letter.
 const LONGEST: usize = 200;
 
-impl Offer<'_> {
+impl UsableModels<'_> {
     /// The models, as `provider/id`, that hold a text almost: best first, and each id once. Only those that this build
     /// speaks to, and only the closest; those with credentials first. Looks at every provider.
     #[must_use]
@@ -133,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::models::{ModelRegistry, testing::TestOffer};
+    use crate::models::{ModelRegistry, testing::TestModels};
 
     #[test]
     fn what_is_too_long_for_a_name_is_not_compared() {
@@ -171,8 +171,8 @@ mod tests {
             "silent/claude-sonet",
         ];
         let similar = |auth, text: &str| {
-            let offer = TestOffer::new(&models, auth).silent("silent");
-            offer.offer().similar(text)
+            let usable_models = TestModels::new(&models, auth).silent("silent");
+            usable_models.offer().similar(text)
         };
         let all = ["a/claude-sonnet", "b/claude-sonnet-mini", "a/claude-sonnet-20250101"];
         assert_eq!(similar(&[], "claude-sonet"), all);
@@ -182,18 +182,19 @@ mod tests {
         for text in ["", "zz", "something", "gpt-6.1-sol"] {
             assert_eq!(similar(&[], text), [""; 0], "{text}");
         }
-        let offer = TestOffer::new(&models, &[]);
+        let usable_models = TestModels::new(&models, &[]);
         assert_eq!(
-            offer.offer().similar_in("b", "claude-sonet"),
+            usable_models.offer().similar_in("b", "claude-sonet"),
             ["b/claude-sonnet", "b/claude-sonnet-mini"]
         );
-        assert_eq!(offer.offer().similar_in("zzz", "claude-sonet"), [""; 0]);
+        assert_eq!(usable_models.offer().similar_in("zzz", "claude-sonet"), [""; 0]);
     }
 
     #[test]
     fn providers_by_their_whole_name() {
         let registry = ModelRegistry::builtin();
-        let offer = Offer { registry: &registry, apis: &[], has_auth: &|_| false, plan: &|_| None };
+        let usable_models =
+            UsableModels { registry: &registry, apis: &[], has_auth: &|_| false, plan: &|_| None };
         for (name, expected) in [
             ("antropic", &["anthropic"][..]),
             ("OpenAPI", &["openai"]),
@@ -202,7 +203,7 @@ mod tests {
             ("router", &[]),
             ("nobody", &[]),
         ] {
-            assert_eq!(offer.similar_providers(name), expected, "{name}");
+            assert_eq!(usable_models.similar_providers(name), expected, "{name}");
         }
         assert_eq!(registry.unpacked_providers().count(), 0);
     }

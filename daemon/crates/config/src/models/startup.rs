@@ -7,7 +7,7 @@ use agentd_protocol::{
     settings::Settings,
 };
 
-use super::{DefaultModel, Offer, ReferenceError, ScopedModel, default_model, resolve_reference};
+use super::{DefaultModel, ReferenceError, ScopedModel, UsableModels, default_model, resolve_reference};
 
 /// What the choice depends on.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ pub struct RestoredChoice {
 
 /// The choice.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Startup {
+pub struct StartupChoice {
     /// The model; [`Model::placeholder`] when none can be used.
     pub model: Arc<Model>,
     /// The level, one of the model's.
@@ -54,11 +54,14 @@ pub struct Startup {
 ///
 /// # Errors
 /// [`ReferenceError`] when `--model` or `--provider` cannot be resolved.
-pub fn choose_startup(offer: &Offer<'_>, request: &StartupRequest<'_>) -> Result<Startup, ReferenceError> {
+pub fn choose_startup(
+    usable_models: &UsableModels<'_>,
+    request: &StartupRequest<'_>,
+) -> Result<StartupChoice, ReferenceError> {
     let mut warnings = Vec::new();
     let (model, pinned) = match (request.model, request.provider) {
         (Some(text), provider) => {
-            let mut resolved = resolve_reference(offer, provider, text)?;
+            let mut resolved = resolve_reference(usable_models, provider, text)?;
             if resolved.warning.is_some() && request.thinking.is_some_and(|level| level != ThinkingLevel::Off)
             {
                 // Only the provider knows this id: who asks for a level knows that there are some.
@@ -68,14 +71,14 @@ pub fn choose_startup(offer: &Offer<'_>, request: &StartupRequest<'_>) -> Result
             (resolved.model, resolved.level)
         }
         (None, Some(provider)) => return Err(ReferenceError::ProviderAlone(provider.to_owned())),
-        (None, None) => unasked(offer, request, &mut warnings),
+        (None, None) => unasked(usable_models, request, &mut warnings),
     };
     let asked = request.thinking.or(pinned);
     let wish = asked
         .or_else(|| request.session.and_then(|session| session.level))
         .unwrap_or_else(|| configured_level(request.settings, &model).unwrap_or(ThinkingLevel::Medium));
     let level = model.clamp_thinking(Some(wish));
-    Ok(Startup { model, level, level_is_asked: asked.is_some(), warnings })
+    Ok(StartupChoice { model, level, level_is_asked: asked.is_some(), warnings })
 }
 
 /// The level after `set_model` or `cycle_model`: that of the scope, of the settings for this model, of the settings for
@@ -99,11 +102,11 @@ fn configured_level(settings: &Settings, model: &Model) -> Option<ThinkingLevel>
 
 /// The model when the command line names none, and the level that the scope pins with it.
 fn unasked(
-    offer: &Offer<'_>,
+    usable_models: &UsableModels<'_>,
     request: &StartupRequest<'_>,
     warnings: &mut Vec<String>,
 ) -> (Arc<Model>, Option<ThinkingLevel>) {
-    let DefaultModel { name: default, .. } = default_model(offer, request.settings);
+    let DefaultModel { name: default, .. } = default_model(usable_models, request.settings);
     let default = default.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str()));
     if request.session.is_none()
         && let Some(scoped) = from_scope(request.scope, default)
@@ -111,12 +114,17 @@ fn unasked(
         return (Arc::clone(&scoped.model), scoped.level);
     }
     let recorded = request.session.and_then(|session| session.model.as_ref());
-    let restored = recorded.and_then(|(provider, id)| offer.find_available(provider, id));
+    let restored = recorded.and_then(|(provider, id)| usable_models.find_available(provider, id));
     let lost = recorded.filter(|_| restored.is_none());
     let model = restored
-        .or_else(|| default.and_then(|(provider, id)| offer.find_available(provider, id)))
-        .or_else(|| offer.registry.defaults().find_map(|(provider, id)| offer.find_available(provider, id)))
-        .or_else(|| offer.first_available())
+        .or_else(|| default.and_then(|(provider, id)| usable_models.find_available(provider, id)))
+        .or_else(|| {
+            usable_models
+                .registry
+                .defaults()
+                .find_map(|(provider, id)| usable_models.find_available(provider, id))
+        })
+        .or_else(|| usable_models.first_available())
         .unwrap_or_else(|| Arc::new(Model::placeholder()));
     if let Some((provider, id)) = lost {
         warnings.push(if model.is_placeholder() {
@@ -142,7 +150,7 @@ mod tests {
     use super::*;
     use crate::models::{
         ModelRegistry, resolve_scope,
-        testing::{TestOffer, full_id, model},
+        testing::{TestModels, full_id, model},
     };
 
     const MODELS: &[&str] = &["z/first", "a/one!", "b/two!", "openai/gpt-6.1-sol", "noauth/m"];
@@ -162,8 +170,8 @@ mod tests {
 
     impl Case {
         fn choose(&self) -> Result<(String, &'static str, usize), String> {
-            let offer = TestOffer::new(self.models.unwrap_or(MODELS), self.auth.unwrap_or(AUTH));
-            let offer = offer.offer();
+            let usable_models = TestModels::new(self.models.unwrap_or(MODELS), self.auth.unwrap_or(AUTH));
+            let usable_models = usable_models.offer();
             let settings = if self.settings.is_empty() { "{}" } else { self.settings };
             let settings: Settings = serde_json::from_str(settings).unwrap();
             let session = self.session.map(|(model, level)| RestoredChoice {
@@ -171,12 +179,12 @@ mod tests {
                 level,
             });
             let startup = choose_startup(
-                &offer,
+                &usable_models,
                 &StartupRequest {
                     provider: self.provider,
                     model: self.model,
                     thinking: self.thinking,
-                    scope: &resolve_scope(&offer, self.scope).models,
+                    scope: &resolve_scope(&usable_models, self.scope).models,
                     session: session.as_ref(),
                     settings: &settings,
                 },
@@ -253,7 +261,8 @@ mod tests {
         let registry = ModelRegistry::builtin();
         let has_auth = |provider: &str| auth.contains(&provider);
         let apis = ["anthropic-messages", "openai-completions", "openai-responses"];
-        let offer = Offer { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &|_| None };
+        let usable_models =
+            UsableModels { registry: &registry, apis: &apis, has_auth: &has_auth, plan: &|_| None };
         let settings = Settings::default();
         let request = StartupRequest {
             provider: None,
@@ -263,7 +272,7 @@ mod tests {
             session: None,
             settings: &settings,
         };
-        let start = choose_startup(&offer, &request).unwrap();
+        let start = choose_startup(&usable_models, &request).unwrap();
         assert_eq!(start.warnings, [""; 0]);
         (full_id(&start.model), registry.unpacked_providers().map(|id| &*id.to_owned().leak()).collect())
     }

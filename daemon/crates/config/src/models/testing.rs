@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use agentd_protocol::model::Model;
 
-use super::{ModelRegistry, Offer};
+use super::{ModelRegistry, UsableModels};
 
-/// The API that [`TestOffer`] speaks.
+/// The API that [`TestModels`] speaks.
 pub(super) const API: &str = "api";
 
 pub(super) fn model(provider: &str, id: &str) -> Arc<Model> {
@@ -26,12 +26,12 @@ pub(super) fn model(provider: &str, id: &str) -> Arc<Model> {
 }
 
 /// Models written as `provider/id`, with `!` behind those that reason; providers with credentials.
-pub(super) struct TestOffer {
+pub(super) struct TestModels {
     pub(super) registry: ModelRegistry,
     has_auth: Box<dyn Fn(&str) -> bool>,
 }
 
-impl TestOffer {
+impl TestModels {
     pub(super) fn new(models: &[&str], with_auth: &'static [&'static str]) -> Self {
         let split = |text: &&str| {
             let (provider, id) = text.split_once('/').unwrap();
@@ -43,7 +43,7 @@ impl TestOffer {
         }
     }
 
-    /// Lets the models of a provider speak an API that [`TestOffer::offer`] does not have.
+    /// Lets the models of a provider speak an API that [`TestModels::offer`] does not have.
     pub(super) fn silent(self, provider: &str) -> Self {
         let models = self.registry.of_file().map(|model| {
             let mut model = Model::clone(model);
@@ -55,8 +55,8 @@ impl TestOffer {
         Self { registry: ModelRegistry::of(models.collect()), ..self }
     }
 
-    pub(super) fn offer(&self) -> Offer<'_> {
-        Offer {
+    pub(super) fn offer(&self) -> UsableModels<'_> {
+        UsableModels {
             registry: &self.registry,
             apis: &[API, "scripted"],
             has_auth: &*self.has_auth,

@@ -7,7 +7,7 @@ use agentd_protocol::{
     resources::{Diagnostic, DiagnosticKind},
 };
 
-use super::Offer;
+use super::UsableModels;
 use crate::{
     json_edit::{Step, line_of},
     json_file::read_json,
@@ -16,8 +16,9 @@ use crate::{
 /// A warning for each part of the file at `path`, which is that of the registry: providers without models, models whose API this
 /// build does not speak (one for each provider and API), changes of models that there are not. Reads the file; blocks.
 #[must_use]
-pub fn without_effect(offer: &Offer<'_>, path: &Path) -> Vec<Diagnostic> {
-    let found = without_models(offer).chain(unknown_apis(offer)).chain(idle_overrides(offer));
+pub fn without_effect(usable_models: &UsableModels<'_>, path: &Path) -> Vec<Diagnostic> {
+    let found =
+        without_models(usable_models).chain(unknown_apis(usable_models)).chain(idle_overrides(usable_models));
     let mut found: Vec<(Vec<&str>, String, String)> = found.collect();
     if found.is_empty() {
         return Vec::new();
@@ -34,11 +35,11 @@ pub fn without_effect(offer: &Offer<'_>, path: &Path) -> Vec<Diagnostic> {
 type Found<'a> = (Vec<&'a str>, String, String);
 
 /// Providers that have no model, neither in the file nor built in.
-fn without_models<'a>(offer: &'a Offer<'_>) -> impl Iterator<Item = Found<'a>> {
-    let ids = offer.registry.configured().map(|provider| provider.id.as_str());
-    ids.filter(|id| offer.registry.count_by_api(id).is_empty()).map(|id| {
+fn without_models<'a>(usable_models: &'a UsableModels<'_>) -> impl Iterator<Item = Found<'a>> {
+    let ids = usable_models.registry.configured().map(|provider| provider.id.as_str());
+    ids.filter(|id| usable_models.registry.count_by_api(id).is_empty()).map(|id| {
         let message = format!("provider {id}: it has no models, and no built-in provider has this name");
-        let meant = offer.similar_providers(id).into_iter().find(|meant| meant != id);
+        let meant = usable_models.similar_providers(id).into_iter().find(|meant| meant != id);
         let hint = match meant {
             Some(meant) => format!("Did you mean \"{meant}\"? Else add \"models\"."),
             None => "Add \"models\", or take the provider out.".into(),
@@ -48,9 +49,9 @@ fn without_models<'a>(offer: &'a Offer<'_>) -> impl Iterator<Item = Found<'a>> {
 }
 
 /// Models of the file whose API nobody here speaks, which may be a slip of the pen.
-fn unknown_apis<'a>(offer: &'a Offer<'_>) -> impl Iterator<Item = Found<'a>> {
+fn unknown_apis<'a>(usable_models: &'a UsableModels<'_>) -> impl Iterator<Item = Found<'a>> {
     let mut silent: Vec<(&Model, usize)> = Vec::new();
-    for model in offer.registry.of_file().filter(|model| !offer.speaks(model)) {
+    for model in usable_models.registry.of_file().filter(|model| !usable_models.speaks(model)) {
         let same = |other: &Model| other.provider == model.provider && other.api == model.api;
         match silent.iter_mut().find(|(first, _)| same(first)) {
             Some((_, count)) => *count += 1,
@@ -58,7 +59,7 @@ fn unknown_apis<'a>(offer: &'a Offer<'_>) -> impl Iterator<Item = Found<'a>> {
         }
     }
     silent.into_iter().filter_map(|(model, count)| {
-        let why = offer.not_spoken(model)?;
+        let why = usable_models.not_spoken(model)?;
         let models = if count == 1 { "1 model".to_owned() } else { format!("{count} models") };
         let message = format!("provider {}: {models} not offered. {why}", model.provider);
         Some((
@@ -69,8 +70,8 @@ fn unknown_apis<'a>(offer: &'a Offer<'_>) -> impl Iterator<Item = Found<'a>> {
     })
 }
 
-fn idle_overrides<'a>(offer: &'a Offer<'_>) -> impl Iterator<Item = Found<'a>> {
-    offer.registry.idle_overrides().into_iter().map(|(provider, id)| {
+fn idle_overrides<'a>(usable_models: &'a UsableModels<'_>) -> impl Iterator<Item = Found<'a>> {
+    usable_models.registry.idle_overrides().into_iter().map(|(provider, id)| {
         let message = format!("provider {provider}: modelOverrides changes {id}, which is no built-in model");
         let hint = format!(
             "Correct the id (`agentctl models {provider}/` lists them), or add the model to \"models\"."
@@ -95,14 +96,16 @@ mod tests {
         )
         .unwrap();
         let registry = ModelRegistry::load(&path);
-        let offer = Offer {
+        let usable_models = UsableModels {
             registry: &registry,
             apis: &["openai-completions"],
             has_auth: &|_| false,
             plan: &|_| None,
         };
-        let told: Vec<_> =
-            without_effect(&offer, &path).into_iter().map(|it| (it.line, it.message, it.hint)).collect();
+        let told: Vec<_> = without_effect(&usable_models, &path)
+            .into_iter()
+            .map(|it| (it.line, it.message, it.hint))
+            .collect();
         assert_eq!(told.len(), 3, "{told:?}");
         for ((line, message, hint), (on, says, advice)) in told.into_iter().zip([
             (2, "provider antropic: it has no models", "\"anthropic\""),

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     AgentDir, Environment, TrustBasis,
     json_edit::{Step, line_of},
-    json_file::{Document, JsonFileError, read_json, read_project_json},
+    json_file::{JsonDocument, JsonFileError, read_json, read_project_json},
     models::slips,
 };
 
@@ -166,7 +166,7 @@ fn said(source: SettingSource, value: Option<Value>) -> SettingLayer {
 }
 
 /// Reads a file of the user's, or one of a project.
-type ReadJson = fn(&Path) -> Result<Option<Document>, JsonFileError>;
+type ReadJson = fn(&Path) -> Result<Option<JsonDocument>, JsonFileError>;
 
 /// What a file says of one setting.
 struct File {

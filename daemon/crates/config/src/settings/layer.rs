@@ -12,7 +12,7 @@ use serde_path_to_error::Segment;
 use super::{intercept::take_out_bad_rules, of_reference::is_of_reference};
 use crate::{
     json_edit::{Step, line_of},
-    json_file::{Document, JsonFileError, read_json, read_project_json, without_value},
+    json_file::{JsonDocument, JsonFileError, read_json, read_project_json, without_value},
     unknown_keys::{SETTINGS, diagnostics},
 };
 
@@ -43,7 +43,7 @@ impl Layer {
     }
 
     /// The file at `path`, as it was read.
-    pub(super) fn of(path: &Path, read: Result<Option<Document>, JsonFileError>) -> Self {
+    pub(super) fn of(path: &Path, read: Result<Option<JsonDocument>, JsonFileError>) -> Self {
         let mut layer = Self::default();
         let mut text = String::new();
         match read {

@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 
 use super::{layer::Layer, merge::merge};
 use crate::{
-    AgentDir, Environment, ProjectFolders, StartingFiles, Trust, TrustBasis, TrustQuestion, decide_trust,
+    AgentDir, Environment, ProjectFolders, StartingFiles, TrustBasis, TrustDecision, TrustQuestion,
+    decide_trust,
     resources::{ListedPaths, ResourceLists},
 };
 
@@ -25,7 +26,7 @@ pub struct LoadedSettings {
     /// The project folders of the working directory.
     pub folders: ProjectFolders,
     /// Whether the project's own settings and prompts are used.
-    pub trust: Trust,
+    pub trust: TrustDecision,
     /// The resources that they name, each list with the folder that it counts from.
     pub resources: ResourceLists,
     /// What is wrong with the files.

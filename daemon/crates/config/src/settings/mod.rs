@@ -17,5 +17,5 @@ pub use explain::{ExplainQuestion, UnknownSetting, explain};
 pub use load::{LoadedSettings, http_idle_timeout, load, load_as_given, load_user};
 pub use place::place_of;
 pub(crate) use reach::is_told;
-pub use reach::{Effect, Reach, reach};
+pub use reach::{SettingEffect, SettingReach, reach};
 pub use save::{SaveError, SettingChange, save};

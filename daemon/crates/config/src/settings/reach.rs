@@ -5,7 +5,7 @@
 
 /// What a setting decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum SettingEffect {
     /// How a session works. Nothing is started, read, written or addressed by it.
     Conduct,
     /// The tools that a model has, and what they take.
@@ -20,7 +20,7 @@ pub enum Effect {
     Program,
 }
 
-impl Effect {
+impl SettingEffect {
     /// Whether the user is told by name, before he trusts the project.
     fn is_told(self) -> bool {
         matches!(self, Self::Model | Self::Place | Self::Program)
@@ -29,18 +29,18 @@ impl Effect {
 
 /// Who may say something of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum SettingReach {
     /// The user, and a project that the user trusts.
-    Project(Effect),
+    Project(SettingEffect),
     /// The user alone: it says where requests go, what is trusted, or what bounds all sessions.
     UserOnly,
 }
 
-use Effect::{Conduct, Model, Place, Program, Text, Tools};
-use Reach::{Project, UserOnly};
+use SettingEffect::{Conduct, Model, Place, Program, Text, Tools};
+use SettingReach::{Project, UserOnly};
 
 /// Every top-level key; what is below one has its reach.
-const SETTINGS: &[(&str, Reach)] = &[
+const SETTINGS: &[(&str, SettingReach)] = &[
     ("defaultProvider", Project(Model)),
     ("defaultModel", Project(Model)),
     ("defaultThinkingLevel", Project(Conduct)),
@@ -85,7 +85,7 @@ const SETTINGS: &[(&str, Reach)] = &[
 
 /// The reach of a top-level key; `None` for one that is no setting of ours, and is read by nobody.
 #[must_use]
-pub fn reach(key: &str) -> Option<Reach> {
+pub fn reach(key: &str) -> Option<SettingReach> {
     SETTINGS.iter().find(|(name, _)| *name == key).map(|(_, reach)| *reach)
 }
 

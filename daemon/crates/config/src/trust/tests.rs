@@ -25,7 +25,7 @@ impl Place {
         fs::write(path, text).unwrap();
     }
 
-    fn decide(&self, approve: Option<bool>, default: ProjectTrust) -> Trust {
+    fn decide(&self, approve: Option<bool>, default: ProjectTrust) -> TrustDecision {
         let agent_dir = AgentDir::at(self.path("home/agent"));
         let cwd = self.path("home/code/project");
         let environment: Environment = [("HOME", self.path("home"))].into_iter().collect();

@@ -48,19 +48,19 @@ points! {
     /// A file was put in the place of another.
     StoreRenamed = "store.renamed",
     /// What is about to happen is about to be written to the intent log.
-    IntentLogIntent = "ledger.intent",
+    IntentLogIntent = "intent_log.intent",
     /// It is in the intent log, and has not happened.
-    IntentLogIntentWritten = "ledger.intent_written",
+    IntentLogIntentWritten = "intent_log.intent_written",
     /// What came of something is about to be written to the intent log.
-    IntentLogOutcome = "ledger.outcome",
+    IntentLogOutcome = "intent_log.outcome",
     /// It is in the intent log.
-    IntentLogOutcomeWritten = "ledger.outcome_written",
+    IntentLogOutcomeWritten = "intent_log.outcome_written",
     /// Text that the model streamed is about to be written to the intent log.
-    IntentLogFlush = "ledger.flush",
+    IntentLogFlush = "intent_log.flush",
     /// It is in the intent log.
-    IntentLogFlushed = "ledger.flushed",
+    IntentLogFlushed = "intent_log.flushed",
     /// An intent log is about to be removed: nothing is under way any more.
-    IntentLogClear = "ledger.clear",
+    IntentLogClear = "intent_log.clear",
     /// A crash interrupted a session; what is missing is about to be added.
     RecoveryBegin = "recovery.begin",
     /// It is in the session file, and the intent log is there still.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use agentd_auth::Auth;
 use agentd_config::models::{
-    DefaultModel, ModelRegistry, Offer, RestoredChoice, Scope, ScopedModel, Startup, StartupRequest,
-    choose_startup, default_model, resolve_fallbacks, resolve_scope,
+    DefaultModel, ModelRegistry, ModelScope, RestoredChoice, ScopedModel, StartupChoice, StartupRequest,
+    UsableModels, choose_startup, default_model, resolve_fallbacks, resolve_scope,
 };
 use agentd_protocol::{
     entry::EntryBody,
@@ -48,18 +48,18 @@ impl ChoiceSources<'_> {
         let apis: Vec<&str> = services.providers.apis().collect();
         let has_auth = |provider: &str| services.has_auth(auth, provider);
         let plan = |provider: &str| auth.available_models(provider);
-        let offer = Offer { registry: models, apis: &apis, has_auth: &has_auth, plan: &plan };
+        let usable_models = UsableModels { registry: models, apis: &apis, has_auth: &has_auth, plan: &plan };
         let patterns = options.models.as_deref().or(settings.enabled_models.as_deref()).unwrap_or_default();
-        let Scope { models: scope, warnings: of_scope } = resolve_scope(&offer, patterns);
+        let ModelScope { models: scope, warnings: of_scope } = resolve_scope(&usable_models, patterns);
         let of_models = |text| Diagnostic::warning(DiagnosticKind::Models, text);
         let key = options.models.is_none().then_some("enabledModels");
         found.extend(self.of_list(key, patterns, of_scope));
         let names = options.fallback_models.as_deref().or(settings.fallback_models.as_deref());
         let names = names.unwrap_or_default();
-        let Scope { warnings: of_fallbacks, .. } = resolve_fallbacks(&offer, names);
+        let ModelScope { warnings: of_fallbacks, .. } = resolve_fallbacks(&usable_models, names);
         let key = options.fallback_models.is_none().then_some("fallbackModels");
         found.extend(self.of_list(key, names, of_fallbacks));
-        found.extend(self.of_default(&offer));
+        found.extend(self.of_default(&usable_models));
         let request = StartupRequest {
             provider: options.provider.as_deref(),
             model: options.model.as_deref(),
@@ -68,8 +68,8 @@ impl ChoiceSources<'_> {
             session: restored,
             settings,
         };
-        let Startup { model, level, level_is_asked, warnings: of_choice } = choose_startup(&offer, &request)
-            .map_err(|error| OpenError::Model {
+        let StartupChoice { model, level, level_is_asked, warnings: of_choice } =
+            choose_startup(&usable_models, &request).map_err(|error| OpenError::Model {
                 error,
                 load_error: models.load_error().map(str::to_owned),
             })?;
@@ -97,11 +97,11 @@ impl ChoiceSources<'_> {
     }
 
     /// What is wrong with the model that the settings name to start with.
-    fn of_default(&self, offer: &Offer<'_>) -> Option<Diagnostic> {
+    fn of_default(&self, usable_models: &UsableModels<'_>) -> Option<Diagnostic> {
         if self.services.providers.player().is_some() {
             return None;
         }
-        let DefaultModel { problem, .. } = default_model(offer, self.settings);
+        let DefaultModel { problem, .. } = default_model(usable_models, self.settings);
         let problem = problem?;
         let told = Diagnostic::warning(DiagnosticKind::Models, problem.message);
         let told = match problem.hint {

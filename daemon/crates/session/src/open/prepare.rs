@@ -7,8 +7,8 @@ use std::{
 
 use agentd_auth::{Auth, AuthSources};
 use agentd_config::{
-    AgentDir, StartingFiles, Trust, TrustBasis,
-    models::{ModelRegistry, ModelsStamp, Offer, Scope, ScopedModel, resolve_scope},
+    AgentDir, StartingFiles, TrustBasis, TrustDecision,
+    models::{ModelRegistry, ModelScope, ModelsStamp, ScopedModel, UsableModels, resolve_scope},
     note_trusted_files,
     settings::{LoadedSettings, load_as_given, place_of},
 };
@@ -252,7 +252,7 @@ fn prepare_from(
 }
 
 /// Notes the files of a project that is trusted without them.
-fn note_first_sight(agent_dir: &AgentDir, trust: &Trust) -> Option<Diagnostic> {
+fn note_first_sight(agent_dir: &AgentDir, trust: &TrustDecision) -> Option<Diagnostic> {
     if trust.first_sight.is_empty() {
         return None;
     }
@@ -341,9 +341,10 @@ pub(crate) fn with_models(
         let apis: Vec<&str> = context.services.providers.apis().collect();
         let has_auth = |provider: &str| context.services.has_auth(&auth, provider);
         let plan = |provider: &str| auth.available_models(provider);
-        let offer = Offer { registry: &models, apis: &apis, has_auth: &has_auth, plan: &plan };
+        let usable_models = UsableModels { registry: &models, apis: &apis, has_auth: &has_auth, plan: &plan };
         let patterns = options.models.as_deref().or(context.settings.enabled_models.as_deref());
-        let Scope { models: scope, warnings } = resolve_scope(&offer, patterns.unwrap_or_default());
+        let ModelScope { models: scope, warnings } =
+            resolve_scope(&usable_models, patterns.unwrap_or_default());
         found.extend(warnings.into_iter().map(|text| Diagnostic::warning(DiagnosticKind::Models, text)));
         scope
     };

@@ -63,7 +63,7 @@ fn armed(name: &str, time: u64, torn: bool) -> String {
     } else {
         time
     };
-    let time = if name.starts_with("ledger.flush") { 1 } else { time };
+    let time = if name.starts_with("intent_log.flush") { 1 } else { time };
     // A half written line is only possible where something is written.
     let written = name.ends_with(".append") || name.ends_with(".write");
     format!("{name}@{time}{}", if torn && written { ":torn" } else { "" })
@@ -105,7 +105,7 @@ pub(crate) fn plan(random: &mut Random, round: usize, points: &Points) -> Plan {
     let mode = if round % 3 == 2 && !of_socket { Mode::Stdio } else { Mode::Serve };
     // What streams is kept once a second.
     let is_slow =
-        is_slow || matches!(&moment, Moment::Point { name, .. } if name.starts_with("ledger.flush"));
+        is_slow || matches!(&moment, Moment::Point { name, .. } if name.starts_with("intent_log.flush"));
     let load = Duration::from_millis(if is_slow { 3_000 } else { 600 });
     Plan { mode, moment, with_guard, load, is_slow, seed }
 }

@@ -1,6 +1,6 @@
 //! The adapter: requests out, answers in.
 
-use agentd_http::sigv4::{self, Scope};
+use agentd_http::sigv4::{self, SigningScope};
 use reqwest::header::AUTHORIZATION;
 
 use super::{decode::Reader, encode, place};
@@ -39,7 +39,7 @@ fn signer(request: &Request, url: &reqwest::Url) -> Result<Option<Signer>, Failu
     let region = place::region(request, url)?;
     let provider = request.model.provider.clone();
     Ok(Some(Box::new(move |url, headers, body, now| {
-        let scope = Scope { region: &region, service: "bedrock" };
+        let scope = SigningScope { region: &region, service: "bedrock" };
         sigv4::sign("POST", url, headers, body, &keys, scope, now).map_err(|error| {
             let message = format!("The request to provider \"{provider}\" cannot be signed: {error}.");
             Failure::new(FailureKind::Fatal, message)

@@ -85,7 +85,7 @@ fn show(faults: &[Fault], more: usize) -> String {
 /// The members of a catalogue. Others do not count.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct JsonDocument<'a> {
     #[serde(default)]
     source: Option<String>,
     #[serde(default)]
@@ -264,9 +264,9 @@ fn import(text: &str) -> Result<Imported, CatalogueError> {
 }
 
 /// The text as JSON of the right shape.
-fn read(text: &str) -> Result<Document<'_>, CatalogueError> {
+fn read(text: &str) -> Result<JsonDocument<'_>, CatalogueError> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let document: Document<'_> = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+    let document: JsonDocument<'_> = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let place = error.path().to_string();
         // Where the text is no JSON, the way leads to something unknown.
         let place = place.trim_end_matches(['.', '?']).to_owned();

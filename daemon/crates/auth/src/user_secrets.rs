@@ -24,11 +24,11 @@ const REDACTED: &str = "[redacted]";
 
 /// Takes the user's secrets out of texts that are to leave the machine. `Debug` shows none of them.
 #[derive(Debug, Clone, Default)]
-pub struct KnownSecrets {
+pub struct UserSecrets {
     redactor: Redactor,
 }
 
-impl KnownSecrets {
+impl UserSecrets {
     /// Gathers what stands in the file of credentials, in these files of settings and models, and in variables whose names speak
     /// of secrets. Blocks on the file system.
     #[must_use]
@@ -226,14 +226,14 @@ mod tests {
     struct Files(tempfile::TempDir);
 
     impl Files {
-        fn known(&self, auth: &str, models: &str, variables: &[(&str, &str)]) -> KnownSecrets {
+        fn known(&self, auth: &str, models: &str, variables: &[(&str, &str)]) -> UserSecrets {
             let write = |name: &str, text: &str| {
                 let path = self.0.path().join(name);
                 std::fs::write(&path, text).unwrap();
                 path
             };
             let (auth, models) = (write("auth.json", auth), write("models.json", models));
-            KnownSecrets::gather(&auth, &[&models], &variables.iter().copied().collect())
+            UserSecrets::gather(&auth, &[&models], &variables.iter().copied().collect())
         }
     }
 

@@ -7,7 +7,7 @@ use crate::{Secret, aws, federation, google};
 
 /// A key from the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum EnvironmentKey {
+pub(crate) enum ProviderKey {
     /// Sent as the API wants its keys.
     ApiKey(Secret),
     /// Sent as `Authorization: Bearer`.
@@ -92,10 +92,10 @@ const TABLE: &[Row] = &[
 ];
 
 /// The key of a provider, if the environment has it with all that goes with it. An empty variable counts as not set.
-pub(crate) fn key_of(provider: &str, environment: &Environment) -> Option<EnvironmentKey> {
+pub(crate) fn key_of(provider: &str, environment: &Environment) -> Option<ProviderKey> {
     let name = key_variable_of(provider, environment)?;
     let secret = Secret::new(environment.non_empty(name)?);
-    Some(if name == BEARER { EnvironmentKey::Bearer(secret) } else { EnvironmentKey::ApiKey(secret) })
+    Some(if name == BEARER { ProviderKey::Bearer(secret) } else { ProviderKey::ApiKey(secret) })
 }
 
 /// The variable that stands for what a cloud's credentials are made of, where all that they take is there.
@@ -160,7 +160,7 @@ fn row_of(provider: &str) -> Option<&'static Row> {
 mod tests {
     use super::*;
 
-    fn check(provider: &str, variables: &[(&str, &str)], expected: Option<EnvironmentKey>) {
+    fn check(provider: &str, variables: &[(&str, &str)], expected: Option<ProviderKey>) {
         let environment: Environment = variables.iter().copied().collect();
         assert_eq!(key_of(provider, &environment), expected, "{provider} {variables:?}");
     }
@@ -183,8 +183,8 @@ mod tests {
         }
     }
 
-    fn key(text: &str) -> Option<EnvironmentKey> {
-        Some(EnvironmentKey::ApiKey(Secret::new(text)))
+    fn key(text: &str) -> Option<ProviderKey> {
+        Some(ProviderKey::ApiKey(Secret::new(text)))
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
                 let with = row.with.iter().map(|group| (group[0], "w"));
                 let variables: Vec<(&str, &str)> = with.chain([(*name, "k")]).collect();
                 let expected =
-                    if *name == BEARER { Some(EnvironmentKey::Bearer(Secret::new("k"))) } else { key("k") };
+                    if *name == BEARER { Some(ProviderKey::Bearer(Secret::new("k"))) } else { key("k") };
                 check(row.provider, &variables, expected);
             }
             check(row.provider, &[], None);
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn order_and_companions() {
         let all = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_OAUTH_TOKEN", "o"), (BEARER, "b")];
-        check("anthropic", &all, Some(EnvironmentKey::Bearer(Secret::new("b"))));
+        check("anthropic", &all, Some(ProviderKey::Bearer(Secret::new("b"))));
         check("anthropic", &all[..2], key("o"));
         check("anthropic", &[("ANTHROPIC_API_KEY", "k"), (BEARER, "")], key("k"));
         check("azure", &[("AZURE_OPENAI_API_KEY", "k")], None);

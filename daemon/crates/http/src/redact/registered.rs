@@ -40,7 +40,7 @@ static KNOWN: RwLock<Known> = RwLock::new(Known { secrets: VecDeque::new(), sear
 
 /// Remembers a secret for as long as the process lives; one that is known already costs a look. Texts that are too short to be
 /// secrets are left alone.
-pub fn know(secret: &str) {
+pub fn register_secret(secret: &str) {
     let secret = secret.trim();
     if !is_plausible(secret) {
         return;
@@ -363,8 +363,8 @@ mod tests {
 
     #[test]
     fn what_is_known_once_is_never_said() {
-        know("process-wide-0123456789");
-        know("short");
+        register_secret("process-wide-0123456789");
+        register_secret("short");
         assert_eq!(scrub("is process-wide-0123456789 short?"), "is [redacted] short?");
     }
 

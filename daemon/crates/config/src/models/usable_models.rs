@@ -13,7 +13,7 @@ use super::{
 /// A registry seen through what can be used: the wire APIs of this build, and the providers with credentials. Looks only
 /// at providers with credentials, unless a function says otherwise.
 #[derive(Clone, Copy)]
-pub struct Offer<'a> {
+pub struct UsableModels<'a> {
     /// The models.
     pub registry: &'a ModelRegistry,
     /// The wire APIs that this build speaks; models of others are not offered.
@@ -24,7 +24,7 @@ pub struct Offer<'a> {
     pub plan: &'a dyn Fn(&str) -> Option<Arc<[String]>>,
 }
 
-impl Offer<'_> {
+impl UsableModels<'_> {
     /// Whether this build speaks the model's API.
     #[must_use]
     pub fn speaks(&self, model: &Model) -> bool {
@@ -50,7 +50,7 @@ impl Offer<'_> {
         self.registry.select(&usable).filter(|model| self.offers(model)).cloned().collect()
     }
 
-    /// The first of [`Offer::available`]; looks no further.
+    /// The first of [`UsableModels::available`]; looks no further.
     #[must_use]
     pub fn first_available(&self) -> Option<Arc<Model>> {
         let usable = |provider: &str| self.is_usable(provider);
@@ -121,9 +121,9 @@ impl Offer<'_> {
     }
 }
 
-impl fmt::Debug for Offer<'_> {
+impl fmt::Debug for UsableModels<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Offer").field("apis", &self.apis).finish_non_exhaustive()
+        f.debug_struct("UsableModels").field("apis", &self.apis).finish_non_exhaustive()
     }
 }
 
@@ -132,40 +132,48 @@ mod tests {
     use super::*;
     use crate::models::{
         resolve_reference, resolve_scope,
-        testing::{TestOffer, full_id},
+        testing::{TestModels, full_id},
     };
 
     #[test]
     fn a_plan_limits_what_is_on_offer() {
-        let all = TestOffer::new(&["a/one", "a/one-more", "b/one-of-b", "c/three"], &["a", "b"]);
+        let all = TestModels::new(&["a/one", "a/one-more", "b/one-of-b", "c/three"], &["a", "b"]);
         let plan =
             |provider: &str| (provider == "a").then(|| ["one-more".to_owned(), "new".to_owned()].into());
-        let offer = Offer { plan: &plan, ..all.offer() };
-        let names: Vec<String> = offer.available().iter().map(|model| full_id(model)).collect();
+        let usable_models = UsableModels { plan: &plan, ..all.offer() };
+        let names: Vec<String> = usable_models.available().iter().map(|model| full_id(model)).collect();
         assert_eq!(names, ["a/one-more", "b/one-of-b"]);
-        assert_eq!(offer.first_available().map(|model| full_id(&model)).as_deref(), Some("a/one-more"));
+        assert_eq!(
+            usable_models.first_available().map(|model| full_id(&model)).as_deref(),
+            Some("a/one-more")
+        );
         assert!(
-            offer.find_available("a", "one").is_none() && offer.find_available("a", "one-more").is_some()
+            usable_models.find_available("a", "one").is_none()
+                && usable_models.find_available("a", "one-more").is_some()
         );
         let said = "Model \"a/one\" is not in the plan of the a account, which has one-more, new. `agentctl login a --force` \
                     reads the plan anew.";
-        assert_eq!(offer.why_not("a", "one").as_deref(), Some(said));
+        assert_eq!(usable_models.why_not("a", "one").as_deref(), Some(said));
         for text in ["a/one", "one"] {
-            assert_eq!(resolve_reference(&offer, None, text).unwrap_err().to_string(), said, "{text}");
+            assert_eq!(
+                resolve_reference(&usable_models, None, text).unwrap_err().to_string(),
+                said,
+                "{text}"
+            );
         }
-        let found = |text: &str| full_id(&resolve_reference(&offer, None, text).unwrap().model);
+        let found = |text: &str| full_id(&resolve_reference(&usable_models, None, text).unwrap().model);
         assert_eq!(found("a/on"), "a/one-more", "what is not in the plan is not meant");
         assert_eq!(found("a/new"), "a/new", "the provider knows it");
-        let unknown = resolve_reference(&offer, None, "a/odd").unwrap_err().to_string();
+        let unknown = resolve_reference(&usable_models, None, "a/odd").unwrap_err().to_string();
         assert!(unknown.starts_with("Model \"a/odd\" is not in the plan"), "{unknown}");
-        let scope = resolve_scope(&offer, &["a/*"]);
+        let scope = resolve_scope(&usable_models, &["a/*"]);
         assert_eq!(
             scope.models.iter().map(|scoped| full_id(&scoped.model)).collect::<Vec<_>>(),
             ["a/one-more"]
         );
         let none = |_: &str| Some(Arc::from([]));
-        let offer = Offer { plan: &none, ..all.offer() };
-        assert!(offer.available().is_empty());
-        assert!(offer.why_not("b", "one-of-b").unwrap().contains("which has no models."));
+        let usable_models = UsableModels { plan: &none, ..all.offer() };
+        assert!(usable_models.available().is_empty());
+        assert!(usable_models.why_not("b", "one-of-b").unwrap().contains("which has no models."));
     }
 }
