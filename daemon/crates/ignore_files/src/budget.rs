@@ -1,14 +1,14 @@
-//! What the rules of one search may take together.
+//! Limits the memory that the rules of one search take together.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
-/// What the compiled rules of one search may take of memory: 96 MiB. Those of a large repository take some.
+/// Memory for the compiled rules of one search, in bytes: 96 MiB. The rules of a large repository take a few.
 const DEFAULT_BYTES: u64 = 96 << 20;
 
-/// The memory that compiled rules may take together, in bytes by [`cost`](crate::cost)'s estimate.
+/// The memory that compiled rules may take together, in bytes as estimated by [`cost`](crate::cost).
 #[derive(Debug)]
 pub struct RulesBudget {
     left: AtomicU64,
@@ -21,13 +21,13 @@ impl Default for RulesBudget {
 }
 
 impl RulesBudget {
-    /// One of so many bytes.
+    /// A budget of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         Self { left: AtomicU64::new(bytes) }
     }
 
-    /// Takes that many bytes until the reservation is dropped; `None` when they are not left.
+    /// Takes `bytes` until the reservation is dropped; `None` when fewer are left.
     #[must_use]
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> Option<BudgetReservation> {
         let take = |left: u64| left.checked_sub(bytes);
@@ -36,7 +36,7 @@ impl RulesBudget {
     }
 }
 
-/// Bytes of a budget. They go back when this is dropped.
+/// Bytes of a budget. They return when this is dropped.
 #[derive(Debug)]
 pub struct BudgetReservation {
     budget: Arc<RulesBudget>,

@@ -1,8 +1,8 @@
-//! What compiling rules takes, told from their text.
+//! Estimates, from their text, how much memory compiled rules take.
 //!
-//! A rule that is a name, a path or `*.end` takes about a kilobyte. Any other becomes a regular expression, and all expressions of a file
-//! one automaton, which takes up to 800 bytes for each byte of its rules while it is built (measured with rules of stars, classes,
-//! question marks, braces and `**/`), and half of that afterwards.
+//! A rule that is a name, a path or `*.end` takes about a kilobyte. Any other becomes a regular expression, and all
+//! expressions of a file one automaton: up to 800 bytes for each byte of its rules while it is built (measured with
+//! stars, classes, question marks, braces and `**/`), and half of that afterwards.
 
 /// The longest line of an ignore file that is used, in bytes. Paths are no longer.
 pub const MAX_LINE_BYTES: usize = 4096;
@@ -13,10 +13,10 @@ pub const MAX_LINES: usize = 20_000;
 /// The most bytes of rules in a file that become regular expressions: 64 KiB, some thousand rules.
 pub const MAX_EXPRESSION_BYTES: usize = 64 << 10;
 
-/// What a rule takes by itself.
+/// Bytes of memory for each rule.
 const BYTES_PER_RULE: u64 = 1 << 10;
 
-/// What a byte of an expression takes.
+/// Bytes of memory for each byte of an expression, while the automaton is built.
 const BYTES_PER_EXPRESSION_BYTE: u64 = 800;
 
 /// Why rules are not compiled. The text is the end of a sentence that begins with the name of the file.
@@ -39,7 +39,7 @@ pub enum TooManyRules {
     Together,
 }
 
-/// What the rules of a text take of memory at most, in bytes; an estimate from above. One pass over the text.
+/// The memory that the rules of a text take at most, in bytes: an estimate from above, in one pass over the text.
 ///
 /// # Errors
 /// [`TooManyRules`], but for [`TooManyRules::Together`].
@@ -58,7 +58,7 @@ pub fn cost(text: &str) -> Result<u64, TooManyRules> {
             return Err(TooManyRules::Lines);
         }
         if is_expression(line) {
-            // A path may stand before it.
+            // Room for a path before it.
             expressions += line.len() + 8;
             if expressions > MAX_EXPRESSION_BYTES {
                 return Err(TooManyRules::Expressions);
@@ -68,7 +68,7 @@ pub fn cost(text: &str) -> Result<u64, TooManyRules> {
     Ok(rules as u64 * BYTES_PER_RULE + expressions as u64 * BYTES_PER_EXPRESSION_BYTE)
 }
 
-/// Whether a rule may become a regular expression: it has a wildcard other than a star before an ending.
+/// Whether a rule may become a regular expression: it has a wildcard other than a star before a file ending.
 fn is_expression(rule: &str) -> bool {
     let rule = rule.strip_prefix('!').unwrap_or(rule);
     let ending = rule.strip_prefix("*.").filter(|ending| !ending.contains(['.', '/']));

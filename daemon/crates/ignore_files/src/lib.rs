@@ -1,8 +1,8 @@
-//! `.gitignore` and its like, which come with whatever project is searched: opened as files that others may have made
-//! ([`agentd_safe_open`]), and compiled within bounds.
+//! Reads and compiles `.gitignore` and similar files. They come with any project that is searched, so they are opened
+//! as files that others may have made ([`agentd_safe_open`]) and compiled within limits.
 //!
-//! A file that is not acceptable is not used at all: rules that are left out in the middle may be those that say what is *not* ignored,
-//! and files would be missing without a word. Without the file, a search finds more than it should; whoever searches tells why.
+//! A file that is not acceptable is not used at all: a rule dropped from the middle may be one that says what is *not*
+//! ignored, and files would silently be missing. Without the file, a search finds more than it should, and reports why.
 
 mod budget;
 mod cost;
@@ -29,7 +29,7 @@ pub enum UnusedIgnoreFile {
     Rules(#[from] TooManyRules),
 }
 
-/// Reads an ignore file; `None` when there is none. No link is followed: `git` follows none of these either.
+/// Reads an ignore file; `None` when there is none. Links are not followed, as in git.
 ///
 /// # Errors
 /// As [`agentd_safe_open::OpenRules::read`]: it is a link, a pipe, of an owner that is not accepted, longer than [`MAX_BYTES`].
@@ -37,7 +37,7 @@ pub fn read(path: &Path, owner: AcceptedOwner) -> Result<Option<String>, OpenErr
     read_along(path, LinkPolicy::Refused, owner)
 }
 
-/// The same along the links that the caller allows: those of the user's own file.
+/// [`read`] along the links that the caller allows: for the user's own file.
 ///
 /// # Errors
 /// As [`read`].
@@ -58,7 +58,8 @@ pub struct CompiledRules {
 }
 
 impl CompiledRules {
-    /// Compiles the text of an ignore file whose rules count from `folder`. A line that is no rule says nothing. `None` without any rule.
+    /// Compiles the text of an ignore file whose rules are relative to `folder`. Lines that are no rules are skipped.
+    /// `None` when there is no rule.
     ///
     /// # Errors
     /// [`TooManyRules`]; nothing has been compiled then.
@@ -71,7 +72,7 @@ impl CompiledRules {
         let reservation = budget.reserve(cost(text)?).ok_or(TooManyRules::Together)?;
         let mut builder = GitignoreBuilder::new(folder);
         for line in text.lines() {
-            // Other programs pass such a line over, too.
+            // git skips such a line, too.
             let _ = builder.add_line(None, line);
         }
         let globs = builder.build().map_err(|_| TooManyRules::Expressions)?;

@@ -1,4 +1,4 @@
-//! Where the whole of long outputs is kept: beside the session's file, found again by short ids, or in a temporary folder.
+//! Stores long outputs whole: beside the session's file, where short ids find them, or in a temporary folder.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -18,27 +18,27 @@ mod sweep;
 
 pub use sweep::{OutputRetention, SweepMode, SweepResult, sweep_outputs};
 
-/// What an output is accepted as: nobody but us makes these files.
+/// How outputs are opened: only agentd makes these files, so links are refused.
 const OUTPUT: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused);
 
-/// What the file of a command's output is called after its id.
+/// The name of an output's file after its id.
 const BASH: &str = "bash.log";
 
-/// How many hexadecimal digits an id has.
+/// Hexadecimal digits of an id.
 const ID_DIGITS: usize = 8;
 
 /// Where outputs go that are too long to show.
 #[derive(Debug, Clone)]
 pub struct OutputStorage {
     folder: Folder,
-    /// How much of one output is kept, in bytes.
+    /// Bytes kept of one output.
     limit: u64,
     meter: OutputMeter,
 }
 
 #[derive(Debug, Clone)]
 enum Folder {
-    /// A temporary folder, which others clean up: files `pi-bash-<16 hex digits>.log`.
+    /// A temporary folder, cleaned up by the system: files `pi-bash-<16 hex digits>.log`.
     Temporary(PathBuf),
     /// The session's own folder.
     Session(ArtifactFolder),
@@ -56,11 +56,11 @@ impl From<ArtifactFolder> for OutputStorage {
     }
 }
 
-/// A file that was made for an output.
+/// A new file for an output.
 #[derive(Debug)]
 pub(crate) struct Created {
     pub(crate) path: PathBuf,
-    /// What it is found by again; files in temporary folders are not.
+    /// The artifact's id; files in temporary folders have none.
     pub(crate) id: Option<String>,
     pub(crate) file: File,
 }
@@ -70,23 +70,22 @@ impl OutputStorage {
         Self { folder, limit: u64::MAX, meter: OutputMeter::default() }
     }
 
-    /// The same place, where at most `limit` bytes of each output are kept, and `meter` hears of what is written.
+    /// The same storage with a limit: at most `limit` bytes of each output are kept, and `meter` counts what is
+    /// written.
     #[must_use]
     pub fn limited(self, limit: u64, meter: OutputMeter) -> Self {
         Self { limit, meter, ..self }
     }
 
-    /// How much of one output is kept, in bytes.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Hears of what is written here.
     pub(crate) fn meter(&self) -> &OutputMeter {
         &self.meter
     }
 
-    /// Makes a file that did not exist before and that only its owner can read. Blocks.
+    /// Creates a file that did not exist before and that only its owner can read. Blocks.
     pub(crate) fn create(&self) -> io::Result<Created> {
         fail_point::call(Point::SpillCreate)?;
         match &self.folder {
@@ -99,19 +98,19 @@ impl OutputStorage {
     }
 }
 
-/// The artifacts of one session: a folder that is named like the session's file, without its ending. It is there once there
-/// is one. The folder may hold other files: nothing here touches those.
+/// The artifacts of one session, in a folder named like the session's file without its ending. The folder is created
+/// with the first artifact. Other files in it are left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArtifactFolder(PathBuf);
 
 /// One artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
-    /// What it is found by within its session.
+    /// The artifact's id within its session.
     pub id: String,
-    /// Where it is.
+    /// The path of its file.
     pub path: PathBuf,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
 }
 
@@ -120,20 +119,20 @@ pub struct Artifact {
 pub struct ArtifactPart {
     /// The artifact.
     pub artifact: Artifact,
-    /// The part, as text; U+FFFD stands for what is not UTF-8. Characters are not split between parts.
+    /// The text of the part; U+FFFD stands for bytes that are not UTF-8. No character is split between parts.
     pub text: String,
     /// Where the next part begins, in bytes of the file.
     pub next: u64,
 }
 
 impl ArtifactFolder {
-    /// The folder of the session that `session_file` is the file of.
+    /// The folder that belongs to a session file.
     #[must_use]
     pub fn beside(session_file: &Path) -> Self {
         if session_file.extension().is_some_and(|extension| extension == "jsonl") {
             return Self(session_file.with_extension(""));
         }
-        // A file of the user's own naming, which must not be taken for the folder.
+        // The user chose this file's name, so the folder needs another one.
         let mut folder = session_file.as_os_str().to_owned();
         folder.push(".artifacts");
         Self(folder.into())
@@ -160,10 +159,10 @@ impl ArtifactFolder {
         }
     }
 
-    /// The artifacts, by their ids. Blocks.
+    /// The artifacts, sorted by id. Blocks.
     ///
     /// # Errors
-    /// When the folder is there and cannot be read.
+    /// When the folder exists and cannot be read.
     pub fn list(&self) -> io::Result<Vec<Artifact>> {
         if !self.is_ours() {
             return Ok(Vec::new());
@@ -182,7 +181,7 @@ impl ArtifactFolder {
                 Ok(meta) if meta.is_file() => {
                     found.push(Artifact { id: id.to_owned(), path: entry.path(), bytes: meta.len() });
                 }
-                // Not one of ours, or gone meanwhile.
+                // Not an artifact, or removed meanwhile.
                 Ok(_) => {}
                 Err(error) if is_missing(&error) => {}
                 Err(error) => return Err(error),
@@ -192,12 +191,12 @@ impl ArtifactFolder {
         Ok(found)
     }
 
-    /// The artifact `id`; `None` when there is none of that id, whatever the text is. Blocks.
+    /// The artifact `id`; `None` when there is none, whatever the text is. Blocks.
     ///
     /// # Errors
-    /// When it cannot be looked for.
+    /// The file system's.
     pub fn find(&self, id: &str) -> io::Result<Option<Artifact>> {
-        // An id is nothing but digits, so it leads nowhere else.
+        // An id has only digits, so it cannot lead to another folder.
         if !is_id(id) || !self.is_ours() {
             return Ok(None);
         }
@@ -210,8 +209,8 @@ impl ArtifactFolder {
         }
     }
 
-    /// At most `limit` bytes of the artifact `id` from `offset` on, at least a whole character; `None` when there is no such
-    /// artifact. Blocks.
+    /// At most `limit` bytes of the artifact `id` from `offset` on, at least one whole character; `None` when there is
+    /// no such artifact. Blocks.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -222,7 +221,7 @@ impl ArtifactFolder {
         let limit = limit.max(char::MAX.len_utf8());
         let mut bytes = Vec::new();
         file.take(limit as u64).read_to_end(&mut bytes)?;
-        // A character that is cut off by the limit is left to the next part; one that the file ends in is not one.
+        // A character that the limit cuts off goes to the next part; one that the file's end cuts off is invalid UTF-8.
         if bytes.len() == limit
             && let Some(cut) = cut_character(&bytes)
         {
@@ -232,11 +231,11 @@ impl ArtifactFolder {
         Ok(Some(ArtifactPart { artifact, text: String::from_utf8_lossy(&bytes).into_owned(), next }))
     }
 
-    /// Gives another session the artifacts of this one, under their ids: as hard links, or as copies where the file system
-    /// has none. Blocks.
+    /// Gives another session the artifacts of this one, under the same ids: as hard links, or as copies where the file
+    /// system has no hard links. Blocks.
     ///
     /// # Errors
-    /// At the first that cannot be given on.
+    /// At the first artifact that cannot be linked or copied.
     pub fn share_with(&self, other: &Self) -> io::Result<()> {
         let artifacts = self.list()?;
         if artifacts.is_empty() {
@@ -257,8 +256,8 @@ impl ArtifactFolder {
         Ok(())
     }
 
-    /// Removes the artifacts, and the folder if it is empty then. A link in the place of the folder goes, and nothing where it
-    /// leads to. Blocks.
+    /// Removes the artifacts, and the folder if it is empty then. Where the folder is a link, removes only the link.
+    /// Blocks.
     ///
     /// # Errors
     /// At the first that cannot be removed.
@@ -278,13 +277,13 @@ impl ArtifactFolder {
         }
     }
 
-    /// Whether it is a folder or nothing: a link in its place leads to somebody else's files.
+    /// Whether the path is a folder or missing: a link would lead to somebody else's files.
     fn is_ours(&self) -> bool {
         !self.0.is_symlink()
     }
 }
 
-/// Whether there is nothing at a path: also when what should be a folder on the way is a file.
+/// Whether nothing is at a path, including when a folder on the path is a file.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -297,7 +296,7 @@ fn id_of(name: &str) -> Option<&str> {
     name.split_once('.').filter(|(id, rest)| is_id(id) && *rest == BASH).map(|(id, _)| id)
 }
 
-/// Where the character begins that `bytes` end in the middle of.
+/// Where the character begins that the end of `bytes` cuts off.
 fn cut_character(bytes: &[u8]) -> Option<usize> {
     (1..char::MAX.len_utf8()).find_map(|back| {
         let start = bytes.len().checked_sub(back)?;
@@ -306,17 +305,17 @@ fn cut_character(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// The file is locked for as long as it is open: whoever removes old outputs leaves those alone that are being written.
+/// Creates an output's file and locks it for as long as it is open, so that a sweep leaves it alone.
 fn new_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     if let Err(error) = file.try_lock() {
-        // File systems without locks; then its age alone protects it.
+        // The file system has no locks: only the file's age protects it.
         tracing::debug!(%error, path = %path.display(), "cannot lock an output");
     }
     Ok(file)
 }
 
-/// 64 bits: six of each version 4 id are fixed, and two halves of two ids leave none fixed.
+/// 64 random bits: a version 4 UUID has six fixed ones, and no bit is fixed in both halves.
 fn random() -> u64 {
     let (one, _) = Uuid::new_v4().as_u64_pair();
     let (_, other) = Uuid::new_v4().as_u64_pair();

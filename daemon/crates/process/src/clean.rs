@@ -1,13 +1,13 @@
-//! Terminal output as plain text.
+//! Reduces terminal output to plain text.
 
-/// Removes what is not text from output that arrives in pieces cut anywhere between characters: ANSI escape sequences,
-/// control characters other than tab and LF (so every CR too), and the interlinear annotation characters.
+/// Removes everything but text from output that arrives in pieces, cut between any characters: ANSI escape sequences,
+/// control characters other than tab and LF (so also CR), and the interlinear annotation characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutputCleaner {
     state: State,
 }
 
-/// Where in a sequence the last character was, after ECMA-48.
+/// The position in an escape sequence, after ECMA-48.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
     #[default]
@@ -16,7 +16,7 @@ enum State {
     Escape,
     /// After ESC and an intermediate character, such as the `(` that selects a character set.
     Intermediate,
-    /// In a control sequence (ESC `[`), which ends with a letter or its like.
+    /// In a control sequence (ESC `[`), which ends with a character in `@` to `~`.
     Control,
     /// In a control string (a window title, a link, …), which ends with BEL or ESC `\`.
     Str,
@@ -38,9 +38,9 @@ impl OutputCleaner {
 
     fn is_text(&mut self, char: char) -> bool {
         self.state = match (self.state, char) {
-            // A sequence that is never ended must not swallow all that follows. Real ones have no line breaks.
+            // A sequence without an end must not swallow all that follows. Real ones have no line breaks.
             (_, '\n') => return self.back_to_text(char),
-            // These start something new wherever they come; what they cut short is dropped.
+            // These start a new sequence anywhere; an unfinished one is dropped.
             (_, '\u{1b}') => State::Escape,
             (_, '\u{9b}') => State::Control,
             (_, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => State::Str,
@@ -52,7 +52,7 @@ impl OutputCleaner {
             (State::Control, '@'..='~') => State::Text,
             (State::Str, '\u{7}' | '\u{18}' | '\u{1a}' | '\u{9c}') => State::Text,
             (State::Str, _) => State::Str,
-            // A control character inside of a sequence does what it does, and the sequence goes on.
+            // A control character inside a sequence takes effect, and the sequence continues.
             (state, '\0'..='\u{1f}') if state != State::Text => return keeps(char),
             (_, _) => return self.back_to_text(char),
         };

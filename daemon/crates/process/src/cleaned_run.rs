@@ -1,4 +1,4 @@
-//! A shell command whose output people read: the clients' own `bash` command.
+//! Runs a shell command whose output people read: the clients' `bash` command.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::{
     tail::{FullOutput, OutputTail},
 };
 
-/// A command that runs and whose output comes as clean text (see [`OutputCleaner`]). Dropping it kills the command.
+/// A running command whose output comes as clean text (see [`OutputCleaner`]). Dropping it kills the command.
 ///
 /// ```text
 /// let mut run = CleanedRun::start(&shell, job, place).await?;
@@ -29,12 +29,12 @@ pub struct CleanedRun {
     over: bool,
 }
 
-/// What came of a [`CleanedRun`].
+/// The result of a [`CleanedRun`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CleanedOutput {
     /// The end of the output.
     pub output: Truncation,
-    /// The file with all of the output, when that is long.
+    /// The file with all of the output, when the output is long.
     pub full_output: Option<PathBuf>,
     /// How the command ended.
     pub outcome: ShellOutcome,
@@ -55,7 +55,7 @@ impl CleanedRun {
         })
     }
 
-    /// The next piece of text, never empty; `None` once the command has ended. The command waits while nobody asks.
+    /// The next piece of text, never empty; `None` once the command has ended. The command waits while nothing is read.
     pub async fn next(&mut self) -> Option<String> {
         while !self.over {
             let (text, raw_bytes) = match self.run.next().await {
@@ -77,10 +77,10 @@ impl CleanedRun {
         None
     }
 
-    /// How it ended, once [`Self::next`] has given `None`.
+    /// The result, once [`Self::next`] has returned `None`.
     ///
     /// # Errors
-    /// [`ShellError::Unreachable`] when the machine where it ran was lost, so that nobody knows.
+    /// [`ShellError::Unreachable`] when the connection to the other machine was lost, so that the end is unknown.
     pub fn finish(self) -> Result<CleanedOutput, ShellError> {
         if let Some(failure) = self.run.failure() {
             return Err(ShellError::Unreachable(failure));

@@ -1,4 +1,4 @@
-//! What is to be run, how it ended, and why it could not start.
+//! Describes a command to start, how it ended, and why it could not start.
 
 use std::{ffi::OsString, fmt, io, path::PathBuf};
 
@@ -13,9 +13,9 @@ pub struct CommandSpec {
     pub args: Vec<OsString>,
     /// Its working directory, absolute.
     pub cwd: PathBuf,
-    /// Its complete environment; nothing is inherited. Of two entries with one name the later counts.
+    /// Its complete environment; nothing is inherited. The later of two entries with one name wins.
     pub env: Vec<(OsString, OsString)>,
-    /// What it reads from and writes to.
+    /// Its standard streams.
     pub streams: CommandStreams,
 }
 
@@ -69,7 +69,7 @@ pub enum SpawnError {
     WorkingDirectory {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The program cannot be executed: it is missing, not executable, or its arguments are too long.
@@ -77,40 +77,40 @@ pub enum SpawnError {
     Program {
         /// The program as asked for.
         program: OsString,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// An argument, a variable or the directory has a NUL byte in it, which no process can be given.
+    /// An argument, a variable or the directory contains a NUL byte, which cannot be passed to a process.
     #[error("the {part} of a command contains a NUL byte: remove it")]
     NulByte {
-        /// What has it: `program`, `arguments`, `environment` or `working directory`.
+        /// The part with the NUL byte: `program`, `arguments`, `environment` or `working directory`.
         part: &'static str,
     },
-    /// The guard could not be started or asked; see [`crate::run_guard`].
+    /// The guard could not be started or reached; see [`crate::run_guard`].
     #[error("cannot start the process guard {}: {source}", program.display())]
     Guard {
         /// The guard's program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system refused what a new process needs: a pipe, a terminal, a socket pair, or a fork.
     #[error("cannot prepare a new process: {0}")]
     Resources(#[source] io::Error),
-    /// The process that watches the command was killed while the command was starting. Whether the command ran is
-    /// not known; whatever it left was killed.
+    /// The supervisor was killed while the command was starting. Whether the command ran is unknown; its processes were
+    /// killed.
     #[error("the process guard was killed while the command was starting; the command may have run in part")]
     GuardLost,
-    /// As many commands run as may, in all sessions together.
+    /// As many commands run as are allowed, in all sessions together.
     #[error(
         "{limit} commands of all sessions run already, as many as the setting daemon.maxCommands allows: wait until some \
          have ended"
     )]
     TooMany {
-        /// How many may.
+        /// The limit.
         limit: usize,
     },
-    /// The group was ended by [`crate::ProcessGroup::terminate`].
+    /// [`crate::ProcessGroup::terminate`] closed the group.
     #[error("the session is closed: it starts no more processes")]
     Closed,
 }

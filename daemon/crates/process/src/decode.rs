@@ -1,23 +1,23 @@
-//! UTF-8 that arrives in pieces.
+//! Decodes UTF-8 that arrives in pieces.
 
 use std::borrow::Cow;
 
-/// Decodes bytes that arrive in pieces cut anywhere. What is no UTF-8 becomes U+FFFD, as in
-/// [`String::from_utf8_lossy`] of the whole.
+/// Decodes bytes that arrive in pieces, cut anywhere. Invalid UTF-8 becomes U+FFFD, as in [`String::from_utf8_lossy`]
+/// of the whole.
 #[derive(Debug, Clone, Default)]
 pub struct Utf8Stream {
-    /// The beginning of a character whose rest has not arrived: at most three bytes.
+    /// The beginning of an incomplete character: at most three bytes.
     pending: Vec<u8>,
 }
 
 impl Utf8Stream {
-    /// Nothing pending.
+    /// An empty stream.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Decodes the next piece, up to the last character that is complete.
+    /// Decodes the next piece, up to the last complete character.
     pub fn push<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, str> {
         if self.pending.is_empty() {
             let (text, rest) = split_incomplete(bytes);
@@ -37,9 +37,9 @@ impl Utf8Stream {
     }
 }
 
-/// Cuts off the beginning of a character that may still be completed.
+/// Splits off the beginning of a character that may still be completed.
 fn split_incomplete(bytes: &[u8]) -> (&[u8], &[u8]) {
-    // A character has at most three bytes before its last, so only that much of the end need be looked at.
+    // A character has at most three bytes before its last, so the last three bytes suffice.
     let from = bytes.len().saturating_sub(3);
     let lead = (from..bytes.len()).rev().find(|at| bytes[*at] >= 0xc0);
     let cut =

@@ -1,4 +1,4 @@
-//! All processes of one session.
+//! Owns the processes of one session.
 
 use std::{
     collections::HashMap,
@@ -25,19 +25,19 @@ use crate::{
     wire::{self, Order, Stage, Terms},
 };
 
-/// How long a command may take to start before it is looked at what keeps it.
+/// How long a command may take to start before the guard is checked.
 const LAUNCH_WAIT: Duration = Duration::from_millis(500);
 
-/// How often a stopped guard is told to go on.
+/// How often a stopped guard is continued before it is replaced.
 const GUARD_WAKE_UPS: u32 = 3;
 
-/// All processes of one session, those included that finished commands left running. Cheap to clone.
+/// All processes of one session, including those that finished commands left running. Cheap to clone.
 ///
 /// When the last clone and the last [`Process`] of the group are gone, everything in it is killed.
 #[derive(Debug, Clone)]
 pub struct ProcessGroup {
     inner: Arc<Inner>,
-    /// What commands that are started through this clone work for.
+    /// The work that commands started through this clone belong to.
     work: Option<Arc<Work>>,
 }
 
@@ -67,36 +67,36 @@ impl ProcessGroup {
         Self { inner: Arc::new(inner), work: None }
     }
 
-    /// The same group, for starting what works for `work`: [`ProcessView::list`] says so of those processes.
+    /// The same group, for commands that belong to `work`, which [`ProcessView::list`] then names.
     #[must_use]
     pub fn working_for(&self, work: Work) -> Self {
         Self { inner: Arc::clone(&self.inner), work: Some(Arc::new(work)) }
     }
 
-    /// Sets what the group's commands may use. Limits of all commands together count at once, as far as commands with
-    /// limits run; those of each command count for what is started from now on.
+    /// Sets the limits of the group's commands. Limits of all commands together take effect at once, if the running
+    /// commands have limits; those of each command apply to commands started from now on.
     pub fn set_limits(&self, limits: ProcessLimits) {
         *self.inner.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    /// Shows what runs in the group.
     #[must_use]
     pub fn view(&self) -> ProcessView {
         ProcessView::new(Arc::downgrade(&self.inner))
     }
 
-    /// Starts a program in a session of its own, with the streams that it asks for.
+    /// Starts a program in a process session of its own, with the streams that it asks for.
     ///
     /// # Errors
-    /// See [`SpawnError`]. A guard that was killed is replaced without an error, as long as the command cannot have run.
+    /// [`SpawnError`]. A guard that was killed is replaced without an error, as long as the command cannot have run.
+    ///
     /// Cancel safety: if dropped, whatever was started is killed.
     pub async fn spawn(&self, command: CommandSpec) -> Result<Process, SpawnError> {
         let terms = Terms { owner: self.inner.launcher.mark(), limits: self.inner.limits() };
         let bytes = wire::encode_command(&command, &terms)?;
-        // The guard may be killed between taking the request and forking: the command has not run then.
+        // If the guard is killed between taking the request and forking, the command has not run.
         for _ in 0..2 {
             let process = self.request(command.streams, terms).await?;
-            // An error here says only that the scope ended early; its reports say why.
+            // An error only means that the supervisor ended early; its reports say why.
             let _ = process.watch().scope().send(&bytes).await;
             let state = self.launched(&process).await;
             match (state.started, state.failure) {
@@ -111,8 +111,8 @@ impl ProcessGroup {
         Err(self.lost())
     }
 
-    /// Waits until the command runs or cannot. A command can stop the guard, and so all that come after it: then it is told to go
-    /// on, and replaced where that does not help.
+    /// Waits until the command runs or has failed to start. A command can stop the guard, and with it all later
+    /// commands: then the guard is continued, and replaced if it is stopped again.
     async fn launched(&self, process: &Process) -> State {
         let mut attempt = 0;
         loop {
@@ -126,12 +126,12 @@ impl ProcessGroup {
         }
     }
 
-    /// A scope closes early also when the group was closed around it.
+    /// The error for a supervisor that closed its socket early: the group may have been closed meanwhile.
     fn lost(&self) -> SpawnError {
         if self.members().closed { SpawnError::Closed } else { SpawnError::GuardLost }
     }
 
-    /// A scope without a command.
+    /// Requests a supervisor, which then waits for its command.
     async fn request(&self, streams: CommandStreams, terms: Terms) -> Result<Process, SpawnError> {
         let admitted = self.inner.launcher.admit()?;
         let (mut ends, streams) = streams.open().map_err(SpawnError::Resources)?;
@@ -174,7 +174,9 @@ impl ProcessGroup {
     ///
     /// All are asked to end (SIGTERM); what is left after `grace` is killed. Returns when nothing is left, except for
     /// processes that SIGKILL cannot end within 5 seconds; those are logged.
-    /// Cancel safety: if dropped, the group is closed, and what was not asked yet goes with the group's last clone.
+    ///
+    /// Cancel safety: if dropped, the group is closed, and processes that were not asked yet end with the group's last
+    /// clone.
     pub async fn terminate(&self, grace: Duration) {
         let scopes: Vec<_> = {
             let mut members = self.members();
@@ -184,21 +186,20 @@ impl ProcessGroup {
         end(&scopes, grace).await;
     }
 
-    /// Ends every process that the group has now, as [`Self::terminate`] does, and leaves the group open.
+    /// Ends every current process of the group, as [`Self::terminate`] does, and leaves the group open.
     ///
-    /// Cancel safety: if dropped, what was not ended yet goes on.
+    /// Cancel safety: if dropped, processes that have not ended yet continue.
     pub async fn end_all(&self, grace: Duration) {
         end(&self.inner.scopes(), grace).await;
     }
 
-    /// How many commands have ended and left processes running in the background.
+    /// The number of commands that have ended and left processes running in the background.
     #[must_use]
     pub fn background(&self) -> usize {
         self.background_of(|_| true)
     }
 
-    /// How many commands that worked for something `counts` is true of have ended and left processes running in the
-    /// background. Those of which it is not known what they worked for count.
+    /// [`Self::background`] for commands whose work `counts` accepts. Commands with unknown work count.
     #[must_use]
     pub fn background_of(&self, counts: impl Fn(&Work) -> bool) -> usize {
         let left_some = |state: State| state.exit.is_some() && state.is_running();
@@ -207,18 +208,18 @@ impl ProcessGroup {
         found.count()
     }
 
-    /// How many commands have processes that still run, finished commands with something in the background included.
+    /// The number of commands with running processes, including finished commands with background processes.
     #[must_use]
     pub fn running(&self) -> usize {
         self.members().scopes.values().filter(|scope| scope.now().is_running()).count()
     }
 
-    /// Runs a task that works for the group's processes.
+    /// Runs a task on behalf of the group's processes.
     pub(crate) fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.inner.tasks.spawn(task);
     }
 
-    /// Goes on reading, and forgetting, the output of processes that a finished command left in the background.
+    /// Keeps reading, and discards, the output of processes that a finished command left in the background.
     pub(crate) fn drain(&self, output: OutputPipe) {
         self.inner.tasks.spawn(drain::drain(output));
     }
@@ -229,7 +230,7 @@ impl ProcessGroup {
 }
 
 impl Inner {
-    /// The commands of which something may run.
+    /// The supervisors of commands that may still run.
     pub(crate) fn scopes(&self) -> Vec<Arc<Scope>> {
         self.members().scopes.values().cloned().collect()
     }
@@ -238,7 +239,7 @@ impl Inner {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the largest command killed if all together use too much.
+    /// Kills the largest command if all together use too much.
     fn check_limits(&self) {
         let limits = self.limits();
         let running: Vec<_> = self
@@ -247,7 +248,7 @@ impl Inner {
             .map(|scope| (scope.now(), scope))
             .filter(|(state, _)| !state.gone)
             .collect();
-        // What was ordered already may be enough.
+        // A command that is already being killed may free enough.
         if running.iter().any(|(state, _)| state.limit.is_some()) {
             return;
         }
@@ -264,12 +265,12 @@ impl Inner {
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {
-        // Nothing that holds this lock can panic half-way through a change.
+        // No holder of this lock can panic with a half-made change.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Asks for an end, then sees to it.
+/// Asks all to end, and kills what is left after `grace`.
 async fn end(scopes: &[Arc<Scope>], grace: Duration) {
     scopes.iter().for_each(|scope| scope.order(Order::Terminate));
     if tokio::time::timeout(grace, all_gone(scopes)).await.is_ok() {

@@ -1,11 +1,11 @@
-//! The beginning and the end of a text of any length.
+//! Keeps the beginning and the end of a text of any length.
 
 use crate::suffix::{Suffix, ceil_boundary, floor_boundary};
 
-/// Bytes that are kept of each half.
+/// Bytes kept of each half: 512 KiB.
 pub const HALF_BYTES: usize = 512 * 1024;
 
-/// Keeps a text of up to 1 MiB whole, and of a longer one the first and the last half MiB.
+/// Keeps a text of up to 1 MiB whole; of a longer one, the first and the last 512 KiB.
 #[derive(Debug, Clone)]
 pub struct HeadTailBuffer {
     head: String,

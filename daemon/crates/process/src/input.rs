@@ -1,4 +1,4 @@
-//! Writing what a command reads.
+//! Writes a command's standard input.
 
 use std::{
     io,
@@ -11,10 +11,10 @@ use tokio::{io::AsyncWrite, net::unix::pipe};
 
 use crate::terminal::Terminal;
 
-/// The writing end of what a command reads. A write waits while the command does not read.
+/// The writing end of a command's input. A write waits while the command does not read.
 ///
-/// `shutdown` is the end of the input. A pipe ends as well when this is dropped; a terminal does not: it is told of an end by
-/// the character that its user would type (Ctrl-D unless the command chose another), which a program may read as it likes.
+/// `shutdown` ends the input. A pipe also ends when this is dropped; a terminal does not: its end is the character that
+/// a user would type (Ctrl-D unless the command chose another), which a program may interpret as it likes.
 ///
 /// Writing to a command that has closed its input or has ended fails with [`io::ErrorKind::BrokenPipe`].
 #[derive(Debug)]
@@ -31,9 +31,10 @@ enum Sink {
 #[derive(Debug)]
 struct TerminalInput {
     terminal: Arc<Terminal>,
-    /// Whether the last byte written ended a line. In the middle of one the first end character only hands the line over.
+    /// Whether the last byte written ended a line. In the middle of a line the first end character only submits the
+    /// line.
     at_line_start: bool,
-    /// What is left to write of an end.
+    /// The unwritten rest of the end.
     ending: Option<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! The daemon's side of the guard: starts it with the first command, and again when it was killed.
+//! Starts the guard with the first command, and again when it was killed.
 
 use std::{
     ffi::OsString,
@@ -30,19 +30,19 @@ use crate::{
     owner::{self, Mark, OwnerFile},
 };
 
-/// How to start a program that calls [`crate::run_guard`].
+/// The command line of a program that calls [`crate::run_guard`].
 #[derive(Debug, Clone)]
 pub struct GuardCommand {
     /// The program.
     pub program: PathBuf,
-    /// The arguments that make it the guard.
+    /// The arguments that make it run as the guard.
     pub args: Vec<OsString>,
 }
 
 impl GuardCommand {
     /// The running program itself, with `guard` as its only argument.
     ///
-    /// It is named by the kernel's link to it, which stays good when the file is replaced by an upgrade.
+    /// The path is the kernel's link to it, which stays valid when an upgrade replaces the file.
     #[must_use]
     pub fn this_program() -> Self {
         Self { program: "/proc/self/exe".into(), args: vec!["guard".into()] }
@@ -61,35 +61,35 @@ pub struct Launcher {
 struct Inner {
     command: GuardCommand,
     guard: Mutex<Option<Guard>>,
-    /// Marks everything that is started.
+    /// Marks every process that is started.
     mark: Mark,
-    /// The folder of notes on who lives.
+    /// The folder of owner files.
     owners: Option<PathBuf>,
     swept: OnceCell<()>,
-    /// How many commands run, of how many that may.
+    /// The number of running commands.
     commands: Arc<AtomicUsize>,
     most_commands: usize,
-    /// Made with the first child; gone with the last clone of the launcher.
+    /// Created before the first child; removed with the last clone of the launcher.
     owner_file: OnceCell<Option<OwnerFile>>,
 }
 
 impl Launcher {
-    /// A launcher whose guard is started by `guard`, with the first command and not before.
+    /// A launcher that starts its guard with the first command, by `guard`.
     #[must_use]
     pub fn new(guard: GuardCommand) -> Self {
         Self::with(guard, None, usize::MAX)
     }
 
-    /// The same, for a daemon that may be killed together with its guard and all else: `owners` is a folder, made when it is
-    /// needed, in which launchers note that they live. Each ends what those left that were killed, before its first command;
-    /// see [`Launcher::sweep`].
+    /// A launcher for a daemon that may be killed together with its guard and all its supervisors. `owners` is a
+    /// folder, created when needed, in which each launcher keeps a file while it lives. Before its first command, a
+    /// launcher ends the processes of launchers that were killed; see [`Launcher::sweep`].
     #[must_use]
     pub fn with_owners(guard: GuardCommand, owners: PathBuf) -> Self {
         Self::with(guard, Some(owners), usize::MAX)
     }
 
-    /// As [`Self::with_owners`], or without a folder as [`Self::new`], for a launcher of whose commands at most so many run at
-    /// the same time.
+    /// As [`Self::with_owners`], or without a folder as [`Self::new`], and at most `most_commands` commands run at a
+    /// time.
     #[must_use]
     pub fn limited(guard: GuardCommand, owners: Option<PathBuf>, most_commands: usize) -> Self {
         Self::with(guard, owners, most_commands)
@@ -110,13 +110,13 @@ impl Launcher {
         Self { inner: Arc::new(inner) }
     }
 
-    /// How many commands of all groups run, and how many may.
+    /// The number of running commands of all groups, and the limit.
     #[must_use]
     pub fn commands(&self) -> (usize, usize) {
         (self.inner.commands.load(Ordering::Relaxed), self.inner.most_commands)
     }
 
-    /// The place of one more command, until it is dropped.
+    /// Counts one more command until the permit is dropped.
     pub(crate) fn admit(&self) -> Result<Admitted, SpawnError> {
         let (commands, limit) = (&self.inner.commands, self.inner.most_commands);
         let one_more = |count| (count < limit).then_some(count + 1);
@@ -126,11 +126,10 @@ impl Launcher {
         }
     }
 
-    /// Ends the processes of launchers that were killed together with everything that would have ended them, once in this
-    /// launcher's life. The first command waits for it; called before, nobody has to.
+    /// Ends, once in this launcher's life, the processes of launchers that were killed together with everything that
+    /// would have ended them. The first command waits for it; calling it earlier spares that wait.
     ///
-    /// Without such a launcher's note this only lists a folder. Cancel safety: if dropped, it goes on, and may be asked for
-    /// again.
+    /// Usually it only lists a folder. Cancel safety: if dropped, it continues, and may be called again.
     pub async fn sweep(&self) {
         let sweep = async {
             let Some(owners) = self.inner.owners.clone() else { return };
@@ -143,12 +142,12 @@ impl Launcher {
         self.inner.swept.get_or_init(|| sweep).await;
     }
 
-    /// What marks everything that this launcher starts.
+    /// The mark of every process that this launcher starts.
     pub(crate) fn mark(&self) -> Mark {
         self.inner.mark
     }
 
-    /// Notes that this launcher lives, before its first child does.
+    /// Creates the owner file, before the first child starts.
     async fn note_life(&self) {
         let note = async {
             let (dir, mark) = (self.inner.owners.clone()?, self.inner.mark);
@@ -156,7 +155,7 @@ impl Launcher {
             match made.map_err(io::Error::other).flatten() {
                 Ok(file) => Some(file),
                 Err(error) => {
-                    // Commands run as well without it; only a kill of everything at once may leave some of theirs.
+                    // Commands run without it, too; but if everything is killed at once, their processes may be left.
                     tracing::warn!(%error, "cannot note which processes are this daemon's");
                     None
                 }
@@ -165,16 +164,15 @@ impl Launcher {
         self.inner.owner_file.get_or_init(|| note).await;
     }
 
-    /// A new, empty group of processes.
     #[must_use]
     pub fn group(&self) -> ProcessGroup {
         ProcessGroup::new(self.clone())
     }
 
-    /// Has the guard fork a scope that talks through `scope` and whose command gets `streams`.
+    /// Has the guard fork a supervisor that talks through `scope` and whose command gets `streams`.
     ///
-    /// A guard that is gone is replaced, once. Cancel safety: if dropped, the request was made or it was not; without
-    /// its other end a scope does nothing.
+    /// A guard that is gone is replaced, once. Cancel safety: if dropped, the request was made or not; a supervisor
+    /// without a peer does nothing.
     pub(crate) async fn request(&self, scope: OwnedFd, streams: Vec<OwnedFd>) -> Result<(), SpawnError> {
         self.sweep().await;
         self.note_life().await;
@@ -200,7 +198,7 @@ impl Launcher {
         Ok(())
     }
 
-    /// Has the guard go on if somebody stopped it; `or_end`: ends it then, so that the next request starts another.
+    /// Continues the guard if it was stopped; with `or_end`, ends it then, so that the next request starts another.
     pub(crate) async fn wake_guard(&self, or_end: bool) {
         let mut slot = self.inner.guard.lock().await;
         let Some(Ok(pid)) = slot.as_ref().map(|guard| i32::try_from(guard.child.0.id())) else { return };
@@ -212,13 +210,13 @@ impl Launcher {
         }
     }
 
-    /// The process id of the guard, while there is one.
+    /// The guard's process id, while it runs.
     pub async fn guard_pid(&self) -> Option<u32> {
         self.inner.guard.lock().await.as_ref().map(|guard| guard.child.0.id())
     }
 }
 
-/// The place of a command among all that may run.
+/// The permit of one running command.
 #[derive(Debug)]
 pub(crate) struct Admitted(Arc<AtomicUsize>);
 
@@ -244,7 +242,7 @@ impl Guard {
         Ok(Self { control, child })
     }
 
-    /// Waits only while the guard is behind with its requests.
+    /// Sends a request; waits only while the guard is behind with its requests.
     async fn send(&self, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         let send = || linux::send_request(&self.control, fds).map_err(io::Error::from);
         self.control.async_io(Interest::WRITABLE, send).await
@@ -254,20 +252,20 @@ impl Guard {
 fn start_guard(command: &GuardCommand, control: OwnedFd) -> io::Result<GuardProcess> {
     let mut guard = Command::new(&command.program);
     guard.arg0("agentd").args(&command.args).env_clear().current_dir("/").stdin(Stdio::from(control));
-    // A pipe to the daemon's starter, held by the guard, would hide the daemon's end from it.
+    // A pipe of the daemon's parent, held open by the guard, would hide the daemon's end from the parent.
     guard.stdout(Stdio::null()).stderr(Stdio::null());
     let guard = linux::Adopted::start_guard(&mut guard).map(GuardProcess)?;
-    // It has started nothing yet.
+    // The guard has started nothing yet.
     file_limit::restore_for(guard.0.id());
     Ok(guard)
 }
 
-/// The guard as a child of this process.
 #[derive(Debug)]
 struct GuardProcess(Child);
 
 impl Drop for GuardProcess {
-    /// Scopes do not need the guard, so killing it harms no command; and a killed process can be waited for at once.
+    /// Kills the guard. Supervisors do not need it, so no command is harmed, and a killed process can be waited for at
+    /// once.
     fn drop(&mut self) {
         if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
             tracing::warn!(%error, pid = self.0.id(), "cannot end the process guard");

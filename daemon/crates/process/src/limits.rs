@@ -1,18 +1,18 @@
-//! What the commands of a session may use, and what is said when they use more.
+//! Limits for the commands of a session, and the messages for exceeding them.
 
 use std::fmt;
 
-/// Bounds for the commands of one session. `None` is no limit, and so is 0.
+/// Limits for the commands of one session. `None` and 0 are no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessLimits {
-    /// How many processes all commands together may have.
+    /// Processes of all commands together.
     pub processes: Option<u64>,
-    /// How much memory in bytes all commands together may have to themselves. Pages that mirror files do not count, and what
-    /// is shared after a fork counts for each.
+    /// Private memory in bytes of all commands together. Pages that mirror files do not count, and pages shared after a
+    /// fork count for each process.
     pub memory_bytes: Option<u64>,
-    /// How much processor time in seconds each command may use, everything that it starts included.
+    /// Processor time in seconds of each command with everything that it starts.
     pub cpu_seconds: Option<u64>,
-    /// How many bytes each command may write, everything that it starts included.
+    /// Bytes that each command with everything that it starts may write.
     pub output_bytes: Option<u64>,
 }
 
@@ -29,14 +29,14 @@ pub enum LimitedResource {
     Output,
 }
 
-/// A command was killed since it, or its session, had more than is allowed. Its text is for the model.
+/// A command was killed because it, or its session, exceeded a limit. Displayed for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitReached {
-    /// What there was too much of.
+    /// The exceeded resource.
     pub resource: LimitedResource,
     /// The limit.
     pub limit: u64,
-    /// Whether it was the session's commands together, of which this was the largest.
+    /// Whether the session's commands exceeded it together; this one was the largest.
     pub together: bool,
 }
 
@@ -70,7 +70,7 @@ impl ProcessLimits {
         limit.filter(|limit| *limit > 0)
     }
 
-    /// Whether somebody has to look at the processes for them.
+    /// Whether these limits need the processes to be measured.
     pub(crate) fn need_measuring(&self) -> bool {
         [LimitedResource::Processes, LimitedResource::Memory, LimitedResource::Cpu]
             .into_iter()
@@ -79,7 +79,7 @@ impl ProcessLimits {
 }
 
 impl LimitedResource {
-    /// A byte for the wire.
+    /// The resource as a byte of a frame.
     pub(crate) fn tag(self) -> u8 {
         match self {
             Self::Processes => b'n',

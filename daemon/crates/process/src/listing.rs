@@ -1,4 +1,4 @@
-//! Seeing what runs: the processes of groups, with what they work for.
+//! Lists the running processes of groups, with the work that they belong to.
 
 use std::{collections::HashSet, io, sync::Weak, time::Duration};
 
@@ -6,40 +6,40 @@ use agentd_protocol::command::Work;
 
 use crate::{group::Inner, linux};
 
-/// One look at every process of the system.
+/// A snapshot of every process of the system.
 #[derive(Debug)]
 pub struct ProcessTable(linux::Table);
 
-/// Shows the processes of a group, and keeps none of them alive. Cheap to clone.
+/// Lists the processes of a group, and keeps none of them alive. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ProcessView(Weak<Inner>);
 
-/// A process of a group. What the system does not tell is `None`.
+/// A process of a group. Facts that the system does not report are `None`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunningProcess {
-    /// The process.
+    /// Its process id.
     pub pid: u32,
     /// Its parent, if that is a process of the same command.
     pub parent: Option<u32>,
-    /// What the command works for; `None` when the group was not told.
+    /// The work that the command belongs to; `None` when the group does not know it.
     pub work: Option<Work>,
-    /// Whether the command that started it has ended.
+    /// Whether the process's command has ended.
     pub background: bool,
-    /// Its arguments joined by spaces, or its name in brackets where there are none; at most 4,096 bytes.
+    /// Its arguments joined by spaces, or its name in brackets when it has none; at most 4,096 bytes.
     pub command: String,
     /// When it started, in Unix milliseconds.
     pub started_ms: Option<i64>,
-    /// Processor time that it has used.
+    /// Processor time used.
     pub cpu_time: Option<Duration>,
     /// Its resident memory in bytes.
     pub memory_bytes: Option<u64>,
 }
 
 impl ProcessTable {
-    /// Looks at the system now. Blocks.
+    /// Takes the snapshot. Blocks.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// The system's, from reading `/proc`.
     pub fn read() -> io::Result<Self> {
         linux::Table::read().map(Self)
     }
@@ -50,7 +50,7 @@ impl ProcessView {
         Self(group)
     }
 
-    /// Whether a process hangs on a command of the group. Looks at `/proc` where a number fits.
+    /// Whether a process was started by a command of the group. Reads `/proc` when a process id matches.
     #[must_use]
     pub fn started(&self, origin: &linux::CommandOrigin) -> bool {
         let Some(group) = self.0.upgrade() else { return false };
@@ -58,15 +58,15 @@ impl ProcessView {
         scopes.iter().filter_map(|scope| scope.now().scope).any(|scope| origin.hangs_on(scope))
     }
 
-    /// The processes of the group that were there at the time of `table` and still are: those of its commands and
-    /// everything that came of these, however detached, oldest first. Blocks.
+    /// The processes of the group that were in `table` and still run: its commands and everything that they started,
+    /// oldest first. Blocks.
     #[must_use]
     pub fn list(&self, table: &ProcessTable) -> Vec<RunningProcess> {
         let Some(group) = self.0.upgrade() else { return Vec::new() };
         let mut found = Vec::new();
         for scope in group.scopes() {
             let state = scope.now();
-            // Before its command has started, a scope's child is a copy of the guard.
+            // Before the command has started, a supervisor's child is a copy of the guard.
             let (Some(root), Some(_), true) = (state.scope, state.started, state.is_running()) else {
                 continue;
             };

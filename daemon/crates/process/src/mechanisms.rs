@@ -1,19 +1,19 @@
-//! What this system has for owning and limiting processes.
+//! Detects what this system offers for owning and limiting processes.
 
 use crate::linux;
 
-/// What the owning and limiting of processes rests on here, besides what every Linux has.
+/// Optional features of the system that owning and limiting processes can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessSupport {
-    /// The kernel lists the children of a process. Without that, measuring looks at all processes of the system.
+    /// The kernel lists the children of a process. Otherwise measuring examines all processes of the system.
     pub lists_children: bool,
-    /// Processes carry their owner's mark even when they clear their environment. Without that, those that do so may be
-    /// left when a daemon is killed together with its guard and all scopes.
+    /// Processes keep their owner's mark even when they clear their environment. Otherwise such processes may be left
+    /// when a daemon is killed together with its guard and all supervisors.
     pub lasting_marks: bool,
 }
 
 impl ProcessSupport {
-    /// Looks at this system. Blocks, shortly.
+    /// Detects the features. Blocks briefly.
     #[must_use]
     pub fn of_this_system() -> Self {
         Self { lists_children: linux::lists_children(), lasting_marks: linux::has_lasting_marks() }

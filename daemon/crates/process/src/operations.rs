@@ -1,4 +1,4 @@
-//! What runs the shell commands of a session, wherever that is.
+//! The interface by which a session's shell commands run, on this machine or another.
 
 use std::{
     ffi::OsString,
@@ -21,15 +21,15 @@ use crate::{
     terminal::TerminalSize,
 };
 
-/// What a [`Shell`] gives later.
+/// A future of a [`Shell`].
 pub type ShellFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Runs the shell commands of one session: on this machine ([`LocalShell`]), or elsewhere.
 pub trait Shell: Send + Sync {
-    /// The working directory there of a session whose own is `cwd`: on this machine, the same.
+    /// The working directory on the shell's machine for a session in `cwd`: on this machine, `cwd` itself.
     ///
     /// # Errors
-    /// [`ShellError`] when the place cannot be reached. Cancel safe.
+    /// [`ShellError`] when the machine cannot be reached. Cancel safe.
     fn directory<'a>(&'a self, cwd: &'a Path) -> ShellFuture<'a, Result<PathBuf, ShellError>> {
         Box::pin(async move { Ok(cwd.to_owned()) })
     }
@@ -44,53 +44,52 @@ pub trait Shell: Send + Sync {
 /// A command to start.
 #[derive(Clone)]
 pub struct ShellJob {
-    /// What the shell runs, as one argument after `-c`.
+    /// The script, as one argument after `-c`.
     pub command: String,
-    /// The working directory, absolute, as [`Shell::directory`] tells.
+    /// The working directory, absolute, as [`Shell::directory`] returned it.
     pub cwd: PathBuf,
-    /// The complete environment in the place of the one that the shell gives to all commands. What runs on another machine has
-    /// that machine's own.
+    /// The complete environment instead of the shell's usual one. Commands on another machine get that machine's own
+    /// environment.
     pub base: Option<Arc<[(OsString, OsString)]>>,
-    /// Variables on top of those; of two with one name the later counts.
+    /// Variables on top of it; the later of two with one name wins.
     pub env: Vec<(OsString, OsString)>,
-    /// When to kill it, with all that it started; `None` lets it run for ever.
+    /// When to kill the command with all that it started; `None` sets no limit.
     pub timeout: Option<Duration>,
-    /// Fires when it is to be killed at once, with all that it started.
+    /// Fires to kill the command with all that it started at once.
     pub cancel: CancellationToken,
-    /// What it reads from and writes to. Other machines give commands output only.
+    /// The standard streams. Other machines support output only.
     pub streams: CommandStreams,
-    /// What it works for, in lists of processes.
+    /// The work that the command belongs to, for lists of processes.
     pub work: Work,
 }
 
-/// A command that runs. Dropping it kills the command, unless its shell has exited.
+/// A running command. Dropping it kills the command, unless its shell has exited.
 pub trait RunningCommand: Send {
     /// The next piece of output, in the order in which it was written; `None` at the end. Cancel safe.
     ///
     /// A caller that is slow to ask again slows the command down: nothing piles up.
     fn next(&mut self) -> ShellFuture<'_, Option<&[u8]>>;
 
-    /// Takes out what the command reads from, where its streams have that.
+    /// Takes the command's input, if its streams have one.
     fn take_input(&mut self) -> Option<InputPipe> {
         None
     }
 
-    /// Gives the command's terminal another size.
+    /// Resizes the command's terminal.
     ///
     /// # Errors
-    /// The system's; also where there is no terminal.
+    /// The system's, or `Unsupported` without a terminal.
     fn resize(&self, _: TerminalSize) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Why it is not known how the command ended, once [`Self::next`] has given `None`: a sentence for the user. Only
-    /// commands on other machines have such an end.
+    /// Why it is unknown how the command ended, once [`Self::next`] has returned `None`: a sentence for the user. Only
+    /// commands on other machines can end so.
     fn failure(&self) -> Option<String> {
         None
     }
 
-    /// How the command ended. To be called after [`Self::next`] has given `None`; a command that still runs is killed by
-    /// this.
+    /// How the command ended. Call it after [`Self::next`] has returned `None`; it kills a command that still runs.
     fn finish(self: Box<Self>) -> ShellOutcome;
 }
 
@@ -115,16 +114,16 @@ impl RunningCommand for ShellRun {
 /// Runs commands on this machine.
 #[derive(Debug, Clone)]
 pub struct LocalShell {
-    /// Where the commands run, and what they leave in the background.
+    /// The group in which the commands and their background processes run.
     pub group: ProcessGroup,
-    /// The setting `shellPath`: the shell to use instead of the system's.
+    /// The setting `shellPath`: the shell to use instead of the default.
     pub path: Option<PathBuf>,
-    /// The environment of all commands, complete.
+    /// The complete environment of all commands.
     pub env: Arc<[(OsString, OsString)]>,
 }
 
 impl LocalShell {
-    /// What a job comes to here: its shell, and its whole environment.
+    /// Completes a job with its shell and its environment.
     ///
     /// # Errors
     /// [`ShellError::ShellMissing`].

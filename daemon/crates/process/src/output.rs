@@ -1,4 +1,4 @@
-//! Reading what a command writes.
+//! Reads a command's output.
 
 use std::{
     io,
@@ -19,17 +19,17 @@ use crate::{responder::Responder, scope::Scope, terminal::Terminal};
 
 /// The reading end of what a command writes.
 ///
-/// On a terminal, reading is also what answers the questions that programs ask their terminal.
+/// On a terminal, reading also answers the queries that programs send to their terminal.
 #[derive(Debug)]
 pub struct OutputPipe {
     source: Source,
     limit: Option<OutputLimit>,
 }
 
-/// How much may come. More of it is not given, and ends the command.
+/// How much a command may write. More is dropped, and the command is killed.
 #[derive(Debug)]
 pub(crate) struct OutputLimit {
-    /// Bytes, for all outputs of the command.
+    /// Bytes left, for all outputs of the command.
     pub(crate) left: Arc<AtomicU64>,
     pub(crate) scope: Weak<Scope>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct OutputLimit {
 enum Source {
     Pipe(pipe::Receiver),
     Terminal(Box<TerminalOutput>),
-    /// Taken by [`OutputPipe::take`].
+    /// [`OutputPipe::take`] took the source.
     Nothing,
 }
 
@@ -46,11 +46,11 @@ enum Source {
 struct TerminalOutput {
     terminal: Arc<Terminal>,
     responder: Responder,
-    /// Answers that the terminal had no room for yet.
+    /// Answers that did not fit into the terminal's input yet.
     unsent: Vec<u8>,
 }
 
-/// Answers that wait for a program that does not read them; more are dropped.
+/// Answers kept for a program that does not read them, in bytes; more are dropped.
 const MAX_UNSENT: usize = 4096;
 
 impl OutputPipe {
@@ -68,7 +68,7 @@ impl OutputPipe {
         self.limit = Some(limit);
     }
 
-    /// Counts what came. Returns how much of it may be given: with nothing of something, the output is at its end.
+    /// Counts what was read. Returns how much of it is within the limit; when nothing is, the output ends.
     fn granted(&mut self, count: usize) -> usize {
         let Some(limit) = &self.limit else { return count };
         let take = |left: u64| Some(left.saturating_sub(count as u64));
@@ -85,7 +85,7 @@ impl OutputPipe {
         granted
     }
 
-    /// Takes the source out; what is left is at its end. `None` if that was done before.
+    /// Takes the source out, and leaves an output at its end. `None` if the source was taken before.
     pub(crate) fn take(&mut self) -> Option<Self> {
         match std::mem::replace(&mut self.source, Source::Nothing) {
             Source::Nothing => None,
@@ -93,10 +93,10 @@ impl OutputPipe {
         }
     }
 
-    /// Reads what is there without waiting: 0 at the end, [`io::ErrorKind::WouldBlock`] when there is nothing now.
+    /// Reads what is available without waiting: 0 at the end, [`io::ErrorKind::WouldBlock`] when nothing is available.
     pub(crate) fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = match &mut self.source {
-            // Asks the pipe itself: the runtime may not yet know that there is something to read.
+            // Reads the pipe directly: the runtime may not know yet that it is readable.
             Source::Pipe(receiver) => rustix::io::read(receiver, &mut *buffer)?,
             Source::Terminal(terminal) => {
                 let count = terminal.terminal.try_read(buffer)?;
@@ -135,7 +135,7 @@ impl TerminalOutput {
         Poll::Ready(Ok(()))
     }
 
-    /// Answers the questions in `output`, without waiting: whoever asks and does not read gets no more answers.
+    /// Answers the queries in `output` without waiting: a program that does not read loses later answers.
     fn answer(&mut self, output: &[u8]) {
         self.responder.resize(self.terminal.size());
         self.responder.push(output, &mut self.unsent);
@@ -145,7 +145,7 @@ impl TerminalOutput {
         match self.terminal.try_write(&self.unsent) {
             Ok(count) => drop(self.unsent.drain(..count)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // Nobody is left to read an answer.
+            // No program is left to read an answer.
             Err(_) => self.unsent.clear(),
         }
         if self.unsent.len() > MAX_UNSENT {

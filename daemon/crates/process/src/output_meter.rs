@@ -1,4 +1,4 @@
-//! How much was written to files of long outputs.
+//! Counts how much is written to the files of long outputs.
 
 use std::sync::{
     Arc,
@@ -7,20 +7,19 @@ use std::sync::{
 
 use tokio::sync::Notify;
 
-/// Counts what all outputs together write. Cheap to clone; all clones count together.
+/// Counts the bytes that all outputs write together. Cheap to clone; all clones share one count.
 #[derive(Debug, Clone, Default)]
 pub struct OutputMeter(Arc<Counter>);
 
 #[derive(Debug, Default)]
 struct Counter {
     bytes: AtomicU64,
-    /// What is waited for; 0 while nobody waits.
+    /// The count that a caller waits for; 0 while none waits.
     wanted: AtomicU64,
     news: Notify,
 }
 
 impl OutputMeter {
-    /// Counts.
     pub(crate) fn add(&self, bytes: u64) {
         let now = self.0.bytes.fetch_add(bytes, Ordering::AcqRel) + bytes;
         let wanted = self.0.wanted.load(Ordering::Acquire);
@@ -29,8 +28,8 @@ impl OutputMeter {
         }
     }
 
-    /// Waits until so many bytes have been written since the last time this returned, or ever; counts from 0 then. For one who
-    /// waits. Cancel safe.
+    /// Waits until `bytes` have been written since it last returned, then restarts the count. For one waiting caller.
+    /// Cancel safe.
     pub async fn grown_by(&self, bytes: u64) {
         self.0.wanted.store(bytes.max(1), Ordering::Release);
         while self.0.bytes.load(Ordering::Acquire) < bytes.max(1) {

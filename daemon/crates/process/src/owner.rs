@@ -1,11 +1,12 @@
-//! Who owns a process: a mark on everything that a daemon's commands start, and a file that tells whether that daemon lives.
+//! Identifies the owner of a process: every command's processes carry their daemon's mark, and a file tells whether
+//! that daemon lives.
 //!
-//! The file is in a folder of the agent directory, named for the mark, says which process the owner is and when that started, and
-//! its owner holds a lock on it. So a file without a lock is one of a daemon that was killed; if it was killed together with its
-//! guard and its scopes, processes with its mark may be left.
+//! The file is in a folder of the agent directory and named after the mark. It holds the owner's process id and start
+//! time, and its owner holds a lock on it. So an unlocked file belongs to a daemon that was killed. If that daemon was
+//! killed together with its guard and supervisors, processes with its mark may be left.
 //!
-//! A mark is also a limit (of file locks), and anybody's process may have any limit: a file that does not say what its owner
-//! would have written kills nobody, and neither does a mark that is as short as limits are that people set.
+//! The mark is also set as a limit (of file locks), and any process may have any limit. So a file that no owner would
+//! have written kills nothing, and marks are larger than limits that people set.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -21,21 +22,21 @@ use uuid::Uuid;
 
 use crate::linux;
 
-/// The variable that every process of a command is started with: 16 hexadecimal digits, the mark of its daemon.
+/// The variable in the environment of every command: its daemon's mark, 16 hexadecimal digits.
 pub const OWNER_VARIABLE: &str = "AGENTD_OWNER";
 
-/// The least mark: limits that people set are lower.
+/// The least mark; limits that people set are lower.
 const SHORTEST: u64 = 1 << 32;
 
-/// What marks the processes of one life of a daemon. Never 0.
+/// The mark of one daemon's processes. Never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark(pub(crate) u64);
 
 impl Mark {
-    /// A mark that nobody else has.
+    /// A new, unique mark.
     pub(crate) fn new() -> Self {
         let (random, _) = Uuid::new_v4().as_u64_pair();
-        // Also a limit, and so none of the values that mean "none", and no larger than processes here can be given.
+        // The mark is also a limit: it must not be a value that means "unlimited", nor above this process's own hard limit.
         let most = linux::largest_mark().min(u64::MAX >> 4);
         let mark = match most.checked_sub(SHORTEST) {
             None | Some(0) => random >> 4,
@@ -44,12 +45,12 @@ impl Mark {
         Self(mark.max(SHORTEST))
     }
 
-    /// As it stands in names of files and in [`OWNER_VARIABLE`].
+    /// The mark as it stands in file names and in [`OWNER_VARIABLE`].
     pub(crate) fn text(self) -> String {
         format!("{:016x}", self.0)
     }
 
-    /// The mark that a file is named for; `None` for a name that is none of ours.
+    /// The mark in a file's name; `None` for other names.
     fn parse(text: &str) -> Option<Self> {
         let digits = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let mark = u64::from_str_radix(text, 16).ok().filter(|mark| digits && *mark >= SHORTEST)?;
@@ -57,10 +58,10 @@ impl Mark {
     }
 }
 
-/// Nobody but us makes these files: none is a link, and none is longer than two numbers.
+/// How owner files are opened: only agentd makes them, so none is a link, and none is longer than two numbers.
 const RULES: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused).max_bytes(64);
 
-/// Which process an owner is, and since when.
+/// A process, and when it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Life {
     pid: i32,
@@ -75,33 +76,33 @@ impl Life {
         Ok(Self { pid, started })
     }
 
-    /// A line each: of a lock's holder the first one is asked for.
+    /// One number per line: readers of a lock's holder take the first line.
     fn text(self) -> String {
         format!("{}\n{}\n", self.pid, self.started)
     }
 
-    /// `None` for what no owner wrote, or not to its end: then it had not started anything yet.
+    /// `None` for anything that no owner wrote completely: an owner writes the file before it starts a process.
     fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let (pid, started) = text.strip_suffix('\n')?.split_once('\n')?;
         Some(Self { pid: pid.parse().ok().filter(|pid| *pid > 0)?, started: started.parse().ok()? })
     }
 
-    /// Whether the process lives: not another one that has got its number since.
+    /// Whether the process still runs, and its id was not given to another.
     fn goes_on(self) -> bool {
         linux::life_of(self.pid) == Some(self.started)
     }
 }
 
-/// What a dead owner's processes are told by: they have its mark, and were started after it.
+/// Identifies the processes that a dead owner left: they have its mark and started after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Left {
     pub(crate) mark: Mark,
-    /// When the owner started, in clock ticks since the machine did.
+    /// When the owner started, in clock ticks since boot.
     pub(crate) since: u64,
 }
 
-/// The file of a living owner. Dropped, it goes.
+/// A living owner's file. Removed on drop.
 #[derive(Debug)]
 pub(crate) struct OwnerFile {
     path: PathBuf,
@@ -110,10 +111,10 @@ pub(crate) struct OwnerFile {
 }
 
 impl OwnerFile {
-    /// Makes the file and takes its lock. Blocks.
+    /// Creates and locks the file. Blocks.
     ///
     /// # Errors
-    /// Those of the file system, which may also have no locks.
+    /// The file system's, which may also have no locks.
     pub(crate) fn create(dir: &Path, mark: Mark) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let path = dir.join(mark.text());
@@ -121,7 +122,7 @@ impl OwnerFile {
         loop {
             let mut file = RULES.open_or_create(&path)?;
             file.lock()?;
-            // Somebody who took it for a dead owner's, before it was locked, has removed it by now.
+            // Another daemon may have removed it before it was locked, taking it for a dead owner's.
             if same_file(&file, &path)? {
                 file.write_all(Life::own()?.text().as_bytes())?;
                 fail_point::hit(Point::OwnerCreated);
@@ -148,9 +149,9 @@ fn same_file(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Kills what the dead owners of `dir` left, and forgets them. Returns how many processes that were. Blocks.
+/// Kills what the dead owners in `dir` left, and removes their files. Returns the number of killed processes. Blocks.
 pub(crate) fn sweep(dir: &Path) -> usize {
-    // Usually there is no such folder, or nothing in it.
+    // Usually the folder is missing or empty.
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     let dead = entries.filter_map(|entry| {
         let entry = entry.ok()?;
@@ -165,12 +166,12 @@ pub(crate) fn sweep(dir: &Path) -> usize {
         match lock::try_lock(&file) {
             Ok(true) => {
                 let life = RULES.read_open(&file, &entry.path()).ok().and_then(|text| Life::parse(&text));
-                // Where the file system has no locks that hold, its process is what tells.
+                // Where the file system's locks do not work, the owner's process decides.
                 let is_over = life.is_none_or(|life| !life.goes_on());
                 let left = life.map(|life| Left { mark, since: life.started });
                 is_over.then(|| (left, entry.path(), file))
             }
-            // Its owner lives, or another daemon is at it already.
+            // The owner lives, or another daemon is already sweeping it.
             Ok(false) => None,
             Err(error) => {
                 tracing::warn!(%error, path = %entry.path().display(), "cannot tell whether a daemon lives");
@@ -178,7 +179,7 @@ pub(crate) fn sweep(dir: &Path) -> usize {
             }
         }
     });
-    // The locks are held until all is done, so that nobody else starts on it as well.
+    // Hold the locks until all is done, so that no other daemon sweeps the same files.
     let dead: Vec<_> = dead.collect();
     if dead.is_empty() {
         return 0;

@@ -14,18 +14,18 @@ use crate::{
     wire::Order,
 };
 
-/// How long to wait for killed processes to be gone. Only those in the middle of a disk or network wait, or of another
-/// user, are still there then; their scope goes on trying.
+/// How long to wait until killed processes are gone. Only processes in an uninterruptible disk or network wait, or of
+/// another user, remain then; their supervisor keeps trying.
 pub(crate) const KILL_WAIT: Duration = Duration::from_secs(5);
 
 /// One command of a [`ProcessGroup`], with everything that it started.
 ///
-/// Dropped while the command's own process runs, it kills all of it. Dropped later, it leaves what runs in the
-/// background to the group.
+/// Dropping it while the command's own process runs kills all of it. Dropping it later leaves background processes to
+/// the group.
 #[derive(Debug)]
 pub struct Process {
-    /// What the command and everything that it started write, in the order in which they write it; without the errors
-    /// where these have a pipe of their own.
+    /// The output of the command and of everything that it started, in the order in which it was written; without the
+    /// errors where these have a pipe of their own.
     pub output: OutputPipe,
     /// The errors, with [`crate::CommandStreams::Separate`].
     pub errors: Option<OutputPipe>,
@@ -35,7 +35,7 @@ pub struct Process {
     watch: Watch,
 }
 
-/// The command of a [`Process`] without its output.
+/// Observes and controls the command of a [`Process`], without its output.
 #[derive(Debug, Clone)]
 pub(crate) struct Watch(Arc<Scope>);
 
@@ -49,24 +49,24 @@ impl Process {
         &self.watch
     }
 
-    /// The process id of the command's own process, which leads a session of this id.
+    /// The command's own process id, which is also the id of its process session.
     #[must_use]
     pub fn pid(&self) -> Option<i32> {
         self.watch.0.now().started
     }
 
-    /// Takes out what the command reads from; `None` if it has nothing to read from, or that was taken before.
+    /// Takes the command's input; `None` if it has none, or it was taken before.
     ///
-    /// Left in here, the input stays open and empty until this process is dropped.
+    /// While it is not taken, the input stays open and empty until this process is dropped.
     #[must_use]
     pub fn take_input(&mut self) -> Option<InputPipe> {
         self.input.take()
     }
 
-    /// Gives the command's terminal another size, and tells what runs in its foreground.
+    /// Resizes the command's terminal, and notifies its foreground processes.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] when the command runs on no terminal; otherwise what the system says.
+    /// [`io::ErrorKind::Unsupported`] without a terminal; otherwise the system's.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
         match &self.terminal {
             Some(terminal) => terminal.resize(size),
@@ -86,9 +86,9 @@ impl Process {
         self.watch.0.limit_reached()
     }
 
-    /// Waits for the command's own process to end; what it left in the background may still run. Cancel safe.
+    /// Waits for the command's own process to end; background processes may still run. Cancel safe.
     ///
-    /// If the process that watches the command is killed, so is the command, and this tells of a SIGKILL.
+    /// If the supervisor is killed, so is the command, and the status is SIGKILL.
     pub async fn wait(&self) -> ExitStatus {
         self.watch.wait().await
     }
@@ -98,20 +98,20 @@ impl Process {
         self.watch.gone().await;
     }
 
-    /// The group that it belongs to.
     pub(crate) fn group(&self) -> &ProcessGroup {
         &self.group
     }
 
-    /// Has the command and everything that it started killed, without waiting for it.
+    /// Kills the command and everything that it started, without waiting.
     pub fn start_kill(&self) {
         self.watch.start_kill();
     }
 
     /// Kills the command and everything that it started, and returns when they are gone.
     ///
-    /// Returns after 5 seconds at the latest; processes that SIGKILL cannot end by then are logged.
-    /// Cancel safety: if dropped, the killing goes on.
+    /// Returns after 5 seconds at the latest; processes that SIGKILL has not ended by then are logged.
+    ///
+    /// Cancel safety: if dropped, the killing continues.
     pub async fn kill(&self) {
         self.start_kill();
         if tokio::time::timeout(KILL_WAIT, self.gone()).await.is_err() {
@@ -119,7 +119,7 @@ impl Process {
         }
     }
 
-    /// Stops reading: what runs in the background stays in the group, and may go on writing into nowhere.
+    /// Stops reading: background processes stay in the group, and their later output is discarded.
     pub(crate) fn forget_output(&mut self) {
         let errors = self.errors.as_mut();
         for output in [Some(&mut self.output), errors].into_iter().flatten().filter_map(OutputPipe::take) {
@@ -141,10 +141,10 @@ impl Watch {
         &self.0
     }
 
-    /// Waits until the command runs or cannot.
+    /// Waits until the command runs or has failed to start.
     pub(crate) async fn launched(&self) -> State {
         let settled = |state: &State| state.started.is_some() || state.failure.is_some() || state.gone;
-        // An error means that the monitor went with its runtime; the last state says what was known.
+        // An error means that the monitor ended with its runtime; the last state is all that is known.
         let _ = self.0.state().wait_for(settled).await;
         self.0.now()
     }

@@ -1,14 +1,15 @@
-//! Answers to what programs ask their terminal: without them some programs wait for ever, and others for a while.
+//! Answers the queries that programs send to their terminal: without answers some programs wait for ever, and others
+//! for a while.
 
 use crate::terminal::TerminalSize;
 
-/// The longest sequence that is looked at; the rest of a longer one is skipped.
+/// The longest sequence that is interpreted; the rest of a longer one is skipped.
 const MAX_SEQUENCE: usize = 64;
 
-/// Finds questions in the output of a terminal's programs, at whatever places it is split, and writes the answers.
+/// Finds queries in the output of a terminal's programs, split at any point, and writes the answers.
 ///
-/// It follows the cursor as far as programs need that find out the size of the terminal by moving the cursor to its far
-/// end: a character is taken to be one column wide, and scrolling regions and tabulators are not known.
+/// It tracks the cursor as far as needed by programs that measure the terminal by moving the cursor to its far corner:
+/// every character counts as one column wide, and scrolling regions and tab stops are not known.
 #[derive(Debug)]
 pub(crate) struct Responder {
     size: TerminalSize,
@@ -18,7 +19,7 @@ pub(crate) struct Responder {
     sequence: Vec<u8>,
 }
 
-/// Where the next character goes, from 0.
+/// The position of the next character, from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Cursor {
     row: u16,
@@ -30,7 +31,7 @@ enum State {
     Text,
     /// After ESC.
     Escape,
-    /// After ESC and an intermediate: one byte more.
+    /// After ESC and an intermediate: one more byte follows.
     Charset,
     /// After ESC `[`.
     Control,
@@ -38,9 +39,9 @@ enum State {
     Command,
     /// After ESC `P`.
     Device,
-    /// After ESC and the beginning of a text that means nothing here.
+    /// After ESC and the start of a string that is ignored here.
     Ignored,
-    /// After ESC within a string, which this may end.
+    /// After ESC within a string, which `\` ends.
     StringEscape(Kind),
 }
 
@@ -65,7 +66,7 @@ impl Responder {
         self.cursor = self.clamped(self.cursor.row.into(), self.cursor.col.into());
     }
 
-    /// Takes a piece of output, and appends the answers to the questions that end in it.
+    /// Takes a piece of output, and appends the answers to the queries that end in it.
     pub(crate) fn push(&mut self, output: &[u8], answers: &mut Vec<u8>) {
         for byte in output {
             self.take(*byte, answers);
@@ -112,7 +113,7 @@ impl Responder {
             b'\n' | 0x0b | 0x0c => self.down(),
             8 => self.cursor.col = self.cursor.col.saturating_sub(1),
             b'\t' => self.cursor.col = (self.cursor.col / 8 + 1).saturating_mul(8).min(self.last_col()),
-            // Control characters, and all but the first byte of a character.
+            // Control characters, and all but the first byte of a UTF-8 character.
             0..=31 | 127..=191 => {}
             _ if self.cursor.col >= self.size.cols => {
                 self.down();
@@ -164,7 +165,7 @@ impl Responder {
         }
     }
 
-    /// A sequence that is too long matches nothing in the end.
+    /// Keeps a byte of a sequence. A sequence that is too long matches nothing.
     fn keep(&mut self, byte: u8) {
         if self.sequence.len() < MAX_SEQUENCE {
             self.sequence.push(byte);
@@ -175,7 +176,7 @@ impl Responder {
         match byte {
             ESC => return self.text(ESC),
             0x18 | 0x1a => return State::Text,
-            // Carried out in the middle of a sequence, as terminals do.
+            // Terminals carry these out in the middle of a sequence.
             0..=31 => {
                 self.text(byte);
             }
@@ -194,7 +195,7 @@ impl Responder {
         }
         let Ok(parameters) = str::from_utf8(&self.sequence) else { return };
         let Cursor { row, col } = self.cursor;
-        // After the last column the cursor stays on it until there is another character.
+        // After printing in the last column, the cursor stays there until the next character.
         let (line, column) = (row + 1, col.min(self.last_col()) + 1);
         let answer = match (parameters, last) {
             ("5", b'n') => "\x1b[0n".to_owned(),
@@ -209,7 +210,7 @@ impl Responder {
             ("?", b'u') => "\x1b[?0u".to_owned(),
             ("18", b't') => format!("\x1b[8;{};{}t", self.size.rows, self.size.cols),
             (mode, b'p') if mode.ends_with('$') => {
-                // 0: not a mode that is known here.
+                // 0: the mode is not recognised.
                 format!("\x1b[{};0$y", &mode[..mode.len() - 1])
             }
             _ => {
@@ -253,7 +254,7 @@ impl Responder {
         self.size.cols.saturating_sub(1)
     }
 
-    /// Colours: light on dark.
+    /// Answers queries for colours: light on dark.
     fn operating_command(&mut self, end: &str, answers: &mut Vec<u8>) {
         let (which, colour) = match self.sequence.as_slice() {
             b"10;?" => ("10", "rgb:ffff/ffff/ffff"),
@@ -264,7 +265,7 @@ impl Responder {
         answers.extend_from_slice(format!("\x1b]{which};{colour}{end}").as_bytes());
     }
 
-    /// Requests for settings and for what the terminal can do: nothing is known here.
+    /// Answers requests for settings and capabilities: none are known.
     fn device_command(&mut self, answers: &mut Vec<u8>) {
         if self.sequence.starts_with(b"$q") {
             answers.extend_from_slice(b"\x1bP0$r\x1b\\");
@@ -280,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// What is answered to `output`, however it is split.
+    /// Checks the answers to `output`, however it is split.
     #[track_caller]
     fn check(output: &str, expected: &str) {
         let answers = |pieces: &[&[u8]]| {

@@ -1,4 +1,4 @@
-//! The daemon's view of one scope: what it reported, and how to tell it things.
+//! The daemon's handle to one supervisor: its reports, and orders to it.
 
 use std::{
     os::fd::AsFd as _,
@@ -31,39 +31,39 @@ use crate::{
 /// What is known of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    /// The scope exists, as this process; from here on the command may have run.
+    /// The supervisor's process id, once it exists; from then on the command may have run.
     pub(crate) scope: Option<i32>,
-    /// The command's own process.
+    /// The process id of the command's own process.
     pub(crate) started: Option<i32>,
-    /// Why the command could not start: where, and the system's error code.
+    /// Why the command could not start: the stage, and the system's error code.
     pub(crate) failure: Option<(Stage, i32)>,
     /// How the command's own process ended.
     pub(crate) exit: Option<ExitStatus>,
-    /// Why everything is being killed, or was, if a limit is the reason; the flag: the limit of all commands together.
+    /// The limit that everything is killed for, if one is the reason; the flag: the limit of all commands together.
     pub(crate) limit: Option<(LimitedResource, bool)>,
-    /// How many processes there are, and the memory that they use, in KiB; both 0 until it was measured.
+    /// The number of processes, and their memory in KiB; both 0 before the first measurement.
     pub(crate) usage: (u64, u64),
     /// Nothing of the command is left.
     pub(crate) gone: bool,
 }
 
-/// One scope. When it is dropped, its end of the socket closes, which has the scope kill everything in it.
+/// One supervisor. Dropping this closes the socket, whereupon the supervisor kills all its processes.
 #[derive(Debug)]
 pub(crate) struct Scope {
     socket: OwnedWriteHalf,
-    /// Whether the scope has its whole command; orders would be read as a part of it before.
+    /// Whether the whole command was sent. Before that, an order would be read as part of the command.
     complete: AtomicBool,
     state: watch::Receiver<State>,
-    /// What the command works for.
+    /// The work that the command belongs to.
     work: Option<Arc<Work>>,
     limits: ProcessLimits,
-    /// Whether the command has written too much, known here before the scope tells.
+    /// Whether the command has written too much; set here before the supervisor reports it.
     wrote_too_much: AtomicBool,
     /// Becomes true when everything is to be killed.
     doomed: watch::Sender<bool>,
 }
 
-/// Reads a scope's reports until it ends.
+/// Reads a supervisor's reports until it ends.
 pub(crate) struct Monitor {
     socket: OwnedReadHalf,
     state: watch::Sender<State>,
@@ -71,13 +71,13 @@ pub(crate) struct Monitor {
     doomed: watch::Receiver<bool>,
 }
 
-/// How long a scope that is to kill everything may be stopped before it is told to go on, and twice that before the next time.
+/// How long a supervisor that must kill everything may be stopped before it is continued; doubles each time.
 const STOPPED_WAIT: Duration = Duration::from_millis(50);
 
-/// The longest such wait.
+/// The longest such pause.
 const MOST_WAIT: Duration = Duration::from_millis(800);
 
-/// How often it is told.
+/// How often a stopped supervisor is continued before it is killed.
 const WAKE_UPS: u32 = 4;
 
 impl Scope {
@@ -99,7 +99,7 @@ impl Scope {
         )
     }
 
-    /// Sends the scope its command. Cancel safety: none; a scope with half a command is to be dropped.
+    /// Sends the supervisor its command. Cancel safety: none; after a partial command, drop this.
     pub(crate) async fn send(&self, mut command: &[u8]) -> std::io::Result<()> {
         while !command.is_empty() {
             self.socket.writable().await?;
@@ -113,14 +113,14 @@ impl Scope {
         Ok(())
     }
 
-    /// Tells the scope what to do with its processes; never waits.
+    /// Sends an order to the supervisor; never waits.
     pub(crate) fn order(&self, order: Order) {
         let socket = self.socket.as_ref().as_fd();
         if self.complete.load(Ordering::Acquire) {
-            // An error says that the scope has ended: there is nothing left to do.
+            // An error means that the supervisor has ended: nothing is left to do.
             let _ = rustix::net::send(socket, &[order.encode()], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         } else {
-            // A scope without its command has started nothing, and ends when the socket does.
+            // A supervisor without its command has started nothing, and ends when the socket does.
             let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
         }
         if order.is_deadly() {
@@ -129,14 +129,14 @@ impl Scope {
         self.wake();
     }
 
-    /// Has a scope go on that its command stopped: that must not keep anybody from ending the command. Does not block.
+    /// Continues a supervisor that its command stopped, so that the command can still be ended. Does not block.
     pub(crate) fn wake(&self) {
         if let Some(scope) = self.now().scope {
             linux::Adopted::wake(scope);
         }
     }
 
-    /// Has the command killed, since it has written more than it may.
+    /// Kills the command because it has written more than allowed.
     pub(crate) fn stop_writing(&self) {
         self.wrote_too_much.store(true, Ordering::Release);
         self.order(Order::TooMuchOutput);
@@ -150,12 +150,11 @@ impl Scope {
         Some(LimitReached { resource, limit: self.limits.of(resource)?, together })
     }
 
-    /// What the command works for.
     pub(crate) fn work(&self) -> Option<&Work> {
         self.work.as_deref()
     }
 
-    /// What is known now, and later.
+    /// The state now and later.
     pub(crate) fn state(&self) -> watch::Receiver<State> {
         self.state.clone()
     }
@@ -166,13 +165,13 @@ impl Scope {
 
     /// Waits until nothing of the command is left.
     pub(crate) async fn gone(&self) {
-        // The monitor sets `gone` before it ends; if it was dropped with its runtime there is nobody left to wait.
+        // The monitor sets `gone` before it ends. If it was dropped with its runtime, waiting is over, too.
         let _ = self.state.clone().wait_for(|state| state.gone).await;
     }
 }
 
 impl Monitor {
-    /// Follows the scope to its end. `used_more` is called when it has told what it uses.
+    /// Follows the supervisor to its end. Calls `used_more` after each report of its usage.
     pub(crate) async fn run(mut self, used_more: impl Fn()) {
         let (state, doomed) = (self.state.subscribe(), self.doomed.clone());
         let empty = tokio::select! {
@@ -191,7 +190,7 @@ impl Monitor {
         self.state.send_modify(|state| state.gone = true);
     }
 
-    /// Reads reports until the scope ends. Whether it said that nothing is left.
+    /// Reads reports until the supervisor ends. Returns whether it reported that nothing is left.
     async fn read(&mut self, used_more: impl Fn()) -> bool {
         let mut bytes = [0; Report::SIZE];
         let mut empty = false;
@@ -211,7 +210,7 @@ impl Monitor {
         empty
     }
 
-    /// The scope was killed. The guard ends what that leaves; when the guard is gone too, this does.
+    /// The supervisor was killed. The guard ends its processes; when the guard is gone, too, this does.
     async fn on_lost(&self, state: State) {
         let Some(session) = state.started else { return };
         tracing::warn!(session, "the process that watches a command was killed; killing what it watched");
@@ -229,10 +228,10 @@ impl Monitor {
     }
 }
 
-/// Once everything is to be killed: has the scope go on as long as something stops it, and kills it if that is of no use. Its end is
-/// seen by whoever reads its reports; until then this does not return.
+/// Once everything is to be killed: continues the supervisor whenever it is stopped, and kills it if that does not
+/// help. Does not return; the reader of its reports sees its end.
 async fn see_to_the_end(state: watch::Receiver<State>, mut doomed: watch::Receiver<bool>) {
-    // An error means that nobody has an interest in the command any more, which ends it as well.
+    // An error means that the handle was dropped, which ends the command as well.
     let _ = doomed.wait_for(|doomed| *doomed).await;
     let (mut pause, mut told) = (STOPPED_WAIT, 0);
     loop {
@@ -252,7 +251,7 @@ async fn see_to_the_end(state: watch::Receiver<State>, mut doomed: watch::Receiv
     }
 }
 
-/// Does what may block where that is allowed.
+/// Runs blocking work off the runtime's threads.
 async fn off_thread(work: impl FnOnce() + Send + 'static) {
     if let Err(error) = tokio::task::spawn_blocking(work).await {
         tracing::warn!(%error, "cannot clean up after the process that watches a command");
@@ -260,7 +259,7 @@ async fn off_thread(work: impl FnOnce() + Send + 'static) {
 }
 
 impl State {
-    /// Whether the command, or something that it started, may be there.
+    /// Whether the command, or something that it started, may still run.
     pub(crate) fn is_running(&self) -> bool {
         !self.gone && self.failure.is_none()
     }

@@ -1,4 +1,4 @@
-//! Which shell runs commands.
+//! Finds the shell that runs commands.
 
 use std::{
     env,
@@ -40,7 +40,7 @@ impl From<SpawnError> for ShellError {
     }
 }
 
-/// Finds the shell: the one that the settings name, else `/bin/bash`, else `bash` on the `PATH` of `env`, else `sh`.
+/// Finds the shell: the one in the settings, else `/bin/bash`, else `bash` on the `PATH` of `env`, else `sh`.
 ///
 /// # Errors
 /// [`ShellError::ShellMissing`] when the settings name one that does not exist.
@@ -69,7 +69,7 @@ pub async fn resolve_shell(
 }
 
 async fn is_program(path: &Path) -> bool {
-    // A path that cannot be looked at cannot be executed either.
+    // A path without readable metadata cannot be executed either.
     let Ok(metadata) = tokio::fs::metadata(path).await else { return false };
     metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
 }

@@ -1,4 +1,4 @@
-//! One shell command from start to end.
+//! Runs one shell command from start to end.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -21,13 +21,13 @@ use crate::{
     terminal::TerminalSize,
 };
 
-/// How long the output of a shell that has exited must be silent before nobody waits for more of it.
+/// How long the output must be silent after the shell has exited before the command counts as ended.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// Bytes that are read at once: what a pipe holds.
+/// Bytes read at once: what a pipe holds.
 const CHUNK: usize = 64 * 1024;
 
-/// Reads of a killed command's pipe: enough for all that it holds, even if it gives a page at a time.
+/// Reads of a killed command's pipe: enough for a full pipe, even if each read returns one page.
 const READS_AFTER_KILL: usize = 16;
 
 /// A command for a shell.
@@ -35,28 +35,28 @@ const READS_AFTER_KILL: usize = 16;
 pub struct ShellCommand {
     /// The shell; see [`crate::resolve_shell`].
     pub shell: PathBuf,
-    /// What it runs, as one argument after `-c`.
+    /// The script, as one argument after `-c`.
     pub command: String,
     /// The working directory, absolute.
     pub cwd: PathBuf,
     /// The complete environment.
     pub env: Vec<(OsString, OsString)>,
-    /// When to kill it, with all that it started; `None` lets it run for ever.
+    /// When to kill the command with all that it started; `None` sets no limit.
     pub timeout: Option<Duration>,
-    /// Fires when it is to be killed at once, with all that it started.
+    /// Fires to kill the command with all that it started at once.
     pub cancel: CancellationToken,
-    /// What it reads from and writes to: [`ShellRun::next`] gives the output, without the errors where they are separate.
+    /// The standard streams: [`ShellRun::next`] returns the output, without the errors where these are separate.
     pub streams: CommandStreams,
 }
 
 /// Why a command was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopCause {
-    /// Its token fired.
+    /// Its cancellation token fired.
     Aborted,
-    /// Its time was up.
+    /// Its timeout passed.
     TimedOut,
-    /// It had, or its session's commands together had, more than a limit allows.
+    /// It, or its session's commands together, exceeded a limit.
     Limit(LimitReached),
 }
 
@@ -67,14 +67,14 @@ pub struct ShellOutcome {
     pub exit: Option<ExitStatus>,
     /// Why the command was killed, if it was.
     pub stopped: Option<StopCause>,
-    /// How long after its start the shell exited by itself, when it had done so before the command was stopped:
-    /// background processes then kept the command going.
+    /// How long after its start the shell exited by itself, if it did so before the command was stopped: background
+    /// processes then kept the command going.
     pub shell_exited_after: Option<Duration>,
     /// From the start to the end.
     pub wall_time: Duration,
 }
 
-/// A shell command that runs. Dropping it kills the command, unless its shell has exited.
+/// A running shell command. Dropping it kills the command, unless its shell has exited.
 ///
 /// ```text
 /// let mut run = ShellRun::start(&group, command).await?;
@@ -83,7 +83,7 @@ pub struct ShellOutcome {
 /// ```
 ///
 /// It ends when the shell has exited and its output is closed. When background processes keep the output open, it ends
-/// once nothing came for 100 ms; they go on running in the group.
+/// after 100 ms of silence; they continue in the group.
 #[derive(Debug)]
 pub struct ShellRun {
     process: Process,
@@ -93,7 +93,7 @@ pub struct ShellRun {
     deadline: Option<Instant>,
     output_open: bool,
     exited: Option<(ExitStatus, Instant)>,
-    /// The last moment at which something happened that more output may follow.
+    /// The last moment after which more output may follow.
     last_news: Instant,
     stop: Option<Stop>,
     ended: Option<Instant>,
@@ -103,9 +103,9 @@ pub struct ShellRun {
 struct Stop {
     why: StopCause,
     at: Instant,
-    /// Nothing of the command is left, or it is no use to wait longer.
+    /// Nothing of the command is left, or waiting longer is useless.
     over: bool,
-    /// Reads that are still granted after that. A process that we may not kill could write without end.
+    /// Reads still allowed after that: a process that cannot be killed could write without end.
     reads_left: usize,
 }
 
@@ -134,7 +134,7 @@ impl ShellRun {
             cancel,
             buffer: vec![0; CHUNK],
             started,
-            // A time too far away to be told is as good as none.
+            // A deadline too far away to be represented is none.
             deadline: timeout.and_then(|timeout| started.checked_add(timeout)),
             output_open: true,
             exited: None,
@@ -164,8 +164,8 @@ impl ShellRun {
                     break count;
                 }
                 News::Closed => self.output_open = false,
-                // The runtime learns of new output a little late. If this task had no turn for a while, the time is up
-                // although there is something to read: only the pipe itself knows.
+                // The runtime learns of new output a little late. If this task did not run for a while, the silence may have
+                // passed although there is output: only the pipe itself knows.
                 News::Silence => match self.process.output.try_read(&mut self.buffer) {
                     Ok(count @ 1..) => {
                         self.last_news = Instant::now();
@@ -182,19 +182,19 @@ impl ShellRun {
         Some(&self.buffer[..count])
     }
 
-    /// Takes out what the command reads from; see [`Process::take_input`].
+    /// Takes the command's input; see [`Process::take_input`].
     #[must_use]
     pub fn take_input(&mut self) -> Option<InputPipe> {
         self.process.take_input()
     }
 
-    /// Takes out what the command writes as errors, with [`CommandStreams::Separate`]. They must be read beside the output.
+    /// Takes the command's errors, with [`CommandStreams::Separate`]. They must be read besides the output.
     #[must_use]
     pub fn take_errors(&mut self) -> Option<OutputPipe> {
         self.process.errors.take()
     }
 
-    /// Gives the command's terminal another size.
+    /// Resizes the command's terminal.
     ///
     /// # Errors
     /// See [`Process::resize`].
@@ -208,8 +208,7 @@ impl ShellRun {
         self.exited.map(|(status, _)| status)
     }
 
-    /// How the command ended. To be called after [`ShellRun::next`] has returned `None`; a command that still runs is
-    /// killed by this.
+    /// How the command ended. Call it after [`ShellRun::next`] has returned `None`; it kills a command that still runs.
     #[must_use]
     pub fn finish(self) -> ShellOutcome {
         let exit = self.exited.map(|(status, _)| status).or_else(|| self.process.exit());
@@ -225,7 +224,7 @@ impl ShellRun {
         }
     }
 
-    /// Waits for the next thing to happen. The order counts: a flood of output delays none of the others.
+    /// Waits for the next event. The order of the branches matters: a flood of output must not delay the others.
     async fn news(&mut self) -> News {
         let (running, stopping) = (self.exited.is_none(), self.stop.is_some());
         let deadline = self.deadline.unwrap_or(self.started);
@@ -240,7 +239,7 @@ impl ShellRun {
             () = sleep_until(patience), if stopping => News::KillOver,
             read = self.process.output.read(&mut self.buffer), if self.output_open => match read {
                 Ok(count @ 1..) => News::Read(count),
-                // A pipe that cannot be read has nothing more to give.
+                // A pipe that cannot be read is at its end.
                 Ok(0) | Err(_) => News::Closed,
             },
             () = sleep_until(self.last_news + SILENCE), if !running && !stopping => News::Silence,
@@ -265,13 +264,13 @@ impl ShellRun {
         self.process.forget_output();
     }
 
-    /// What is in the pipe of a command that was stopped, without waiting for more.
+    /// Reads what is left in the pipe of a stopped command, without waiting.
     fn read_rest(&mut self) -> usize {
         let Some(stop) = self.stop.as_mut().filter(|stop| self.output_open && stop.reads_left > 0) else {
             return 0;
         };
         stop.reads_left -= 1;
-        // An error is "nothing there now": somebody who could not be killed holds the pipe open.
+        // An error means that the pipe is empty now: a process that could not be killed holds it open.
         self.process.output.try_read(&mut self.buffer).unwrap_or(0)
     }
 }

@@ -1,4 +1,4 @@
-//! The file that holds an output too long to show.
+//! The file of an output that is too long to show.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use tokio::{fs::File, io::AsyncWriteExt as _};
 
 use crate::artifacts::{Created, OutputStorage};
 
-/// Holds the beginning of an output in memory until it is known to be long, then all of it in a file.
+/// Holds the beginning of an output in memory until the output is long, then all of it in a file.
 #[derive(Debug)]
 pub(crate) struct Spill {
     place: OutputStorage,
@@ -19,7 +19,7 @@ pub(crate) struct Spill {
 
 #[derive(Debug)]
 enum State {
-    /// All of it is here.
+    /// The whole output so far, in memory.
     Held(Vec<u8>),
     Open(OpenFile),
     Failed(io::Error),
@@ -30,13 +30,13 @@ struct OpenFile {
     path: PathBuf,
     id: Option<String>,
     file: File,
-    /// How many bytes are in it, and whether there was more than fits.
+    /// Bytes in the file, and whether some did not fit.
     bytes: u64,
     is_cut: bool,
 }
 
 impl OpenFile {
-    /// Once something was left out, nothing more is taken: it would be read as what follows.
+    /// Takes nothing more once something was left out, since later output would look adjacent.
     async fn append(&mut self, bytes: &[u8], limit: u64) -> io::Result<()> {
         if self.is_cut || bytes.is_empty() {
             return Ok(());
@@ -52,12 +52,12 @@ impl OpenFile {
 }
 
 impl Spill {
-    /// Nothing yet; a file would be made in `place`.
+    /// An empty output; a file would be created in `place`.
     pub(crate) fn new(place: OutputStorage) -> Self {
         Self { place, state: State::Held(Vec::new()) }
     }
 
-    /// The id of the artifact that the file is, once there is one.
+    /// The file's artifact id, once there is one.
     pub(crate) fn artifact_id(&self) -> Option<&str> {
         match &self.state {
             State::Open(open) => open.id.as_deref(),
@@ -65,7 +65,7 @@ impl Spill {
         }
     }
 
-    /// Where the file is, once there is one.
+    /// The file's path, once it exists.
     pub(crate) fn path(&self) -> Option<&Path> {
         match &self.state {
             State::Open(open) => Some(&open.path),
@@ -81,7 +81,7 @@ impl Spill {
         }
     }
 
-    /// How much of the output the file has, where that is not all: it is longer than the limit.
+    /// The length of the file in bytes, when the output passed the limit.
     pub(crate) fn cut_at(&self) -> Option<u64> {
         match &self.state {
             State::Open(open) if open.is_cut => Some(open.bytes),
@@ -101,7 +101,7 @@ impl Spill {
         }
     }
 
-    /// Moves the output to a file, if it is not in one already.
+    /// Moves the output to a file, if it is not in one yet.
     pub(crate) async fn open(&mut self) {
         let State::Held(held) = &mut self.state else { return };
         let held = std::mem::take(held);
@@ -117,7 +117,7 @@ impl Spill {
         }
     }
 
-    /// Makes sure that the file, if there is one, holds all of the output.
+    /// Flushes the file, if there is one.
     pub(crate) async fn finish(&mut self) {
         if let State::Open(open) = &mut self.state {
             let outcome = open.file.flush().await;
@@ -130,7 +130,7 @@ impl Spill {
         let Err(error) = outcome else { return };
         tracing::warn!(%error, place = ?self.place, "cannot save the full output of a command");
         if let State::Open(OpenFile { path, .. }) = std::mem::replace(&mut self.state, State::Failed(error)) {
-            // A part of the output is of no use to anybody, least of all on a full disk.
+            // A partial output is useless, least of all on a full disk.
             if let Err(error) = tokio::fs::remove_file(&path).await {
                 tracing::warn!(%error, path = %path.display(), "cannot remove a part of an output");
             }

@@ -1,4 +1,4 @@
-//! What a command reads from and writes to: made here, used at one end by the daemon and at the other by the command.
+//! Creates a command's standard streams: one end for the daemon, the other for the command.
 
 use std::{
     io,
@@ -19,15 +19,15 @@ use crate::{
 /// The standard streams of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CommandStreams {
-    /// Nothing to read; output and errors in one pipe, so that they arrive in the order in which they were written.
+    /// No input; output and errors in one pipe, so that they arrive in the order in which they were written.
     #[default]
     Output,
-    /// A pipe to read from; output and errors in one pipe.
+    /// A pipe for input; output and errors in one pipe.
     InputOutput,
-    /// A pipe each for input, output and errors. Both of the latter must be read: a full one stops the command.
+    /// A pipe each for input, output and errors. Both output and errors must be read: a full pipe stops the command.
     Separate,
-    /// A terminal of this size, which controls the command's session. What is written to it arrives as terminals get it: LF
-    /// as CR LF, and what is typed echoed.
+    /// A terminal of this size, which controls the command's process session. Output arrives as a terminal gets it: LF
+    /// as CR LF, and with input echoed.
     Terminal(TerminalSize),
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Has the command killed once it has written more than `bytes`.
+    /// Kills the command once it has written more than `bytes`.
     pub(crate) fn limit(&mut self, scope: &Arc<Scope>, bytes: u64) {
         let left = Arc::new(AtomicU64::new(bytes));
         for output in [Some(&mut self.output), self.errors.as_mut()].into_iter().flatten() {
@@ -51,14 +51,14 @@ impl Ends {
 }
 
 impl CommandStreams {
-    /// How many descriptors a command is given for them at most.
+    /// The most descriptors that a command's streams need.
     pub(crate) const MAX_FDS: usize = 3;
 
-    /// Makes the streams. The second value is the command's ends, in the order in which a scope expects them: input,
-    /// output, errors, as far as there are any; or the terminal.
+    /// Creates the streams. The second value has the command's ends, in the order in which the supervisor expects them:
+    /// input, output, errors, as far as they exist; or the terminal.
     ///
     /// # Errors
-    /// When the system refuses them, and without a tokio runtime.
+    /// The system's. Needs a tokio runtime.
     pub(crate) fn open(self) -> io::Result<(Ends, Vec<OwnedFd>)> {
         if let Self::Terminal(size) = self {
             let (terminal, theirs) = Terminal::open(size)?;

@@ -1,4 +1,4 @@
-//! The end of a text of any length.
+//! Keeps the end of a text of any length.
 
 /// Keeps at least the last `keep` bytes of a text, and at most twice as many, give or take a character.
 #[derive(Debug, Clone, Default)]
@@ -12,7 +12,7 @@ impl Suffix {
         Self { text: String::new(), keep }
     }
 
-    /// What is kept of the end.
+    /// The end that is kept.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
@@ -25,7 +25,7 @@ impl Suffix {
             return;
         }
         self.text.push_str(more);
-        // Dropping only every so often makes the moving of what is kept cost a constant per byte.
+        // Dropping at twice the size keeps the cost of moving the rest constant per byte.
         if self.text.len() > 2 * self.keep {
             let cut = self.text.len() - last(&self.text, self.keep).len();
             self.text.drain(..cut);
@@ -33,17 +33,17 @@ impl Suffix {
     }
 }
 
-/// The last `count` bytes of `text`, and a few more where that would cut a character.
+/// The last `count` bytes of `text`, and up to three more to avoid splitting a character.
 fn last(text: &str, count: usize) -> &str {
     &text[floor_boundary(text, text.len().saturating_sub(count))..]
 }
 
-/// The last start of a character, or end of the text, at or before `at`.
+/// The last character boundary at or before `at`.
 pub(crate) fn floor_boundary(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// The first start of a character, or end of the text, at or after `at`.
+/// The first character boundary at or after `at`.
 pub(crate) fn ceil_boundary(text: &str, at: usize) -> usize {
     (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }

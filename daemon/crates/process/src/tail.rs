@@ -1,4 +1,4 @@
-//! The output of a command: its end to show, all of it in a file.
+//! Collects a command's output: the end to show, all of it in a file.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ use crate::{
 
 /// Takes output of any length in bounded memory: shows its end, and keeps all of it in a file once it is long.
 ///
-/// The file, readable by its owner only, is made when there are more than 50 KiB (before or after decoding) or 2000 lines.
+/// The file, readable by its owner only, is created when the output passes [`MAX_BYTES`] (before or after decoding) or
+/// [`MAX_LINES`](crate::MAX_LINES).
 #[derive(Debug)]
 pub struct OutputTail {
     decoder: Utf8Stream,
@@ -22,25 +23,25 @@ pub struct OutputTail {
     spill: Spill,
 }
 
-/// Where the whole of an output is.
+/// Where the whole output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FullOutput<'a> {
     /// Short enough to be shown whole.
     Shown,
     /// In this file.
     File(&'a Path),
-    /// Lost, for this kind of reason: the file could not be made or written.
+    /// Lost, for this kind of error: the file could not be created or written.
     Lost(std::io::ErrorKind),
 }
 
 impl OutputTail {
-    /// No output yet; a file would be made in `place`.
+    /// No output yet; a file would be created in `place`.
     #[must_use]
     pub fn new(place: OutputStorage) -> Self {
         Self { decoder: Utf8Stream::new(), window: TailWindow::new(), raw_bytes: 0, spill: Spill::new(place) }
     }
 
-    /// Takes a piece of raw output, which goes to the file as it is, and returns what it decodes to.
+    /// Takes a piece of raw output, which goes to the file unchanged, and returns its decoded text.
     pub async fn push<'a>(&mut self, bytes: &'a [u8]) -> std::borrow::Cow<'a, str> {
         let text = self.decoder.push(bytes);
         self.window.push(&text);
@@ -48,9 +49,9 @@ impl OutputTail {
         text
     }
 
-    /// Takes a piece of output as text made from `raw_bytes` bytes; the text is what goes to the file.
+    /// Takes a piece of output as text that was made from `raw_bytes` bytes; the text goes to the file.
     ///
-    /// One output is given by this method or by [`OutputTail::push`], not by both.
+    /// Use either this method or [`OutputTail::push`] for one output, not both.
     pub async fn push_text(&mut self, text: &str, raw_bytes: usize) {
         self.window.push(text);
         self.keep(text.as_bytes(), raw_bytes as u64).await;
@@ -64,7 +65,7 @@ impl OutputTail {
         }
     }
 
-    /// Ends the output; returns the text of a character that was cut off, which is counted already.
+    /// Ends the output. Returns the replacement for a character that was cut off, which is already counted.
     pub async fn finish(&mut self) -> &'static str {
         let rest = self.decoder.finish();
         self.window.push(rest);
@@ -79,7 +80,7 @@ impl OutputTail {
         self.window.snapshot()
     }
 
-    /// Where the whole of the output is. The file is complete after [`OutputTail::finish`].
+    /// Where the whole output is. The file is complete after [`OutputTail::finish`].
     #[must_use]
     pub fn full_output(&self) -> FullOutput<'_> {
         match (self.spill.path(), self.spill.failure()) {
@@ -89,13 +90,13 @@ impl OutputTail {
         }
     }
 
-    /// How many bytes the file has, where it has only the beginning: the output is longer than its place allows.
+    /// The length of the file in bytes, when it has only the beginning because the output passed the limit of one file.
     #[must_use]
     pub fn cut_at(&self) -> Option<u64> {
         self.spill.cut_at()
     }
 
-    /// The id of the artifact that the file is, once there is one in the session's folder.
+    /// The file's artifact id, once the file exists in the session's folder.
     #[must_use]
     pub fn artifact_id(&self) -> Option<&str> {
         self.spill.artifact_id()
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(tail.cut_at(), Some(limit));
         assert_eq!(fs::read(file(&tail)).unwrap(), vec![b'x'; MAX_BYTES + 10]);
         assert!(tail.snapshot().content.ends_with("moreand more"));
-        // What was held before there was a file is cut as well.
+        // Output that was held before the file existed is cut as well.
         let mut tail = OutputTail::new(place);
         tail.push(&vec![b'y'; 2 * MAX_BYTES]).await;
         tail.finish().await;

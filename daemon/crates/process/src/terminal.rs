@@ -1,4 +1,4 @@
-//! A terminal without a screen: the daemon's end of a pseudo-terminal that a command runs on.
+//! A terminal without a screen: the daemon's end of the pseudo-terminal that a command runs on.
 
 use std::{
     fmt, io,
@@ -29,11 +29,11 @@ impl Default for TerminalSize {
     }
 }
 
-/// A pseudo-terminal's controlling end. When the last of its users is gone, the terminal hangs up.
+/// A pseudo-terminal's controlling end. When its last user is gone, the terminal hangs up.
 pub(crate) struct Terminal {
-    /// A descriptor of the same terminal that the runtime watches.
+    /// A descriptor of the same terminal, watched by the runtime.
     io: AsyncFd<OwnedFd>,
-    /// Keeps the terminal, and resizes it.
+    /// Keeps the terminal open, and resizes it.
     master: Mutex<Box<dyn MasterPty + Send>>,
     /// Rows in the upper half, columns in the lower.
     size: AtomicU32,
@@ -46,19 +46,19 @@ impl fmt::Debug for Terminal {
 }
 
 impl Terminal {
-    /// Makes a terminal. The second value is the command's end; when all copies of it are closed, reading comes to an end.
+    /// Creates a terminal. The second value is the command's end; reading ends when all copies of it are closed.
     ///
     /// # Errors
-    /// When the system has no more of them, or none at all.
+    /// The system's, when it has no more terminals or none at all.
     pub(crate) fn open(size: TerminalSize) -> io::Result<(Arc<Self>, OwnedFd)> {
         let pair = native_pty_system().openpty(pty_size(size)).map_err(io::Error::other)?;
         let master = pair.master;
         let raw = master.as_raw_fd().ok_or_else(|| io::Error::other("the terminal has no descriptor"))?;
         let io = duplicate(raw)?;
-        // Asked of the terminal itself: its name means nothing where another `/dev/pts` is mounted.
+        // Ask the terminal itself: its name means nothing where another `/dev/pts` is mounted.
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let theirs = rustix::pty::ioctl_tiocgptpeer(&io, flags)?;
-        // A character that is erased is erased whole.
+        // Backspace erases a whole UTF-8 character.
         let mut modes = termios::tcgetattr(&theirs)?;
         modes.input_modes |= termios::InputModes::IUTF8;
         termios::tcsetattr(&theirs, termios::OptionalActions::Now, &modes)?;
@@ -73,19 +73,19 @@ impl Terminal {
         TerminalSize { rows: (size >> 16) as u16, cols: (size & 0xffff) as u16 }
     }
 
-    /// Gives the terminal another size, and tells the program in its foreground (SIGWINCH).
+    /// Resizes the terminal, and notifies its foreground program (SIGWINCH).
     pub(crate) fn resize(&self, size: TerminalSize) -> io::Result<()> {
-        // Nothing that holds this lock can panic half-way through a change.
+        // No holder of this lock can panic with a half-made change.
         let master = self.master.lock().unwrap_or_else(PoisonError::into_inner);
         master.resize(pty_size(size)).map_err(io::Error::other)?;
         self.size.store(packed(size), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Reads what is there: 0 when nobody has the other end open any more.
+    /// Reads what is available: 0 when all copies of the other end are closed.
     pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match rustix::io::read(self.io.get_ref(), buffer) {
-            // How a terminal says that nobody is left who could write.
+            // The terminal's other end is closed.
             Err(Errno::IO) => Ok(0),
             outcome => Ok(outcome?),
         }
@@ -107,11 +107,11 @@ impl Terminal {
         }
     }
 
-    /// Not to be used by two tasks at once: only the last one would be woken.
+    /// For one task at a time: only the last caller would be woken.
     pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
             let mut ready = ready!(self.io.poll_write_ready(cx))?;
-            // The terminal itself would take what nobody is left to read, until it is full.
+            // Without readers, the terminal itself would accept bytes until it is full.
             if ready.ready().is_write_closed() {
                 return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
             }
@@ -121,7 +121,7 @@ impl Terminal {
         }
     }
 
-    /// What a user would type to end the input: nothing where the command has turned that off.
+    /// The characters that a user would type to end the input: none when the command has disabled that.
     pub(crate) fn end_of_input(&self, at_line_start: bool) -> Vec<u8> {
         const DISABLED: u8 = 0;
         const CTRL_D: u8 = 4;
@@ -131,7 +131,7 @@ impl Terminal {
             (DISABLED, true) => Vec::new(),
             (character, true) if at_line_start => vec![character],
             (character, true) => vec![character; 2],
-            // The program reads keys: this is the key.
+            // The program reads single keys.
             (_, false) => vec![CTRL_D],
         }
     }

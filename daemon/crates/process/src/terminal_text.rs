@@ -1,29 +1,29 @@
-//! What a program wrote to a terminal, as the lines of text that somebody in front of it would read.
+//! Converts what a program writes to a terminal into the lines of text that a person in front of it would read.
 
-/// Characters that one line may have. A longer one is cut up, as a terminal would wrap it.
+/// Characters of one line. A longer line is split, as a terminal would wrap it.
 const MAX_WIDTH: usize = 16 * 1024;
 
-/// Characters of the numbers in a control sequence that are kept.
+/// Characters kept of the numbers in a control sequence.
 const MAX_NUMBERS: usize = 32;
 
-/// Makes text of terminal output that arrives in pieces cut anywhere between characters.
+/// Converts terminal output, which arrives in pieces cut between any characters, into text.
 ///
-/// Within a line everything is done that a terminal does: a carriage return, a backspace and the sequences that move the
-/// cursor along the line let later text replace earlier text, and the sequences that erase do. So a progress bar is the
-/// one line that it was at its end. Other lines are out of reach once they are finished: a sequence that moves the cursor
-/// to another line ends the line it is on. Everything else that is no text (colours, titles, …) goes, and so do spaces at
-/// the end of a line, with which programs erase.
+/// Within a line it does what a terminal does: carriage returns, backspaces, and the sequences that move the cursor
+/// along the line or erase in it let later text replace earlier text. So a progress bar becomes the one line that it
+/// was at its end. Finished lines do not change: a sequence that moves the cursor to another line ends the current one.
+/// Colours, titles and everything else that is not text are dropped, and so are spaces at the end of a line, with which
+/// programs erase.
 #[derive(Debug, Clone, Default)]
 pub struct TerminalText {
     state: State,
-    /// The numbers of the control sequence that is being read.
+    /// The numbers of the current control sequence.
     numbers: String,
     line: Vec<char>,
-    /// Where in the line the next character goes.
+    /// The column of the next character.
     column: usize,
 }
 
-/// Where in a sequence the last character was, after ECMA-48.
+/// The position in an escape sequence, after ECMA-48.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
     #[default]
@@ -54,14 +54,14 @@ impl TerminalText {
         finished
     }
 
-    /// The line that the cursor is on, as it stands: a prompt, or a progress bar that still moves.
+    /// The cursor's line as it is now: a prompt, or a progress bar that still moves.
     #[must_use]
     pub fn current(&self) -> String {
         let line: String = self.line.iter().collect();
         line.trim_end_matches(' ').to_owned()
     }
 
-    /// The last line, which no LF finished; the screen is empty then.
+    /// The last line, which no LF ended. Resets the screen.
     pub fn finish(&mut self) -> String {
         let line = self.current();
         *self = Self::default();
@@ -70,11 +70,11 @@ impl TerminalText {
 
     fn take(&mut self, char: char, finished: &mut String) {
         self.state = match (self.state, char) {
-            // These start something new wherever they come; what they cut short is dropped.
+            // These start a new sequence anywhere; an unfinished one is dropped.
             (_, '\u{1b}') => State::Escape,
             (_, '\u{9b}') => self.begin_control(),
             (_, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => State::Str,
-            // A sequence that is never ended must not swallow all that follows. Real ones have no line breaks.
+            // A sequence without an end must not swallow all that follows. Real ones have no line breaks.
             (_, '\n') => {
                 self.end_line(finished);
                 State::Text
@@ -99,7 +99,7 @@ impl TerminalText {
             }
             (State::Str, '\u{7}' | '\u{18}' | '\u{1a}' | '\u{9c}') => State::Text,
             (State::Str, _) => State::Str,
-            // A control character inside of a sequence does what it does, and the sequence goes on.
+            // A control character inside a sequence takes effect, and the sequence continues.
             (state, '\0'..='\u{1f}') => {
                 self.control_character(char, finished);
                 state
@@ -144,7 +144,7 @@ impl TerminalText {
         self.column += 1;
     }
 
-    /// Does what a control sequence says, as far as it concerns the line.
+    /// Carries out a control sequence, as far as it concerns the line.
     fn control(&mut self, end: char, finished: &mut String) {
         let mut numbers = self.numbers.split(';').map(|number| number.parse::<usize>().unwrap_or(0));
         let first = numbers.next().unwrap_or(0);
@@ -184,7 +184,7 @@ impl TerminalText {
         }
     }
 
-    /// The cursor goes to another line: what stands here stays.
+    /// Moves the cursor to another line: the text of this one stays.
     fn leave_line(&mut self, finished: &mut String) {
         if self.line.iter().any(|char| *char != ' ') {
             self.end_line(finished);

@@ -1,19 +1,19 @@
-//! The last lines of a text that is still growing.
+//! Keeps the last lines of a growing text.
 
 use agentd_protocol::tool::{TruncatedBy, Truncation};
 use memchr::{memchr_iter, memrchr, memrchr_iter};
 
 use crate::suffix::{Suffix, ceil_boundary};
 
-/// Lines that are shown of an output.
+/// The most lines that a model is shown of an output.
 pub const MAX_LINES: usize = 2000;
 
-/// Bytes that are shown of an output.
+/// The most bytes of UTF-8 that a model is shown of an output: 50 KiB.
 pub const MAX_BYTES: usize = 50 * 1024;
 
-/// What tail truncation needs of a text of any length: its end, and counts of the rest.
+/// The end of a text of any length, and counts of the rest: what truncating to the tail needs.
 ///
-/// Text goes in piece by piece; each costs time in proportion to itself, and memory stays near 100 KB.
+/// Each piece costs time in proportion to its length, and memory stays near 100 KB.
 #[derive(Debug, Clone)]
 pub struct TailWindow {
     end: Suffix,
@@ -21,13 +21,13 @@ pub struct TailWindow {
     newlines: u64,
     /// Bytes after the last LF.
     open_line: u64,
-    /// Bytes of the line that the last LF ended, without it.
+    /// Bytes of the line that the last LF ended, without the LF.
     closed_line: u64,
 }
 
 impl Default for TailWindow {
     fn default() -> Self {
-        // One byte more than the limit tells that a line does not fit, and one is a trailing LF that is not shown.
+        // One byte more than the limit shows that a line does not fit; another is a trailing LF that is not shown.
         let end = Suffix::new(MAX_BYTES + 2);
         Self { end, total_bytes: 0, newlines: 0, open_line: 0, closed_line: 0 }
     }
@@ -70,7 +70,7 @@ impl TailWindow {
         self.newlines + u64::from(self.open_line > 0)
     }
 
-    /// Bytes of the last line, without its LF, however long it is.
+    /// Bytes of the last line, without its LF.
     #[must_use]
     pub fn last_line_bytes(&self) -> u64 {
         if self.open_line > 0 { self.open_line } else { self.closed_line }
@@ -82,8 +82,8 @@ impl TailWindow {
         self.total_bytes > MAX_BYTES as u64 || self.total_lines() > MAX_LINES as u64
     }
 
-    /// The last whole lines that fit the limits; if not even the last line fits, its last characters that do. A text
-    /// within the limits is returned as it is, a cut one without its trailing LF.
+    /// The last whole lines within the limits, or the last characters of the last line when not even that fits. A text
+    /// within the limits comes back unchanged, a cut one without its trailing LF.
     #[must_use]
     pub fn snapshot(&self) -> Truncation {
         if !self.is_truncated() {
@@ -91,7 +91,7 @@ impl TailWindow {
         }
         let text = self.end.as_str();
         let text = text.strip_suffix('\n').unwrap_or(text);
-        // No line that starts before this byte fits. If the window itself starts inside of a line, it starts before it.
+        // A line that starts before this byte does not fit. If the window starts inside a line, it starts before this byte.
         let floor = text.len().saturating_sub(MAX_BYTES);
         let breaks = memrchr_iter(b'\n', text.as_bytes()).map(|at| at + 1).chain([0]);
         let fitting = breaks.take_while(|start| *start >= floor).take(MAX_LINES);
@@ -102,7 +102,7 @@ impl TailWindow {
                 self.truncation(&text[start..], 1, Some(TruncatedBy::Bytes), true)
             }
             Some(start) => {
-                // When all lines are shown, it was the trailing LF that had no room.
+                // When all lines are shown, only the trailing LF had no room.
                 let by = if lines == MAX_LINES as u64 && lines < self.total_lines() {
                     TruncatedBy::Lines
                 } else {
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// The same by the book, on the whole text.
+    /// The specification, applied to the whole text.
     fn naive(text: &str) -> (String, Option<TruncatedBy>, usize, bool) {
         let body = text.strip_suffix('\n').unwrap_or(text);
         let lines: Vec<&str> = if text.is_empty() { Vec::new() } else { body.split('\n').collect() };

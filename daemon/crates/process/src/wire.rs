@@ -1,4 +1,4 @@
-//! The bytes between the daemon and a scope. Both ends are always the same build, so there are no versions.
+//! Encodes the frames between the daemon and a supervisor. Both are always the same build, so frames have no versions.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -14,37 +14,36 @@ use crate::{
     terminal::TerminalSize,
 };
 
-/// What a scope is told after its command is running, a byte each.
+/// An order to a supervisor whose command runs: one byte each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Ask everything below to end.
+    /// Ask all processes to end.
     Terminate,
-    /// Kill everything below, until nothing is left.
+    /// Kill all processes, until nothing is left.
     Kill,
-    /// Kill it, since the session's commands have too many processes.
+    /// Kill them: the session's commands have too many processes.
     TooManyProcesses,
-    /// Kill it, since the session's commands use too much memory.
+    /// Kill them: the session's commands use too much memory.
     TooMuchMemory,
-    /// Kill it, since the command has written too much.
+    /// Kill them: the command has written too much.
     TooMuchOutput,
-    /// Send everything below this signal, which is less than 128.
+    /// Send all processes this signal, which is less than 128.
     Signal(u8),
 }
 
-/// What a command runs under.
+/// The owner and the limits that a command runs with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Terms {
-    /// Whose it is.
+    /// The mark of the command's daemon.
     pub(crate) owner: Mark,
-    /// What it may use.
     pub(crate) limits: ProcessLimits,
 }
 
 impl Order {
-    /// Marks a byte whose rest is a signal.
+    /// Set in a byte whose other bits are a signal.
     const SIGNAL: u8 = 0x80;
 
-    /// Whether nothing is to be left.
+    /// Whether the order kills everything.
     pub(crate) fn is_deadly(self) -> bool {
         !matches!(self, Self::Terminate | Self::Signal(_))
     }
@@ -60,7 +59,7 @@ impl Order {
         }
     }
 
-    /// Reads an order; `None` for a byte that no daemon sends.
+    /// Decodes an order; `None` for a byte that no daemon sends.
     pub(crate) fn decode(byte: u8) -> Option<Self> {
         match byte {
             b't' => Some(Self::Terminate),
@@ -74,10 +73,10 @@ impl Order {
     }
 }
 
-/// What could not be done to start a command.
+/// The stage at which starting a command failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Preparing the scope itself.
+    /// Preparing the supervisor itself.
     Scope,
     /// Entering the working directory.
     WorkingDirectory,
@@ -85,12 +84,12 @@ pub(crate) enum Stage {
     Program,
 }
 
-/// What a scope tells the daemon: [`Report::SIZE`] bytes each.
+/// A report of a supervisor to the daemon: [`Report::SIZE`] bytes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// The scope exists, as this process, and is about to read its command. Before this, nothing can have run.
+    /// The supervisor has this process id and is about to read its command. Before this, nothing can have run.
     Ready(i32),
-    /// The command runs, with this process id.
+    /// The command runs with this process id.
     Started(i32),
     /// The command could not be started; the number is the system's error code.
     Failed(Stage, i32),
@@ -98,11 +97,11 @@ pub(crate) enum Report {
     Exited(i32),
     /// The command's own process was ended by this signal.
     Signaled(i32),
-    /// So many processes run; told when it changes, and only while there are limits.
+    /// The number of processes; reported when it changes, and only while there are limits.
     Processes(i32),
-    /// They use so much memory, in KiB; likewise.
+    /// Their memory in KiB; reported likewise.
     MemoryKib(i32),
-    /// There was too much of this, so everything is being killed; the flag: too much of the session's commands together.
+    /// This limit was exceeded, so everything is being killed; the flag: by the session's commands together.
     Limit(LimitedResource, bool),
     /// Neither the command nor anything that it started is left.
     Empty,
@@ -130,7 +129,7 @@ impl Report {
         [tag, value[0], value[1], value[2], value[3]]
     }
 
-    /// Reads a report; `None` for bytes that no scope writes.
+    /// Decodes a report; `None` for bytes that no supervisor writes.
     pub(crate) fn decode(bytes: [u8; Self::SIZE]) -> Option<Self> {
         let [tag, a, b, c, d] = bytes;
         let value = i32::from_le_bytes([a, b, c, d]);
@@ -151,12 +150,12 @@ impl Report {
     }
 }
 
-/// Writes `command` as what a scope reads: the length of the rest in 8 bytes, the terms, then counted strings.
+/// Encodes `command` as a supervisor reads it: the length of the rest in 8 bytes, the terms, then counted strings.
 ///
-/// The environment gets the owner's mark.
+/// Adds the owner's mark to the environment.
 ///
 /// # Errors
-/// [`SpawnError::NulByte`] when a string could not be passed to a process.
+/// [`SpawnError::NulByte`] for a string that cannot be passed to a process.
 pub(crate) fn encode_command(command: &CommandSpec, terms: &Terms) -> Result<Vec<u8>, SpawnError> {
     let mut out = vec![0; 8];
     let ProcessLimits { processes, memory_bytes, cpu_seconds, output_bytes } = terms.limits;
@@ -188,9 +187,9 @@ pub(crate) fn encode_command(command: &CommandSpec, terms: &Terms) -> Result<Vec
     Ok(out)
 }
 
-/// Reads back what [`encode_command`] wrote, without the length; `None` when the bytes are something else.
+/// Decodes what [`encode_command`] wrote, without the length; `None` for other bytes.
 ///
-/// The size of a terminal is not passed on: the terminal knows it.
+/// The size of a terminal is not passed on: the terminal itself knows it.
 pub(crate) fn decode_command(bytes: &[u8]) -> Option<(CommandSpec, Terms)> {
     let mut rest = bytes;
     let limits = ProcessLimits {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A file that was not opened, and why. Its text is a sentence without its full stop that begins with the path.
+/// A file that was not opened, and why. Displayed as a sentence without its full stop that begins with the path.
 #[derive(Debug, thiserror::Error)]
 #[error("{} {problem}", path.display())]
 pub struct OpenError {
@@ -18,19 +18,19 @@ impl OpenError {
         Self { path: path.to_owned(), problem }
     }
 
-    /// The file.
+    /// The path that was to be opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is wrong with it. Its text is the end of a sentence that begins with the name of the file.
+    /// What is wrong with the file. Displayed as the end of a sentence that begins with the file's name.
     #[must_use]
     pub fn problem(&self) -> &OpenProblem {
         &self.problem
     }
 
-    /// What is wrong with it, without the path.
+    /// The problem without the path.
     #[must_use]
     pub fn into_problem(self) -> OpenProblem {
         self.problem
@@ -44,8 +44,8 @@ impl OpenError {
 }
 
 impl From<OpenError> for io::Error {
-    /// The system's error as it was; else one of kind `InvalidInput`, or `PermissionDenied` for a file that somebody else may have made,
-    /// with the text.
+    /// Keeps the system's error. Any other becomes `InvalidInput`, or `PermissionDenied` for a file that somebody else
+    /// may have made, with this error's text.
     fn from(error: OpenError) -> Self {
         match error.problem.kind() {
             Some(kind) => Self::new(kind, error),
@@ -55,7 +55,7 @@ impl From<OpenError> for io::Error {
 }
 
 impl From<OpenProblem> for io::Error {
-    /// As of [`OpenError`], with a text that does not name the file: for errors that name it themselves.
+    /// As for [`OpenError`], without the file's name: for errors that name it themselves.
     fn from(problem: OpenProblem) -> Self {
         match (problem.kind(), problem) {
             (_, OpenProblem::System(source)) => source,
@@ -67,11 +67,11 @@ impl From<OpenProblem> for io::Error {
 /// What is wrong with a file.
 #[derive(Debug)]
 pub enum OpenProblem {
-    /// What the system said, also that there is none.
+    /// The system's error, including that the file does not exist.
     System(io::Error),
-    /// It is a symbolic link, and none is followed here.
+    /// It is a symbolic link, and links are not followed here.
     Link,
-    /// A link on the way to it leads out of the folder that it must stay in.
+    /// A link on the path leads out of the folder that it must stay in.
     LeadsOut,
     /// It is no regular file.
     NotAFile(FileKind),
@@ -80,33 +80,33 @@ pub enum OpenProblem {
         /// The number of that user.
         uid: u32,
     },
-    /// It is longer than what is read.
+    /// It is longer than the limit.
     TooLong {
         /// Its length in bytes.
         length: u64,
         /// The limit in bytes.
         limit: u64,
     },
-    /// It shows the state of processes, secrets of this one among it.
+    /// It is a file of `/proc`, which may show secrets of this process.
     OfProcesses,
 }
 
 impl OpenProblem {
-    /// Whether nothing is there.
+    /// Whether nothing is at that path.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
         matches!(self, Self::System(error) if missing.contains(&error.kind()))
     }
 
-    /// Whether the system lets the file be read by this user, if at all, and not be written: by its mode, or as its file system has it.
+    /// Whether the system denies this user the access: by the file's mode, or because the file system is read-only.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         let refusals = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
         matches!(self, Self::System(error) if refusals.contains(&error.kind()))
     }
 
-    /// The kind of error that it is to callers that know no more; `None` for the system's own.
+    /// The error kind for callers that do not know this type; `None` for the system's own errors.
     fn kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::System(_) => None,
@@ -147,7 +147,7 @@ impl fmt::Display for OpenProblem {
     }
 }
 
-/// What stands at a path.
+/// The kind of file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.

@@ -1,11 +1,11 @@
-//! Files that the kernel makes up while they are read.
+//! Recognises files that the kernel generates while they are read.
 
 use std::{fs::File, io};
 
-/// What `statfs` says of `/proc`.
+/// The number by which `statfs` reports `/proc`.
 const PROC: u64 = 0x9fa0;
 
-/// The file systems that consist of made-up files, by the numbers that `statfs` tells them by.
+/// The file systems of generated files, by their `statfs` numbers.
 const KERNEL_FILE_SYSTEMS: [u64; 8] = [
     PROC,
     0x6265_6572, // sysfs
@@ -17,19 +17,19 @@ const KERNEL_FILE_SYSTEMS: [u64; 8] = [
     0xcafe_4a11, // bpf
 ];
 
-/// Whether the kernel makes a file up while it is read: such a file may have no end, and none says how long it is.
+/// Whether the kernel generates a file while it is read. Such a file may have no end, and its length is unknown.
 ///
 /// # Errors
-/// As asking for its file system.
+/// The system's, from asking for the file system.
 pub fn is_of_kernel(file: &File) -> io::Result<bool> {
     file_system(file).map(|kind| KERNEL_FILE_SYSTEMS.contains(&kind))
 }
 
-/// Whether a file shows the state of processes and of the kernel (`/proc`): the environment of this process is among it, and the
-/// messages of the kernel.
+/// Whether a file is in `/proc`, and so shows the state of processes and of the kernel: also this process's environment
+/// and the kernel's messages.
 ///
 /// # Errors
-/// As asking for its file system.
+/// The system's, from asking for the file system.
 pub fn is_of_processes(file: &File) -> io::Result<bool> {
     file_system(file).map(|kind| kind == PROC)
 }
@@ -37,7 +37,7 @@ pub fn is_of_processes(file: &File) -> io::Result<bool> {
 fn file_system(file: &File) -> io::Result<u64> {
     #[cfg(target_os = "linux")]
     {
-        // The number is signed on some platforms, and of 32 bits on others.
+        // `f_type` is signed on some platforms, and has 32 bits on others.
         Ok(rustix::fs::fstatfs(file)?.f_type as u64 & 0xffff_ffff)
     }
     #[cfg(not(target_os = "linux"))]

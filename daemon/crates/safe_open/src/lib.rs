@@ -1,10 +1,10 @@
 //! Opens files that others may have made: a stranger's project, another user of the machine, a command of a model.
 //!
-//! Such a file may be a link to a secret or to `/dev/zero`, a named pipe that nobody writes to, longer than all memory, or made by
-//! the kernel from the secrets of this process (`/proc/self/environ`). [`OpenRules`] say what is acceptable, and what is opened is
-//! checked after it is open, so that nothing can be put in its place in between: no call here waits for another process.
+//! Such a file may be a link to a secret or to `/dev/zero`, a named pipe that nobody writes to, longer than all memory,
+//! or made by the kernel from the secrets of this process (`/proc/self/environ`). [`OpenRules`] say what is acceptable.
+//! A file is checked after it is open, so nothing can be swapped in between, and no call waits for another process.
 //!
-//! The checks cost three system calls a file beside opening it.
+//! The checks cost three system calls per file besides opening it.
 
 mod error;
 mod kernel;
@@ -27,25 +27,25 @@ pub use own_folder::{FolderFault, check_own_folder, open_folder_around};
 /// Which symbolic links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkPolicy<'a> {
-    /// All: whoever named the file means what it leads to.
+    /// All: the user who named the file means its target.
     Followed,
-    /// None at the end of the path; the folders on the way are the caller's.
+    /// None at the end of the path. The caller vouches for the folders before it.
     Refused,
-    /// Those that stay below this folder, with every step on the way. The path must begin with it, as it is written.
+    /// Those that stay below this folder at every step. The path must begin with the folder, as written.
     ///
-    /// Linux resolves it in one call (`openat2`); elsewhere, and on kernels and in containers without that call, what the path
-    /// leads to is compared with what the folder leads to before and after opening.
+    /// Linux resolves the path in one call (`openat2`). Elsewhere, and where a kernel or a container lacks that call,
+    /// the real path of the file is compared with that of the folder before and after opening.
     Beneath(&'a Path),
 }
 
-/// Whose files are acceptable.
+/// Which owners of files are acceptable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceptedOwner {
-    /// Everybody's.
+    /// Any user.
     Anybody,
-    /// This user's and root's.
+    /// This user and root.
     Own,
-    /// This user's, root's, and those of one more: whose project it is, where root works on the files of a user.
+    /// This user, root, and one more: the owner of the project, where root works on a user's files.
     OwnOr(u32),
 }
 
@@ -62,7 +62,7 @@ impl AcceptedOwner {
     }
 }
 
-/// What is acceptable. Only regular files are, and none that shows the state of processes (`/proc`).
+/// What is acceptable. Only regular files are, and none in `/proc`.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenRules<'a> {
     links: LinkPolicy<'a>,
@@ -71,35 +71,35 @@ pub struct OpenRules<'a> {
 }
 
 impl<'a> OpenRules<'a> {
-    /// Links as given, files of this user and of root, of any length.
+    /// Follows links as given; accepts files of this user and of root, of any length.
     #[must_use]
     pub const fn new(links: LinkPolicy<'a>) -> Self {
         Self { links, owner: AcceptedOwner::Own, max_bytes: u64::MAX }
     }
 
-    /// Files of these users.
+    /// Accepts files of these users.
     #[must_use]
     pub const fn owner(mut self, owner: AcceptedOwner) -> Self {
         self.owner = owner;
         self
     }
 
-    /// Files of at most that many bytes. [`Self::read`] also keeps to it where a file grows while it is read.
+    /// Accepts files of at most `max_bytes`. [`Self::read`] also stops there when a file grows while it is read.
     #[must_use]
     pub const fn max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self
     }
 
-    /// Opens a file for reading. Blocks for as long as the file system does, and for nobody else.
+    /// Opens a file for reading. Blocks on the file system only, never on another process.
     ///
     /// # Errors
-    /// [`OpenError`] with the system's error, or with what is not acceptable.
+    /// [`OpenError`]: the system's error, or what is not acceptable.
     pub fn open(&self, path: &Path) -> Result<File, OpenError> {
         self.open_with(path, Access::Read)
     }
 
-    /// [`Self::open`] for many files: their file systems are asked for once each, not for every file.
+    /// [`Self::open`] for many files: asks once per file system, not once per file, whether it is `/proc`.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -111,7 +111,7 @@ impl<'a> OpenRules<'a> {
         Ok(file)
     }
 
-    /// Opens a file that is there for reading and writing, without changing it.
+    /// Opens an existing file for reading and writing, without changing it.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -119,7 +119,7 @@ impl<'a> OpenRules<'a> {
         self.open_with(path, Access::Change)
     }
 
-    /// Opens a file that is there for reading, and for writing behind its end.
+    /// Opens an existing file for reading, and for writing at its end.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -127,7 +127,7 @@ impl<'a> OpenRules<'a> {
         self.open_with(path, Access::Extend)
     }
 
-    /// Opens a file for writing behind its end, and makes an empty one that is private to this user where there is none.
+    /// Opens a file for writing at its end. Creates an empty file, private to this user, where there is none.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -135,8 +135,8 @@ impl<'a> OpenRules<'a> {
         self.open_with(path, Access::Append)
     }
 
-    /// Opens a file for reading and writing, and makes an empty one that is private to this user where there is none.
-    /// What is there stays as it is: nothing is cut.
+    /// Opens a file for reading and writing, without truncating it. Creates an empty file, private to this user, where
+    /// there is none.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -157,7 +157,7 @@ impl<'a> OpenRules<'a> {
         self.read_open(&file, path).map(Some)
     }
 
-    /// The content of a file, which is to be there.
+    /// The content of a file that must exist.
     ///
     /// # Errors
     /// As [`Self::open`]; [`OpenProblem::TooLong`] also for a file that grew while it was read.
@@ -165,7 +165,7 @@ impl<'a> OpenRules<'a> {
         self.read_open(&self.open(path)?, path)
     }
 
-    /// The rest of a file that was opened, which `path` names in errors.
+    /// The rest of an opened file; `path` names it in errors.
     ///
     /// # Errors
     /// [`OpenProblem::TooLong`] for a file that grew, and the system's.
@@ -188,7 +188,6 @@ impl<'a> OpenRules<'a> {
         Ok(file)
     }
 
-    /// Checks a file that was opened.
     fn check(&self, file: &File, seen: &mut SeenFileSystems) -> Result<(), OpenProblem> {
         let about = file.metadata().map_err(OpenProblem::System)?;
         let kind = FileKind::of(&about);
@@ -208,10 +207,10 @@ impl<'a> OpenRules<'a> {
     }
 }
 
-/// Which file system files were on last, for [`OpenRules::open_one_of_many`].
+/// The file system of the last file, for [`OpenRules::open_one_of_many`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SeenFileSystems {
-    /// A device, and whether it shows processes.
+    /// A device, and whether its files are those of `/proc`.
     last: Option<(u64, bool)>,
 }
 
@@ -228,7 +227,7 @@ impl SeenFileSystems {
     }
 }
 
-/// What a file is opened for.
+/// How a file is opened.
 #[derive(Debug, Clone, Copy)]
 enum Access {
     Read,
@@ -239,7 +238,7 @@ enum Access {
 }
 
 impl Access {
-    /// Never waits for the other end of a pipe, and never makes a terminal ours.
+    /// Never waits for the other end of a pipe, and never makes a terminal the controlling one.
     fn flags(self) -> OFlags {
         let common = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         common
@@ -260,7 +259,7 @@ impl Access {
     }
 }
 
-/// The real owner of what a folder's path leads to, whom [`AcceptedOwner::OwnOr`] may be about.
+/// The owner of the folder that a path leads to, for [`AcceptedOwner::OwnOr`].
 ///
 /// # Errors
 /// The system's.

@@ -1,4 +1,4 @@
-//! Opening along links, or not.
+//! Opens a path along symbolic links, or refuses them.
 
 use std::{
     fs::File,
@@ -14,7 +14,7 @@ use rustix::{
 
 use crate::{FileKind, LinkPolicy, OpenProblem};
 
-/// Opens `path` along the links that `links` allows. What was opened is still to be checked.
+/// Opens `path` along the links that `links` allows. The caller checks the opened file.
 pub(super) fn open(
     path: &Path,
     links: LinkPolicy<'_>,
@@ -23,7 +23,7 @@ pub(super) fn open(
 ) -> Result<File, OpenProblem> {
     match links {
         LinkPolicy::Followed => {
-            // Opening some devices does something; what stands there is looked at before, and again when it is open.
+            // Opening some devices has effects, so check the kind before opening, and again once it is open.
             match path.metadata() {
                 Ok(about) if FileKind::of(&about) != FileKind::File => {
                     return Err(OpenProblem::NotAFile(FileKind::of(&about)));
@@ -43,7 +43,7 @@ pub(super) fn open(
 fn without_link(path: &Path, flags: OFlags, mode: Mode) -> Result<File, OpenProblem> {
     match openat(CWD, path, flags | OFlags::NOFOLLOW, mode) {
         Ok(file) => Ok(file.into()),
-        // On the way to the file there may be a circle of links, which says the same.
+        // A circle of links earlier in the path gives the same error.
         Err(Errno::LOOP) if path.is_symlink() => Err(OpenProblem::Link),
         Err(errno) => Err(other(path, errno)),
     }
@@ -53,14 +53,14 @@ fn beneath(path: &Path, root: &Path, flags: OFlags, mode: Mode) -> Result<File, 
     let Ok(below) = path.strip_prefix(root) else { return Err(OpenProblem::LeadsOut) };
     match resolve(root, below, flags, mode) {
         Ok(file) => return Ok(file.into()),
-        // An absolute link may lead to a place below all the same; and some containers forbid the call.
+        // An absolute link may still lead below the folder, and some containers forbid the call.
         Err(Errno::XDEV | Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN) => {}
         Err(errno) => return Err(other(path, errno)),
     }
     by_comparing(path, root, flags, mode)
 }
 
-/// The same in several steps: for links that are absolute, and where the system has no such call.
+/// Opens a path below `root` by comparing real paths: for absolute links, and for systems without `openat2`.
 pub(super) fn by_comparing(path: &Path, root: &Path, flags: OFlags, mode: Mode) -> Result<File, OpenProblem> {
     let real_root = root.canonicalize().map_err(OpenProblem::System)?;
     let real = path.canonicalize().map_err(OpenProblem::System)?;
@@ -68,7 +68,7 @@ pub(super) fn by_comparing(path: &Path, root: &Path, flags: OFlags, mode: Mode) 
         return Err(OpenProblem::LeadsOut);
     }
     let file = without_link(&real, flags, mode)?;
-    // A folder on the way may have been replaced by a link meanwhile.
+    // A folder on the path may have been replaced by a link meanwhile.
     let (opened, now) = (file.metadata(), real.canonicalize().and_then(|again| again.symlink_metadata()));
     let is_same = matches!((&opened, &now), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()));
     if is_same && real.canonicalize().is_ok_and(|again| again == real) {
@@ -78,7 +78,7 @@ pub(super) fn by_comparing(path: &Path, root: &Path, flags: OFlags, mode: Mode) 
     }
 }
 
-/// Opens a path below a folder in one step that no link leads out of.
+/// Opens a path below a folder in one call that no link can lead out of.
 #[cfg(target_os = "linux")]
 fn resolve(root: &Path, below: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     use rustix::fs::{ResolveFlags, openat2};
@@ -93,9 +93,9 @@ fn resolve(_: &Path, _: &Path, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
     Err(Errno::NOSYS)
 }
 
-/// What the system said of a path.
+/// Translates the system's error for a path.
 fn other(path: &Path, errno: Errno) -> OpenProblem {
-    // What opening a socket, a pipe that nobody reads, a device without a driver, or a folder for writing says.
+    // The errors of opening a socket, a pipe without a reader, a device without a driver, or a folder for writing.
     if matches!(errno, Errno::NXIO | Errno::OPNOTSUPP | Errno::ISDIR)
         && let Ok(about) = path.metadata()
         && FileKind::of(&about) != FileKind::File

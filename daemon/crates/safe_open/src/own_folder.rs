@@ -1,14 +1,14 @@
-//! Whether a folder that everything is believed of is its user's alone to change.
+//! Checks that the agent directory belongs to its user alone: agentd trusts what is in it.
 
 use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
-/// Why the agent directory is not used. The text is a sentence without its full stop, with what to do.
+/// Why the agent directory is not used. Displayed as a sentence without its full stop, with what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FolderFault {
-    /// Somebody else decides what is in it.
+    /// It belongs to another user.
     #[error(
         "the agent directory {} belongs to another user (uid {uid}; this program runs as uid {own}): set HOME to the home \
          directory of the user that it runs as, or AGENTD_DIR to a folder of that user",
@@ -17,12 +17,12 @@ pub enum FolderFault {
     Foreign {
         /// The agent directory.
         path: PathBuf,
-        /// The number of its owner.
+        /// Its owner's number.
         uid: u32,
-        /// Our number.
+        /// This user's number.
         own: u32,
     },
-    /// Somebody else can put another folder in its place.
+    /// It is in a folder of another user, who can replace it.
     #[error(
         "the agent directory {} is, or would be, in a folder of another user, {} (uid {uid}; this program runs as uid {own}): \
          set HOME to the home directory of the user that it runs as, or AGENTD_DIR to a folder in one of that user",
@@ -31,14 +31,14 @@ pub enum FolderFault {
     InForeign {
         /// The agent directory.
         path: PathBuf,
-        /// The folder that it is in.
+        /// That folder.
         folder: PathBuf,
-        /// The number of its owner.
+        /// The folder's owner's number.
         uid: u32,
-        /// Our number.
+        /// This user's number.
         own: u32,
     },
-    /// Others can change what is in it.
+    /// Other users can change what is in it.
     #[error(
         "other users can change the agent directory {} (mode {mode:04o}): look whether what is in it is yours, then \
          `chmod go-w {}`; or set AGENTD_DIR to another folder",
@@ -52,11 +52,11 @@ pub enum FolderFault {
     },
 }
 
-/// Whether the agent directory, which need not be there yet, is this user's, and nobody else can change it: keys are read from
-/// it, and commands run that it names. What cannot be looked at is for whoever opens it to tell. Two looks at the file system;
-/// blocks for those.
+/// Checks that the agent directory, which need not exist yet, is this user's and writable by nobody else: keys are read
+/// from it, and commands that it names are run. A folder that cannot be examined passes; opening it reports the error.
+/// Blocks for two file system calls.
 ///
-/// The user's own group may write to it, the one of the user's number: with such groups folders are made so.
+/// The group with the user's own number may write to it: systems with private groups create folders that way.
 ///
 /// # Errors
 /// [`FolderFault`].
@@ -81,10 +81,10 @@ pub fn check_own_folder(path: &Path) -> Result<(), FolderFault> {
     }
 }
 
-/// The folder around another one in which everybody can put something else in its place.
+/// The nearest parent folder in which any user can replace entries.
 #[must_use]
 pub fn open_folder_around(path: &Path) -> Option<&Path> {
-    /// Only the owner of an entry may remove it, as in `/tmp`.
+    /// `/tmp` has this bit: only the owner of an entry may remove it.
     const STICKY: u32 = 0o1000;
     let is_open = |mode: u32| mode & 0o002 != 0 && mode & STICKY == 0;
     path.ancestors().skip(1).find(|folder| folder.metadata().is_ok_and(|about| is_open(about.mode())))

@@ -84,7 +84,7 @@ fn links_are_followed_where_the_rules_say_so() {
             "{name}"
         );
     }
-    // As where the system cannot do it in one step.
+    // The fallback without `openat2`.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let compared = |name: &str| links::by_comparing(&project.join(name), &project, flags, Mode::empty());
     assert!(
@@ -129,7 +129,7 @@ fn long_files_are_refused_without_being_read() {
         text.ends_with("sparse is 5 bytes long, more than the 4 that are read: make it shorter"),
         "{text}"
     );
-    // One that grows after it was looked at.
+    // A file that grows after it was opened.
     let rules = ANY.max_bytes(5);
     let file = rules.open(&path).unwrap();
     fs::write(&path, "123456").unwrap();

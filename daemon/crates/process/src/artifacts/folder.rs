@@ -1,4 +1,4 @@
-//! Removing files from one folder and from no other, whatever takes its place meanwhile.
+//! Removes files from one folder, and from no other that takes its place meanwhile.
 
 use std::{ffi::CStr, io, path::Path};
 
@@ -8,7 +8,7 @@ use rustix::{
     io::Errno,
 };
 
-/// Removes the regular files of a folder whose names are wanted. The folder itself is no link. Blocks.
+/// Removes the regular files of a folder whose names are wanted. The folder must not be a link. Blocks.
 ///
 /// # Errors
 /// When the folder cannot be read, and at the first file that cannot be removed.
@@ -34,7 +34,7 @@ fn is_file(folder: impl AsFd, name: &CStr) -> io::Result<bool> {
 
 fn remove(folder: impl AsFd, name: &CStr) -> io::Result<()> {
     match unlinkat(folder, name, AtFlags::empty()) {
-        // Somebody else was faster.
+        // Already removed by another process.
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! Removing long outputs that are too old, or too many together.
+//! Removes long outputs that are too old, or too many together.
 
 use std::{
     collections::HashMap,
@@ -14,52 +14,53 @@ use agentd_files::fail_point::{self, Point};
 
 use super::{OUTPUT, id_of, is_missing};
 
-/// How many files one sweep looks at.
+/// Files that one sweep examines.
 const MOST_FILES: usize = 100_000;
 
-/// What long outputs may take of the disk.
+/// How much disk space long outputs may take, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputRetention {
-    /// In bytes, all of a folder of sessions together; the largest value is no limit.
+    /// Bytes of all outputs below a folder of sessions; the largest value is no limit.
     pub bytes: u64,
-    /// Since their last change; `None` for ever.
+    /// Time since their last change; `None` for ever.
     pub age: Option<Duration>,
 }
 
-/// What a sweep came to.
+/// The result of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SweepResult {
-    /// Outputs that were removed.
+    /// Outputs removed.
     pub removed: u64,
-    /// What they took, in bytes.
+    /// Bytes of the removed outputs.
     pub removed_bytes: u64,
-    /// Outputs of sessions that are left.
+    /// Outputs of sessions that remain.
     pub left: u64,
-    /// What these take, in bytes.
+    /// Bytes of the remaining outputs.
     pub left_bytes: u64,
 }
 
-/// Whether a sweep removes anything.
+/// Whether a sweep removes files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepMode {
-    /// It does.
+    /// Removes them.
     Remove,
-    /// It only counts what would be removed.
+    /// Only counts what would be removed.
     Try,
 }
 
-/// One output, by all the names that it has: forks share it.
+/// One output with all its paths: forks share it.
 struct Output {
     changed: SystemTime,
     bytes: u64,
     paths: Vec<PathBuf>,
 }
 
-/// Removes outputs that are too old, then the oldest until the rest fits: those of the sessions in the folders below `sessions`,
-/// and, for their age alone, files of that kind in `temporary`. What is being written stays, and nothing else is touched. Blocks.
+/// Removes outputs that are too old, then the oldest until the rest fits: those of the sessions in the folders below
+/// `sessions`, and, by age alone, those in `temporary`. Outputs that are being written stay, and other files are left
+/// alone. Blocks.
 ///
 /// # Errors
-/// When the folder of sessions is there and cannot be read. What cannot be removed is left.
+/// When the folder of sessions exists and cannot be read. Outputs that cannot be removed stay.
 pub fn sweep_outputs(
     sessions: &Path,
     temporary: Option<&Path>,
@@ -73,7 +74,7 @@ pub fn sweep_outputs(
     };
     let mut swept = SweepResult::default();
     let mut outputs = of_sessions(sessions)?;
-    // The oldest first. Of a clock that was set back nothing worse comes than another order.
+    // Oldest first. A clock that was set back changes only the order.
     outputs.sort_by_key(|output| output.changed);
     let mut bytes: u64 = outputs.iter().map(|output| output.bytes).sum();
     for output in outputs {
@@ -93,7 +94,7 @@ pub fn sweep_outputs(
 }
 
 impl SweepResult {
-    /// Removes an output, unless it is being written. Whether it is gone.
+    /// Removes an output, unless it is being written. Returns whether it is gone.
     fn take(&mut self, output: &Output, mode: SweepMode) -> bool {
         if is_being_written(output) {
             return false;
@@ -122,19 +123,19 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whoever writes an output holds its lock.
+/// Whether a writer holds the output's lock.
 fn is_being_written(output: &Output) -> bool {
     let Some(path) = output.paths.first() else { return false };
     let locked = OUTPUT.open(path).map(|file| file.try_lock());
     matches!(locked, Ok(Err(TryLockError::WouldBlock)))
 }
 
-/// The outputs of all sessions: in folders beside session files, which lie in a folder for each working directory.
+/// The outputs of all sessions: in folders beside session files, in one folder for each working directory.
 fn of_sessions(root: &Path) -> io::Result<Vec<Output>> {
     let mut found: HashMap<(u64, u64), Output> = HashMap::new();
     let mut count = 0;
     for session in folders(root)?.iter().flat_map(|folder| folders(folder).unwrap_or_default()) {
-        // One that vanishes meanwhile has nothing.
+        // Removed meanwhile.
         let Ok(entries) = fs::read_dir(session) else { continue };
         for entry in entries.flatten() {
             if entry.file_name().to_str().and_then(id_of).is_none() {
@@ -154,7 +155,7 @@ fn of_sessions(root: &Path) -> io::Result<Vec<Output>> {
     Ok(found.into_values().collect())
 }
 
-/// Outputs of sessions without a file, our own user's.
+/// This user's outputs of sessions without a file.
 fn of_temporary(folder: &Path) -> Vec<Output> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let user = rustix::process::geteuid().as_raw();
@@ -209,7 +210,7 @@ mod tests {
             ArtifactFolder::beside(&folder.join(format!("{session}.jsonl")))
         }
 
-        /// An output of so many bytes that was changed so many days ago.
+        /// Creates an output of `bytes` bytes that was changed `days` days ago.
         fn output(&self, session: &str, bytes: usize, days: u64) -> PathBuf {
             let Created { path, file, .. } = OutputStorage::from(self.folder(session)).create().unwrap();
             fs::write(&path, vec![b'x'; bytes]).unwrap();

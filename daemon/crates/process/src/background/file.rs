@@ -1,4 +1,4 @@
-//! The file that has the output of a background process once it is long.
+//! The file of a background process's long output.
 
 use std::io;
 
@@ -7,28 +7,27 @@ use tokio::{fs::File, io::AsyncWriteExt as _};
 use super::log::LogFileFacts;
 use crate::artifacts::{Created, OutputStorage};
 
-/// Takes output from its beginning on, up to a number of bytes.
+/// Takes output from its beginning, up to a number of bytes.
 #[derive(Debug)]
 pub(super) struct LogFile {
     place: OutputStorage,
-    /// How many more bytes it takes.
+    /// Bytes that still fit.
     room: u64,
     file: Option<File>,
     facts: LogFileFacts,
 }
 
 impl LogFile {
-    /// No file yet; one would be made in `place`, and have at most `limit` bytes.
+    /// No file yet; one would be created in `place`, with at most `limit` bytes.
     pub(super) fn new(place: OutputStorage, limit: u64) -> Self {
         Self { place, room: limit, file: None, facts: LogFileFacts::default() }
     }
 
-    /// Whether there is one, or was to be.
+    /// Whether the file exists, or could not be created.
     pub(super) fn has_begun(&self) -> bool {
         self.facts.path.is_some() || self.facts.failure.is_some()
     }
 
-    /// Whether it takes no more.
     pub(super) fn is_full(&self) -> bool {
         self.room == 0
     }
@@ -37,7 +36,7 @@ impl LogFile {
         self.facts.clone()
     }
 
-    /// Appends what there is room for, whole characters only. Makes the file first, if need be.
+    /// Appends what fits, in whole characters. Creates the file first if needed.
     pub(super) async fn append(&mut self, text: &str) {
         if self.facts.failure.is_some() || self.room == 0 {
             return;
@@ -48,7 +47,7 @@ impl LogFile {
         match outcome {
             Ok(()) => {
                 self.facts.bytes += fits.len() as u64;
-                // What comes later must not be taken for what follows here.
+                // Later output must not look adjacent to what is here.
                 self.room = if fits.len() < text.len() { 0 } else { self.room - fits.len() as u64 };
             }
             Err(error) => {
@@ -69,12 +68,12 @@ impl LogFile {
         }
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write_all(text.as_bytes()).await?;
-        // Whoever reads the file is to find what was counted.
+        // Readers must find in the file what was counted.
         file.flush().await
     }
 }
 
-/// The last end of a character at or before `at`.
+/// The last character boundary at or before `at`, also for `at` behind the end.
 fn spill_boundary(text: &str, at: usize) -> usize {
     if at >= text.len() { text.len() } else { crate::suffix::floor_boundary(text, at) }
 }

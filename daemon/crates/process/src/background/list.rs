@@ -1,4 +1,4 @@
-//! The background processes of a session.
+//! The list of a session's background processes.
 
 use std::{
     collections::VecDeque,
@@ -23,7 +23,7 @@ use crate::{
     streams::CommandStreams, terminal_text::TerminalText,
 };
 
-/// Ended processes that are remembered, with the end of their output.
+/// Ended processes that stay in the list, with the end of their output.
 const REMEMBERED: usize = 16;
 
 /// The background processes of a session. Cheap to clone.
@@ -43,29 +43,29 @@ struct State {
     last: u64,
     /// Processes that are about to be in the list.
     starting: usize,
-    /// Processes in the list whose end is yet to be among the untold.
+    /// Processes in the list whose end is not among the untold yet.
     working: usize,
     /// Oldest first.
     processes: Vec<Arc<BackgroundProcess>>,
-    /// Whose end nobody has been told: never more than there are processes.
+    /// Processes whose end nobody has taken: never more than there are processes.
     untold: VecDeque<Arc<BackgroundProcess>>,
 }
 
-/// How much background processes may take.
+/// Limits for background processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackgroundLimits {
     /// How many may run at a time.
     pub running: usize,
-    /// Bytes of output that are kept in memory of each, at least; twice as many at most.
+    /// Bytes of output kept in memory for each: at least this many, at most twice as many.
     pub keep_bytes: usize,
-    /// Bytes of output that go to a file of each, at most.
+    /// The most bytes of output that go to the file of each.
     pub file_bytes: u64,
 }
 
 /// Why a command could not be started in the background.
 #[derive(Debug, thiserror::Error)]
 pub enum BackgroundError {
-    /// As many run as may.
+    /// As many run as are allowed.
     #[error("{} background processes run already, and no more may: {}. End one first.", .0.len(), .0.join(", "))]
     TooMany(Vec<String>),
     /// The shell could not be started.
@@ -74,7 +74,7 @@ pub enum BackgroundError {
 }
 
 impl BackgroundProcesses {
-    /// An empty list, for processes of `group`. Names count on from `last`.
+    /// An empty list, for processes of `group`. Their numbers continue from `last`.
     #[must_use]
     pub fn new(group: ProcessGroup, last: u64) -> Self {
         let state = Mutex::new(State { last, ..State::default() });
@@ -100,7 +100,7 @@ impl BackgroundProcesses {
         let command = shell.command(job).await?;
         let streams = match command.streams {
             CommandStreams::Terminal(size) => CommandStreams::Terminal(size),
-            // Somebody may want to write to it.
+            // The process_input tool may write to it.
             _ => CommandStreams::InputOutput,
         };
         let spec = CommandSpec {
@@ -149,22 +149,22 @@ impl BackgroundProcesses {
         self.state().processes.clone()
     }
 
-    /// The process of that name, unless it was forgotten long after its end.
+    /// The process of that name, unless it ended long ago.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<Arc<BackgroundProcess>> {
         self.state().processes.iter().find(|process| process.id == id).cloned()
     }
 
-    /// How many were ever started, as far as is known: the number in the last name.
+    /// How many were started so far: the number in the last name.
     #[must_use]
     pub fn last(&self) -> u64 {
         self.state().last
     }
 
-    /// Waits for the next end of a process; each is told once. Cancel safe.
+    /// Waits for the next end of a process; each end is returned once. Cancel safe.
     pub async fn next_end(&self) -> Arc<BackgroundProcess> {
         loop {
-            // Made before the look at the list, so that nothing slips in between.
+            // Created before looking at the list, so that no end is missed.
             let ended = self.0.ended.notified();
             if let Some(process) = self.take_end() {
                 return process;
@@ -173,32 +173,33 @@ impl BackgroundProcesses {
         }
     }
 
-    /// The next end of a process that nobody was told, if there is one.
+    /// The next end of a process that was not taken yet, if there is one.
     #[must_use]
     pub fn take_end(&self) -> Option<Arc<BackgroundProcess>> {
         self.state().untold.pop_front()
     }
 
-    /// Whether none runs or is about to, and every end was taken, by [`Self::next_end`] or [`Self::take_end`]. A process
-    /// counts for a moment longer than its group knows of it: its last output is read, and its end put on record.
+    /// Whether no process runs or starts, and every end was taken, by [`Self::next_end`] or [`Self::take_end`]. A
+    /// process counts until its last output is read and its end recorded, a moment longer than in its group.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         let state = self.state();
         state.starting == 0 && state.working == 0 && state.untold.is_empty()
     }
 
-    /// Waits until none runs, at most for `patience`. To be called when all have been killed: their ends are on record then.
+    /// Waits until no process runs, for `timeout` at most. Call it when all have been killed: then their ends are
+    /// recorded.
     pub async fn settled(&self, patience: Duration) {
         let wait = async {
             for process in self.list() {
                 process.ended(Duration::MAX).await;
             }
         };
-        // What cannot be killed is logged by whoever killed it.
+        // The killer logs processes that cannot be killed.
         let _ = timeout(patience, wait).await;
     }
 
-    /// Takes a place among the running, and a name.
+    /// Reserves one of the places for running processes, and a name.
     fn reserve(&self, most: usize) -> Result<Starting, BackgroundError> {
         let mut state = self.state();
         let running = || state.processes.iter().filter(|process| process.end().is_none());
@@ -229,12 +230,12 @@ impl BackgroundProcesses {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that holds this lock can panic half-way through a change.
+        // No holder of this lock can panic with a half-made change.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place that is taken by a process which is about to start.
+/// A place reserved for a process that is about to start.
 struct Starting {
     id: String,
     list: BackgroundProcesses,

@@ -1,42 +1,42 @@
-//! What a background process has written: its end in memory, and where the rest is.
+//! Keeps the output of a background process: its end in memory, and where the rest is.
 
 use std::path::PathBuf;
 
 use crate::suffix::{Suffix, ceil_boundary};
 
-/// The output of a background process as text. Places in it are counted in bytes from its beginning; the file, where there
-/// is one, has the same text, so that places are the same there.
+/// The output of a background process as text. Positions are bytes from its beginning; the file, if there is one, has
+/// the same text and so the same positions.
 #[derive(Debug)]
 pub(super) struct Log {
     end: Suffix,
     total: u64,
     lines: u64,
-    /// The line that a terminal's cursor is on.
+    /// The line of a terminal's cursor.
     current: String,
     pub(super) file: LogFileFacts,
-    /// Up to where somebody has been shown the output.
+    /// The position up to which the output has been shown.
     shown: u64,
 }
 
-/// What there is to know of the file of an output.
+/// Facts about the file of an output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFileFacts {
-    /// Where it is, once the output was too long to be kept in memory.
+    /// Its path, once the output was too long for memory.
     pub path: Option<PathBuf>,
-    /// How many bytes of the output it has, from the beginning on.
+    /// How many bytes of the output it has, from the beginning.
     pub bytes: u64,
-    /// Why it could not be made or written any further.
+    /// Why it could not be created, or written any further.
     pub failure: Option<std::io::ErrorKind>,
 }
 
 /// A part of the output of a background process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputExcerpt {
-    /// Where it begins: later than asked for when that is no longer kept in memory.
+    /// Where it begins: later than asked for when that part is no longer in memory.
     pub from: u64,
     /// The text.
     pub text: String,
-    /// The line that the cursor of a terminal is on, which is not part of the output yet; empty without a terminal.
+    /// The line of a terminal's cursor, which is not part of the output yet; empty without a terminal.
     pub current: String,
 }
 
@@ -76,18 +76,18 @@ impl Log {
         self.total
     }
 
-    /// Lines, an unfinished last one included.
+    /// Lines, including an unfinished last one.
     pub(super) fn lines(&self) -> u64 {
         let open = !self.kept().is_empty() && !self.kept().ends_with('\n');
         self.lines + u64::from(open)
     }
 
-    /// What was written from `from` on, as far as it is kept.
+    /// The output from `from` on, as far as it is kept.
     pub(super) fn since(&self, from: u64) -> OutputExcerpt {
         let kept = self.kept();
         let kept_from = self.total - kept.len() as u64;
         let wanted = from.clamp(kept_from, self.total) - kept_from;
-        // What is kept is in memory, so that it can be counted.
+        // The kept text is in memory, so its length fits a `usize`.
         let at = ceil_boundary(kept, usize::try_from(wanted).unwrap_or(usize::MAX));
         OutputExcerpt {
             from: kept_from + at as u64,

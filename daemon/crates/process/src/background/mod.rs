@@ -1,7 +1,8 @@
-//! Commands that run in the background of a session, under names: read, written to and ended while other work goes on.
+//! Runs commands in the background of a session, under names: they can be read, written to and ended while other work
+//! goes on.
 //!
-//! A [`BackgroundProcesses`] is the list of them, a [`BackgroundProcess`] one. Their output goes to bounded memory and to a bounded
-//! file as it comes, whether anybody asks for it or not.
+//! [`BackgroundProcesses`] is the list, [`BackgroundProcess`] one of them. Output goes to bounded memory and to a
+//! bounded file as it comes, whether it is read or not.
 
 mod file;
 mod list;

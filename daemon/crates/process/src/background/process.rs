@@ -1,4 +1,4 @@
-//! One background process, as those see it who use it.
+//! One background process, as its users see it.
 
 use std::{
     io,
@@ -22,19 +22,19 @@ use crate::{
     process::{KILL_WAIT, Watch},
 };
 
-/// How long output has to be silent before whoever waits for it is told: it mostly comes in several pieces.
+/// How long output must be silent before waiting for it ends: it mostly comes in several pieces.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// How long output that does not become silent is waited for.
+/// How long to wait for output that does not become silent.
 const LONGEST_BURST: Duration = Duration::from_secs(1);
 
 /// A command to run in the background.
 #[derive(Clone)]
 pub struct BackgroundJob {
-    /// The command as whoever asked for it wrote it: for lists.
+    /// The command as the caller wrote it: for lists.
     pub label: String,
-    /// What is run. It gets a pipe to read from, where it gets no terminal. Its token means nothing here, and what it works
-    /// for is itself.
+    /// The command to run. It gets a pipe as input, unless it gets a terminal. Its cancellation token and its work are
+    /// ignored.
     pub job: ShellJob,
     /// Where output goes that is too long for memory.
     pub outputs: OutputStorage,
@@ -52,14 +52,14 @@ pub struct BackgroundProcess {
     pub(super) news: watch::Sender<News>,
     pub(super) watch: Watch,
     pub(super) input: AsyncMutex<Option<InputPipe>>,
-    /// Who had it ended, for its end to say.
+    /// Who had it ended, for its end to report.
     pub(super) ended_by: Mutex<Option<EndedBy>>,
 }
 
-/// What changes while a process runs.
+/// The state that changes while a process runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct News {
-    /// Bytes that it has written, before any decoding.
+    /// Bytes written, before any decoding.
     pub(super) written: u64,
     pub(super) end: Option<BackgroundEnd>,
 }
@@ -69,9 +69,9 @@ pub(super) struct News {
 pub struct BackgroundEnd {
     /// How its shell ended.
     pub exit: ExitStatus,
-    /// Who had it ended; `None`: it ended by itself.
+    /// Who had it ended; `None` when it ended by itself.
     pub by: Option<EndedBy>,
-    /// From its start to the end of everything that it started.
+    /// From its start until everything that it started has ended.
     pub wall_time: Duration,
 }
 
@@ -80,11 +80,11 @@ pub struct BackgroundEnd {
 pub enum EndedBy {
     /// Its time limit.
     Timeout,
-    /// Somebody who asked for that.
+    /// A caller.
     Request,
 }
 
-/// What a background process does.
+/// The state of a background process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackgroundState {
     /// It runs.
@@ -96,13 +96,13 @@ pub enum BackgroundState {
 }
 
 impl BackgroundProcess {
-    /// The name that it has in its list: `bg-1`, …
+    /// Its name in the list: `bg-1`, …
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The command as whoever asked for it wrote it.
+    /// The command as the caller wrote it.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.label
@@ -126,7 +126,6 @@ impl BackgroundProcess {
         self.end().map_or_else(|| self.started.elapsed(), |end| end.wall_time)
     }
 
-    /// What it does.
     #[must_use]
     pub fn state(&self) -> BackgroundState {
         match (self.end(), self.watch.exit()) {
@@ -142,60 +141,60 @@ impl BackgroundProcess {
         self.news.borrow().end
     }
 
-    /// Bytes of text that it has written. On a terminal the line that the cursor is on does not count yet.
+    /// Bytes of text written. On a terminal, the cursor's line does not count yet.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.log().total()
     }
 
-    /// Lines of these.
+    /// Lines of text written.
     #[must_use]
     pub fn total_lines(&self) -> u64 {
         self.log().lines()
     }
 
-    /// The file that has the output, where it was too long to be kept in memory.
+    /// The file with the output, if that was too long for memory.
     #[must_use]
     pub fn file(&self) -> LogFileFacts {
         self.log().file.clone()
     }
 
-    /// What was written from a place on, as far as it is kept in memory.
+    /// The output from a position on, as far as it is in memory.
     #[must_use]
     pub fn since(&self, from: u64) -> OutputExcerpt {
         self.log().since(from)
     }
 
-    /// The last lines, as far as they are kept in memory.
+    /// The last lines, as far as they are in memory.
     #[must_use]
     pub fn last_lines(&self, count: usize) -> OutputExcerpt {
         self.log().last_lines(count)
     }
 
-    /// Up to where the output has been shown; see [`Self::set_shown`].
+    /// The position up to which the output has been shown; see [`Self::set_shown`].
     #[must_use]
     pub fn shown(&self) -> u64 {
         self.log().shown()
     }
 
-    /// Notes that everything before a place has been shown. It never goes back.
+    /// Notes that everything before a position has been shown. The position never goes back.
     pub fn set_shown(&self, to: u64) {
         self.log().set_shown(to);
     }
 
-    /// A mark of how much has been written, for [`Self::written_since`].
+    /// A counter of the bytes written, for [`Self::written_since`].
     #[must_use]
     pub fn mark(&self) -> u64 {
         self.news.borrow().written
     }
 
-    /// Waits until something was written after `mark` and a pause came, or until the process has ended; at most for
-    /// `patience`. Cancel safe.
+    /// Waits until something was written after `mark` and a pause came, or until the process has ended; for `timeout`
+    /// at most. Cancel safe.
     pub async fn written_since(&self, mark: u64, patience: Duration) {
         let mut news = self.news.subscribe();
         let deadline = Instant::now().checked_add(patience);
         let far = |news: &News| news.end.is_some() || news.written != mark;
-        // The sender lives as long as this value, so that waiting does not fail.
+        // The sender lives as long as this value, so waiting cannot fail.
         let first = async { drop(news.wait_for(far).await) };
         match deadline {
             Some(deadline) => {
@@ -220,18 +219,18 @@ impl BackgroundProcess {
         }
     }
 
-    /// Waits for the end, at most for `patience`; whether it came. Cancel safe.
+    /// Waits for the end, for `timeout` at most. Cancel safe.
     pub async fn ended(&self, patience: Duration) -> Option<BackgroundEnd> {
         let mut news = self.news.subscribe();
         let wait = async { news.wait_for(|news| news.end.is_some()).await.ok().and_then(|news| news.end) };
         timeout(patience, wait).await.ok().flatten()
     }
 
-    /// Writes to what the process reads. Waits while it does not read. Cancel safety: dropped early, a part is written.
+    /// Writes to the process's input. Waits while it does not read. Cancel safety: dropped early, a part is written.
     ///
     /// # Errors
-    /// [`io::ErrorKind::BrokenPipe`] when it has closed its input, has ended, or its input was ended by
-    /// [`Self::end_input`].
+    /// [`io::ErrorKind::BrokenPipe`] when the process has closed its input or has ended, or [`Self::end_input`] ended
+    /// its input.
     pub async fn write(&self, bytes: &[u8]) -> io::Result<()> {
         match &mut *self.input.lock().await {
             Some(input) => input.write_all(bytes).await,
@@ -239,10 +238,10 @@ impl BackgroundProcess {
         }
     }
 
-    /// Ends what the process reads. On a terminal this is the end that a user types: a program may read on.
+    /// Ends the process's input. On a terminal this is the end that a user types: a program may read on.
     ///
     /// # Errors
-    /// As [`Self::write`]. An end that was given before is none.
+    /// As [`Self::write`]. Ending the input again is no error.
     pub async fn end_input(&self) -> io::Result<()> {
         let mut input = self.input.lock().await;
         if self.on_terminal {
@@ -257,8 +256,8 @@ impl BackgroundProcess {
         }
     }
 
-    /// Asks everything in it to end (SIGTERM), and kills what is left after `grace`. Returns how it ended; `None` when
-    /// something survives SIGKILL for 5 seconds. Cancel safety: dropped early, it was asked and may not be killed.
+    /// Asks all its processes to end (SIGTERM), and kills what is left after `grace`. Returns how it ended; `None` when
+    /// something survives SIGKILL for 5 seconds. Cancel safety: dropped early, it was asked but may not be killed.
     pub async fn terminate(&self, grace: Duration, by: EndedBy) -> Option<BackgroundEnd> {
         self.note_ending(by);
         self.watch.terminate();
@@ -268,28 +267,28 @@ impl BackgroundProcess {
         self.kill(by).await
     }
 
-    /// Kills everything in it. As [`Self::terminate`] without asking first.
+    /// Kills all its processes: [`Self::terminate`] without asking first.
     pub async fn kill(&self, by: EndedBy) -> Option<BackgroundEnd> {
         self.note_ending(by);
         self.watch.start_kill();
         self.ended(KILL_WAIT).await
     }
 
-    /// Sends a signal to everything in it.
+    /// Sends a signal to all its processes.
     pub fn signal(&self, signal: u8) {
         self.watch.signal(signal);
     }
 
     fn note_ending(&self, by: EndedBy) {
-        // The first one counts.
+        // The first request counts.
         self.ended_by.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(by);
     }
 
     pub(super) fn log(&self) -> MutexGuard<'_, Log> {
-        // Nothing that holds this lock can panic half-way through a change.
+        // No holder of this lock can panic with a half-made change.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a user types to end the input of a program on a terminal: Ctrl-D.
+/// The character that ends a program's input on a terminal: Ctrl-D.
 const END_OF_INPUT: u8 = 4;

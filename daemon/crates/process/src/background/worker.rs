@@ -1,4 +1,4 @@
-//! Reads what a background process writes, and sees to its end.
+//! Reads a background process's output, and ends the process at its timeout.
 
 use std::{sync::Arc, sync::PoisonError, time::Duration};
 
@@ -14,20 +14,20 @@ use super::{
 };
 use crate::{command::ExitStatus, decode::Utf8Stream, process::Process, terminal_text::TerminalText};
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
-/// The pause after each full chunk that neither memory nor file has room for: a flood that nobody reads goes on at some
-/// 12 MB a second, and costs next to nothing.
+/// The pause after each full chunk when neither memory nor file has room: a flood that nobody reads goes on at about 12
+/// MB a second, and costs next to nothing.
 const FLOOD_PAUSE: Duration = Duration::from_millis(5);
 
-/// Reads of the output of a process that is gone: enough for all that a pipe or a terminal holds.
+/// Reads of the output after the process is gone: enough for all that a pipe or a terminal holds.
 const LAST_READS: usize = 64;
 
-/// How long a process whose time is up has between SIGTERM and SIGKILL.
+/// The time between SIGTERM and SIGKILL after the timeout.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Works for one process until it has ended.
+/// Serves one process until it has ended.
 pub(super) struct Worker {
     pub(super) process: Process,
     pub(super) shown: Arc<BackgroundProcess>,
@@ -42,7 +42,7 @@ pub(super) struct Worker {
 impl Worker {
     /// Returns how the process ended.
     pub(super) async fn run(mut self) -> BackgroundEnd {
-        // The memory for a chunk is only taken by those that write a lot.
+        // Only a process that writes a lot gets memory for a whole chunk.
         let mut buffer = vec![0; 4096];
         let mut open = true;
         let watch = self.process.watch().clone();
@@ -64,14 +64,14 @@ impl Worker {
                             }
                         }
                     }
-                    // A pipe that cannot be read has nothing more to give.
+                    // A pipe that cannot be read is at its end.
                     Ok(0) | Err(_) => open = false,
                 },
             }
         }
         if open {
             for _ in 0..LAST_READS {
-                // An error is "nothing there now": somebody outside of our reach holds the pipe open.
+                // An error means that the pipe is empty now: a process out of reach holds it open.
                 let Ok(count @ 1..) = self.process.output.try_read(&mut buffer) else { break };
                 self.take(&buffer[..count]).await;
             }
@@ -79,7 +79,7 @@ impl Worker {
         self.finish().await
     }
 
-    /// Takes what was written: into the file first where memory has no room, so that nothing is in neither.
+    /// Takes written bytes: into the file first when memory has no room, so that no output is in neither.
     async fn take(&mut self, bytes: &[u8]) {
         let text = self.decoder.push(bytes);
         let (text, current) = match &mut self.terminal {
@@ -110,11 +110,11 @@ impl Worker {
         self.shown.news.send_modify(|news| news.written += written as u64);
     }
 
-    /// The time limit: as when somebody asks for the end, but nobody waits.
+    /// The timeout passed: ends the process without waiting for it.
     fn time_is_up(&self) {
         let shown = Arc::clone(&self.shown);
         self.process.group().spawn_task(async move {
-            // What survives SIGKILL is logged by the group.
+            // The group logs what survives SIGKILL.
             let _ = shown.terminate(GRACE, EndedBy::Timeout).await;
         });
     }
@@ -125,10 +125,10 @@ impl Worker {
             rest = terminal.push(&rest) + &terminal.finish();
         }
         self.keep(&rest, String::new(), 0).await;
-        // Nothing reads any more, and a pipe held open is a descriptor lost.
+        // Nothing reads any more, and an open pipe would waste a descriptor.
         *self.shown.input.lock().await = None;
         let end = BackgroundEnd {
-            // Only a shell whose watcher was killed has ended without a word.
+            // Only a shell whose supervisor was killed has no exit status.
             exit: self.process.exit().unwrap_or(ExitStatus::signaled(libc::SIGKILL)),
             by: *self.shown.ended_by.lock().unwrap_or_else(PoisonError::into_inner),
             wall_time: self.shown.started.elapsed(),

@@ -1,7 +1,7 @@
-//! What the daemon inherits when the guard is killed.
+//! Handles the processes that the daemon inherits when the guard is killed.
 //!
-//! The daemon is a subreaper as well: scopes whose guard was killed become its children, and so do the processes of a
-//! scope that was killed together with the guard.
+//! The daemon is a subreaper, too: supervisors whose guard was killed become its children, and so do the processes of a
+//! supervisor that was killed together with the guard.
 
 use std::{
     collections::HashMap,
@@ -18,17 +18,17 @@ use rustix::{
 
 use super::procfs::{self, Stat};
 
-/// Guards and scopes of this whole process, whichever launcher they belong to: a process has one set of children. With each
-/// goes when it started: together with its number that is its identity.
+/// Guards and supervisors of this whole process, of all launchers, since a process has one set of children. Each has
+/// its start time, which together with its process id is its identity.
 static KNOWN: Mutex<Option<HashMap<i32, u64>>> = Mutex::new(None);
 
-/// The processes that killed helpers left to this one.
+/// The processes that killed guards and supervisors leave to this process.
 pub(crate) struct Adopted;
 
 impl Adopted {
-    /// Starts a guard, as something that [`Adopted::sweep`] spares.
+    /// Starts a guard, which [`Adopted::sweep`] then spares.
     pub(crate) fn start_guard(command: &mut Command) -> io::Result<Child> {
-        // Held over the start, so that a sweep cannot meet a guard that is not known yet.
+        // Hold the lock over the start, so that a sweep cannot meet an unknown guard.
         let mut known = known();
         set_child_subreaper(Some(getpid()))?;
         let child = command.spawn()?;
@@ -38,29 +38,30 @@ impl Adopted {
         Ok(child)
     }
 
-    /// Has [`Adopted::sweep`] spare this guard or scope.
+    /// Makes [`Adopted::sweep`] spare this guard or supervisor.
     pub(crate) fn know(pid: i32) {
-        // A scope says that it is there and then waits for its command, so it is there still.
+        // A supervisor reports itself and then waits for its command, so it still runs.
         if let Some(stat) = Stat::of(pid) {
             known().get_or_insert_default().insert(stat.pid, stat.started);
         }
     }
 
-    /// Has a guard or scope that somebody stopped go on. Returns whether it was stopped. Does not block.
+    /// Continues a guard or supervisor that was stopped. Returns whether it was stopped. Does not block.
     pub(crate) fn wake(pid: i32) -> bool {
         let stopped = stopped(pid);
         stopped.inspect(|stat| stat.signal(Signal::CONT)).is_some()
     }
 
-    /// Kills a guard or scope that is stopped: one that is stopped again whenever it is told to go on ends nothing, and without it
-    /// others do. Returns whether it was stopped. Does not block.
+    /// Kills a guard or supervisor that is stopped: one that is stopped whenever it continues ends nothing, and without
+    /// it others do. Returns whether it was stopped. Does not block.
     pub(crate) fn kill_stopped(pid: i32) -> bool {
         stopped(pid).inspect(|stat| stat.signal(Signal::KILL)).is_some()
     }
 
-    /// Kills what killed scopes left to a guard that is stopped, and has the guard go on. May block, for two seconds at most.
+    /// Kills the processes that killed supervisors left to a stopped guard, and continues the guard. May block, for two
+    /// seconds at most.
     ///
-    /// Each command runs in a session of its own, and scopes in that of their guard.
+    /// Each command runs in a process session of its own, and supervisors run in their guard's.
     pub(crate) fn relieve_guards() {
         const PAUSE: Duration = Duration::from_millis(20);
         const MOST_PASSES: u32 = 100;
@@ -69,7 +70,7 @@ impl Adopted {
             let pids: Vec<i32> = known().iter().flat_map(|known| known.keys().copied()).collect();
             let guards: Vec<Stat> =
                 pids.into_iter().filter_map(Stat::of).filter(|stat| stat.parent == own).collect();
-            // A guard that is at work does this itself.
+            // A running guard does this itself.
             let stopped: Vec<&Stat> = guards.iter().filter(|stat| stat.stopped).collect();
             if stopped.is_empty() {
                 return;
@@ -88,16 +89,16 @@ impl Adopted {
         tracing::warn!("the process guard is stopped again and again");
     }
 
-    /// Forgets a guard that has ended and was reaped.
+    /// Removes a guard that has ended and was reaped.
     pub(crate) fn forget(pid: i32) {
         known().get_or_insert_default().remove(&pid);
     }
 
-    /// Forgets a scope that has ended or is about to. Returns whether it is a child of this process, which then must
-    /// [`Adopted::reap`] it: usually it is the guard's. Does not block.
+    /// Removes a supervisor that has ended or is about to. Returns whether it is a child of this process, which then
+    /// must [`Adopted::reap`] it; usually it is the guard's. Does not block.
     pub(crate) fn release(pid: i32) -> bool {
         let Some(started) = known().get_or_insert_default().remove(&pid) else { return false };
-        // Its number may have been given to another child of this process, which somebody else waits for.
+        // Its process id may now belong to another child of this process, which other code waits for.
         let own = getpid().as_raw_nonzero().get();
         let is_same = Stat::of(pid).is_some_and(|stat| stat.started == started && stat.parent == own);
         is_same && !try_reap(pid)
@@ -115,11 +116,11 @@ impl Adopted {
         tracing::warn!(pid, "a process that watches a command does not end");
     }
 
-    /// Kills and reaps every process that was left to this one by a scope. May block, for a tenth of a second at least:
-    /// the guard that would have taken them may be about to die as well.
+    /// Kills and reaps every process that a supervisor left to this one. Blocks for at least a tenth of a second: the
+    /// guard that would have taken them may be about to die, too.
     ///
-    /// Every command runs in a session of its own, and what this process starts by other means does not: those are told
-    /// apart by their session.
+    /// Every command runs in a process session of its own, and processes that the daemon starts by other means do not:
+    /// the session tells them apart.
     pub(crate) fn sweep() {
         const PAUSE: Duration = Duration::from_millis(20);
         const QUIET_PASSES: u32 = 5;
@@ -136,13 +137,13 @@ impl Adopted {
     }
 }
 
-/// A guard or scope that is known and stopped.
+/// A known guard or supervisor that is stopped.
 fn stopped(pid: i32) -> Option<Stat> {
     let started = known().as_ref().and_then(|known| known.get(&pid).copied())?;
     Stat::of(pid).filter(|stat| stat.started == started && stat.stopped)
 }
 
-/// Kills what is there now. Returns whether anything was.
+/// Kills the current strays. Returns whether there were any.
 fn pass() -> bool {
     let known = known();
     let (Ok(children), Some(own)) = (procfs::children_of(getpid()), procfs::own()) else { return false };
@@ -151,20 +152,20 @@ fn pass() -> bool {
         children.iter().filter(|stat| stat.session != own.session && !spared(&stat.pid)).collect();
     strays.iter().for_each(|stat| stat.signal(Signal::KILL));
     for stat in &strays {
-        // What has not ended yet is met again by the next pass.
+        // The next pass meets again what has not ended yet.
         try_reap(stat.pid);
     }
     !strays.is_empty()
 }
 
 /// Reaps `pid` if it is a child of this process that has ended. Returns whether it is no such child any more, or never
-/// was: the guard is the usual parent.
+/// was: usually the guard is the parent.
 fn try_reap(pid: i32) -> bool {
     let Some(pid) = Pid::from_raw(pid) else { return true };
     !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None) | Err(Errno::INTR))
 }
 
 fn known() -> MutexGuard<'static, Option<HashMap<i32, u64>>> {
-    // A map of numbers is never half changed.
+    // A map of numbers is never half changed, even by a panic.
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }

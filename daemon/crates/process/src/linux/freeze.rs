@@ -1,4 +1,4 @@
-//! Ending trees that grow while they are killed: everything is stopped first.
+//! Ends process trees that grow while they are killed: stops everything first.
 
 use std::collections::HashMap;
 
@@ -6,14 +6,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_si
 
 use super::procfs::{self, Stat};
 
-/// Looks at the tree, after which what is there is killed, even if each look found something new.
+/// Passes over the tree, after which everything is killed, even if each pass found something new.
 const MOST_PASSES: u32 = 64;
 
 /// Stops everything below this process, then kills it.
 pub(super) fn freeze_and_kill() {
     let mut frozen = Frozen::default();
-    // What was stopped last may have had time to start one more: those are looked at once more. What loses its parent
-    // meanwhile becomes a child of this process.
+    // The last stopped processes may have had time to start another, so each pass looks below them once more. Orphans become
+    // children of this process.
     let mut last = Vec::new();
     for _ in 0..MOST_PASSES {
         last = frozen.pass(&last);
@@ -24,17 +24,17 @@ pub(super) fn freeze_and_kill() {
     frozen.0.values().for_each(|stat| stat.signal(Signal::KILL));
 }
 
-/// What was stopped, by its number: while it and its parent are, that cannot be given away.
+/// The stopped processes, by id: while a process and its parent are stopped, its id cannot be reused.
 #[derive(Default)]
 struct Frozen(HashMap<i32, Stat>);
 
 impl Frozen {
-    /// Stops what is below this process, or below one of `last`, and was not met before. Returns what that was.
+    /// Stops the processes below this one, or below one of `last`, that were not met before. Returns them.
     fn pass(&mut self, last: &[i32]) -> Vec<i32> {
         let own = getpid().as_raw_nonzero().get();
         let mut new = Vec::new();
         let Some(mut waiting) = below(own) else {
-            // A kernel that does not list children.
+            // The kernel does not list children.
             for stat in procfs::descendants() {
                 if self.0.insert(stat.pid, stat).is_none() {
                     stat.signal(Signal::STOP);
@@ -50,7 +50,7 @@ impl Frozen {
             {
                 self.0.insert(pid, stat);
                 new.push(pid);
-                // Only now: stopped, it starts no more.
+                // Only now: a stopped process starts no more children.
                 waiting.extend(below(pid).into_iter().flatten());
             }
         }
@@ -64,8 +64,8 @@ fn below(parent: i32) -> Option<Vec<(i32, i32)>> {
     Some(children.into_iter().map(|child| (child, parent)).collect())
 }
 
-/// Stops a process that is a child of `parent`, or was and is now one of `own`: a child of one of ours is ours, whatever its
-/// number was before. Another user's cannot be stopped by us, nor killed.
+/// Stops a process that is a child of `parent`, or was and is now a child of `own`: a child of one of these processes
+/// is meant, even if its id was reused. Another user's process can be neither stopped nor killed.
 fn stop(pid: i32, parent: i32, own: i32) -> Option<Stat> {
     let descriptor = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     let stat = Stat::of(pid).filter(|stat| !stat.zombie && [parent, own].contains(&stat.parent))?;

@@ -1,4 +1,4 @@
-//! The guard: forks a scope for each command that the daemon asks for.
+//! The guard: forks a supervisor for each command that the daemon requests.
 
 use std::{
     collections::HashSet,
@@ -31,20 +31,20 @@ use crate::{
     wire::{Report, Stage},
 };
 
-/// Descriptors that go with a request at most: the scope's end of its socket, and the command's streams.
+/// The most descriptors of a request: the supervisor's end of its socket, and the command's streams.
 const REQUEST_FDS: usize = 1 + CommandStreams::MAX_FDS;
 
 /// Runs the guard until the daemon closes its end of the control socket, which is the standard input.
 ///
-/// The daemon's `main` calls this, before it starts any thread, when its first argument says so; [`crate::GuardCommand`]
-/// is the other side of that agreement. The guard is in a session of its own, so that a Ctrl-C in the daemon's terminal
-/// does not reach it, and blocks every signal. It uses no memory that grows and reads no command: a request is one byte
-/// and a few descriptors, and the fork that gets them, a scope, does the rest.
+/// The daemon's `main` calls this, before it starts any thread, when its first argument says so; see
+/// [`crate::GuardCommand`]. The guard is in a process session of its own, so that a Ctrl-C in the daemon's terminal
+/// does not reach it, and blocks every signal. Its memory does not grow, and it reads no commands: a request is one
+/// byte and a few descriptors, and the fork that gets them, a supervisor, does the rest.
 pub fn run_guard() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody to tell it to when even this fails: the daemon sees the closed socket.
+            // If even this fails, the daemon still sees the closed socket.
             let _ = writeln!(
                 io::stderr(),
                 "agentd guard: {error}. The daemon starts this program by itself; there is no need to run it by hand."
@@ -54,8 +54,8 @@ pub fn run_guard() -> ExitCode {
     }
 }
 
-/// Asks the guard at the other end of `control` for a scope with these descriptors: its end of its socket, then the streams
-/// of its command. Does not block.
+/// Requests a supervisor from the guard at the other end of `control`, with these descriptors: its end of its socket,
+/// then the streams of its command. Does not block.
 ///
 /// # Errors
 /// [`Errno::AGAIN`] when the guard is behind; [`Errno::PIPE`] and its like when it is gone.
@@ -94,20 +94,20 @@ impl Guard {
         let stdin = io::stdin();
         rustix::net::sockopt::socket_type(&stdin)
             .map_err(|_| io::Error::other("the standard input is no control socket"))?;
-        // Without a list of them they stay open; commands still get none that was opened by agentd.
+        // Without a list of descriptors they stay open; commands still get none that agentd opened.
         let _ = sys::close_inherited();
         sys::block_signals()?;
         sys::reset_dispositions();
-        // Fails only for a process that leads a group already, which then is out of the terminal's reach as well.
+        // Fails only for a process that already leads a group, which the terminal does not reach either.
         let _ = rustix::process::setsid();
         let control = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
         sys::replace_stdin(fs::File::open("/dev/null")?)?;
         env::set_current_dir("/")?;
-        // Only for whoever reads a list of processes.
+        // The name in lists of processes.
         let _ = fs::write("/proc/self/comm", "agentd-guard");
-        // Takes in what a killed scope leaves behind.
+        // Adopts what a killed supervisor leaves behind.
         set_child_subreaper(Some(getpid()))?;
-        // Without it the guard is larger and works as well.
+        // If this fails, the guard is only larger.
         let _ = sys::release_mirrors();
         Ok(Self { control, signals: sys::child_signals()?, scopes: HashSet::new() })
     }
@@ -122,10 +122,10 @@ impl Guard {
         }
     }
 
-    /// Reaps. A child that is no scope was left by a scope that somebody killed, so it goes too, with all below it.
+    /// Reaps ended children. A child that is no supervisor was left by a killed one, so it is killed with all below it.
     fn on_children_ended(&mut self) {
         scope::drain(&self.signals);
-        // Strays that have ended show which group to kill, until they are reaped.
+        // Until they are reaped, ended strays show which process group to kill.
         procfs::kill_children(None, &self.scopes);
         let mut orphaned = false;
         procfs::reap(|pid, status| {
@@ -137,7 +137,7 @@ impl Guard {
         }
     }
 
-    /// Takes one request. Returns false when the daemon is gone.
+    /// Handles one request. Returns false when the daemon is gone.
     fn on_request(&mut self) -> io::Result<bool> {
         let mut byte = [0];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REQUEST_FDS))];
@@ -172,7 +172,7 @@ impl Guard {
                 self.scopes.insert(Pid::as_raw_nonzero(pid).get());
             }
             Ok(Fork::Child) => {
-                // Held by scopes, the control socket would keep the daemon from seeing the guard's end.
+                // If supervisors held the control socket, the daemon would not see the guard's end.
                 let null = fs::File::open("/dev/null").map(OwnedFd::from);
                 let Ok(null) = null else { std::process::exit(1) };
                 drop(std::mem::replace(&mut self.control, null));
@@ -181,7 +181,7 @@ impl Guard {
             }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-                // The daemon that asked may be gone; then nobody waits for this.
+                // The daemon may be gone; then nobody waits for this.
                 let _ = socket.write_all(&Report::Failed(Stage::Scope, errno).encode());
             }
         }

@@ -1,8 +1,8 @@
-//! Marks on processes, and what has them.
+//! Marks of processes, and the processes that carry them.
 //!
-//! A process carries its owner's mark twice: as a variable of the environment that it was started with, and as its limit of
-//! file locks, which Linux inherits, shows, and has not used for anything since version 2.4. The variable is for people
-//! and ends with `env -i`; the limit passes through every fork and exec.
+//! A process carries its owner's mark twice: in an environment variable, and as its limit of file locks, which Linux
+//! inherits and shows, and has not used since version 2.4. The variable is for people and is lost with `env -i`; the
+//! limit survives every fork and exec.
 
 use std::{collections::HashSet, fs, io::Read as _, time::Duration};
 
@@ -11,24 +11,24 @@ use rustix::process::{Resource, Signal, getpid, getrlimit};
 use super::procfs::{self, Stat};
 use crate::owner::{Left, Mark, OWNER_VARIABLE};
 
-/// The most of an environment that is searched.
+/// The most bytes of an environment that are searched.
 const MAX_ENVIRONMENT: u64 = 4 << 20;
 
-/// The largest mark that processes started here can be given as a limit: inside of a command of another agentd, limits can
+/// The largest mark that processes started here can be given as a limit: inside a command of another agentd, limits can
 /// only be lowered.
 pub(crate) fn largest_mark() -> u64 {
     getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX)
 }
 
-/// Whether the limit can hold a mark here: it is shown, and not lowered so far that marks would no longer differ.
+/// Whether the limit can hold marks here: it is shown, and is not so low that marks would no longer differ.
 pub(crate) fn has_lasting_marks() -> bool {
     largest_mark() >> 32 != 0
         && procfs::own().is_some_and(|own| limits_of(own.pid).contains("Max file locks"))
 }
 
-/// Whether a process was started by a command of some agentd, which this process was not: its mark, as a limit, is lower than what
-/// this process may have itself. Whoever has no privileges can only lower it further. Where limits hold no marks, the variable
-/// tells, if it can be read. `None` where the system does not say. Blocks.
+/// Whether a process was started by a command of some agentd that did not start this process: its mark, as a limit, is
+/// lower than this process's own limit, and without privileges it can only be lowered further. Where limits hold no
+/// marks, the variable decides, if it can be read. `None` where the system does not say. Blocks.
 pub(super) fn is_of_a_command(pid: i32) -> Option<bool> {
     if !has_lasting_marks() {
         let own = procfs::own().and_then(|own| environment(own.pid)).as_deref().and_then(owner_of);
@@ -43,19 +43,19 @@ pub(super) fn is_of_a_command(pid: i32) -> Option<bool> {
 }
 
 fn limits_of(pid: i32) -> String {
-    // A process that has ended, or that may not be looked at, has no mark that counts.
+    // A process that has ended, or is not readable, counts as unmarked.
     fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default()
 }
 
-/// Kills every process that has one of `marks`, with everything below it. Returns how many there were. Blocks, for 5 seconds
-/// at most.
+/// Kills every process with one of the marks, and everything below it. Returns how many there were. Blocks, for 5
+/// seconds at most.
 ///
-/// A process that started before the owner of its mark is a stranger with a like limit.
+/// A process that started before the owner of its mark is a stranger with the same limit.
 pub(crate) fn kill_marked(left: &[Left]) -> usize {
     const PAUSE: Duration = Duration::from_millis(10);
     const PASSES: u32 = 500;
     let mut killed = HashSet::new();
-    // Started by a command of a dead daemon, this one cannot tell itself from what is to be killed.
+    // A daemon started by a command of a dead daemon cannot tell itself from the processes to kill.
     let own = getpid().as_raw_nonzero().get();
     let left: Vec<Left> = left.iter().copied().filter(|left| !has_mark(own, &[left.mark])).collect();
     if left.is_empty() {
@@ -66,7 +66,7 @@ pub(crate) fn kill_marked(left: &[Left]) -> usize {
         if found.is_empty() {
             return killed.len();
         }
-        // Stopped first: what can run can start something that this look did not see.
+        // Stop them first: a running process could start another that this pass did not see.
         found.iter().for_each(|stat| stat.signal(Signal::STOP));
         found.iter().for_each(|stat| stat.signal(Signal::KILL));
         killed.extend(found.iter().map(|stat| (stat.pid, stat.started)));
@@ -76,13 +76,13 @@ pub(crate) fn kill_marked(left: &[Left]) -> usize {
     killed.len()
 }
 
-/// The processes that dead owners left, and those below them, but for the ended.
+/// The running processes that dead owners left, and those below them.
 fn marked(left: &[Left]) -> Vec<Stat> {
     let Ok(all) = procfs::everything() else { return Vec::new() };
     let own = getpid().as_raw_nonzero().get();
     let marks: Vec<Mark> = left.iter().map(|left| left.mark).collect();
     let is_left = |stat: &&Stat| {
-        // Nearly all have none of the marks.
+        // Nearly all processes have none of the marks, so test for any first.
         stat.pid != own
             && !stat.zombie
             && has_mark(stat.pid, &marks)
@@ -100,7 +100,7 @@ pub(super) fn has_mark(pid: i32, marks: &[Mark]) -> bool {
     is_one(locks_limit(&limits_of(pid))) || is_one(environment(pid).as_deref().and_then(owner_of))
 }
 
-/// The hard limit of file locks in what `/proc/<pid>/limits` says.
+/// The hard limit of file locks in the text of `/proc/<pid>/limits`.
 fn locks_limit(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()

@@ -1,4 +1,4 @@
-//! Measuring what a command uses, for as long as it has limits.
+//! Measures what a command uses, while it has limits.
 
 use std::{
     collections::HashSet,
@@ -18,13 +18,14 @@ use super::{
 };
 use crate::limits::{LimitedResource, ProcessLimits};
 
-/// Pauses between two looks: short while something grows, long while a command only goes on.
+/// The shortest and the longest pause between two measurements: short while something grows, long while a command is
+/// steady.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
-/// The pause before the first look: most commands have ended by then.
+/// The pause before the first measurement: most commands have ended by then.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks at the processes of a scope from time to time.
+/// Measures the processes of a supervisor from time to time.
 pub(super) struct Meter {
     limits: ProcessLimits,
     pause: Duration,
@@ -33,17 +34,17 @@ pub(super) struct Meter {
     last_tasks: u64,
 }
 
-/// What the processes below a scope use.
+/// What the processes below a supervisor use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) processes: u64,
-    /// 0 if there is no limit for it.
+    /// 0 without a memory limit.
     pub(super) memory_bytes: u64,
     cpu: Duration,
 }
 
 impl Meter {
-    /// `None` if there is nothing to measure.
+    /// `None` when no limit needs measuring.
     pub(super) fn new(limits: ProcessLimits) -> Option<Self> {
         limits.need_measuring().then(|| Self {
             limits,
@@ -54,19 +55,19 @@ impl Meter {
         })
     }
 
-    /// How long until the next look.
+    /// The time until the next measurement.
     pub(super) fn wait(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Looks, if it is time to.
+    /// Measures, if it is time.
     pub(super) fn look(&mut self) -> Option<Usage> {
         if Instant::now() < self.next {
             return None;
         }
         let start = cpu_time();
         let tasks = tasks_of_system();
-        // Then this is all there is to look at, and all that it takes: a single read.
+        // If the whole system has few tasks, this single read suffices.
         let few = |limit| tasks.is_some_and(|tasks| tasks <= limit);
         let so_few = self.counts_only() && self.limits.of(LimitedResource::Processes).is_some_and(few);
         let usage = if so_few { Usage::default() } else { self.measure() };
@@ -76,7 +77,7 @@ impl Meter {
             && tasks <= self.last_tasks + self.last_tasks / 16;
         self.pause = if steady { (self.pause * 2).min(PAUSES.1) } else { PAUSES.0 };
         (self.last, self.last_tasks) = (usage, tasks);
-        // However many processes there are, looking at them takes a small part of one processor.
+        // Measuring takes a small part of one processor, however many processes there are.
         self.next = Instant::now() + self.pause.max(cpu_time().saturating_sub(start) * 4);
         Some(usage)
     }
@@ -88,7 +89,7 @@ impl Meter {
             .all(|resource| self.limits.of(resource).is_none())
     }
 
-    /// The resource of which this command alone uses too much.
+    /// The limit that this command alone exceeds.
     pub(super) fn exceeded(&self, usage: &Usage) -> Option<LimitedResource> {
         let over = |resource, used: u64| self.limits.of(resource).is_some_and(|limit| used > limit);
         let cpu =
@@ -109,7 +110,7 @@ impl Meter {
         let mut ticks = procfs::children_ticks();
         let mut shared = Shared::default();
         walk(|stat| {
-            // What has ended and was not waited for has its time still.
+            // An ended process that was not waited for still has its time.
             ticks += stat.cpu + stat.children_cpu;
             if !stat.zombie {
                 usage.processes += 1;
@@ -128,18 +129,18 @@ impl Meter {
     }
 }
 
-/// Visits everything below this process until `visit` says that it is enough.
+/// Visits everything below this process until `visit` returns false.
 fn walk(mut visit: impl FnMut(&Stat) -> bool) {
     let own = getpid();
     let Some(mut waiting) = procfs::children_by_thread(own) else {
-        // A kernel that does not list children: the long way, by everybody's parent.
+        // The kernel does not list children: go by the parents of all processes.
         let Ok(all) = procfs::everything() else { return };
         let own = own.as_raw_nonzero().get();
         let below = procfs::with_descendants(HashSet::from([own]), &all);
         below.iter().filter(|stat| stat.pid != own).all(visit);
         return;
     };
-    // A number that was given again meanwhile could lead in a circle.
+    // A reused process id could lead in a circle.
     let mut met: HashSet<i32> = waiting.iter().copied().collect();
     while let Some(pid) = waiting.pop() {
         let Some(stat) = Stat::of(pid) else { continue };
@@ -154,13 +155,13 @@ fn walk(mut visit: impl FnMut(&Stat) -> bool) {
     }
 }
 
-/// How many processes and threads the whole system has, which is no less than a command has processes.
+/// The number of processes and threads of the whole system, which is at least a command's number of processes.
 fn tasks_of_system() -> Option<u64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// Processor time that this process has used.
+/// The processor time of this process.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))

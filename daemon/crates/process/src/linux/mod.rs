@@ -1,4 +1,4 @@
-//! What Linux needs: the guard, its scopes, and the little that only the kernel's own calls can do.
+//! The parts that need Linux: the guard, its supervisors, and what only the kernel's own calls can do.
 
 mod adopted;
 mod freeze;

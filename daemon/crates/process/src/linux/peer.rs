@@ -1,10 +1,10 @@
-//! Whether the process at the other end of a local socket was started by a command of this daemon.
+//! Decides whether the process at the other end of a local socket was started by a command of this daemon.
 //!
-//! Everything that a command starts stays below its scope, however it detaches itself, and a scope whose guard was killed
-//! becomes a child of the daemon, which is a subreaper as well. So a process that has this one among its parents is a
-//! command, and one that has not is none. The walk goes by numbers, which are given again once a process was
-//! reaped: each step is looked at twice, and in the end it is made sure that the one who connected still lives, so that
-//! its number was its own all the time.
+//! Everything that a command starts stays below its supervisor, however it detaches itself, and a supervisor whose
+//! guard was killed becomes a child of the daemon, which is a subreaper, too. So a process with the daemon among its
+//! ancestors is a command's, and any other is not. The walk goes by process ids, which can be reused once a process was
+//! reaped: each step is checked twice, and in the end the connected process must still live, so its id was its own all
+//! the time.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -15,38 +15,40 @@ use rustix::{
 
 use super::{marks, procfs::Stat, sys};
 
-/// How many parents are looked at. Nobody has nearly as many who does not want to hide.
+/// Ancestors that are examined. Only a process that wants to hide has nearly as many.
 const MOST_PARENTS: usize = 1000;
 
-/// How often the walk begins anew when parents end meanwhile.
+/// How often the walk starts anew when ancestors end meanwhile.
 const MOST_WALKS: usize = 8;
 
-/// The process that connected the other end of a local socket. Whoever got that end from it since is taken for it.
+/// The process that connected the other end of a local socket. A process that got that end from it later is taken for
+/// it.
 #[derive(Debug)]
 pub struct Peer {
     pid: i32,
-    /// `None` for one that had ended when it was asked for.
+    /// `None` for a process that had already ended.
     descriptor: Option<OwnedFd>,
 }
 
 /// Where a peer comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerOrigin {
-    /// No command of this daemon, nor of another agentd, has started it.
+    /// No command of this daemon, or of another agentd, started it.
     Elsewhere,
-    /// It is, or may be, a command or something that one started.
+    /// It is, or may be, a command or a process that a command started.
     Command(CommandOrigin),
 }
 
-/// What a command hangs on.
+/// The supervisor that a command belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandOrigin {
-    /// The uppermost processes between it and this one: number and start, one of them the scope. None where that is not known.
+    /// The uppermost processes between the peer and this one, each with its start time; one of them is the supervisor.
+    /// Empty when unknown.
     uppermost: Vec<(i32, u64)>,
 }
 
 impl CommandOrigin {
-    /// Whether this is the process of a scope that it hangs on, which still is the one that was met.
+    /// Whether this is the command's supervisor, and its process id was not reused.
     pub(crate) fn hangs_on(&self, scope: i32) -> bool {
         let met = self.uppermost.iter().find(|(pid, _)| *pid == scope);
         met.is_some_and(|(_, started)| Stat::of(scope).is_some_and(|now| now.started == *started))
@@ -54,16 +56,16 @@ impl CommandOrigin {
 }
 
 impl Peer {
-    /// Notes who is at the other end of a socket; `pid` is the number that the system gives with it (`SO_PEERCRED`). Does not
-    /// block.
+    /// Identifies the process at the other end of a socket; `pid` is the process id that the system reports for it
+    /// (`SO_PEERCRED`). Does not block.
     #[must_use]
     pub fn of(socket: impl AsFd, pid: Option<i32>) -> Self {
         let pid = pid.unwrap_or_default();
         let descriptor = match sys::peer_descriptor(socket.as_fd()) {
             Ok(descriptor) => Some(descriptor),
             Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
-                // Before Linux 6.5: the number may be another process's by now. It is so only if as many processes were started
-                // as there are numbers since it connected.
+                // Before Linux 6.5. The process id may have been reused, if as many processes were started since it connected as
+                // there are ids.
                 Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
             }
             Err(_) => None,
@@ -71,12 +73,12 @@ impl Peer {
         Self { pid, descriptor }
     }
 
-    /// Finds out where it comes from. One that cannot be told any more, since it has ended, counts as a command: else a command
-    /// would connect, hand the socket on and end. Blocks, for as long as reading a few files of `/proc` takes.
+    /// Finds out where the process comes from. A process that has ended counts as a command: otherwise a command could
+    /// connect, pass the socket on and end. Blocks while it reads a few files of `/proc`.
     #[must_use]
     pub fn origin(&self) -> PeerOrigin {
         let own = getpid().as_raw_nonzero().get();
-        // This process itself; or one that has no number here, in a namespace that is not below ours: what a command starts is.
+        // This process itself; or a process without an id here, in a namespace that is not below ours: commands are below ours.
         if self.pid == own || self.pid <= 0 {
             return PeerOrigin::Elsewhere;
         }
@@ -96,30 +98,30 @@ impl Peer {
     fn has_ended(&self) -> bool {
         let Some(descriptor) = &self.descriptor else { return true };
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // Readable once the process has ended; what cannot be asked counts as ended.
+        // The descriptor is readable once the process has ended; on an error it counts as ended.
         !matches!(poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&now)), Ok(0))
     }
 }
 
-/// What the parents of a process are.
+/// The result of a walk over a process's ancestors.
 #[derive(Debug, PartialEq, Eq)]
 enum Walk {
     /// This process is among them; the uppermost ones below it.
     Below(Vec<(i32, u64)>),
-    /// It is not.
+    /// This process is not among them.
     Elsewhere,
     /// The system does not show one of them.
     Hidden,
-    /// One of them has ended meanwhile, so that its number means nothing.
+    /// One of them has ended meanwhile, so its id means nothing.
     Changed,
-    /// They are too many.
+    /// There are too many.
     Endless,
 }
 
-/// Looks for `own` among the parents of a process. `look` tells of a process by its number.
+/// Looks for `own` among the ancestors of a process. `look` finds a process by its id.
 fn walk(pid: i32, own: i32, look: impl Fn(i32) -> Option<Stat>) -> Walk {
     let Some(mut below) = look(pid) else { return Walk::Changed };
-    // A scope and its guard, or a scope alone whose guard was killed.
+    // A supervisor and its guard, or only a supervisor whose guard was killed.
     let mut uppermost = Vec::with_capacity(2);
     for _ in 0..MOST_PARENTS {
         if uppermost.len() == 2 {
@@ -133,7 +135,7 @@ fn walk(pid: i32, own: i32, look: impl Fn(i32) -> Option<Stat>) -> Walk {
             return Walk::Elsewhere;
         }
         let parent = look(below.parent);
-        // Only while the child still has this parent was the number the parent's.
+        // The id was the parent's only if the child still has this parent.
         let is_same = |now: Stat| (now.started, now.parent) == (below.started, below.parent);
         if !look(below.pid).is_some_and(is_same) {
             return Walk::Changed;
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_number_that_was_given_again_on_the_way_does_not_count() {
-        // The parent ends between the look at the child and the look at it, and a stranger has its number.
+        // The parent ends between the reads of the child and of itself, and a stranger gets its id.
         let looks = Cell::new(0);
         let look = |pid| {
             looks.set(looks.get() + 1);

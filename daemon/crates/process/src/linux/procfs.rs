@@ -1,8 +1,8 @@
-//! What `/proc` says about the processes below this one.
+//! Reads `/proc` about processes, and signals the processes below this one.
 //!
-//! A process id can be given to a stranger once its process was reaped, so this module kills in two ways only: own
-//! children, whose ids cannot be given away before this process reaps them; and others through a descriptor that is
-//! opened first and checked after.
+//! A process id can be reused once its process was reaped, so this module kills in two ways only: its own children,
+//! whose ids cannot be reused before this process reaps them; and others through a descriptor that is opened first and
+//! checked after.
 
 use std::{collections::HashSet, fs, io, str::FromStr, time::Duration};
 
@@ -16,24 +16,24 @@ use rustix::{
 use super::marks;
 use crate::owner::Mark;
 
-/// One line of `/proc/<pid>/stat`, as far as it matters here.
+/// The fields of `/proc/<pid>/stat` that are used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) pid: i32,
     /// It has ended and waits to be reaped.
     pub(super) zombie: bool,
-    /// It does nothing until it is told to go on.
+    /// It is stopped until a signal continues it.
     pub(super) stopped: bool,
     pub(super) parent: i32,
     group: i32,
-    /// 0 when the session's leader is outside of this process id namespace, as in a container whose first process was
+    /// 0 when the session's leader is outside this process id namespace, as in a container whose first process was
     /// started by another one's shell.
     pub(super) session: i32,
-    /// When the process started, in clock ticks since boot: with the id, the process's identity.
+    /// When the process started, in clock ticks since boot: together with the id, the process's identity.
     pub(super) started: u64,
-    /// Processor time that it has used, its ended children not counted, in clock ticks.
+    /// Its processor time in clock ticks, without ended children.
     pub(super) cpu: u64,
-    /// Processor time of its children that have ended and that it has waited for, and of theirs, in clock ticks.
+    /// Processor time in clock ticks of its children that have ended and that it has waited for, and of theirs.
     pub(super) children_cpu: u64,
     /// Resident memory in pages.
     pub(super) resident: u64,
@@ -43,7 +43,7 @@ impl FromStr for Stat {
     type Err = ();
 
     fn from_str(line: &str) -> Result<Self, ()> {
-        // The name, in parentheses, may itself hold spaces and parentheses; what follows it never does.
+        // The name, in parentheses, may contain spaces and parentheses; the fields after it do not.
         let (head, fields) = line.rsplit_once(')').ok_or(())?;
         let pid = head.split_once(' ').ok_or(())?.0;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
@@ -71,29 +71,28 @@ impl Stat {
         fs::read_to_string(format!("/proc/{pid}/stat")).ok()?.parse().ok()
     }
 
-    /// Sends `signal` to this process, and never to one that has got its id since.
+    /// Sends `signal` to this process, never to another one that reuses its id.
     pub(super) fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.pid) else { return };
         let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
         if Self::of(self.pid).is_some_and(|now| now.started == self.started) {
-            // It may have ended meanwhile, or belong to another user: either way there is nothing more to do.
+            // The process may have ended, or belong to another user: nothing more can be done.
             let _ = pidfd_send_signal(descriptor, signal);
         }
     }
 }
 
-/// This process itself. Its session is read here and not asked of the kernel: the call's wrapper takes session 0 for
-/// impossible.
+/// This process. Its session is read from `/proc`, because the system call's wrapper considers session 0 impossible.
 pub(super) fn own() -> Option<Stat> {
     Stat::of(getpid().as_raw_nonzero().get())
 }
 
-/// The id of this process, and when it started, in clock ticks since boot.
+/// This process's id and start time in clock ticks since boot.
 pub(crate) fn own_life() -> Option<(i32, u64)> {
     own().map(|own| (own.pid, own.started))
 }
 
-/// When a process started that has not ended, in clock ticks since boot; `None` when there is none.
+/// When a running process started, in clock ticks since boot; `None` when there is none.
 pub(crate) fn life_of(pid: i32) -> Option<u64> {
     Stat::of(pid).filter(|stat| !stat.zombie).map(|stat| stat.started)
 }
@@ -104,25 +103,25 @@ pub(super) fn everything() -> io::Result<Vec<Stat>> {
     Ok(numbers.filter_map(Stat::of).collect())
 }
 
-/// The ids of this process's own children, ended ones included until they are reaped.
+/// The ids of this process's own children, including ended ones that are not reaped yet.
 ///
 /// # Errors
-/// Fails when `/proc` is not there.
+/// When `/proc` is missing.
 pub(super) fn children() -> io::Result<Vec<i32>> {
-    // Cheap, but only present when the kernel was built with it.
+    // Cheap, but only available when the kernel was built with it.
     if let Ok(list) = fs::read_to_string("/proc/thread-self/children") {
         return Ok(list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect());
     }
     Ok(children_of(getpid())?.iter().map(|stat| stat.pid).collect())
 }
 
-/// The children of a process, whichever of its threads they belong to.
+/// The children of all threads of a process.
 pub(super) fn children_of(parent: Pid) -> io::Result<Vec<Stat>> {
     let parent = parent.as_raw_nonzero().get();
     Ok(everything()?.into_iter().filter(|stat| stat.parent == parent).collect())
 }
 
-/// The children of a process, asked of each of its threads; `None` when the kernel does not tell.
+/// The children of a process, read from each of its threads; `None` when the kernel does not list them.
 pub(super) fn children_by_thread(parent: Pid) -> Option<Vec<i32>> {
     let mut children = Vec::new();
     let parent = parent.as_raw_nonzero();
@@ -146,7 +145,7 @@ pub(crate) fn lists_children() -> bool {
 
 /// Those of `all` that have one of these ids, and everything below them.
 pub(super) fn with_descendants(mut ids: HashSet<i32>, all: &[Stat]) -> Vec<Stat> {
-    // Parents may be listed after their children, so go over the list until a pass finds nobody new.
+    // Parents may be listed after their children, so repeat until a pass finds no new process.
     loop {
         let before = ids.len();
         ids.extend(
@@ -159,7 +158,7 @@ pub(super) fn with_descendants(mut ids: HashSet<i32>, all: &[Stat]) -> Vec<Stat>
     all.iter().filter(|stat| ids.contains(&stat.pid)).copied().collect()
 }
 
-/// Everything below this process that has not ended.
+/// Everything running below this process.
 pub(super) fn descendants() -> Vec<Stat> {
     let Ok(all) = everything() else { return Vec::new() };
     let own = getpid().as_raw_nonzero().get();
@@ -168,19 +167,18 @@ pub(super) fn descendants() -> Vec<Stat> {
     below
 }
 
-/// Kills the own children that `spared` does not name, and the process groups of those that have ended.
+/// Kills the own children that are not in `spared`, and the process groups of those that have ended.
 ///
-/// Their own children become ours when they are dead, so a caller that repeats this until no child is left ends the
-/// whole tree, from the top down. It is to be called before ended children are reaped: until then the group of such a child
-/// can neither change nor be given away. Killing a group at once leaves a process that forks without end no gap to slip
-/// through.
+/// Their children become ours when they are dead, so repeating this until no child is left ends the whole tree from the
+/// top down. Call it before reaping ended children: until then the group of such a child can neither change nor be
+/// reused. Killing a whole group at once leaves no gap for a process that forks without end.
 pub(super) fn kill_children(fallback: Option<i32>, spared: &HashSet<i32>) {
     let own_group = own().map(|own| own.group);
     let list = children().unwrap_or_else(|_| fallback.into_iter().collect());
     for pid in list.into_iter().filter(|pid| !spared.contains(pid)).filter_map(Pid::from_raw) {
-        // "No such process" means done already. A process of another user cannot be killed by us at all.
+        // "No such process" means that it has ended. Another user's process cannot be killed at all.
         let _ = kill_process(pid, Signal::KILL);
-        // Group 0 is one whose leader is outside of this process id namespace: no name for it here.
+        // Group 0 has its leader outside this process id namespace, and so no id here.
         if let Some(stat) = Stat::of(pid.as_raw_nonzero().get()).filter(|stat| stat.zombie)
             && Some(stat.group) != own_group
             && let Some(group) = Pid::from_raw(stat.group)
@@ -190,7 +188,7 @@ pub(super) fn kill_children(fallback: Option<i32>, spared: &HashSet<i32>) {
     }
 }
 
-/// Asks everything below this process to end, and wakes what is stopped so that it can.
+/// Asks everything below this process to end, and continues what is stopped so that it can.
 pub(super) fn terminate_descendants() {
     for stat in descendants() {
         stat.signal(Signal::TERM);
@@ -198,17 +196,17 @@ pub(super) fn terminate_descendants() {
     }
 }
 
-/// Sends a signal to everything below this process. A number that names no signal does nothing.
+/// Sends a signal to everything below this process. A number without a signal does nothing.
 pub(super) fn signal_descendants(signal: u8) {
     if let Some(signal) = Signal::from_named_raw(signal.into()) {
         descendants().iter().for_each(|stat| stat.signal(signal));
     }
 }
 
-/// Kills every process of a session that has the mark `owner`, and returns when none is left or after two seconds.
+/// Kills every process of a session that has the mark `owner`, and returns when none is left, or after two seconds.
 ///
-/// This is for commands whose scope was killed: nothing then holds their processes together but the session that each
-/// command starts in. The mark tells the session from one that has got its number since. Blocks.
+/// For commands whose supervisor was killed: only the process session that each command starts in still holds their
+/// processes together. The mark excludes a session that reuses the id. Blocks.
 pub(crate) fn kill_session(session: i32, owner: Mark) {
     const PAUSE: Duration = Duration::from_millis(10);
     for _ in 0..200 {
@@ -237,7 +235,7 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, rustix::process::WaitStatus)) -> b
     }
 }
 
-/// Processor time of the children that this process has waited for, and of theirs, in clock ticks.
+/// Processor time in clock ticks of the children that this process has waited for, and of theirs.
 pub(super) fn children_ticks() -> u64 {
     own().map_or(0, |own| own.children_cpu)
 }

@@ -1,4 +1,4 @@
-//! A scope: the process that one command, and everything that the command starts, lives under.
+//! A supervisor: the parent process of one command and of everything that it starts.
 
 use std::{
     collections::HashSet,
@@ -29,27 +29,27 @@ use crate::{
     wire::{self, Order, Report, Stage},
 };
 
-/// Pauses between two rounds of killing what has not gone yet: short at first, for processes that were just born, and
-/// longer for those that cannot die now (in the middle of a disk or network wait) or not by us (another user's).
+/// The shortest and the longest pause between two rounds of killing: short at first, for new-born processes; longer for
+/// processes that cannot die now (in an uninterruptible wait) or belong to another user.
 const KILL_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 
-/// How long a scope without a daemon keeps trying to kill before it gives up.
+/// How long a supervisor without a daemon keeps trying to kill before it gives up.
 const LONE_KILL_TIME: Duration = Duration::from_secs(10);
 
-/// By how much a single process may go over the limit of processor time before the system itself ends it: what it uses is
-/// measured from time to time, and may be lost with it.
+/// By how many seconds one process may exceed the limit of processor time before the system itself ends it: usage is
+/// only measured from time to time, and is lost when the process ends.
 const CPU_MARGIN: u64 = 2;
 
-/// Rounds of killing after which what is left is stopped before it is killed.
+/// Rounds of killing after which the remaining processes are stopped before they are killed.
 const GENTLE_ROUNDS: u32 = 4;
 
-/// A command that runs.
+/// A running command.
 struct Started {
     pid: i32,
     meter: Option<Meter>,
 }
 
-/// Runs one command and returns when nothing of it is left. Returns false when that could not be made true.
+/// Runs one command and returns when nothing of it is left. Returns false when that could not be achieved.
 pub(super) fn run(mut socket: UnixStream, streams: Vec<OwnedFd>, signals: &OwnedFd) -> bool {
     let _ = fs::write("/proc/self/comm", "agentd-scope");
     match start(&mut socket, streams) {
@@ -58,7 +58,7 @@ pub(super) fn run(mut socket: UnixStream, streams: Vec<OwnedFd>, signals: &Owned
             Scope { socket, shell: Some(pid), kill: None, meter, told }.watch(signals)
         }
         Err(Some((stage, errno))) => {
-            // With the daemon gone nobody waits for the reason, and nothing was started.
+            // If the daemon is gone, nobody waits for the reason, and nothing was started.
             let _ = socket.write_all(&Report::Failed(stage, errno).encode());
             true
         }
@@ -66,7 +66,7 @@ pub(super) fn run(mut socket: UnixStream, streams: Vec<OwnedFd>, signals: &Owned
     }
 }
 
-/// Reads the command and starts it. `Err(None)` means that the daemon is gone or does not want it any more.
+/// Reads the command and starts it. `Err(None)` means that the daemon is gone or closed the socket.
 fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<Started, Option<(Stage, i32)>> {
     let gone = |_: io::Error| None;
     let own = getpid();
@@ -80,7 +80,7 @@ fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<Started, Opti
     socket.read_exact(&mut bytes).map_err(gone)?;
     let (spec, terms) = wire::decode_command(&bytes).ok_or(Some((Stage::Scope, libc::EBADMSG)))?;
 
-    // Entered here and not by the new process, so that a missing directory is told apart from a missing program.
+    // Enter it before forking, to tell a missing directory from a missing program.
     env::set_current_dir(&spec.cwd).map_err(failed(Stage::WorkingDirectory))?;
     let mut command = Command::new(&spec.program);
     command.args(&spec.args).env_clear().envs(spec.env);
@@ -100,13 +100,13 @@ fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<Started, Opti
         },
     );
     let child = command.spawn().map_err(failed(Stage::Program))?;
-    // Staying in it would keep the command's directory from being unmounted for as long as anything runs.
+    // Staying there would prevent unmounting the command's directory while anything runs.
     let _ = env::set_current_dir("/");
     let pid = i32::try_from(child.id()).map_err(|_| Some((Stage::Scope, libc::ERANGE)))?;
     Ok(Started { pid, meter })
 }
 
-/// Gives the command its streams; see [`CommandStreams::open`] for their order.
+/// Connects the command to its streams; see [`CommandStreams::open`] for their order.
 fn connect(command: &mut Command, streams: CommandStreams, fds: Vec<OwnedFd>) -> io::Result<()> {
     let mut fds = fds.into_iter();
     let mut next = || fds.next().ok_or_else(|| io::Error::from_raw_os_error(libc::EBADMSG));
@@ -134,13 +134,13 @@ struct Scope {
     /// The command's own process, until it is reaped.
     shell: Option<i32>,
     kill: Option<Kill>,
-    /// While there are limits.
+    /// Present while there are limits.
     meter: Option<Meter>,
-    /// What the daemon knows.
+    /// The usage that was last reported.
     told: Usage,
 }
 
-/// Killing under way.
+/// An ongoing kill.
 struct Kill {
     pause: Duration,
     rounds: u32,
@@ -198,7 +198,7 @@ impl Scope {
             tv_sec: pause.as_secs().cast_signed(),
             tv_nsec: i64::from(pause.subsec_nanos()),
         });
-        // A closed socket is always ready: do not ask again once that is known.
+        // A closed socket is always ready, so do not poll it again.
         let mut both = [PollFd::new(signals, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
         let fds = if lone { &mut both[..1] } else { &mut both[..] };
         match poll(fds, timeout.as_ref()) {
@@ -233,7 +233,7 @@ impl Scope {
         self.kill.get_or_insert(Kill { pause: KILL_PAUSES.0, rounds: 0, deadline: None });
     }
 
-    /// Looks at what the command uses, if it is time to, and tells the daemon of changes.
+    /// Measures the command if it is time, and reports changes.
     fn measure(&mut self) {
         if self.kill.is_some() {
             return;
@@ -253,14 +253,14 @@ impl Scope {
         }
     }
 
-    /// Has everything killed because of a limit, and says so, unless it is being killed already.
+    /// Reports an exceeded limit and kills everything, unless it is being killed already.
     fn on_limit(&mut self, resource: LimitedResource, together: bool) {
         if self.kill.is_none() {
-            // Told before anything ends by it.
+            // Report before anything ends because of it.
             self.report(Report::Limit(resource, together));
             self.start_killing();
             if let Some(kill) = self.kill.as_mut().filter(|_| resource == LimitedResource::Processes) {
-                // A group or two may be all of it; if not, there is no time to lose.
+                // Killing one or two groups may suffice; if not, there is no time to lose.
                 kill.rounds = GENTLE_ROUNDS - 2;
             }
         }
@@ -309,7 +309,7 @@ fn exit_report(status: WaitStatus) -> Report {
     }
 }
 
-/// Empties the descriptor that told of ended children; what ended is found out by waiting for it.
+/// Empties the descriptor that signals ended children; waiting finds out which ended.
 pub(super) fn drain(signals: impl AsFd) {
     let mut buffer = [0; 512];
     while rustix::io::read(&signals, &mut buffer).is_ok_and(|count| count > 0) {}

@@ -1,5 +1,5 @@
-//! Memory that processes share: mapped by several of them, or held as a file that only memory has (`memfd_create`) and that
-//! nobody maps. What is shared counts once, however many processes have it.
+//! Measures shared memory: mapped by several processes, or held as a file in memory (`memfd_create`) that no process
+//! maps. Shared memory counts once, however many processes use it.
 
 use std::{
     collections::HashMap,
@@ -8,39 +8,39 @@ use std::{
     os::unix::fs::MetadataExt as _,
 };
 
-/// What is mapped is told apart from here on; less is counted once for each process that has it.
+/// From this size on, shared mappings are told apart; smaller ones count once for each process.
 const WORTH_A_LOOK: u64 = 4 << 20;
 
-/// Descriptors that one look looks at, of all processes of a command together.
+/// The most descriptors that one measurement examines, of all processes of a command together.
 const MOST_DESCRIPTORS: usize = 16 * 1024;
 
-/// How much is read about the mappings of one process. Of one with more, all that it shares counts as its own.
+/// The most bytes read about the mappings of one process. All that a process with more shares counts as its own.
 const MOST_MAPPINGS: u64 = 8 << 20;
 
-/// The names of what is in memory alone, as lists of mappings have them.
+/// The names of memory-only files in lists of mappings.
 const NAMES: [&str; 4] = ["/memfd:", "/dev/zero", "/SYSV", "/dev/shm/"];
 
-/// What one look found.
+/// The result of one measurement.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Bytes of what is held or mapped, by its inode.
+    /// Bytes of held or mapped objects, by inode.
     objects: HashMap<u64, u64>,
-    /// Processes that map shared memory, and how much.
+    /// Processes that map shared memory, and how many bytes.
     mapping: Vec<(i32, u64)>,
     descriptors: usize,
 }
 
-/// Memory of a process, in bytes.
+/// Resident memory of a process, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Resident {
-    /// What mirrors no file and is no other process's.
+    /// Anonymous memory that no other process shares.
     pub(super) private: u64,
-    /// What it shares with others, or could.
+    /// Memory that it shares with others, or could share.
     pub(super) shared: u64,
 }
 
 impl Resident {
-    /// Nothing for a process that has ended, or that may not be looked at.
+    /// Zero for a process that has ended or is not readable.
     pub(super) fn of(pid: i32) -> Self {
         Self::read(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default())
     }
@@ -55,7 +55,7 @@ impl Resident {
 }
 
 impl Shared {
-    /// Takes in what a process holds and maps.
+    /// Adds what a process holds and maps.
     pub(super) fn add(&mut self, pid: i32, mapped: u64) {
         if mapped > 0 {
             self.mapping.push((pid, mapped));
@@ -80,7 +80,7 @@ impl Shared {
         *known = bytes.max(*known);
     }
 
-    /// All of it, in bytes.
+    /// The total in bytes.
     pub(super) fn bytes(mut self) -> u64 {
         let mapping = std::mem::take(&mut self.mapping);
         let at_most: u64 = mapping.iter().map(|(_, bytes)| bytes).sum();
@@ -93,7 +93,7 @@ impl Shared {
         self.objects.values().sum::<u64>().saturating_add(rest)
     }
 
-    /// Takes in what a process maps; `None` where that is not told, or too much.
+    /// Adds the mappings of a process; `None` when they are not readable, or too many.
     fn map(&mut self, pid: i32) -> Option<()> {
         let file = File::open(format!("/proc/{pid}/smaps")).ok()?;
         let mut lines = BufReader::new(file.take(MOST_MAPPINGS));
@@ -122,14 +122,14 @@ impl Shared {
     }
 }
 
-/// The inode of a mapping of something that is in memory alone: `7f0-7f1 rw-s 00000000 00:01 1026  /memfd:x (deleted)`.
+/// The inode of a memory-only mapping: `7f0-7f1 rw-s 00000000 00:01 1026  /memfd:x (deleted)`.
 fn inode_of(line: &str) -> Option<u64> {
     let mut fields = line.split_ascii_whitespace().skip(4);
     let (inode, name) = (fields.next()?, fields.next()?);
     NAMES.iter().any(|known| name.starts_with(known)).then(|| inode.parse().ok()).flatten()
 }
 
-/// `   12 kB`.
+/// Parses `   12 kB`, as bytes.
 fn kibibytes(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }

@@ -1,4 +1,4 @@
-//! The few calls that no safe interface offers. All but [`peer_descriptor`] are made by the guard and its forks, which have
+//! The calls that no safe interface offers. All but [`peer_descriptor`] are made by the guard and its forks, which have
 //! one thread.
 #![allow(
     unsafe_code,
@@ -19,9 +19,9 @@ use std::{
 
 use rustix::process::Pid;
 
-/// Which side of a fork this is.
+/// The side of a fork.
 pub(super) enum Fork {
-    /// The one that asked, with the id of the new process.
+    /// The calling process, with the id of the new one.
     Parent(Pid),
     /// The new process.
     Child,
@@ -29,10 +29,11 @@ pub(super) enum Fork {
 
 /// Forks the calling process.
 ///
-/// Only the guard and its forks call this, and [`super::guard`] checks when it starts that it is alone in its process.
+/// Only the guard and its forks call this, and [`super::guard`] checks at its start that its process has no other
+/// thread.
 ///
 /// # Errors
-/// Whatever the system refuses it for: too many processes, too little memory.
+/// The system's: too many processes, too little memory.
 pub(super) fn fork() -> io::Result<Fork> {
     // SAFETY: the calling process has one thread, checked when the guard starts, and nothing in the guard starts
     // another. So the child is a full copy: no lock of the allocator or of the standard library can be held by a
@@ -46,10 +47,11 @@ pub(super) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// A descriptor of the process that connected the other end of a local socket, whichever process holds that end now.
+/// A descriptor of the process that connected the other end of a local socket, even if another process holds that end
+/// now.
 ///
 /// # Errors
-/// `ENOPROTOOPT` before Linux 6.5; others where that process has ended.
+/// `ENOPROTOOPT` before Linux 6.5; others when that process has ended.
 pub(super) fn peer_descriptor(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut descriptor: libc::c_int = -1;
     let size = size_of::<libc::c_int>();
@@ -83,7 +85,7 @@ pub(super) fn block_signals() -> io::Result<()> {
     check(outcome).map(drop)
 }
 
-/// Gives every signal its default effect. What the daemon's starter ignored must not be ignored by commands.
+/// Gives every signal its default effect: signals that the daemon's parent ignored must not be ignored by commands.
 pub(super) fn reset_dispositions() {
     for signal in 1..=libc::SIGRTMAX() {
         // SAFETY: `SIG_DFL` installs no code of ours. It fails for SIGKILL, SIGSTOP and the C library's own signals,
@@ -92,7 +94,7 @@ pub(super) fn reset_dispositions() {
     }
 }
 
-/// A descriptor that is readable when a child has ended. The caller must have blocked SIGCHLD.
+/// A descriptor that becomes readable when a child has ended. The caller must have blocked SIGCHLD.
 pub(super) fn child_signals() -> io::Result<OwnedFd> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `sigemptyset` initialises the set before the others use it; -1 asks for a new descriptor.
@@ -105,10 +107,10 @@ pub(super) fn child_signals() -> io::Result<OwnedFd> {
     check(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Closes every descriptor but the three standard ones: some that the daemon's starter left open would otherwise be
-/// held for as long as the guard lives, and reach every command.
+/// Closes every descriptor but the three standard ones: descriptors that the daemon's parent left open would otherwise
+/// stay open for the guard's life, and reach every command.
 ///
-/// To be called before anything is opened, when nobody can own such a descriptor.
+/// Call it before anything is opened, while nothing can own such a descriptor.
 pub(super) fn close_inherited() -> io::Result<()> {
     let listed = std::fs::read_dir("/proc/self/fd")?;
     let open: Vec<i32> = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
@@ -120,8 +122,8 @@ pub(super) fn close_inherited() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives back the memory that only mirrors files: the program's own code and constants. What is needed again comes back
-/// from the file.
+/// Releases the memory that only mirrors files: the program's own code and constants. Pages that are needed again are
+/// read from the file.
 ///
 /// Starting a program touches far more of it, above all the list of its relocations, than waiting for requests does.
 pub(super) fn release_mirrors() -> io::Result<()> {
@@ -134,7 +136,7 @@ pub(super) fn release_mirrors() -> io::Result<()> {
     Ok(())
 }
 
-/// The mappings in `smaps` that hold nothing but what their file holds.
+/// The mappings in `smaps` that contain only what their file contains.
 fn mirrors(smaps: &str) -> Vec<Range<usize>> {
     let mut mirrors = Vec::new();
     for line in smaps.lines() {
@@ -163,33 +165,32 @@ pub(super) fn replace_stdin(fd: impl AsFd) -> io::Result<()> {
     check(unsafe { libc::dup2(fd.as_fd().as_raw_fd(), 0) }).map(drop)
 }
 
-/// What becomes of a new process before it executes its program.
+/// The preparation of a new process before it executes its program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OnStart {
-    /// Whether the terminal that is its standard input controls its session.
+    /// Whether its standard input is a terminal that controls its session.
     pub(super) terminal: bool,
     /// The mark of its owner.
     pub(super) owner: u64,
     /// Processor time in seconds after which the system ends it, and each process that it starts.
     pub(super) cpu_seconds: Option<u64>,
-    /// Its nice value, where that is not its parent's.
+    /// Its nice value, if that differs from its parent's.
     pub(super) nice: Option<i32>,
 }
 
-/// Gives the caller precedence over what it watches, where it may: among thousands of busy processes it would hardly get a
-/// turn. Returns the nice value before.
+/// Gives the caller precedence over the processes that it supervises, where permitted: among thousands of busy
+/// processes it would hardly run. Returns the previous nice value.
 pub(super) fn raise_priority() -> Option<i32> {
     const FIRST: i32 = -20;
     let before = rustix::process::getpriority_process(None).ok()?;
-    // Only root may.
+    // Only root may raise it.
     rustix::process::setpriority_process(None, FIRST).ok()?;
-    // Where each session is a group of its own to the scheduler, the group's precedence counts. Without such groups there is no
-    // such file.
+    // If the scheduler groups processes by session, the group's precedence counts. Otherwise there is no such file.
     let _ = std::fs::write("/proc/self/autogroup", FIRST.to_string());
     Some(before)
 }
 
-/// Has the started program lead a session of its own, with no signal blocked, and with what `on_start` says.
+/// Makes the started program lead a process session of its own, with no signal blocked, and as `on_start` says.
 pub(super) fn prepare_on_start(command: &mut Command, on_start: OnStart) {
     let limit = |resource, value: u64| {
         let limit = libc::rlimit { rlim_cur: value, rlim_max: value };

@@ -1,4 +1,4 @@
-//! What `/proc` tells of processes to those who want to see them.
+//! Snapshots of the process table, for lists of processes.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,7 +14,7 @@ use rustix::{
 
 use super::procfs::{self, Stat};
 
-/// The longest command line that is told, in bytes.
+/// The longest command line that is reported, in bytes.
 const MAX_COMMAND_BYTES: usize = 4096;
 
 /// Every process that this one may see, by its parent.
@@ -23,12 +23,12 @@ pub(crate) struct Table {
     by_parent: HashMap<i32, Vec<Stat>>,
 }
 
-/// What there is to know of a process that runs.
+/// Facts about a running process.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) pid: u32,
     pub(crate) parent: u32,
-    /// For order: finer than `started_ms`.
+    /// For sorting: finer than `started_ms`.
     pub(crate) started_ticks: u64,
     pub(crate) started_ms: Option<i64>,
     pub(crate) command: String,
@@ -37,12 +37,12 @@ pub(crate) struct Facts {
 }
 
 impl Table {
-    /// Looks at the system now. Blocks.
+    /// Takes the snapshot. Blocks.
     pub(crate) fn read() -> io::Result<Self> {
         Ok(procfs::everything()?.into_iter().collect())
     }
 
-    /// Everything below a process that still runs. Blocks: reads what the command lines are.
+    /// Everything running below a process. Blocks: reads the command lines.
     pub(crate) fn below(&self, root: i32) -> Vec<Facts> {
         self.descendants(root).into_iter().filter(|stat| !stat.zombie).filter_map(facts).collect()
     }
@@ -50,7 +50,7 @@ impl Table {
     /// Children, their children, and so on, ended ones included.
     fn descendants(&self, root: i32) -> Vec<Stat> {
         let (mut found, mut next) = (Vec::new(), Vec::from([root]));
-        // The look at the system took a while: numbers that were given again meanwhile can make a circle.
+        // Reading took a while: process ids that were reused meanwhile can form a circle.
         let mut met = HashSet::from([root]);
         while let Some(parent) = next.pop() {
             for child in self.by_parent.get(&parent).into_iter().flatten() {
@@ -74,10 +74,10 @@ impl FromIterator<Stat> for Table {
     }
 }
 
-/// Completes what is known; `None` when the process has ended since.
+/// Completes the facts; `None` when the process has ended since.
 fn facts(stat: Stat) -> Option<Facts> {
     let command = command_line(stat.pid)?;
-    // What was read is the process's own only if the process is still there.
+    // The command line is the process's own only if the process still runs.
     Stat::of(stat.pid).filter(|now| now.started == stat.started && !now.zombie)?;
     let ticks = clock_ticks_per_second();
     let ms = |count: u64| count.saturating_mul(1000).checked_div(ticks);
@@ -92,7 +92,7 @@ fn facts(stat: Stat) -> Option<Facts> {
     })
 }
 
-/// The Unix time, in milliseconds, of a moment that many milliseconds after the system's start.
+/// The Unix time in milliseconds of a moment that many milliseconds after boot.
 fn since_boot(ms: u64) -> Option<i64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     let uptime = clock_gettime(ClockId::Boottime);
@@ -104,7 +104,7 @@ fn since_boot(ms: u64) -> Option<i64> {
 /// The arguments, joined by spaces; the name in brackets when there are none. `None` when the process is gone.
 fn command_line(pid: i32) -> Option<String> {
     let mut bytes = Vec::new();
-    // One more than is told, so that what is cut in the middle of a character is seen to be.
+    // One byte more than the limit, to see a character that the limit cuts.
     let arguments = File::open(format!("/proc/{pid}/cmdline")).ok()?;
     arguments.take(MAX_COMMAND_BYTES as u64 + 1).read_to_end(&mut bytes).ok()?;
     if bytes.iter().all(|byte| *byte == 0) {
@@ -114,12 +114,12 @@ fn command_line(pid: i32) -> Option<String> {
     Some(joined(&bytes))
 }
 
-/// Arguments as they are in memory, each ended by a NUL, as one line of bounded length.
+/// Joins arguments as they are in memory, each ended by a NUL, into one line of bounded length.
 fn joined(bytes: &[u8]) -> String {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let spaced: Vec<u8> = bytes[..end].iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
     let mut text = String::from_utf8_lossy(&spaced).into_owned();
-    // A character may reach over the limit; its first bytes alone would be no text.
+    // A character may cross the limit; its first bytes alone are not text.
     let end = (0..=text.len().min(MAX_COMMAND_BYTES)).rev().find(|end| text.is_char_boundary(*end));
     text.truncate(end.unwrap_or_default());
     text
