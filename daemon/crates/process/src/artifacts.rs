@@ -1,25 +1,23 @@
 //! Stores long outputs whole: beside the session's file, where short ids find them, or in a temporary folder.
 
 use std::{
+    ffi::CStr,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
-use agentd_files::fail_point::{self, Point};
 use agentd_safe_open::{LinkPolicy, OpenRules};
+use rustix::{
+    fd::AsFd,
+    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, unlinkat},
+    io::Errno,
+};
 use uuid::Uuid;
 
-use crate::output_meter::OutputMeter;
-
-mod folder;
-mod sweep;
-
-pub use sweep::{OutputRetention, SweepMode, SweepResult, sweep_outputs};
-
 /// How outputs are opened: only agentd makes these files, so links are refused.
-const OUTPUT: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused);
+pub(crate) const OUTPUT: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused);
 
 /// The name of an output's file after its id.
 const BASH: &str = "bash.log";
@@ -27,75 +25,13 @@ const BASH: &str = "bash.log";
 /// Hexadecimal digits of an id.
 const ID_DIGITS: usize = 8;
 
-/// Where outputs go that are too long to show.
-#[derive(Debug, Clone)]
-pub struct OutputStorage {
-    folder: Folder,
-    /// Bytes kept of one output.
-    limit: u64,
-    meter: OutputMeter,
-}
-
-#[derive(Debug, Clone)]
-enum Folder {
-    /// A temporary folder, cleaned up by the system: files `pi-bash-<16 hex digits>.log`.
-    Temporary(PathBuf),
-    /// The session's own folder.
-    Session(ArtifactFolder),
-}
-
-impl From<&Path> for OutputStorage {
-    fn from(folder: &Path) -> Self {
-        Self::of(Folder::Temporary(folder.to_owned()))
-    }
-}
-
-impl From<ArtifactFolder> for OutputStorage {
-    fn from(folder: ArtifactFolder) -> Self {
-        Self::of(Folder::Session(folder))
-    }
-}
-
 /// A new file for an output.
 #[derive(Debug)]
-pub(crate) struct Created {
+pub(crate) struct CreatedFile {
     pub(crate) path: PathBuf,
     /// The artifact's id; files in temporary folders have none.
     pub(crate) id: Option<String>,
     pub(crate) file: File,
-}
-
-impl OutputStorage {
-    fn of(folder: Folder) -> Self {
-        Self { folder, limit: u64::MAX, meter: OutputMeter::default() }
-    }
-
-    /// The same storage with a limit: at most `limit` bytes of each output are kept, and `meter` counts what is
-    /// written.
-    #[must_use]
-    pub fn limited(self, limit: u64, meter: OutputMeter) -> Self {
-        Self { limit, meter, ..self }
-    }
-
-    pub(crate) fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    pub(crate) fn meter(&self) -> &OutputMeter {
-        &self.meter
-    }
-
-    /// Creates a file that did not exist before and that only its owner can read. Blocks.
-    pub(crate) fn create(&self) -> io::Result<Created> {
-        fail_point::call(Point::SpillCreate)?;
-        match &self.folder {
-            Folder::Temporary(folder) => {
-                let path = folder.join(format!("pi-bash-{:016x}.log", random()));
-                Ok(Created { file: new_file(&path)?, path, id: None })
-            }
-            Folder::Session(folder) => folder.create(),
-        }
-    }
 }
 
 /// The artifacts of one session, in a folder named like the session's file without its ending. The folder is created
@@ -146,13 +82,14 @@ impl ArtifactFolder {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
     }
 
-    fn create(&self) -> io::Result<Created> {
+    /// Creates the file of a new output. Blocks.
+    pub(crate) fn create(&self) -> io::Result<CreatedFile> {
         self.make()?;
         loop {
             let id = format!("{:0ID_DIGITS$x}", random() >> (64 - 4 * ID_DIGITS));
             let path = self.0.join(format!("{id}.{BASH}"));
             match new_file(&path) {
-                Ok(file) => return Ok(Created { path, id: Some(id), file }),
+                Ok(file) => return Ok(CreatedFile { path, id: Some(id), file }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -265,7 +202,7 @@ impl ArtifactFolder {
         if self.0.is_symlink() {
             return fs::remove_file(&self.0);
         }
-        match folder::remove_from(&self.0, |name| id_of(name).is_some()) {
+        match remove_from(&self.0, |name| id_of(name).is_some()) {
             Err(error) if !is_missing(&error) => return Err(error),
             _ => {}
         }
@@ -284,7 +221,7 @@ impl ArtifactFolder {
 }
 
 /// Whether nothing is at a path, including when a folder on the path is a file.
-fn is_missing(error: &io::Error) -> bool {
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
@@ -292,7 +229,7 @@ fn is_id(text: &str) -> bool {
     text.len() == ID_DIGITS && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn id_of(name: &str) -> Option<&str> {
+pub(crate) fn id_of(name: &str) -> Option<&str> {
     name.split_once('.').filter(|(id, rest)| is_id(id) && *rest == BASH).map(|(id, _)| id)
 }
 
@@ -306,7 +243,7 @@ fn cut_character(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Creates an output's file and locks it for as long as it is open, so that a sweep leaves it alone.
-fn new_file(path: &Path) -> io::Result<File> {
+pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     if let Err(error) = file.try_lock() {
         // The file system has no locks: only the file's age protects it.
@@ -316,7 +253,7 @@ fn new_file(path: &Path) -> io::Result<File> {
 }
 
 /// 64 random bits: a version 4 UUID has six fixed ones, and no bit is fixed in both halves.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     let (one, _) = Uuid::new_v4().as_u64_pair();
     let (_, other) = Uuid::new_v4().as_u64_pair();
     one ^ other
@@ -324,3 +261,35 @@ fn random() -> u64 {
 
 #[cfg(test)]
 mod tests;
+
+/// Removes the regular files of a folder whose names are wanted. The folder must not be a link. Blocks.
+///
+/// # Errors
+/// When the folder cannot be read, and at the first file that cannot be removed.
+fn remove_from(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = openat(CWD, folder, flags, Mode::empty())?;
+    for entry in Dir::read_from(&folder)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_ok_and(&is_wanted) && is_file(&folder, entry.file_name())? {
+            remove(&folder, entry.file_name())?;
+        }
+    }
+    Ok(())
+}
+
+fn is_file(folder: impl AsFd, name: &CStr) -> io::Result<bool> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(about) => Ok(FileType::from_raw_mode(about.st_mode) == FileType::RegularFile),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn remove(folder: impl AsFd, name: &CStr) -> io::Result<()> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        // Already removed by another process.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

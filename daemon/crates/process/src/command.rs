@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, fmt, io, path::PathBuf};
 
-use crate::streams::CommandStreams;
+use crate::terminal::TerminalSize;
 
 /// A program to start.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,6 +30,26 @@ impl fmt::Debug for CommandSpec {
             .field("streams", &self.streams)
             .finish()
     }
+}
+
+/// The standard streams of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CommandStreams {
+    /// No input; output and errors in one pipe, so that they arrive in the order in which they were written.
+    #[default]
+    Output,
+    /// A pipe for input; output and errors in one pipe.
+    InputOutput,
+    /// A pipe each for input, output and errors. Both output and errors must be read: a full pipe stops the command.
+    Separate,
+    /// A terminal of this size, which controls the command's process session. Output arrives as a terminal gets it: LF
+    /// as CR LF, and with input echoed.
+    Terminal(TerminalSize),
+}
+
+impl CommandStreams {
+    /// The most descriptors that a command's streams need.
+    pub(crate) const MAX_FDS: usize = 3;
 }
 
 /// How a process ended.

@@ -5,11 +5,12 @@
 
 use crate::{
     OutputCleaner, TailWindow, TerminalText, Utf8Stream,
-    wire::{Order, Report, decode_command, encode_command},
+    frames::{SupervisorOrder, SupervisorReport, decode_command, encode_command},
 };
 
 /// The laws, by the names of their fuzz targets.
-pub const LAWS: &[(&str, fn(&[u8]))] = &[("terminal_output", terminal_output), ("scope_wire", scope_wire)];
+pub const LAWS: &[(&str, fn(&[u8]))] =
+    &[("terminal_output", terminal_output), ("supervisor_frames", supervisor_frames)];
 
 /// The longest line of a terminal, in characters, and the LF.
 const WIDEST: usize = 16 * 1024 + 1;
@@ -55,7 +56,7 @@ pub fn terminal_output(input: &[u8]) {
 }
 
 /// A command, an order or a report is read as what it was written as, and anything else is refused.
-pub fn scope_wire(input: &[u8]) {
+pub fn supervisor_frames(input: &[u8]) {
     if let Some((command, terms)) = decode_command(input)
         && let Ok(bytes) = encode_command(&command, &terms)
     {
@@ -70,14 +71,14 @@ pub fn scope_wire(input: &[u8]) {
         assert_eq!(again.streams, command.streams);
     }
     for byte in input {
-        if let Some(order) = Order::decode(*byte) {
+        if let Some(order) = SupervisorOrder::decode(*byte) {
             assert_eq!(order.encode(), *byte);
         }
     }
-    for bytes in input.windows(Report::SIZE).take(64) {
+    for bytes in input.windows(SupervisorReport::SIZE).take(64) {
         let Ok(bytes) = bytes.try_into() else { continue };
-        if let Some(report) = Report::decode(bytes) {
-            assert_eq!(Report::decode(report.encode()), Some(report));
+        if let Some(report) = SupervisorReport::decode(bytes) {
+            assert_eq!(SupervisorReport::decode(report.encode()), Some(report));
         }
     }
 }

@@ -24,10 +24,9 @@ use tokio::{
 
 use crate::{
     command::SpawnError,
-    file_limit,
-    group::ProcessGroup,
-    linux,
-    owner::{self, Mark, OwnerFile},
+    limits,
+    linux::{self, OwnerMark},
+    owner::{self, OwnerFile},
 };
 
 /// The command line of a program that calls [`crate::run_guard`].
@@ -54,15 +53,15 @@ impl GuardCommand {
 /// Belongs to one tokio runtime, with its I/O driver on.
 #[derive(Debug, Clone)]
 pub struct Launcher {
-    inner: Arc<Inner>,
+    inner: Arc<LauncherState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct LauncherState {
     command: GuardCommand,
     guard: Mutex<Option<Guard>>,
     /// Marks every process that is started.
-    mark: Mark,
+    mark: OwnerMark,
     /// The folder of owner files.
     owners: Option<PathBuf>,
     swept: OnceCell<()>,
@@ -97,10 +96,10 @@ impl Launcher {
 
     fn with(command: GuardCommand, owners: Option<PathBuf>, most_commands: usize) -> Self {
         let (swept, owner_file) = (OnceCell::new(), OnceCell::new());
-        let inner = Inner {
+        let inner = LauncherState {
             command,
             guard: Mutex::new(None),
-            mark: Mark::new(),
+            mark: OwnerMark::new(),
             owners,
             swept,
             commands: Arc::default(),
@@ -117,11 +116,11 @@ impl Launcher {
     }
 
     /// Counts one more command until the permit is dropped.
-    pub(crate) fn admit(&self) -> Result<Admitted, SpawnError> {
+    pub(crate) fn admit(&self) -> Result<CommandPermit, SpawnError> {
         let (commands, limit) = (&self.inner.commands, self.inner.most_commands);
         let one_more = |count| (count < limit).then_some(count + 1);
         match commands.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
-            Ok(_) => Ok(Admitted(Arc::clone(commands))),
+            Ok(_) => Ok(CommandPermit(Arc::clone(commands))),
             Err(_) => Err(SpawnError::TooMany { limit }),
         }
     }
@@ -143,7 +142,7 @@ impl Launcher {
     }
 
     /// The mark of every process that this launcher starts.
-    pub(crate) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> OwnerMark {
         self.inner.mark
     }
 
@@ -164,19 +163,14 @@ impl Launcher {
         self.inner.owner_file.get_or_init(|| note).await;
     }
 
-    #[must_use]
-    pub fn group(&self) -> ProcessGroup {
-        ProcessGroup::new(self.clone())
-    }
-
-    /// Has the guard fork a supervisor that talks through `scope` and whose command gets `streams`.
+    /// Has the guard fork a supervisor that talks through `supervisor` and whose command gets `streams`.
     ///
     /// A guard that is gone is replaced, once. Cancel safety: if dropped, the request was made or not; a supervisor
     /// without a peer does nothing.
-    pub(crate) async fn request(&self, scope: OwnedFd, streams: Vec<OwnedFd>) -> Result<(), SpawnError> {
+    pub(crate) async fn request(&self, supervisor: OwnedFd, streams: Vec<OwnedFd>) -> Result<(), SpawnError> {
         self.sweep().await;
         self.note_life().await;
-        let fds: Vec<BorrowedFd<'_>> = [&scope].into_iter().chain(&streams).map(AsFd::as_fd).collect();
+        let fds: Vec<BorrowedFd<'_>> = [&supervisor].into_iter().chain(&streams).map(AsFd::as_fd).collect();
         let mut slot = self.inner.guard.lock().await;
         if let Some(guard) = &*slot {
             match guard.send(&fds).await {
@@ -218,9 +212,9 @@ impl Launcher {
 
 /// The permit of one running command.
 #[derive(Debug)]
-pub(crate) struct Admitted(Arc<AtomicUsize>);
+pub(crate) struct CommandPermit(Arc<AtomicUsize>);
 
-impl Drop for Admitted {
+impl Drop for CommandPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -256,7 +250,7 @@ fn start_guard(command: &GuardCommand, control: OwnedFd) -> io::Result<GuardProc
     guard.stdout(Stdio::null()).stderr(Stdio::null());
     let guard = linux::Adopted::start_guard(&mut guard).map(GuardProcess)?;
     // The guard has started nothing yet.
-    file_limit::restore_for(guard.0.id());
+    limits::restore_file_limit_for(guard.0.id());
     Ok(guard)
 }
 

@@ -1,6 +1,10 @@
-//! Limits for the commands of a session, and the messages for exceeding them.
+//! Limits for the commands of a session, the limit of open files, and what the system offers for both.
 
-use std::fmt;
+use std::{fmt, sync::OnceLock};
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+
+use crate::linux;
 
 /// Limits for the commands of one session. `None` and 0 are no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -96,6 +100,58 @@ impl LimitedResource {
     }
 }
 
+/// More are of no use here, and programs that close every possible descriptor take seconds for millions.
+const MOST_OPEN_FILES: u64 = 65_536;
+
+/// The limit that this process was started with.
+static ORIGINAL_FILE_LIMIT: OnceLock<Rlimit> = OnceLock::new();
+
+/// Raises this process's limit of open files to the system's maximum, and at most to 65,536. Commands of sessions get
+/// the original limit. Call it once, before there are children.
+pub fn raise_file_limit() {
+    let original = getrlimit(Resource::Nofile);
+    let most = original.maximum.unwrap_or(MOST_OPEN_FILES).min(MOST_OPEN_FILES);
+    if original.current.is_none_or(|current| current >= most) {
+        return;
+    }
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: original.maximum }) {
+        Ok(()) => {
+            // Only the first value is the original limit.
+            let _ = ORIGINAL_FILE_LIMIT.set(original);
+        }
+        Err(error) => tracing::warn!(%error, "cannot raise the limit of open files"),
+    }
+}
+
+/// Gives a child, and all that it starts, the limit that this process was started with.
+pub(crate) fn restore_file_limit_for(child: u32) {
+    let Some(original) = ORIGINAL_FILE_LIMIT.get() else { return };
+    let pid = i32::try_from(child).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid
+        && let Err(error) = prlimit(Some(pid), Resource::Nofile, *original)
+    {
+        tracing::warn!(%error, "commands get the daemon's own limit of open files");
+    }
+}
+
+/// Optional features of the system that owning and limiting processes can use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessSupport {
+    /// The kernel lists the children of a process. Otherwise measuring examines all processes of the system.
+    pub lists_children: bool,
+    /// Processes keep their owner's mark even when they clear their environment. Otherwise such processes may be left
+    /// when a daemon is killed together with its guard and all supervisors.
+    pub lasting_marks: bool,
+}
+
+impl ProcessSupport {
+    /// Detects the features. Blocks briefly.
+    #[must_use]
+    pub fn of_this_system() -> Self {
+        Self { lists_children: linux::lists_children(), lasting_marks: linux::has_lasting_marks() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,5 +200,17 @@ mod tests {
             assert_eq!(LimitedResource::from_tag(resource.tag()), Some(resource));
         }
         assert_eq!(LimitedResource::from_tag(b'?'), None);
+    }
+}
+
+#[cfg(test)]
+mod mechanisms_tests {
+    use crate::limits::*;
+
+    #[test]
+    fn marks_last_where_limits_can_hold_them() {
+        let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+        let told = ProcessSupport::of_this_system();
+        assert!(told.lasting_marks || !limits.contains("Max file locks            unlimited"), "{limits}");
     }
 }

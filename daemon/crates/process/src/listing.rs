@@ -4,7 +4,7 @@ use std::{collections::HashSet, io, sync::Weak, time::Duration};
 
 use agentd_protocol::command::Work;
 
-use crate::{group::Inner, linux};
+use crate::{group_state::GroupState, linux};
 
 /// A snapshot of every process of the system.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub struct ProcessTable(linux::Table);
 
 /// Lists the processes of a group, and keeps none of them alive. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct ProcessView(Weak<Inner>);
+pub struct ProcessView(Weak<GroupState>);
 
 /// A process of a group. Facts that the system does not report are `None`.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +46,7 @@ impl ProcessTable {
 }
 
 impl ProcessView {
-    pub(crate) fn new(group: Weak<Inner>) -> Self {
+    pub(crate) fn new(group: Weak<GroupState>) -> Self {
         Self(group)
     }
 
@@ -54,8 +54,11 @@ impl ProcessView {
     #[must_use]
     pub fn started(&self, origin: &linux::CommandOrigin) -> bool {
         let Some(group) = self.0.upgrade() else { return false };
-        let scopes = group.scopes();
-        scopes.iter().filter_map(|scope| scope.now().scope).any(|scope| origin.hangs_on(scope))
+        let supervisors = group.supervisors();
+        supervisors
+            .iter()
+            .filter_map(|supervisor| supervisor.now().supervisor)
+            .any(|supervisor| origin.belongs_to(supervisor))
     }
 
     /// The processes of the group that were in `table` and still run: its commands and everything that they started,
@@ -64,10 +67,10 @@ impl ProcessView {
     pub fn list(&self, table: &ProcessTable) -> Vec<RunningProcess> {
         let Some(group) = self.0.upgrade() else { return Vec::new() };
         let mut found = Vec::new();
-        for scope in group.scopes() {
-            let state = scope.now();
+        for supervisor in group.supervisors() {
+            let state = supervisor.now();
             // Before the command has started, a supervisor's child is a copy of the guard.
-            let (Some(root), Some(_), true) = (state.scope, state.started, state.is_running()) else {
+            let (Some(root), Some(_), true) = (state.supervisor, state.started, state.is_running()) else {
                 continue;
             };
             let below = table.0.below(root);
@@ -76,7 +79,7 @@ impl ProcessView {
                 let process = RunningProcess {
                     pid: facts.pid,
                     parent: Some(facts.parent).filter(|parent| pids.contains(parent)),
-                    work: scope.work().cloned(),
+                    work: supervisor.work().cloned(),
                     background: state.exit.is_some(),
                     command: facts.command,
                     started_ms: facts.started_ms,

@@ -18,58 +18,21 @@ use std::{
 use agentd_files::fail_point::{self, Point};
 use agentd_files::lock;
 use agentd_safe_open::{LinkPolicy, OpenRules};
-use uuid::Uuid;
 
-use crate::linux;
-
-/// The variable in the environment of every command: its daemon's mark, 16 hexadecimal digits.
-pub const OWNER_VARIABLE: &str = "AGENTD_OWNER";
-
-/// The least mark; limits that people set are lower.
-const SHORTEST: u64 = 1 << 32;
-
-/// The mark of one daemon's processes. Never 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark(pub(crate) u64);
-
-impl Mark {
-    /// A new, unique mark.
-    pub(crate) fn new() -> Self {
-        let (random, _) = Uuid::new_v4().as_u64_pair();
-        // The mark is also a limit: it must not be a value that means "unlimited", nor above this process's own hard limit.
-        let most = linux::largest_mark().min(u64::MAX >> 4);
-        let mark = match most.checked_sub(SHORTEST) {
-            None | Some(0) => random >> 4,
-            Some(room) => SHORTEST + random % room,
-        };
-        Self(mark.max(SHORTEST))
-    }
-
-    /// The mark as it stands in file names and in [`OWNER_VARIABLE`].
-    pub(crate) fn text(self) -> String {
-        format!("{:016x}", self.0)
-    }
-
-    /// The mark in a file's name; `None` for other names.
-    fn parse(text: &str) -> Option<Self> {
-        let digits = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let mark = u64::from_str_radix(text, 16).ok().filter(|mark| digits && *mark >= SHORTEST)?;
-        Some(Self(mark))
-    }
-}
+use crate::linux::{self, DeadOwner, OwnerMark};
 
 /// How owner files are opened: only agentd makes them, so none is a link, and none is longer than two numbers.
 const RULES: OpenRules<'_> = OpenRules::new(LinkPolicy::Refused).max_bytes(64);
 
 /// A process, and when it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Life {
+struct ProcessLife {
     pid: i32,
     /// In clock ticks since the machine started.
     started: u64,
 }
 
-impl Life {
+impl ProcessLife {
     fn own() -> io::Result<Self> {
         let (pid, started) = linux::own_life()
             .ok_or_else(|| io::Error::other("/proc does not say when this process started"))?;
@@ -94,14 +57,6 @@ impl Life {
     }
 }
 
-/// Identifies the processes that a dead owner left: they have its mark and started after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Left {
-    pub(crate) mark: Mark,
-    /// When the owner started, in clock ticks since boot.
-    pub(crate) since: u64,
-}
-
 /// A living owner's file. Removed on drop.
 #[derive(Debug)]
 pub(crate) struct OwnerFile {
@@ -115,7 +70,7 @@ impl OwnerFile {
     ///
     /// # Errors
     /// The file system's, which may also have no locks.
-    pub(crate) fn create(dir: &Path, mark: Mark) -> io::Result<Self> {
+    pub(crate) fn create(dir: &Path, mark: OwnerMark) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let path = dir.join(mark.text());
         fail_point::call(Point::OwnerCreate)?;
@@ -124,7 +79,7 @@ impl OwnerFile {
             file.lock()?;
             // Another daemon may have removed it before it was locked, taking it for a dead owner's.
             if same_file(&file, &path)? {
-                file.write_all(Life::own()?.text().as_bytes())?;
+                file.write_all(ProcessLife::own()?.text().as_bytes())?;
                 fail_point::hit(Point::OwnerCreated);
                 return Ok(Self { path, _file: file });
             }
@@ -155,7 +110,7 @@ pub(crate) fn sweep(dir: &Path) -> usize {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     let dead = entries.filter_map(|entry| {
         let entry = entry.ok()?;
-        let mark = Mark::parse(entry.file_name().to_str()?)?;
+        let mark = OwnerMark::parse(entry.file_name().to_str()?)?;
         let file = match RULES.open(&entry.path()) {
             Ok(file) => file,
             Err(error) => {
@@ -165,10 +120,11 @@ pub(crate) fn sweep(dir: &Path) -> usize {
         };
         match lock::try_lock(&file) {
             Ok(true) => {
-                let life = RULES.read_open(&file, &entry.path()).ok().and_then(|text| Life::parse(&text));
+                let life =
+                    RULES.read_open(&file, &entry.path()).ok().and_then(|text| ProcessLife::parse(&text));
                 // Where the file system's locks do not work, the owner's process decides.
                 let is_over = life.is_none_or(|life| !life.goes_on());
-                let left = life.map(|life| Left { mark, since: life.started });
+                let left = life.map(|life| DeadOwner { mark, since: life.started });
                 is_over.then(|| (left, entry.path(), file))
             }
             // The owner lives, or another daemon is already sweeping it.
@@ -184,7 +140,7 @@ pub(crate) fn sweep(dir: &Path) -> usize {
     if dead.is_empty() {
         return 0;
     }
-    let left: Vec<Left> = dead.iter().filter_map(|(left, ..)| *left).collect();
+    let left: Vec<DeadOwner> = dead.iter().filter_map(|(left, ..)| *left).collect();
     let killed = if left.is_empty() { 0 } else { linux::kill_marked(&left) };
     for (_, path, _lock) in &dead {
         fail_point::hit(Point::OwnerSwept);
@@ -203,9 +159,9 @@ mod tests {
 
     #[test]
     fn marks_differ_and_have_a_name() {
-        let (one, other) = (Mark::new(), Mark::new());
+        let (one, other) = (OwnerMark::new(), OwnerMark::new());
         assert_ne!(one, other);
-        assert_eq!(Mark::parse(&one.text()), Some(one));
+        assert_eq!(OwnerMark::parse(&one.text()), Some(one));
         for text in [
             "",
             "0000000000000000",
@@ -216,18 +172,18 @@ mod tests {
             "0000000000010000",
             "00000000ffffffff",
         ] {
-            assert_eq!(Mark::parse(text), None, "{text}");
+            assert_eq!(OwnerMark::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_life_is_read_as_it_is_written_and_nothing_else_is_one() {
-        let own = Life::own().unwrap();
-        assert_eq!(Life::parse(own.text().as_bytes()), Some(own));
+        let own = ProcessLife::own().unwrap();
+        assert_eq!(ProcessLife::parse(own.text().as_bytes()), Some(own));
         assert!(own.goes_on());
-        assert!(!Life { started: own.started + 1, ..own }.goes_on());
+        assert!(!ProcessLife { started: own.started + 1, ..own }.goes_on());
         for text in ["", "1", "1\n", "1\n2", "\n2\n", "0\n2\n", "-1\n2\n", "1\n2\n3\n", "x\n2\n"] {
-            assert_eq!(Life::parse(text.as_bytes()), None, "{text:?}");
+            assert_eq!(ProcessLife::parse(text.as_bytes()), None, "{text:?}");
         }
     }
 
@@ -236,8 +192,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let owners = dir.path().join("run/owners");
         assert_eq!(sweep(&owners), 0, "no folder");
-        let living = OwnerFile::create(&owners, Mark::new()).unwrap();
-        let dead = owners.join(Mark::new().text());
+        let living = OwnerFile::create(&owners, OwnerMark::new()).unwrap();
+        let dead = owners.join(OwnerMark::new().text());
         fs::write(&dead, "").unwrap();
         fs::write(owners.join("README"), "not ours").unwrap();
         assert_eq!(sweep(&owners), 0);

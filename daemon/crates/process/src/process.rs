@@ -4,21 +4,19 @@ use std::{io, sync::Arc, time::Duration};
 
 use crate::{
     command::ExitStatus,
-    group::ProcessGroup,
-    input::InputPipe,
+    frames::SupervisorOrder,
+    group_state::GroupState,
     limits::LimitReached,
-    output::OutputPipe,
-    scope::{Scope, State},
-    streams::Ends,
+    streams::{InputPipe, OutputPipe, StreamEnds},
+    supervisor::{CommandState, SupervisorHandle},
     terminal::{Terminal, TerminalSize},
-    wire::Order,
 };
 
 /// How long to wait until killed processes are gone. Only processes in an uninterruptible disk or network wait, or of
 /// another user, remain then; their supervisor keeps trying.
 pub(crate) const KILL_WAIT: Duration = Duration::from_secs(5);
 
-/// One command of a [`ProcessGroup`], with everything that it started.
+/// One command of a [`ProcessGroup`](crate::ProcessGroup), with everything that it started.
 ///
 /// Dropping it while the command's own process runs kills all of it. Dropping it later leaves background processes to
 /// the group.
@@ -31,21 +29,21 @@ pub struct Process {
     pub errors: Option<OutputPipe>,
     input: Option<InputPipe>,
     terminal: Option<Arc<Terminal>>,
-    group: ProcessGroup,
-    watch: Watch,
+    group: Arc<GroupState>,
+    watch: CommandWatch,
 }
 
 /// Observes and controls the command of a [`Process`], without its output.
 #[derive(Debug, Clone)]
-pub(crate) struct Watch(Arc<Scope>);
+pub(crate) struct CommandWatch(Arc<SupervisorHandle>);
 
 impl Process {
-    pub(crate) fn new(group: ProcessGroup, scope: Arc<Scope>, ends: Ends) -> Self {
-        let Ends { output, errors, input, terminal } = ends;
-        Self { output, errors, input, terminal, group, watch: Watch(scope) }
+    pub(crate) fn new(group: Arc<GroupState>, supervisor: Arc<SupervisorHandle>, ends: StreamEnds) -> Self {
+        let StreamEnds { output, errors, input, terminal } = ends;
+        Self { output, errors, input, terminal, group, watch: CommandWatch(supervisor) }
     }
 
-    pub(crate) fn watch(&self) -> &Watch {
+    pub(crate) fn watch(&self) -> &CommandWatch {
         &self.watch
     }
 
@@ -98,7 +96,7 @@ impl Process {
         self.watch.gone().await;
     }
 
-    pub(crate) fn group(&self) -> &ProcessGroup {
+    pub(crate) fn group(&self) -> &GroupState {
         &self.group
     }
 
@@ -136,14 +134,14 @@ impl Drop for Process {
     }
 }
 
-impl Watch {
-    pub(crate) fn scope(&self) -> &Scope {
+impl CommandWatch {
+    pub(crate) fn supervisor(&self) -> &SupervisorHandle {
         &self.0
     }
 
     /// Waits until the command runs or has failed to start.
-    pub(crate) async fn launched(&self) -> State {
-        let settled = |state: &State| state.started.is_some() || state.failure.is_some() || state.gone;
+    pub(crate) async fn launched(&self) -> CommandState {
+        let settled = |state: &CommandState| state.started.is_some() || state.failure.is_some() || state.gone;
         // An error means that the monitor ended with its runtime; the last state is all that is known.
         let _ = self.0.state().wait_for(settled).await;
         self.0.now()
@@ -164,15 +162,15 @@ impl Watch {
 
     /// Asks the command and everything that it started to end (SIGTERM).
     pub(crate) fn terminate(&self) {
-        self.0.order(Order::Terminate);
+        self.0.order(SupervisorOrder::Terminate);
     }
 
     /// Sends a signal to the command and everything that it started.
     pub(crate) fn signal(&self, signal: u8) {
-        self.0.order(Order::Signal(signal));
+        self.0.order(SupervisorOrder::Signal(signal));
     }
 
     pub(crate) fn start_kill(&self) {
-        self.0.order(Order::Kill);
+        self.0.order(SupervisorOrder::Kill);
     }
 }

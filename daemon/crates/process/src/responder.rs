@@ -15,7 +15,7 @@ pub(crate) struct Responder {
     size: TerminalSize,
     cursor: Cursor,
     saved: Cursor,
-    state: State,
+    state: ParseState,
     sequence: Vec<u8>,
 }
 
@@ -27,7 +27,7 @@ struct Cursor {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ParseState {
     Text,
     /// After ESC.
     Escape,
@@ -42,11 +42,11 @@ enum State {
     /// After ESC and the start of a string that is ignored here.
     Ignored,
     /// After ESC within a string, which `\` ends.
-    StringEscape(Kind),
+    StringEscape(StringKind),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StringKind {
     Command,
     Device,
     Ignored,
@@ -58,7 +58,7 @@ const BEL: u8 = 7;
 impl Responder {
     pub(crate) fn new(size: TerminalSize) -> Self {
         let sequence = Vec::with_capacity(MAX_SEQUENCE);
-        Self { size, cursor: Cursor::default(), saved: Cursor::default(), state: State::Text, sequence }
+        Self { size, cursor: Cursor::default(), saved: Cursor::default(), state: ParseState::Text, sequence }
     }
 
     pub(crate) fn resize(&mut self, size: TerminalSize) {
@@ -75,27 +75,27 @@ impl Responder {
 
     fn take(&mut self, byte: u8, answers: &mut Vec<u8>) {
         self.state = match self.state {
-            State::Text => self.text(byte),
-            State::Escape => self.escape(byte),
-            State::Charset => State::Text,
-            State::Control => self.control(byte, answers),
-            State::Command => match byte {
+            ParseState::Text => self.text(byte),
+            ParseState::Escape => self.escape(byte),
+            ParseState::Charset => ParseState::Text,
+            ParseState::Control => self.control(byte, answers),
+            ParseState::Command => match byte {
                 BEL => {
                     self.operating_command("\x07", answers);
-                    State::Text
+                    ParseState::Text
                 }
-                _ => self.string(byte, Kind::Command),
+                _ => self.string(byte, StringKind::Command),
             },
-            State::Device => self.string(byte, Kind::Device),
-            State::Ignored => self.string(byte, Kind::Ignored),
-            State::StringEscape(kind) => {
+            ParseState::Device => self.string(byte, StringKind::Device),
+            ParseState::Ignored => self.string(byte, StringKind::Ignored),
+            ParseState::StringEscape(kind) => {
                 if byte == b'\\' {
                     match kind {
-                        Kind::Command => self.operating_command("\x1b\\", answers),
-                        Kind::Device => self.device_command(answers),
-                        Kind::Ignored => {}
+                        StringKind::Command => self.operating_command("\x1b\\", answers),
+                        StringKind::Device => self.device_command(answers),
+                        StringKind::Ignored => {}
                     }
-                    State::Text
+                    ParseState::Text
                 } else {
                     self.escape(byte)
                 }
@@ -103,11 +103,11 @@ impl Responder {
         };
     }
 
-    fn text(&mut self, byte: u8) -> State {
+    fn text(&mut self, byte: u8) -> ParseState {
         match byte {
             ESC => {
                 self.sequence.clear();
-                return State::Escape;
+                return ParseState::Escape;
             }
             b'\r' => self.cursor.col = 0,
             b'\n' | 0x0b | 0x0c => self.down(),
@@ -121,22 +121,22 @@ impl Responder {
             }
             _ => self.cursor.col += 1,
         }
-        State::Text
+        ParseState::Text
     }
 
     fn down(&mut self) {
         self.cursor.row = self.cursor.row.saturating_add(1).min(self.size.rows.saturating_sub(1));
     }
 
-    fn escape(&mut self, byte: u8) -> State {
+    fn escape(&mut self, byte: u8) -> ParseState {
         self.sequence.clear();
         match byte {
-            b'[' => return State::Control,
-            b']' => return State::Command,
-            b'P' => return State::Device,
-            b'X' | b'^' | b'_' => return State::Ignored,
-            b' '..=b'/' => return State::Charset,
-            ESC => return State::Escape,
+            b'[' => return ParseState::Control,
+            b']' => return ParseState::Command,
+            b'P' => return ParseState::Device,
+            b'X' | b'^' | b'_' => return ParseState::Ignored,
+            b' '..=b'/' => return ParseState::Charset,
+            ESC => return ParseState::Escape,
             b'7' => self.saved = self.cursor,
             b'8' => self.cursor = self.saved,
             b'c' => self.cursor = Cursor::default(),
@@ -148,20 +148,20 @@ impl Responder {
             b'M' => self.cursor.row = self.cursor.row.saturating_sub(1),
             _ => {}
         }
-        State::Text
+        ParseState::Text
     }
 
-    fn string(&mut self, byte: u8, kind: Kind) -> State {
+    fn string(&mut self, byte: u8, kind: StringKind) -> ParseState {
         match byte {
-            ESC => return State::StringEscape(kind),
+            ESC => return ParseState::StringEscape(kind),
             // Cancelled.
-            0x18 | 0x1a => return State::Text,
+            0x18 | 0x1a => return ParseState::Text,
             _ => self.keep(byte),
         }
         match kind {
-            Kind::Command => State::Command,
-            Kind::Device => State::Device,
-            Kind::Ignored => State::Ignored,
+            StringKind::Command => ParseState::Command,
+            StringKind::Device => ParseState::Device,
+            StringKind::Ignored => ParseState::Ignored,
         }
     }
 
@@ -172,21 +172,21 @@ impl Responder {
         }
     }
 
-    fn control(&mut self, byte: u8, answers: &mut Vec<u8>) -> State {
+    fn control(&mut self, byte: u8, answers: &mut Vec<u8>) -> ParseState {
         match byte {
             ESC => return self.text(ESC),
-            0x18 | 0x1a => return State::Text,
+            0x18 | 0x1a => return ParseState::Text,
             // Terminals carry these out in the middle of a sequence.
             0..=31 => {
                 self.text(byte);
             }
             0x40..=0x7e => {
                 self.control_sequence(byte, answers);
-                return State::Text;
+                return ParseState::Text;
             }
             _ => self.keep(byte),
         }
-        State::Control
+        ParseState::Control
     }
 
     fn control_sequence(&mut self, last: u8, answers: &mut Vec<u8>) {

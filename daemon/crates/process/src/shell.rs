@@ -1,107 +1,230 @@
-//! Finds the shell that runs commands.
+//! The interface by which a session's shell commands run, on this machine or another.
 
 use std::{
-    env,
-    ffi::{OsStr, OsString},
-    os::unix::fs::PermissionsExt as _,
+    ffi::OsString,
+    io,
     path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
 };
 
-use crate::command::SpawnError;
+use agentd_protocol::{command::Work, tool::Truncation};
+use tokio_util::sync::CancellationToken;
 
-/// Why a shell command could not be run.
-#[derive(Debug, thiserror::Error)]
-pub enum ShellError {
-    /// The shell that the settings name does not exist.
-    #[error("Custom shell path not found: {}", .0.display())]
-    ShellMissing(PathBuf),
-    /// The working directory does not exist.
-    #[error("Working directory does not exist: {}\nCannot execute bash commands.", .0.display())]
-    WorkingDirectoryMissing(PathBuf),
-    /// The machine where commands run cannot be reached: what happened, and what to do.
-    #[error("{0}")]
-    Unreachable(String),
-    /// Anything else.
-    #[error(transparent)]
-    Spawn(SpawnError),
+use crate::{
+    command::CommandStreams,
+    group::ProcessGroup,
+    output_storage::OutputStorage,
+    plain_text::{OutputCleaner, Utf8Stream},
+    shell_run::{ShellCommand, ShellError, ShellOutcome, ShellRun, resolve_shell},
+    streams::InputPipe,
+    tail::{FullOutput, OutputTail},
+    terminal::TerminalSize,
+};
+
+/// A future of a [`Shell`].
+pub type ShellFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Runs the shell commands of one session: on this machine ([`LocalShell`]), or elsewhere.
+pub trait Shell: Send + Sync {
+    /// The working directory on the shell's machine for a session in `cwd`: on this machine, `cwd` itself.
+    ///
+    /// # Errors
+    /// [`ShellError`] when the machine cannot be reached. Cancel safe.
+    fn directory<'a>(&'a self, cwd: &'a Path) -> ShellFuture<'a, Result<PathBuf, ShellError>> {
+        Box::pin(async move { Ok(cwd.to_owned()) })
+    }
+
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// [`ShellError`]. Cancel safety: if dropped, whatever was started is killed.
+    fn start(&self, job: ShellJob) -> ShellFuture<'_, Result<Box<dyn RunningCommand>, ShellError>>;
 }
 
-impl From<SpawnError> for ShellError {
-    fn from(error: SpawnError) -> Self {
-        use std::io::ErrorKind::{NotADirectory, NotFound};
-        match error {
-            SpawnError::WorkingDirectory { path, source }
-                if matches!(source.kind(), NotFound | NotADirectory) =>
-            {
-                Self::WorkingDirectoryMissing(path)
-            }
-            other => Self::Spawn(other),
-        }
+/// A command to start.
+#[derive(Clone)]
+pub struct ShellJob {
+    /// The script, as one argument after `-c`.
+    pub command: String,
+    /// The working directory, absolute, as [`Shell::directory`] returned it.
+    pub cwd: PathBuf,
+    /// The complete environment instead of the shell's usual one. Commands on another machine get that machine's own
+    /// environment.
+    pub base: Option<Arc<[(OsString, OsString)]>>,
+    /// Variables on top of it; the later of two with one name wins.
+    pub env: Vec<(OsString, OsString)>,
+    /// When to kill the command with all that it started; `None` sets no limit.
+    pub timeout: Option<Duration>,
+    /// Fires to kill the command with all that it started at once.
+    pub cancel: CancellationToken,
+    /// The standard streams. Other machines support output only.
+    pub streams: CommandStreams,
+    /// The work that the command belongs to, for lists of processes.
+    pub work: Work,
+}
+
+/// A running command. Dropping it kills the command, unless its shell has exited.
+pub trait RunningCommand: Send {
+    /// The next piece of output, in the order in which it was written; `None` at the end. Cancel safe.
+    ///
+    /// A caller that is slow to ask again slows the command down: nothing piles up.
+    fn next(&mut self) -> ShellFuture<'_, Option<&[u8]>>;
+
+    /// Takes the command's input, if its streams have one.
+    fn take_input(&mut self) -> Option<InputPipe> {
+        None
+    }
+
+    /// Resizes the command's terminal.
+    ///
+    /// # Errors
+    /// The system's, or `Unsupported` without a terminal.
+    fn resize(&self, _: TerminalSize) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Why it is unknown how the command ended, once [`Self::next`] has returned `None`: a sentence for the user. Only
+    /// commands on other machines can end so.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
+    /// How the command ended. Call it after [`Self::next`] has returned `None`; it kills a command that still runs.
+    fn finish(self: Box<Self>) -> ShellOutcome;
+}
+
+impl RunningCommand for ShellRun {
+    fn next(&mut self) -> ShellFuture<'_, Option<&[u8]>> {
+        Box::pin(ShellRun::next(self))
+    }
+
+    fn take_input(&mut self) -> Option<InputPipe> {
+        ShellRun::take_input(self)
+    }
+
+    fn resize(&self, size: TerminalSize) -> io::Result<()> {
+        ShellRun::resize(self, size)
+    }
+
+    fn finish(self: Box<Self>) -> ShellOutcome {
+        ShellRun::finish(*self)
     }
 }
 
-/// Finds the shell: the one in the settings, else `/bin/bash`, else `bash` on the `PATH` of `env`, else `sh`.
+/// Runs commands on this machine.
+#[derive(Debug, Clone)]
+pub struct LocalShell {
+    /// The group in which the commands and their background processes run.
+    pub group: ProcessGroup,
+    /// The setting `shellPath`: the shell to use instead of the default.
+    pub path: Option<PathBuf>,
+    /// The complete environment of all commands.
+    pub env: Arc<[(OsString, OsString)]>,
+}
+
+impl LocalShell {
+    /// Completes a job with its shell and its environment.
+    ///
+    /// # Errors
+    /// [`ShellError::ShellMissing`].
+    pub(crate) async fn command(&self, job: ShellJob) -> Result<ShellCommand, ShellError> {
+        let ShellJob { command, cwd, base, env: added, timeout, cancel, streams, work: _ } = job;
+        let mut env = base.as_ref().unwrap_or(&self.env).to_vec();
+        env.extend(added);
+        let shell = resolve_shell(self.path.as_deref(), &env).await?;
+        Ok(ShellCommand { shell, command, cwd, env, timeout, cancel, streams })
+    }
+
+    async fn run(&self, job: ShellJob) -> Result<Box<dyn RunningCommand>, ShellError> {
+        let work = job.work.clone();
+        let command = self.command(job).await?;
+        Ok(Box::new(ShellRun::start(&self.group.working_for(work), command).await?))
+    }
+}
+
+impl Shell for LocalShell {
+    fn start(&self, job: ShellJob) -> ShellFuture<'_, Result<Box<dyn RunningCommand>, ShellError>> {
+        Box::pin(self.run(job))
+    }
+}
+
+/// A running command whose output comes as clean text (see [`OutputCleaner`]). Dropping it kills the command.
 ///
-/// # Errors
-/// [`ShellError::ShellMissing`] when the settings name one that does not exist.
-pub async fn resolve_shell(
-    setting: Option<&Path>,
-    env: &[(OsString, OsString)],
-) -> Result<PathBuf, ShellError> {
-    if let Some(path) = setting {
-        return match tokio::fs::try_exists(path).await {
-            Ok(true) => Ok(path.into()),
-            Ok(false) | Err(_) => Err(ShellError::ShellMissing(path.into())),
-        };
+/// ```text
+/// let mut run = CleanedRun::start(&shell, job, place).await?;
+/// while let Some(text) = run.next().await { … }
+/// let output = run.finish();
+/// ```
+pub struct CleanedRun {
+    run: Box<dyn RunningCommand>,
+    tail: OutputTail,
+    decoder: Utf8Stream,
+    cleaner: OutputCleaner,
+    over: bool,
+}
+
+/// The result of a [`CleanedRun`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CleanedOutput {
+    /// The end of the output.
+    pub output: Truncation,
+    /// The file with all of the output, when the output is long.
+    pub full_output: Option<PathBuf>,
+    /// How the command ended.
+    pub outcome: ShellOutcome,
+}
+
+impl CleanedRun {
+    /// Starts a command with `shell`. Long output goes to a file in `place`.
+    ///
+    /// # Errors
+    /// See [`ShellError`]. Cancel safety: if dropped, whatever was started is killed.
+    pub async fn start(shell: &dyn Shell, job: ShellJob, place: OutputStorage) -> Result<Self, ShellError> {
+        Ok(Self {
+            run: shell.start(job).await?,
+            tail: OutputTail::new(place),
+            decoder: Utf8Stream::new(),
+            cleaner: OutputCleaner::new(),
+            over: false,
+        })
     }
-    let usual = Path::new("/bin/bash");
-    if is_program(usual).await {
-        return Ok(usual.into());
-    }
-    let path = env.iter().rev().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value);
-    for dir in env::split_paths(path) {
-        let candidate = dir.join("bash");
-        if candidate.is_absolute() && is_program(&candidate).await {
-            return Ok(candidate);
+
+    /// The next piece of text, never empty; `None` once the command has ended. The command waits while nothing is read.
+    pub async fn next(&mut self) -> Option<String> {
+        while !self.over {
+            let (text, raw_bytes) = match self.run.next().await {
+                Some(chunk) => (self.cleaner.clean(&self.decoder.push(chunk)), chunk.len()),
+                None => {
+                    self.over = true;
+                    (self.cleaner.clean(self.decoder.finish()), 0)
+                }
+            };
+            let text = text.to_string();
+            self.tail.push_text(&text, raw_bytes).await;
+            if self.over {
+                self.tail.finish().await;
+            }
+            if !text.is_empty() {
+                return Some(text);
+            }
         }
-    }
-    Ok("sh".into())
-}
-
-async fn is_program(path: &Path) -> bool {
-    // A path without readable metadata cannot be executed either.
-    let Ok(metadata) = tokio::fs::metadata(path).await else { return false };
-    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_missing_custom_shell_is_an_error() {
-        let error = resolve_shell(Some(Path::new("/no/such/shell")), &[]).await.unwrap_err();
-        assert_eq!(error.to_string(), "Custom shell path not found: /no/such/shell");
+        None
     }
 
-    #[tokio::test]
-    async fn the_custom_shell_wins() {
-        assert_eq!(resolve_shell(Some(Path::new("/bin/sh")), &[]).await.unwrap(), Path::new("/bin/sh"));
-    }
-
-    #[tokio::test]
-    async fn without_a_setting_there_is_always_a_shell() {
-        let shell = resolve_shell(None, &[("PATH".into(), "/usr/bin:relative".into())]).await.unwrap();
-        assert!(["bash", "sh"].contains(&shell.file_name().unwrap().to_str().unwrap()), "{shell:?}");
-    }
-
-    #[test]
-    fn a_missing_directory_has_its_own_message() {
-        let source = std::io::Error::from_raw_os_error(libc::ENOENT);
-        let error = ShellError::from(SpawnError::WorkingDirectory { path: "/gone".into(), source });
-        assert_eq!(
-            error.to_string(),
-            "Working directory does not exist: /gone\nCannot execute bash commands."
-        );
+    /// The result, once [`Self::next`] has returned `None`.
+    ///
+    /// # Errors
+    /// [`ShellError::Unreachable`] when the connection to the other machine was lost, so that the end is unknown.
+    pub fn finish(self) -> Result<CleanedOutput, ShellError> {
+        if let Some(failure) = self.run.failure() {
+            return Err(ShellError::Unreachable(failure));
+        }
+        let full_output = match self.tail.full_output() {
+            FullOutput::File(path) => Some(path.to_path_buf()),
+            FullOutput::Shown | FullOutput::Lost(_) => None,
+        };
+        Ok(CleanedOutput { output: self.tail.snapshot(), full_output, outcome: self.run.finish() })
     }
 }

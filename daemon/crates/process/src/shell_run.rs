@@ -1,6 +1,12 @@
 //! Runs one shell command from start to end.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use tokio::{
     io::AsyncReadExt as _,
@@ -10,14 +16,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    command::{CommandSpec, ExitStatus},
+    command::{CommandSpec, CommandStreams, ExitStatus, SpawnError},
     group::ProcessGroup,
-    input::InputPipe,
     limits::LimitReached,
-    output::OutputPipe,
     process::{KILL_WAIT, Process},
-    shell::ShellError,
-    streams::CommandStreams,
+    streams::{InputPipe, OutputPipe},
     terminal::TerminalSize,
 };
 
@@ -95,12 +98,12 @@ pub struct ShellRun {
     exited: Option<(ExitStatus, Instant)>,
     /// The last moment after which more output may follow.
     last_news: Instant,
-    stop: Option<Stop>,
+    stop: Option<OngoingStop>,
     ended: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Stop {
+struct OngoingStop {
     why: StopCause,
     at: Instant,
     /// Nothing of the command is left, or waiting longer is useless.
@@ -109,7 +112,7 @@ struct Stop {
     reads_left: usize,
 }
 
-enum News {
+enum RunEvent {
     Stop(StopCause),
     Exited(ExitStatus),
     KillOver,
@@ -153,20 +156,20 @@ impl ShellRun {
                 break self.read_rest();
             }
             match self.news().await {
-                News::Stop(why) => self.stop(why),
-                News::Exited(status) => {
+                RunEvent::Stop(why) => self.stop(why),
+                RunEvent::Exited(status) => {
                     self.last_news = Instant::now();
                     self.exited = Some((status, self.last_news));
                 }
-                News::KillOver => self.stop = self.stop.map(|stop| Stop { over: true, ..stop }),
-                News::Read(count) => {
+                RunEvent::KillOver => self.stop = self.stop.map(|stop| OngoingStop { over: true, ..stop }),
+                RunEvent::Read(count) => {
                     self.last_news = Instant::now();
                     break count;
                 }
-                News::Closed => self.output_open = false,
+                RunEvent::Closed => self.output_open = false,
                 // The runtime learns of new output a little late. If this task did not run for a while, the silence may have
                 // passed although there is output: only the pipe itself knows.
-                News::Silence => match self.process.output.try_read(&mut self.buffer) {
+                RunEvent::Silence => match self.process.output.try_read(&mut self.buffer) {
                     Ok(count @ 1..) => {
                         self.last_news = Instant::now();
                         break count;
@@ -225,24 +228,24 @@ impl ShellRun {
     }
 
     /// Waits for the next event. The order of the branches matters: a flood of output must not delay the others.
-    async fn news(&mut self) -> News {
+    async fn news(&mut self) -> RunEvent {
         let (running, stopping) = (self.exited.is_none(), self.stop.is_some());
         let deadline = self.deadline.unwrap_or(self.started);
-        let patience = self.stop.map_or(self.started, |stop| stop.at) + KILL_WAIT;
+        let kill_deadline = self.stop.map_or(self.started, |stop| stop.at) + KILL_WAIT;
         let watch = self.process.watch().clone();
         select! {
             biased;
-            () = self.cancel.cancelled(), if !stopping => News::Stop(StopCause::Aborted),
-            () = sleep_until(deadline), if !stopping && self.deadline.is_some() => News::Stop(StopCause::TimedOut),
-            status = watch.wait(), if running => News::Exited(status),
-            () = watch.gone(), if stopping => News::KillOver,
-            () = sleep_until(patience), if stopping => News::KillOver,
+            () = self.cancel.cancelled(), if !stopping => RunEvent::Stop(StopCause::Aborted),
+            () = sleep_until(deadline), if !stopping && self.deadline.is_some() => RunEvent::Stop(StopCause::TimedOut),
+            status = watch.wait(), if running => RunEvent::Exited(status),
+            () = watch.gone(), if stopping => RunEvent::KillOver,
+            () = sleep_until(kill_deadline), if stopping => RunEvent::KillOver,
             read = self.process.output.read(&mut self.buffer), if self.output_open => match read {
-                Ok(count @ 1..) => News::Read(count),
+                Ok(count @ 1..) => RunEvent::Read(count),
                 // A pipe that cannot be read is at its end.
-                Ok(0) | Err(_) => News::Closed,
+                Ok(0) | Err(_) => RunEvent::Closed,
             },
-            () = sleep_until(self.last_news + SILENCE), if !running && !stopping => News::Silence,
+            () = sleep_until(self.last_news + SILENCE), if !running && !stopping => RunEvent::Silence,
         }
     }
 
@@ -254,7 +257,7 @@ impl ShellRun {
     }
 
     fn stop(&mut self, why: StopCause) {
-        self.stop = Some(Stop { why, at: Instant::now(), over: false, reads_left: READS_AFTER_KILL });
+        self.stop = Some(OngoingStop { why, at: Instant::now(), over: false, reads_left: READS_AFTER_KILL });
         self.process.start_kill();
     }
 
@@ -272,5 +275,102 @@ impl ShellRun {
         stop.reads_left -= 1;
         // An error means that the pipe is empty now: a process that could not be killed holds it open.
         self.process.output.try_read(&mut self.buffer).unwrap_or(0)
+    }
+}
+
+/// Why a shell command could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ShellError {
+    /// The shell that the settings name does not exist.
+    #[error("Custom shell path not found: {}", .0.display())]
+    ShellMissing(PathBuf),
+    /// The working directory does not exist.
+    #[error("Working directory does not exist: {}\nCannot execute bash commands.", .0.display())]
+    WorkingDirectoryMissing(PathBuf),
+    /// The machine where commands run cannot be reached: what happened, and what to do.
+    #[error("{0}")]
+    Unreachable(String),
+    /// Anything else.
+    #[error(transparent)]
+    Spawn(SpawnError),
+}
+
+impl From<SpawnError> for ShellError {
+    fn from(error: SpawnError) -> Self {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+        match error {
+            SpawnError::WorkingDirectory { path, source }
+                if matches!(source.kind(), NotFound | NotADirectory) =>
+            {
+                Self::WorkingDirectoryMissing(path)
+            }
+            other => Self::Spawn(other),
+        }
+    }
+}
+
+/// Finds the shell: the one in the settings, else `/bin/bash`, else `bash` on the `PATH` of `env`, else `sh`.
+///
+/// # Errors
+/// [`ShellError::ShellMissing`] when the settings name one that does not exist.
+pub async fn resolve_shell(
+    setting: Option<&Path>,
+    env: &[(OsString, OsString)],
+) -> Result<PathBuf, ShellError> {
+    if let Some(path) = setting {
+        return match tokio::fs::try_exists(path).await {
+            Ok(true) => Ok(path.into()),
+            Ok(false) | Err(_) => Err(ShellError::ShellMissing(path.into())),
+        };
+    }
+    let usual = Path::new("/bin/bash");
+    if is_program(usual).await {
+        return Ok(usual.into());
+    }
+    let path = env.iter().rev().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value);
+    for dir in env::split_paths(path) {
+        let candidate = dir.join("bash");
+        if candidate.is_absolute() && is_program(&candidate).await {
+            return Ok(candidate);
+        }
+    }
+    Ok("sh".into())
+}
+
+async fn is_program(path: &Path) -> bool {
+    // A path without readable metadata cannot be executed either.
+    let Ok(metadata) = tokio::fs::metadata(path).await else { return false };
+    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::shell_run::*;
+
+    #[tokio::test]
+    async fn a_missing_custom_shell_is_an_error() {
+        let error = resolve_shell(Some(Path::new("/no/such/shell")), &[]).await.unwrap_err();
+        assert_eq!(error.to_string(), "Custom shell path not found: /no/such/shell");
+    }
+
+    #[tokio::test]
+    async fn the_custom_shell_wins() {
+        assert_eq!(resolve_shell(Some(Path::new("/bin/sh")), &[]).await.unwrap(), Path::new("/bin/sh"));
+    }
+
+    #[tokio::test]
+    async fn without_a_setting_there_is_always_a_shell() {
+        let shell = resolve_shell(None, &[("PATH".into(), "/usr/bin:relative".into())]).await.unwrap();
+        assert!(["bash", "sh"].contains(&shell.file_name().unwrap().to_str().unwrap()), "{shell:?}");
+    }
+
+    #[test]
+    fn a_missing_directory_has_its_own_message() {
+        let source = std::io::Error::from_raw_os_error(libc::ENOENT);
+        let error = ShellError::from(SpawnError::WorkingDirectory { path: "/gone".into(), source });
+        assert_eq!(
+            error.to_string(),
+            "Working directory does not exist: /gone\nCannot execute bash commands."
+        );
     }
 }

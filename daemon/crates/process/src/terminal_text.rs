@@ -15,7 +15,7 @@ const MAX_NUMBERS: usize = 32;
 /// programs erase.
 #[derive(Debug, Clone, Default)]
 pub struct TerminalText {
-    state: State,
+    state: EscapeState,
     /// The numbers of the current control sequence.
     numbers: String,
     line: Vec<char>,
@@ -25,7 +25,7 @@ pub struct TerminalText {
 
 /// The position in an escape sequence, after ECMA-48.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum EscapeState {
     #[default]
     Text,
     /// After ESC.
@@ -71,34 +71,34 @@ impl TerminalText {
     fn take(&mut self, char: char, finished: &mut String) {
         self.state = match (self.state, char) {
             // These start a new sequence anywhere; an unfinished one is dropped.
-            (_, '\u{1b}') => State::Escape,
+            (_, '\u{1b}') => EscapeState::Escape,
             (_, '\u{9b}') => self.begin_control(),
-            (_, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => State::Str,
+            (_, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => EscapeState::Str,
             // A sequence without an end must not swallow all that follows. Real ones have no line breaks.
             (_, '\n') => {
                 self.end_line(finished);
-                State::Text
+                EscapeState::Text
             }
-            (State::Escape, '[') => self.begin_control(),
-            (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Str,
-            (State::Escape, 'D' | 'E' | 'M') => {
+            (EscapeState::Escape, '[') => self.begin_control(),
+            (EscapeState::Escape, ']' | 'P' | 'X' | '^' | '_') => EscapeState::Str,
+            (EscapeState::Escape, 'D' | 'E' | 'M') => {
                 self.leave_line(finished);
-                State::Text
+                EscapeState::Text
             }
-            (State::Escape | State::Intermediate, ' '..='/') => State::Intermediate,
-            (State::Escape | State::Intermediate, '0'..='~') => State::Text,
-            (State::Control, ' '..='?') => {
+            (EscapeState::Escape | EscapeState::Intermediate, ' '..='/') => EscapeState::Intermediate,
+            (EscapeState::Escape | EscapeState::Intermediate, '0'..='~') => EscapeState::Text,
+            (EscapeState::Control, ' '..='?') => {
                 if self.numbers.len() < MAX_NUMBERS {
                     self.numbers.push(char);
                 }
-                State::Control
+                EscapeState::Control
             }
-            (State::Control, '@'..='~') => {
+            (EscapeState::Control, '@'..='~') => {
                 self.control(char, finished);
-                State::Text
+                EscapeState::Text
             }
-            (State::Str, '\u{7}' | '\u{18}' | '\u{1a}' | '\u{9c}') => State::Text,
-            (State::Str, _) => State::Str,
+            (EscapeState::Str, '\u{7}' | '\u{18}' | '\u{1a}' | '\u{9c}') => EscapeState::Text,
+            (EscapeState::Str, _) => EscapeState::Str,
             // A control character inside a sequence takes effect, and the sequence continues.
             (state, '\0'..='\u{1f}') => {
                 self.control_character(char, finished);
@@ -106,14 +106,14 @@ impl TerminalText {
             }
             (_, _) => {
                 self.print(char, finished);
-                State::Text
+                EscapeState::Text
             }
         };
     }
 
-    fn begin_control(&mut self) -> State {
+    fn begin_control(&mut self) -> EscapeState {
         self.numbers.clear();
-        State::Control
+        EscapeState::Control
     }
 
     fn control_character(&mut self, char: char, finished: &mut String) {

@@ -3,7 +3,7 @@
 use agentd_protocol::tool::{TruncatedBy, Truncation};
 use memchr::{memchr_iter, memrchr, memrchr_iter};
 
-use crate::suffix::{Suffix, ceil_boundary};
+use crate::bounded_text::TailBuffer;
 
 /// The most lines that a model is shown of an output.
 pub const MAX_LINES: usize = 2000;
@@ -16,7 +16,7 @@ pub const MAX_BYTES: usize = 50 * 1024;
 /// Each piece costs time in proportion to its length, and memory stays near 100 KB.
 #[derive(Debug, Clone)]
 pub struct TailWindow {
-    end: Suffix,
+    end: TailBuffer,
     total_bytes: u64,
     newlines: u64,
     /// Bytes after the last LF.
@@ -28,7 +28,7 @@ pub struct TailWindow {
 impl Default for TailWindow {
     fn default() -> Self {
         // One byte more than the limit shows that a line does not fit; another is a trailing LF that is not shown.
-        let end = Suffix::new(MAX_BYTES + 2);
+        let end = TailBuffer::new(MAX_BYTES + 2);
         Self { end, total_bytes: 0, newlines: 0, open_line: 0, closed_line: 0 }
     }
 }
@@ -98,7 +98,7 @@ impl TailWindow {
         let (lines, start) = fitting.fold((0, None), |(lines, _), start| (lines + 1, Some(start)));
         match start {
             None => {
-                let start = ceil_boundary(text, floor);
+                let start = text.ceil_char_boundary(floor);
                 self.truncation(&text[start..], 1, Some(TruncatedBy::Bytes), true)
             }
             Some(start) => {

@@ -3,12 +3,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use proptest::prelude::*;
 
 use super::*;
+use crate::output_storage::OutputStorage;
 
 /// A folder with an artifact of that content, and its id.
 fn folder(content: &[u8]) -> (tempfile::TempDir, ArtifactFolder, String) {
     let dir = tempfile::tempdir().unwrap();
     let folder = ArtifactFolder::beside(&dir.path().join("s.jsonl"));
-    let Created { path, id, .. } = OutputStorage::from(folder.clone()).create().unwrap();
+    let CreatedFile { path, id, .. } = OutputStorage::from(folder.clone()).create().unwrap();
     fs::write(path, content).unwrap();
     (dir, folder, id.unwrap())
 }

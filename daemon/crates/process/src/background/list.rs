@@ -13,14 +13,17 @@ use tokio::{
 };
 
 use super::{
-    file::LogFile,
-    log::Log,
-    process::{BackgroundJob, BackgroundProcess, News},
+    log::{LogFile, OutputLog},
+    process::{BackgroundJob, BackgroundProcess, OutputProgress},
     worker::Worker,
 };
 use crate::{
-    command::CommandSpec, decode::Utf8Stream, group::ProcessGroup, operations::LocalShell, shell::ShellError,
-    streams::CommandStreams, terminal_text::TerminalText,
+    command::{CommandSpec, CommandStreams},
+    group::ProcessGroup,
+    plain_text::Utf8Stream,
+    shell::LocalShell,
+    shell_run::ShellError,
+    terminal_text::TerminalText,
 };
 
 /// Ended processes that stay in the list, with the end of their output.
@@ -28,18 +31,18 @@ const REMEMBERED: usize = 16;
 
 /// The background processes of a session. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct BackgroundProcesses(Arc<Inner>);
+pub struct BackgroundProcesses(Arc<ListInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ListInner {
     group: ProcessGroup,
-    state: Mutex<State>,
+    state: Mutex<ListState>,
     /// Fires when a process has ended.
     ended: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ListState {
     last: u64,
     /// Processes that are about to be in the list.
     starting: usize,
@@ -77,8 +80,8 @@ impl BackgroundProcesses {
     /// An empty list, for processes of `group`. Their numbers continue from `last`.
     #[must_use]
     pub fn new(group: ProcessGroup, last: u64) -> Self {
-        let state = Mutex::new(State { last, ..State::default() });
-        Self(Arc::new(Inner { group, state, ended: Notify::new() }))
+        let state = Mutex::new(ListState { last, ..ListState::default() });
+        Self(Arc::new(ListInner { group, state, ended: Notify::new() }))
     }
 
     /// Starts a command.
@@ -119,8 +122,8 @@ impl BackgroundProcesses {
             pid: process.pid(),
             on_terminal,
             started,
-            log: Mutex::new(Log::new(limits.keep_bytes)),
-            news: watch::Sender::new(News::default()),
+            log: Mutex::new(OutputLog::new(limits.keep_bytes)),
+            news: watch::Sender::new(OutputProgress::default()),
             watch: process.watch().clone(),
             input: AsyncMutex::new(process.take_input()),
             ended_by: Mutex::new(None),
@@ -187,20 +190,20 @@ impl BackgroundProcesses {
         state.starting == 0 && state.working == 0 && state.untold.is_empty()
     }
 
-    /// Waits until no process runs, for `timeout` at most. Call it when all have been killed: then their ends are
+    /// Waits until no process runs, for `limit` at most. Call it when all have been killed: then their ends are
     /// recorded.
-    pub async fn settled(&self, patience: Duration) {
+    pub async fn settled(&self, limit: Duration) {
         let wait = async {
             for process in self.list() {
                 process.ended(Duration::MAX).await;
             }
         };
         // The killer logs processes that cannot be killed.
-        let _ = timeout(patience, wait).await;
+        let _ = timeout(limit, wait).await;
     }
 
     /// Reserves one of the places for running processes, and a name.
-    fn reserve(&self, most: usize) -> Result<Starting, BackgroundError> {
+    fn reserve(&self, most: usize) -> Result<StartReservation, BackgroundError> {
         let mut state = self.state();
         let running = || state.processes.iter().filter(|process| process.end().is_none());
         if running().count() + state.starting >= most {
@@ -208,7 +211,7 @@ impl BackgroundProcesses {
         }
         state.starting += 1;
         state.last += 1;
-        Ok(Starting { id: format!("bg-{}", state.last), list: self.clone() })
+        Ok(StartReservation { id: format!("bg-{}", state.last), list: self.clone() })
     }
 
     fn note_end(&self, process: Arc<BackgroundProcess>) {
@@ -229,19 +232,19 @@ impl BackgroundProcesses {
         self.0.ended.notify_one();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ListState> {
         // No holder of this lock can panic with a half-made change.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A place reserved for a process that is about to start.
-struct Starting {
+struct StartReservation {
     id: String,
     list: BackgroundProcesses,
 }
 
-impl Starting {
+impl StartReservation {
     fn done(self, process: Arc<BackgroundProcess>) {
         let mut state = self.list.state();
         state.working += 1;
@@ -250,7 +253,7 @@ impl Starting {
     }
 }
 
-impl Drop for Starting {
+impl Drop for StartReservation {
     fn drop(&mut self) {
         self.list.state().starting -= 1;
     }

@@ -1,14 +1,16 @@
 //! Keeps the output of a background process: its end in memory, and where the rest is.
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
-use crate::suffix::{Suffix, ceil_boundary};
+use tokio::{fs::File, io::AsyncWriteExt as _};
+
+use crate::{artifacts::CreatedFile, bounded_text::TailBuffer, output_storage::OutputStorage};
 
 /// The output of a background process as text. Positions are bytes from its beginning; the file, if there is one, has
 /// the same text and so the same positions.
 #[derive(Debug)]
-pub(super) struct Log {
-    end: Suffix,
+pub(super) struct OutputLog {
+    end: TailBuffer,
     total: u64,
     lines: u64,
     /// The line of a terminal's cursor.
@@ -48,10 +50,10 @@ impl OutputExcerpt {
     }
 }
 
-impl Log {
+impl OutputLog {
     pub(super) fn new(keep_bytes: usize) -> Self {
         Self {
-            end: Suffix::new(keep_bytes),
+            end: TailBuffer::new(keep_bytes),
             total: 0,
             lines: 0,
             current: String::new(),
@@ -88,7 +90,7 @@ impl Log {
         let kept_from = self.total - kept.len() as u64;
         let wanted = from.clamp(kept_from, self.total) - kept_from;
         // The kept text is in memory, so its length fits a `usize`.
-        let at = ceil_boundary(kept, usize::try_from(wanted).unwrap_or(usize::MAX));
+        let at = kept.ceil_char_boundary(usize::try_from(wanted).unwrap_or(usize::MAX));
         OutputExcerpt {
             from: kept_from + at as u64,
             text: kept[at..].to_owned(),
@@ -117,14 +119,80 @@ impl Log {
     }
 }
 
+/// Takes output from its beginning, up to a number of bytes.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    place: OutputStorage,
+    /// Bytes that still fit.
+    room: u64,
+    file: Option<File>,
+    facts: LogFileFacts,
+}
+
+impl LogFile {
+    /// No file yet; one would be created in `place`, with at most `limit` bytes.
+    pub(super) fn new(place: OutputStorage, limit: u64) -> Self {
+        Self { place, room: limit, file: None, facts: LogFileFacts::default() }
+    }
+
+    /// Whether the file exists, or could not be created.
+    pub(super) fn has_begun(&self) -> bool {
+        self.facts.path.is_some() || self.facts.failure.is_some()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.room == 0
+    }
+
+    pub(super) fn facts(&self) -> LogFileFacts {
+        self.facts.clone()
+    }
+
+    /// Appends what fits, in whole characters. Creates the file first if needed.
+    pub(super) async fn append(&mut self, text: &str) {
+        if self.facts.failure.is_some() || self.room == 0 {
+            return;
+        }
+        let room = usize::try_from(self.room).unwrap_or(usize::MAX);
+        let fits = &text[..text.floor_char_boundary(room)];
+        let outcome = self.write(fits).await;
+        match outcome {
+            Ok(()) => {
+                self.facts.bytes += fits.len() as u64;
+                // Later output must not look adjacent to what is here.
+                self.room = if fits.len() < text.len() { 0 } else { self.room - fits.len() as u64 };
+            }
+            Err(error) => {
+                tracing::warn!(%error, place = ?self.place, "cannot save the output of a background process");
+                self.facts.failure = Some(error.kind());
+                self.file = None;
+            }
+        }
+    }
+
+    async fn write(&mut self, text: &str) -> io::Result<()> {
+        if self.file.is_none() {
+            let place = self.place.clone();
+            let created = tokio::task::spawn_blocking(move || place.create()).await;
+            let CreatedFile { path, file, .. } = created.map_err(io::Error::other)??;
+            self.facts.path = Some(path);
+            self.file = Some(File::from_std(file));
+        }
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.write_all(text.as_bytes()).await?;
+        // Readers must find in the file what was counted.
+        file.flush().await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn log(text: &str, keep: usize) -> Log {
-        let mut log = Log::new(keep);
+    fn log(text: &str, keep: usize) -> OutputLog {
+        let mut log = OutputLog::new(keep);
         log.push(text, String::new());
         log
     }
@@ -142,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_is_left_out() {
-        let mut log = Log::new(4);
+        let mut log = OutputLog::new(4);
         for piece in ["abc", "def", "ghi", "jkl"] {
             log.push(piece, String::new());
         }
@@ -178,7 +246,7 @@ mod tests {
             keep in 1usize..30,
             from in 0u64..200,
         ) {
-            let mut log = Log::new(keep);
+            let mut log = OutputLog::new(keep);
             pieces.iter().for_each(|piece| log.push(piece, String::new()));
             let whole = pieces.concat();
             let seen = log.since(from);
@@ -187,5 +255,37 @@ mod tests {
             prop_assert!(seen.from >= from.min(whole.len() as u64));
             prop_assert_eq!(log.lines(), whole.lines().count() as u64);
         }
+    }
+}
+
+#[cfg(test)]
+mod file_tests {
+    use std::{fs, path::Path};
+
+    use crate::background::log::*;
+
+    #[tokio::test]
+    async fn it_has_the_beginning_and_nothing_after_a_gap() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = LogFile::new(dir.path().into(), 6);
+        assert!(!file.has_begun() && !file.is_full());
+        for piece in ["abc", "漢漢", "x"] {
+            file.append(piece).await;
+        }
+        let facts = file.facts();
+        assert_eq!((facts.bytes, file.is_full()), (6, true));
+        assert_eq!(fs::read_to_string(facts.path.unwrap()).unwrap(), "abc漢");
+        let mut file = LogFile::new(dir.path().into(), 4);
+        file.append("abc漢").await;
+        file.append("d").await;
+        assert_eq!(fs::read_to_string(file.facts().path.unwrap()).unwrap(), "abc");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_made_is_told() {
+        let mut file = LogFile::new(Path::new("/no/such/folder").into(), 6);
+        file.append("a").await;
+        assert_eq!(file.facts().failure, Some(io::ErrorKind::NotFound));
+        assert!(file.has_begun());
     }
 }

@@ -4,7 +4,6 @@
 //! [`BackgroundProcesses`] is the list, [`BackgroundProcess`] one of them. Output goes to bounded memory and to a
 //! bounded file as it comes, whether it is read or not.
 
-mod file;
 mod list;
 mod log;
 mod process;

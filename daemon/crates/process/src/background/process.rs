@@ -13,13 +13,13 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::log::{Log, LogFileFacts, OutputExcerpt};
+use super::log::{LogFileFacts, OutputExcerpt, OutputLog};
 use crate::{
-    artifacts::OutputStorage,
     command::ExitStatus,
-    input::InputPipe,
-    operations::ShellJob,
-    process::{KILL_WAIT, Watch},
+    output_storage::OutputStorage,
+    process::{CommandWatch, KILL_WAIT},
+    shell::ShellJob,
+    streams::InputPipe,
 };
 
 /// How long output must be silent before waiting for it ends: it mostly comes in several pieces.
@@ -48,9 +48,9 @@ pub struct BackgroundProcess {
     pub(super) pid: Option<i32>,
     pub(super) on_terminal: bool,
     pub(super) started: Instant,
-    pub(super) log: Mutex<Log>,
-    pub(super) news: watch::Sender<News>,
-    pub(super) watch: Watch,
+    pub(super) log: Mutex<OutputLog>,
+    pub(super) news: watch::Sender<OutputProgress>,
+    pub(super) watch: CommandWatch,
     pub(super) input: AsyncMutex<Option<InputPipe>>,
     /// Who had it ended, for its end to report.
     pub(super) ended_by: Mutex<Option<EndedBy>>,
@@ -58,7 +58,7 @@ pub struct BackgroundProcess {
 
 /// The state that changes while a process runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct OutputProgress {
     /// Bytes written, before any decoding.
     pub(super) written: u64,
     pub(super) end: Option<BackgroundEnd>,
@@ -126,6 +126,7 @@ impl BackgroundProcess {
         self.end().map_or_else(|| self.started.elapsed(), |end| end.wall_time)
     }
 
+    /// Whether it runs or has ended.
     #[must_use]
     pub fn state(&self) -> BackgroundState {
         match (self.end(), self.watch.exit()) {
@@ -188,12 +189,12 @@ impl BackgroundProcess {
         self.news.borrow().written
     }
 
-    /// Waits until something was written after `mark` and a pause came, or until the process has ended; for `timeout`
+    /// Waits until something was written after `mark` and a pause came, or until the process has ended; for `limit`
     /// at most. Cancel safe.
-    pub async fn written_since(&self, mark: u64, patience: Duration) {
+    pub async fn written_since(&self, mark: u64, limit: Duration) {
         let mut news = self.news.subscribe();
-        let deadline = Instant::now().checked_add(patience);
-        let far = |news: &News| news.end.is_some() || news.written != mark;
+        let deadline = Instant::now().checked_add(limit);
+        let far = |news: &OutputProgress| news.end.is_some() || news.written != mark;
         // The sender lives as long as this value, so waiting cannot fail.
         let first = async { drop(news.wait_for(far).await) };
         match deadline {
@@ -219,11 +220,11 @@ impl BackgroundProcess {
         }
     }
 
-    /// Waits for the end, for `timeout` at most. Cancel safe.
-    pub async fn ended(&self, patience: Duration) -> Option<BackgroundEnd> {
+    /// Waits for the end, for `limit` at most. Cancel safe.
+    pub async fn ended(&self, limit: Duration) -> Option<BackgroundEnd> {
         let mut news = self.news.subscribe();
         let wait = async { news.wait_for(|news| news.end.is_some()).await.ok().and_then(|news| news.end) };
-        timeout(patience, wait).await.ok().flatten()
+        timeout(limit, wait).await.ok().flatten()
     }
 
     /// Writes to the process's input. Waits while it does not read. Cancel safety: dropped early, a part is written.
@@ -284,7 +285,7 @@ impl BackgroundProcess {
         self.ended_by.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(by);
     }
 
-    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+    pub(super) fn log(&self) -> MutexGuard<'_, OutputLog> {
         // No holder of this lock can panic with a half-made change.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }

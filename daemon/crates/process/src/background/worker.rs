@@ -1,6 +1,9 @@
 //! Reads a background process's output, and ends the process at its timeout.
 
-use std::{sync::Arc, sync::PoisonError, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use tokio::{
     io::AsyncReadExt as _,
@@ -9,10 +12,10 @@ use tokio::{
 };
 
 use super::{
-    file::LogFile,
-    process::{BackgroundEnd, BackgroundProcess, EndedBy, News},
+    log::LogFile,
+    process::{BackgroundEnd, BackgroundProcess, EndedBy, OutputProgress},
 };
-use crate::{command::ExitStatus, decode::Utf8Stream, process::Process, terminal_text::TerminalText};
+use crate::{command::ExitStatus, plain_text::Utf8Stream, process::Process, terminal_text::TerminalText};
 
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
@@ -133,7 +136,7 @@ impl Worker {
             by: *self.shown.ended_by.lock().unwrap_or_else(PoisonError::into_inner),
             wall_time: self.shown.started.elapsed(),
         };
-        self.shown.news.send_modify(|news| *news = News { end: Some(end), ..*news });
+        self.shown.news.send_modify(|news| *news = OutputProgress { end: Some(end), ..*news });
         end
     }
 }

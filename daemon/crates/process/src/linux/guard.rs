@@ -23,12 +23,12 @@ use rustix::{
 };
 
 use super::{
-    procfs, scope,
+    procfs, supervisor,
     sys::{self, Fork},
 };
 use crate::{
-    streams::CommandStreams,
-    wire::{Report, Stage},
+    command::CommandStreams,
+    frames::{StartStage, SupervisorReport},
 };
 
 /// The most descriptors of a request: the supervisor's end of its socket, and the command's streams.
@@ -70,7 +70,7 @@ pub(crate) fn send_request(control: impl AsFd, fds: &[BorrowedFd<'_>]) -> Result
 struct Guard {
     control: OwnedFd,
     signals: OwnedFd,
-    scopes: HashSet<i32>,
+    supervisors: HashSet<i32>,
 }
 
 fn serve() -> io::Result<()> {
@@ -109,7 +109,7 @@ impl Guard {
         set_child_subreaper(Some(getpid()))?;
         // If this fails, the guard is only larger.
         let _ = sys::release_mirrors();
-        Ok(Self { control, signals: sys::child_signals()?, scopes: HashSet::new() })
+        Ok(Self { control, signals: sys::child_signals()?, supervisors: HashSet::new() })
     }
 
     /// Waits for a request or the end of a child.
@@ -124,16 +124,16 @@ impl Guard {
 
     /// Reaps ended children. A child that is no supervisor was left by a killed one, so it is killed with all below it.
     fn on_children_ended(&mut self) {
-        scope::drain(&self.signals);
+        supervisor::drain(&self.signals);
         // Until they are reaped, ended strays show which process group to kill.
-        procfs::kill_children(None, &self.scopes);
+        procfs::kill_children(None, &self.supervisors);
         let mut orphaned = false;
         procfs::reap(|pid, status| {
-            let known = self.scopes.remove(&pid.as_raw_nonzero().get());
+            let known = self.supervisors.remove(&pid.as_raw_nonzero().get());
             orphaned |= !known || status.signaled();
         });
         if orphaned {
-            procfs::kill_children(None, &self.scopes);
+            procfs::kill_children(None, &self.supervisors);
         }
     }
 
@@ -160,29 +160,29 @@ impl Guard {
                 _ => None,
             })
             .flatten();
-        if let Some(scope) = fds.next() {
-            self.start_scope(UnixStream::from(scope), fds.collect());
+        if let Some(supervisor) = fds.next() {
+            self.start_supervisor(UnixStream::from(supervisor), fds.collect());
         }
         Ok(true)
     }
 
-    fn start_scope(&mut self, mut socket: UnixStream, streams: Vec<OwnedFd>) {
+    fn start_supervisor(&mut self, mut socket: UnixStream, streams: Vec<OwnedFd>) {
         match sys::fork() {
             Ok(Fork::Parent(pid)) => {
-                self.scopes.insert(Pid::as_raw_nonzero(pid).get());
+                self.supervisors.insert(Pid::as_raw_nonzero(pid).get());
             }
             Ok(Fork::Child) => {
                 // If supervisors held the control socket, the daemon would not see the guard's end.
                 let null = fs::File::open("/dev/null").map(OwnedFd::from);
                 let Ok(null) = null else { std::process::exit(1) };
                 drop(std::mem::replace(&mut self.control, null));
-                let ok = scope::run(socket, streams, &self.signals);
+                let ok = supervisor::run(socket, streams, &self.signals);
                 std::process::exit(i32::from(!ok));
             }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
                 // The daemon may be gone; then nobody waits for this.
-                let _ = socket.write_all(&Report::Failed(Stage::Scope, errno).encode());
+                let _ = socket.write_all(&SupervisorReport::Failed(StartStage::Supervisor, errno).encode());
             }
         }
     }

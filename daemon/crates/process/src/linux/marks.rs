@@ -8,11 +8,56 @@ use std::{collections::HashSet, fs, io::Read as _, time::Duration};
 
 use rustix::process::{Resource, Signal, getpid, getrlimit};
 
+use uuid::Uuid;
+
 use super::procfs::{self, Stat};
-use crate::owner::{Left, Mark, OWNER_VARIABLE};
+
+/// The variable in the environment of every command: its daemon's mark, 16 hexadecimal digits.
+pub const OWNER_VARIABLE: &str = "AGENTD_OWNER";
+
+/// The least mark; limits that people set are lower.
+const SHORTEST: u64 = 1 << 32;
 
 /// The most bytes of an environment that are searched.
 const MAX_ENVIRONMENT: u64 = 4 << 20;
+
+/// The mark of one daemon's processes. Never 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OwnerMark(pub(crate) u64);
+
+impl OwnerMark {
+    /// A new, unique mark.
+    pub(crate) fn new() -> Self {
+        let (random, _) = Uuid::new_v4().as_u64_pair();
+        // The mark is also a limit: it must not be a value that means "unlimited", nor above this process's own hard limit.
+        let most = largest_mark().min(u64::MAX >> 4);
+        let mark = match most.checked_sub(SHORTEST) {
+            None | Some(0) => random >> 4,
+            Some(room) => SHORTEST + random % room,
+        };
+        Self(mark.max(SHORTEST))
+    }
+
+    /// The mark as it stands in file names and in [`OWNER_VARIABLE`].
+    pub(crate) fn text(self) -> String {
+        format!("{:016x}", self.0)
+    }
+
+    /// The mark in a file's name; `None` for other names.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let digits = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let mark = u64::from_str_radix(text, 16).ok().filter(|mark| digits && *mark >= SHORTEST)?;
+        Some(Self(mark))
+    }
+}
+
+/// Identifies the processes that a dead owner left: they have its mark and started after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeadOwner {
+    pub(crate) mark: OwnerMark,
+    /// When the owner started, in clock ticks since boot.
+    pub(crate) since: u64,
+}
 
 /// The largest mark that processes started here can be given as a limit: inside a command of another agentd, limits can
 /// only be lowered.
@@ -51,13 +96,13 @@ fn limits_of(pid: i32) -> String {
 /// seconds at most.
 ///
 /// A process that started before the owner of its mark is a stranger with the same limit.
-pub(crate) fn kill_marked(left: &[Left]) -> usize {
+pub(crate) fn kill_marked(left: &[DeadOwner]) -> usize {
     const PAUSE: Duration = Duration::from_millis(10);
     const PASSES: u32 = 500;
     let mut killed = HashSet::new();
     // A daemon started by a command of a dead daemon cannot tell itself from the processes to kill.
     let own = getpid().as_raw_nonzero().get();
-    let left: Vec<Left> = left.iter().copied().filter(|left| !has_mark(own, &[left.mark])).collect();
+    let left: Vec<DeadOwner> = left.iter().copied().filter(|left| !has_mark(own, &[left.mark])).collect();
     if left.is_empty() {
         return 0;
     }
@@ -77,10 +122,10 @@ pub(crate) fn kill_marked(left: &[Left]) -> usize {
 }
 
 /// The running processes that dead owners left, and those below them.
-fn marked(left: &[Left]) -> Vec<Stat> {
+fn marked(left: &[DeadOwner]) -> Vec<Stat> {
     let Ok(all) = procfs::everything() else { return Vec::new() };
     let own = getpid().as_raw_nonzero().get();
-    let marks: Vec<Mark> = left.iter().map(|left| left.mark).collect();
+    let marks: Vec<OwnerMark> = left.iter().map(|left| left.mark).collect();
     let is_left = |stat: &&Stat| {
         // Nearly all processes have none of the marks, so test for any first.
         stat.pid != own
@@ -95,9 +140,29 @@ fn marked(left: &[Left]) -> Vec<Stat> {
 }
 
 /// Whether a process has one of `marks`.
-pub(super) fn has_mark(pid: i32, marks: &[Mark]) -> bool {
-    let is_one = |mark: Option<u64>| mark.is_some_and(|mark| marks.contains(&Mark(mark)));
+pub(super) fn has_mark(pid: i32, marks: &[OwnerMark]) -> bool {
+    let is_one = |mark: Option<u64>| mark.is_some_and(|mark| marks.contains(&OwnerMark(mark)));
     is_one(locks_limit(&limits_of(pid))) || is_one(environment(pid).as_deref().and_then(owner_of))
+}
+
+/// Kills every process of a session that has the mark `owner`, and returns when none is left, or after two seconds.
+///
+/// For commands whose supervisor was killed: only the process session that each command starts in still holds their
+/// processes together. The mark excludes a session that reuses the id. Blocks.
+pub(crate) fn kill_session(session: i32, owner: OwnerMark) {
+    const PAUSE: Duration = Duration::from_millis(10);
+    for _ in 0..200 {
+        let Ok(all) = procfs::everything() else { return };
+        let is_member =
+            |stat: &&Stat| stat.session == session && !stat.zombie && has_mark(stat.pid, &[owner]);
+        let members: Vec<_> = all.iter().filter(is_member).collect();
+        if members.is_empty() {
+            return;
+        }
+        members.iter().for_each(|stat| stat.signal(Signal::KILL));
+        std::thread::sleep(PAUSE);
+    }
+    tracing::warn!(session, "processes of a command survive SIGKILL");
 }
 
 /// The hard limit of file locks in the text of `/proc/<pid>/limits`.
@@ -143,6 +208,6 @@ Max file locks            1234567890123        1234567890123        locks
 
     #[test]
     fn nobody_has_a_new_mark() {
-        assert_eq!(kill_marked(&[Left { mark: Mark::new(), since: 0 }]), 0);
+        assert_eq!(kill_marked(&[DeadOwner { mark: OwnerMark::new(), since: 0 }]), 0);
     }
 }

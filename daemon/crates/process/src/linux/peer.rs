@@ -49,9 +49,9 @@ pub struct CommandOrigin {
 
 impl CommandOrigin {
     /// Whether this is the command's supervisor, and its process id was not reused.
-    pub(crate) fn hangs_on(&self, scope: i32) -> bool {
-        let met = self.uppermost.iter().find(|(pid, _)| *pid == scope);
-        met.is_some_and(|(_, started)| Stat::of(scope).is_some_and(|now| now.started == *started))
+    pub(crate) fn belongs_to(&self, supervisor: i32) -> bool {
+        let met = self.uppermost.iter().find(|(pid, _)| *pid == supervisor);
+        met.is_some_and(|(_, started)| Stat::of(supervisor).is_some_and(|now| now.started == *started))
     }
 }
 
@@ -82,12 +82,15 @@ impl Peer {
         if self.pid == own || self.pid <= 0 {
             return PeerOrigin::Elsewhere;
         }
-        let found =
-            (0..MOST_WALKS).map(|_| walk(self.pid, own, Stat::of)).find(|walk| *walk != Walk::Changed);
+        let found = (0..MOST_WALKS)
+            .map(|_| walk(self.pid, own, Stat::of))
+            .find(|walk| *walk != AncestorWalk::Changed);
         let unknown = PeerOrigin::Command(CommandOrigin::default());
         let origin = match found {
-            Some(Walk::Below(uppermost)) => PeerOrigin::Command(CommandOrigin { uppermost }),
-            Some(Walk::Elsewhere | Walk::Hidden) if marks::is_of_a_command(self.pid) == Some(false) => {
+            Some(AncestorWalk::Below(uppermost)) => PeerOrigin::Command(CommandOrigin { uppermost }),
+            Some(AncestorWalk::Elsewhere | AncestorWalk::Hidden)
+                if marks::is_of_a_command(self.pid) == Some(false) =>
+            {
                 PeerOrigin::Elsewhere
             }
             _ => unknown.clone(),
@@ -105,7 +108,7 @@ impl Peer {
 
 /// The result of a walk over a process's ancestors.
 #[derive(Debug, PartialEq, Eq)]
-enum Walk {
+enum AncestorWalk {
     /// This process is among them; the uppermost ones below it.
     Below(Vec<(i32, u64)>),
     /// This process is not among them.
@@ -119,8 +122,8 @@ enum Walk {
 }
 
 /// Looks for `own` among the ancestors of a process. `look` finds a process by its id.
-fn walk(pid: i32, own: i32, look: impl Fn(i32) -> Option<Stat>) -> Walk {
-    let Some(mut below) = look(pid) else { return Walk::Changed };
+fn walk(pid: i32, own: i32, look: impl Fn(i32) -> Option<Stat>) -> AncestorWalk {
+    let Some(mut below) = look(pid) else { return AncestorWalk::Changed };
     // A supervisor and its guard, or only a supervisor whose guard was killed.
     let mut uppermost = Vec::with_capacity(2);
     for _ in 0..MOST_PARENTS {
@@ -129,21 +132,21 @@ fn walk(pid: i32, own: i32, look: impl Fn(i32) -> Option<Stat>) -> Walk {
         }
         uppermost.push((below.pid, below.started));
         if below.parent == own {
-            return Walk::Below(uppermost);
+            return AncestorWalk::Below(uppermost);
         }
         if below.parent <= 0 {
-            return Walk::Elsewhere;
+            return AncestorWalk::Elsewhere;
         }
         let parent = look(below.parent);
         // The id was the parent's only if the child still has this parent.
         let is_same = |now: Stat| (now.started, now.parent) == (below.started, below.parent);
         if !look(below.pid).is_some_and(is_same) {
-            return Walk::Changed;
+            return AncestorWalk::Changed;
         }
-        let Some(parent) = parent else { return Walk::Hidden };
+        let Some(parent) = parent else { return AncestorWalk::Hidden };
         below = parent;
     }
-    Walk::Endless
+    AncestorWalk::Endless
 }
 
 #[cfg(test)]
@@ -167,15 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_below_is_found_with_what_it_hangs_on() {
+    fn whoever_is_below_is_found_with_what_it_belongs_to() {
         let all = [(1, 0, 0), (10, 1, 5), (11, 10, 6), (12, 11, 7), (13, 12, 8), (20, 1, 5), (21, 20, 9)];
-        assert_eq!(walk(13, 10, of(&all)), Walk::Below(vec![(12, 7), (11, 6)]));
-        assert_eq!(walk(11, 10, of(&all)), Walk::Below(vec![(11, 6)]));
-        assert_eq!(walk(21, 10, of(&all)), Walk::Elsewhere);
-        assert_eq!(walk(20, 10, of(&all[1..])), Walk::Hidden);
-        assert_eq!(walk(99, 10, of(&all)), Walk::Changed);
+        assert_eq!(walk(13, 10, of(&all)), AncestorWalk::Below(vec![(12, 7), (11, 6)]));
+        assert_eq!(walk(11, 10, of(&all)), AncestorWalk::Below(vec![(11, 6)]));
+        assert_eq!(walk(21, 10, of(&all)), AncestorWalk::Elsewhere);
+        assert_eq!(walk(20, 10, of(&all[1..])), AncestorWalk::Hidden);
+        assert_eq!(walk(99, 10, of(&all)), AncestorWalk::Changed);
         let circle = [(30, 31, 1), (31, 30, 1)];
-        assert_eq!(walk(30, 10, of(&circle)), Walk::Endless);
+        assert_eq!(walk(30, 10, of(&circle)), AncestorWalk::Endless);
     }
 
     #[test]
@@ -191,7 +194,7 @@ mod tests {
                 _ => Some(stat(1, 0, 0)),
             }
         };
-        assert_eq!(walk(13, 10, look), Walk::Changed);
+        assert_eq!(walk(13, 10, look), AncestorWalk::Changed);
     }
 
     fn peer_of(socket: &UnixStream) -> Peer {
@@ -212,11 +215,11 @@ mod tests {
         let descriptor = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap();
         let peer = Peer { pid, descriptor: Some(descriptor) };
         let PeerOrigin::Command(origin) = peer.origin() else { panic!("a child is no command") };
-        assert!(origin.hangs_on(pid) && !origin.hangs_on(1));
+        assert!(origin.belongs_to(pid) && !origin.belongs_to(1));
         drop(child.stdin.take());
         child.wait().unwrap();
         assert_eq!(peer.origin(), PeerOrigin::Command(CommandOrigin::default()));
-        assert!(!origin.hangs_on(pid));
+        assert!(!origin.belongs_to(pid));
         assert_eq!(Peer { pid, descriptor: None }.origin(), PeerOrigin::Command(CommandOrigin::default()));
     }
 }

@@ -4,7 +4,7 @@
 //! whose ids cannot be reused before this process reaps them; and others through a descriptor that is opened first and
 //! checked after.
 
-use std::{collections::HashSet, fs, io, str::FromStr, time::Duration};
+use std::{collections::HashSet, fs, io, str::FromStr};
 
 use rustix::{
     io::Errno,
@@ -12,9 +12,6 @@ use rustix::{
         Pid, PidfdFlags, Signal, getpid, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
     },
 };
-
-use super::marks;
-use crate::owner::Mark;
 
 /// The fields of `/proc/<pid>/stat` that are used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,26 +198,6 @@ pub(super) fn signal_descendants(signal: u8) {
     if let Some(signal) = Signal::from_named_raw(signal.into()) {
         descendants().iter().for_each(|stat| stat.signal(signal));
     }
-}
-
-/// Kills every process of a session that has the mark `owner`, and returns when none is left, or after two seconds.
-///
-/// For commands whose supervisor was killed: only the process session that each command starts in still holds their
-/// processes together. The mark excludes a session that reuses the id. Blocks.
-pub(crate) fn kill_session(session: i32, owner: Mark) {
-    const PAUSE: Duration = Duration::from_millis(10);
-    for _ in 0..200 {
-        let Ok(all) = everything() else { return };
-        let is_member =
-            |stat: &&Stat| stat.session == session && !stat.zombie && marks::has_mark(stat.pid, &[owner]);
-        let members: Vec<_> = all.iter().filter(is_member).collect();
-        if members.is_empty() {
-            return;
-        }
-        members.iter().for_each(|stat| stat.signal(Signal::KILL));
-        std::thread::sleep(PAUSE);
-    }
-    tracing::warn!(session, "processes of a command survive SIGKILL");
 }
 
 /// Reaps every child that has ended, and calls `ended` for each. Returns whether any child is left.

@@ -25,7 +25,7 @@ pub(crate) struct Table {
 
 /// Facts about a running process.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct ProcessFacts {
     pub(crate) pid: u32,
     pub(crate) parent: u32,
     /// For sorting: finer than `started_ms`.
@@ -43,7 +43,7 @@ impl Table {
     }
 
     /// Everything running below a process. Blocks: reads the command lines.
-    pub(crate) fn below(&self, root: i32) -> Vec<Facts> {
+    pub(crate) fn below(&self, root: i32) -> Vec<ProcessFacts> {
         self.descendants(root).into_iter().filter(|stat| !stat.zombie).filter_map(facts).collect()
     }
 
@@ -75,13 +75,13 @@ impl FromIterator<Stat> for Table {
 }
 
 /// Completes the facts; `None` when the process has ended since.
-fn facts(stat: Stat) -> Option<Facts> {
+fn facts(stat: Stat) -> Option<ProcessFacts> {
     let command = command_line(stat.pid)?;
     // The command line is the process's own only if the process still runs.
     Stat::of(stat.pid).filter(|now| now.started == stat.started && !now.zombie)?;
     let ticks = clock_ticks_per_second();
     let ms = |count: u64| count.saturating_mul(1000).checked_div(ticks);
-    Some(Facts {
+    Some(ProcessFacts {
         pid: u32::try_from(stat.pid).ok()?,
         parent: u32::try_from(stat.parent).ok()?,
         started_ticks: stat.started,
@@ -120,8 +120,7 @@ fn joined(bytes: &[u8]) -> String {
     let spaced: Vec<u8> = bytes[..end].iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
     let mut text = String::from_utf8_lossy(&spaced).into_owned();
     // A character may cross the limit; its first bytes alone are not text.
-    let end = (0..=text.len().min(MAX_COMMAND_BYTES)).rev().find(|end| text.is_char_boundary(*end));
-    text.truncate(end.unwrap_or_default());
+    text.truncate(text.floor_char_boundary(MAX_COMMAND_BYTES));
     text
 }
 

@@ -32,9 +32,10 @@ async fn nothing_outlives_a_daemon_that_is_killed() {
     let mut stdout = tokio::net::unix::pipe::Receiver::from_owned_fd(stdout.into()).expect("a pipe");
     let mut pids = read_pids(&mut stdout).await;
     let shell = *pids.last().expect("the shell");
-    let scope = parent(shell);
+    let supervisor = parent(shell);
     pids.extend(
-        [scope, parent(i32::try_from(scope).expect("an id"))].map(|pid| i32::try_from(pid).expect("an id")),
+        [supervisor, parent(i32::try_from(supervisor).expect("an id"))]
+            .map(|pid| i32::try_from(pid).expect("an id")),
     );
     assert!(pids.iter().all(|pid| is_alive(*pid)));
     daemon.kill().expect("killing it");
@@ -92,14 +93,14 @@ async fn nothing_outlives_the_guard_and_the_watcher_together() {
 }
 
 #[tokio::test]
-async fn no_zombie_is_left_of_a_scope_without_a_guard() {
+async fn no_zombie_is_left_of_a_supervisor_without_a_guard() {
     let launcher = launcher();
     let group = launcher.group();
     let process = soon(group.spawn(script("sleep 1000"))).await.expect("a process");
     let watcher = parent(process.pid().expect("its id"));
     let guard = launcher.guard_pid().await.expect("a guard");
     kill_9(guard);
-    until(Duration::from_secs(1), "this process gets the scope", || {
+    until(Duration::from_secs(1), "this process gets the supervisor", || {
         parent_of(watcher) == Some(std::process::id())
     })
     .await;

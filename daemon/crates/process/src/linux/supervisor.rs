@@ -1,7 +1,7 @@
 //! A supervisor: the parent process of one command and of everything that it starts.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     env, fs,
     io::{self, Read as _, Write as _},
     os::{
@@ -15,18 +15,20 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::{WaitStatus, getpid, set_child_subreaper},
+    process::{
+        Pid, PidfdFlags, Signal, WaitStatus, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper,
+    },
 };
 
 use super::{
-    freeze,
-    meter::{Meter, Usage},
-    procfs, sys,
+    meter::{Usage, UsageMeter},
+    procfs::{self, Stat},
+    sys,
 };
 use crate::{
+    command::CommandStreams,
+    frames::{StartStage, SupervisorOrder, SupervisorReport, decode_command},
     limits::LimitedResource,
-    streams::CommandStreams,
-    wire::{self, Order, Report, Stage},
 };
 
 /// The shortest and the longest pause between two rounds of killing: short at first, for new-born processes; longer for
@@ -44,22 +46,22 @@ const CPU_MARGIN: u64 = 2;
 const GENTLE_ROUNDS: u32 = 4;
 
 /// A running command.
-struct Started {
+struct StartedCommand {
     pid: i32,
-    meter: Option<Meter>,
+    meter: Option<UsageMeter>,
 }
 
 /// Runs one command and returns when nothing of it is left. Returns false when that could not be achieved.
 pub(super) fn run(mut socket: UnixStream, streams: Vec<OwnedFd>, signals: &OwnedFd) -> bool {
     let _ = fs::write("/proc/self/comm", "agentd-scope");
     match start(&mut socket, streams) {
-        Ok(Started { pid, meter }) => {
+        Ok(StartedCommand { pid, meter }) => {
             let told = Usage::default();
-            Scope { socket, shell: Some(pid), kill: None, meter, told }.watch(signals)
+            Supervisor { socket, shell: Some(pid), kill: None, meter, told }.watch(signals)
         }
         Err(Some((stage, errno))) => {
             // If the daemon is gone, nobody waits for the reason, and nothing was started.
-            let _ = socket.write_all(&Report::Failed(stage, errno).encode());
+            let _ = socket.write_all(&SupervisorReport::Failed(stage, errno).encode());
             true
         }
         Err(None) => true,
@@ -67,25 +69,28 @@ pub(super) fn run(mut socket: UnixStream, streams: Vec<OwnedFd>, signals: &Owned
 }
 
 /// Reads the command and starts it. `Err(None)` means that the daemon is gone or closed the socket.
-fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<Started, Option<(Stage, i32)>> {
+fn start(
+    socket: &mut UnixStream,
+    streams: Vec<OwnedFd>,
+) -> Result<StartedCommand, Option<(StartStage, i32)>> {
     let gone = |_: io::Error| None;
     let own = getpid();
-    set_child_subreaper(Some(own)).map_err(|errno| Some((Stage::Scope, errno.raw_os_error())))?;
-    socket.write_all(&Report::Ready(own.as_raw_nonzero().get()).encode()).map_err(gone)?;
+    set_child_subreaper(Some(own)).map_err(|errno| Some((StartStage::Supervisor, errno.raw_os_error())))?;
+    socket.write_all(&SupervisorReport::Ready(own.as_raw_nonzero().get()).encode()).map_err(gone)?;
     let mut length = [0; 8];
     socket.read_exact(&mut length).map_err(gone)?;
-    let length =
-        usize::try_from(u64::from_ne_bytes(length)).map_err(|_| Some((Stage::Scope, libc::EMSGSIZE)))?;
+    let length = usize::try_from(u64::from_ne_bytes(length))
+        .map_err(|_| Some((StartStage::Supervisor, libc::EMSGSIZE)))?;
     let mut bytes = vec![0; length];
     socket.read_exact(&mut bytes).map_err(gone)?;
-    let (spec, terms) = wire::decode_command(&bytes).ok_or(Some((Stage::Scope, libc::EBADMSG)))?;
+    let (spec, terms) = decode_command(&bytes).ok_or(Some((StartStage::Supervisor, libc::EBADMSG)))?;
 
     // Enter it before forking, to tell a missing directory from a missing program.
-    env::set_current_dir(&spec.cwd).map_err(failed(Stage::WorkingDirectory))?;
+    env::set_current_dir(&spec.cwd).map_err(failed(StartStage::WorkingDirectory))?;
     let mut command = Command::new(&spec.program);
     command.args(&spec.args).env_clear().envs(spec.env);
-    connect(&mut command, spec.streams, streams).map_err(failed(Stage::Scope))?;
-    let meter = Meter::new(terms.limits);
+    connect(&mut command, spec.streams, streams).map_err(failed(StartStage::Supervisor))?;
+    let meter = UsageMeter::new(terms.limits);
     let nice = if meter.is_some() { sys::raise_priority() } else { None };
     sys::prepare_on_start(
         &mut command,
@@ -99,11 +104,11 @@ fn start(socket: &mut UnixStream, streams: Vec<OwnedFd>) -> Result<Started, Opti
             nice,
         },
     );
-    let child = command.spawn().map_err(failed(Stage::Program))?;
+    let child = command.spawn().map_err(failed(StartStage::Program))?;
     // Staying there would prevent unmounting the command's directory while anything runs.
     let _ = env::set_current_dir("/");
-    let pid = i32::try_from(child.id()).map_err(|_| Some((Stage::Scope, libc::ERANGE)))?;
-    Ok(Started { pid, meter })
+    let pid = i32::try_from(child.id()).map_err(|_| Some((StartStage::Supervisor, libc::ERANGE)))?;
+    Ok(StartedCommand { pid, meter })
 }
 
 /// Connects the command to its streams; see [`CommandStreams::open`] for their order.
@@ -125,44 +130,44 @@ fn connect(command: &mut Command, streams: CommandStreams, fds: Vec<OwnedFd>) ->
     Ok(())
 }
 
-fn failed(stage: Stage) -> impl Fn(io::Error) -> Option<(Stage, i32)> {
+fn failed(stage: StartStage) -> impl Fn(io::Error) -> Option<(StartStage, i32)> {
     move |error| Some((stage, error.raw_os_error().unwrap_or(libc::EINVAL)))
 }
 
-struct Scope {
+struct Supervisor {
     socket: UnixStream,
     /// The command's own process, until it is reaped.
     shell: Option<i32>,
-    kill: Option<Kill>,
+    kill: Option<OngoingKill>,
     /// Present while there are limits.
-    meter: Option<Meter>,
+    meter: Option<UsageMeter>,
     /// The usage that was last reported.
     told: Usage,
 }
 
 /// An ongoing kill.
-struct Kill {
+struct OngoingKill {
     pause: Duration,
     rounds: u32,
     /// When to give up, once the daemon is gone.
     deadline: Option<Instant>,
 }
 
-impl Scope {
+impl Supervisor {
     fn watch(mut self, signals: &OwnedFd) -> bool {
         if let Some(pid) = self.shell {
-            self.report(Report::Started(pid));
+            self.report(SupervisorReport::Started(pid));
         }
         loop {
             if let Some(kill) = &mut self.kill {
                 kill.rounds += 1;
                 if kill.rounds > GENTLE_ROUNDS {
-                    freeze::freeze_and_kill();
+                    freeze_and_kill();
                 }
                 procfs::kill_children(self.shell, &HashSet::new());
             }
-            if self.reap() == Left::Nothing {
-                self.report(Report::Empty);
+            if !self.reap() {
+                self.report(SupervisorReport::Empty);
                 return true;
             }
             if self
@@ -192,7 +197,7 @@ impl Scope {
                 kill.pause = (pause * 2).min(KILL_PAUSES.1);
                 Some(pause)
             }
-            None => self.meter.as_ref().map(Meter::wait),
+            None => self.meter.as_ref().map(UsageMeter::wait),
         };
         let timeout = pause.map(|pause| Timespec {
             tv_sec: pause.as_secs().cast_signed(),
@@ -213,14 +218,14 @@ impl Scope {
         match self.socket.read(&mut orders) {
             Ok(0) => self.on_daemon_gone(),
             Ok(count) => {
-                for order in orders[..count].iter().filter_map(|byte| Order::decode(*byte)) {
+                for order in orders[..count].iter().filter_map(|byte| SupervisorOrder::decode(*byte)) {
                     match order {
-                        Order::Kill => self.start_killing(),
-                        Order::Terminate => procfs::terminate_descendants(),
-                        Order::TooManyProcesses => self.on_limit(LimitedResource::Processes, true),
-                        Order::TooMuchMemory => self.on_limit(LimitedResource::Memory, true),
-                        Order::TooMuchOutput => self.on_limit(LimitedResource::Output, false),
-                        Order::Signal(signal) => procfs::signal_descendants(signal),
+                        SupervisorOrder::Kill => self.start_killing(),
+                        SupervisorOrder::Terminate => procfs::terminate_descendants(),
+                        SupervisorOrder::TooManyProcesses => self.on_limit(LimitedResource::Processes, true),
+                        SupervisorOrder::TooMuchMemory => self.on_limit(LimitedResource::Memory, true),
+                        SupervisorOrder::TooMuchOutput => self.on_limit(LimitedResource::Output, false),
+                        SupervisorOrder::Signal(signal) => procfs::signal_descendants(signal),
                     }
                 }
             }
@@ -230,7 +235,7 @@ impl Scope {
     }
 
     fn start_killing(&mut self) {
-        self.kill.get_or_insert(Kill { pause: KILL_PAUSES.0, rounds: 0, deadline: None });
+        self.kill.get_or_insert(OngoingKill { pause: KILL_PAUSES.0, rounds: 0, deadline: None });
     }
 
     /// Measures the command if it is time, and reports changes.
@@ -243,10 +248,12 @@ impl Scope {
         let exceeded = meter.exceeded(&usage);
         let told = std::mem::replace(&mut self.told, usage);
         if usage.processes != told.processes {
-            self.report(Report::Processes(i32::try_from(usage.processes).unwrap_or(i32::MAX)));
+            self.report(SupervisorReport::Processes(i32::try_from(usage.processes).unwrap_or(i32::MAX)));
         }
         if usage.memory_bytes != told.memory_bytes {
-            self.report(Report::MemoryKib(i32::try_from(usage.memory_bytes / 1024).unwrap_or(i32::MAX)));
+            self.report(SupervisorReport::MemoryKib(
+                i32::try_from(usage.memory_bytes / 1024).unwrap_or(i32::MAX),
+            ));
         }
         if let Some(resource) = exceeded {
             self.on_limit(resource, false);
@@ -257,7 +264,7 @@ impl Scope {
     fn on_limit(&mut self, resource: LimitedResource, together: bool) {
         if self.kill.is_none() {
             // Report before anything ends because of it.
-            self.report(Report::Limit(resource, together));
+            self.report(SupervisorReport::Limit(resource, together));
             self.start_killing();
             if let Some(kill) = self.kill.as_mut().filter(|_| resource == LimitedResource::Processes) {
                 // Killing one or two groups may suffice; if not, there is no time to lose.
@@ -273,7 +280,8 @@ impl Scope {
         }
     }
 
-    fn reap(&mut self) -> Left {
+    /// Reaps ended children and reports the end of the command. Returns whether any child is left.
+    fn reap(&mut self) -> bool {
         let mut ended = None;
         let shell = self.shell;
         let left = procfs::reap(|pid, status| {
@@ -285,27 +293,21 @@ impl Scope {
             self.shell = None;
             self.report(exit_report(status));
         }
-        if left { Left::Something } else { Left::Nothing }
+        left
     }
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: SupervisorReport) {
         if self.socket.write_all(&report.encode()).is_err() {
             self.on_daemon_gone();
         }
     }
 }
 
-#[derive(PartialEq, Eq)]
-enum Left {
-    Something,
-    Nothing,
-}
-
-fn exit_report(status: WaitStatus) -> Report {
+fn exit_report(status: WaitStatus) -> SupervisorReport {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Report::Exited(code),
-        (None, Some(signal)) => Report::Signaled(signal),
-        (None, None) => Report::Signaled(libc::SIGKILL),
+        (Some(code), _) => SupervisorReport::Exited(code),
+        (None, Some(signal)) => SupervisorReport::Signaled(signal),
+        (None, None) => SupervisorReport::Signaled(libc::SIGKILL),
     }
 }
 
@@ -313,4 +315,71 @@ fn exit_report(status: WaitStatus) -> Report {
 pub(super) fn drain(signals: impl AsFd) {
     let mut buffer = [0; 512];
     while rustix::io::read(&signals, &mut buffer).is_ok_and(|count| count > 0) {}
+}
+
+/// Passes over the tree, after which everything is killed, even if each pass found something new.
+const MOST_PASSES: u32 = 64;
+
+/// Stops everything below this process, then kills it.
+fn freeze_and_kill() {
+    let mut frozen = FrozenProcesses::default();
+    // The last stopped processes may have had time to start another, so each pass looks below them once more. Orphans become
+    // children of this process.
+    let mut last = Vec::new();
+    for _ in 0..MOST_PASSES {
+        last = frozen.pass(&last);
+        if last.is_empty() {
+            break;
+        }
+    }
+    frozen.0.values().for_each(|stat| stat.signal(Signal::KILL));
+}
+
+/// The stopped processes, by id: while a process and its parent are stopped, its id cannot be reused.
+#[derive(Default)]
+struct FrozenProcesses(HashMap<i32, Stat>);
+
+impl FrozenProcesses {
+    /// Stops the processes below this one, or below one of `last`, that were not met before. Returns them.
+    fn pass(&mut self, last: &[i32]) -> Vec<i32> {
+        let own = getpid().as_raw_nonzero().get();
+        let mut new = Vec::new();
+        let Some(mut waiting) = below(own) else {
+            // The kernel does not list children.
+            for stat in procfs::descendants() {
+                if self.0.insert(stat.pid, stat).is_none() {
+                    stat.signal(Signal::STOP);
+                    new.push(stat.pid);
+                }
+            }
+            return new;
+        };
+        waiting.extend(last.iter().filter_map(|pid| below(*pid)).flatten());
+        while let Some((pid, parent)) = waiting.pop() {
+            if !self.0.contains_key(&pid)
+                && let Some(stat) = stop(pid, parent, own)
+            {
+                self.0.insert(pid, stat);
+                new.push(pid);
+                // Only now: a stopped process starts no more children.
+                waiting.extend(below(pid).into_iter().flatten());
+            }
+        }
+        new
+    }
+}
+
+/// The children of a process, each with its parent.
+fn below(parent: i32) -> Option<Vec<(i32, i32)>> {
+    let children = procfs::children_by_thread(Pid::from_raw(parent)?)?;
+    Some(children.into_iter().map(|child| (child, parent)).collect())
+}
+
+/// Stops a process that is a child of `parent`, or was and is now a child of `own`: a child of one of these processes
+/// is meant, even if its id was reused. Another user's process can be neither stopped nor killed.
+fn stop(pid: i32, parent: i32, own: i32) -> Option<Stat> {
+    let descriptor = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let stat = Stat::of(pid).filter(|stat| !stat.zombie && [parent, own].contains(&stat.parent))?;
+    pidfd_send_signal(descriptor, Signal::STOP).ok()?;
+    Some(stat)
 }

@@ -1,6 +1,4 @@
-//! Keeps the beginning and the end of a text of any length.
-
-use crate::suffix::{Suffix, ceil_boundary, floor_boundary};
+//! Keeps the end, or the beginning and the end, of a text of any length.
 
 /// Bytes kept of each half: 512 KiB.
 pub const HALF_BYTES: usize = 512 * 1024;
@@ -10,13 +8,13 @@ pub const HALF_BYTES: usize = 512 * 1024;
 pub struct HeadTailBuffer {
     head: String,
     /// The text after the head.
-    rest: Suffix,
+    rest: TailBuffer,
     rest_bytes: usize,
 }
 
 impl Default for HeadTailBuffer {
     fn default() -> Self {
-        Self { head: String::new(), rest: Suffix::new(HALF_BYTES), rest_bytes: 0 }
+        Self { head: String::new(), rest: TailBuffer::new(HALF_BYTES), rest_bytes: 0 }
     }
 }
 
@@ -31,8 +29,7 @@ impl HeadTailBuffer {
     pub fn push(&mut self, text: &str) {
         let mut rest = text;
         if self.rest_bytes == 0 {
-            let (head, after) =
-                text.split_at(floor_boundary(text, (HALF_BYTES - self.head.len()).min(text.len())));
+            let (head, after) = text.split_at(text.floor_char_boundary(HALF_BYTES - self.head.len()));
             self.head.push_str(head);
             rest = after;
         }
@@ -51,7 +48,7 @@ impl HeadTailBuffer {
     pub fn finish(self) -> String {
         let Self { mut head, rest, rest_bytes } = self;
         let rest = rest.as_str();
-        let tail = &rest[ceil_boundary(rest, rest.len().saturating_sub(HALF_BYTES))..];
+        let tail = &rest[rest.ceil_char_boundary(rest.len().saturating_sub(HALF_BYTES))..];
         let omitted = rest_bytes - tail.len();
         if omitted > 0 {
             head.push_str(&format!("\n\n[... {omitted} bytes omitted ...]\n\n"));
@@ -61,14 +58,52 @@ impl HeadTailBuffer {
     }
 }
 
+/// Keeps at least the last `keep` bytes of a text, and at most twice as many, give or take a character.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TailBuffer {
+    text: String,
+    keep: usize,
+}
+
+impl TailBuffer {
+    pub(crate) fn new(keep: usize) -> Self {
+        Self { text: String::new(), keep }
+    }
+
+    /// The end that is kept.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Appends to the text.
+    pub(crate) fn push(&mut self, more: &str) {
+        if more.len() >= self.keep {
+            self.text.clear();
+            self.text.push_str(last(more, self.keep));
+            return;
+        }
+        self.text.push_str(more);
+        // Dropping at twice the size keeps the cost of moving the rest constant per byte.
+        if self.text.len() > 2 * self.keep {
+            let cut = self.text.len() - last(&self.text, self.keep).len();
+            self.text.drain(..cut);
+        }
+    }
+}
+
+/// The last `count` bytes of `text`, and up to three more to avoid splitting a character.
+fn last(text: &str, count: usize) -> &str {
+    &text[text.floor_char_boundary(text.len().saturating_sub(count))..]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn of(pieces: &[&str]) -> String {
-        let mut halves = HeadTailBuffer::new();
-        pieces.iter().for_each(|piece| halves.push(piece));
-        halves.finish()
+        let mut buffer = HeadTailBuffer::new();
+        pieces.iter().for_each(|piece| buffer.push(piece));
+        buffer.finish()
     }
 
     #[test]
@@ -92,10 +127,29 @@ mod tests {
     #[test]
     fn no_character_is_cut() {
         let text = "漢".repeat(600_000);
-        let halves = of(&[&text]);
-        let (head, tail) = halves.split_once("\n\n[... ").unwrap();
+        let kept = of(&[&text]);
+        let (head, tail) = kept.split_once("\n\n[... ").unwrap();
         let (omitted, tail) = tail.split_once(" bytes omitted ...]\n\n").unwrap();
         assert_eq!(head.len() + tail.len() + omitted.parse::<usize>().unwrap(), text.len());
         assert!(head.len() <= HALF_BYTES && tail.len() <= HALF_BYTES && head.len() > HALF_BYTES - 3);
+    }
+}
+
+#[cfg(test)]
+mod tail_tests {
+    use proptest::prelude::*;
+
+    use crate::bounded_text::*;
+
+    proptest! {
+        #[test]
+        fn the_end_is_kept(pieces in proptest::collection::vec("[a-zé漢]{0,12}", 0..40), keep in 1usize..20) {
+            let mut tail = TailBuffer::new(keep);
+            pieces.iter().for_each(|piece| tail.push(piece));
+            let whole = pieces.concat();
+            prop_assert!(whole.ends_with(tail.as_str()));
+            prop_assert!(tail.as_str().len() >= keep.min(whole.len()));
+            prop_assert!(tail.as_str().len() <= 2 * keep + 3);
+        }
     }
 }

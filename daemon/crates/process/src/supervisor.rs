@@ -22,21 +22,20 @@ use tokio::{
 
 use crate::{
     command::ExitStatus,
+    frames::{CommandTerms, StartStage, SupervisorOrder, SupervisorReport},
     limits::{LimitReached, LimitedResource, ProcessLimits},
-    linux,
-    owner::Mark,
-    wire::{Order, Report, Stage, Terms},
+    linux::{self, OwnerMark},
 };
 
 /// What is known of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct CommandState {
     /// The supervisor's process id, once it exists; from then on the command may have run.
-    pub(crate) scope: Option<i32>,
+    pub(crate) supervisor: Option<i32>,
     /// The process id of the command's own process.
     pub(crate) started: Option<i32>,
     /// Why the command could not start: the stage, and the system's error code.
-    pub(crate) failure: Option<(Stage, i32)>,
+    pub(crate) failure: Option<(StartStage, i32)>,
     /// How the command's own process ended.
     pub(crate) exit: Option<ExitStatus>,
     /// The limit that everything is killed for, if one is the reason; the flag: the limit of all commands together.
@@ -49,11 +48,11 @@ pub(crate) struct State {
 
 /// One supervisor. Dropping this closes the socket, whereupon the supervisor kills all its processes.
 #[derive(Debug)]
-pub(crate) struct Scope {
+pub(crate) struct SupervisorHandle {
     socket: OwnedWriteHalf,
     /// Whether the whole command was sent. Before that, an order would be read as part of the command.
     complete: AtomicBool,
-    state: watch::Receiver<State>,
+    state: watch::Receiver<CommandState>,
     /// The work that the command belongs to.
     work: Option<Arc<Work>>,
     limits: ProcessLimits,
@@ -64,10 +63,10 @@ pub(crate) struct Scope {
 }
 
 /// Reads a supervisor's reports until it ends.
-pub(crate) struct Monitor {
+pub(crate) struct SupervisorMonitor {
     socket: OwnedReadHalf,
-    state: watch::Sender<State>,
-    owner: Mark,
+    state: watch::Sender<CommandState>,
+    owner: OwnerMark,
     doomed: watch::Receiver<bool>,
 }
 
@@ -80,10 +79,14 @@ const MOST_WAIT: Duration = Duration::from_millis(800);
 /// How often a stopped supervisor is continued before it is killed.
 const WAKE_UPS: u32 = 4;
 
-impl Scope {
-    pub(crate) fn new(socket: UnixStream, work: Option<Arc<Work>>, terms: Terms) -> (Self, Monitor) {
+impl SupervisorHandle {
+    pub(crate) fn new(
+        socket: UnixStream,
+        work: Option<Arc<Work>>,
+        terms: CommandTerms,
+    ) -> (Self, SupervisorMonitor) {
         let (read, write) = socket.into_split();
-        let (sender, receiver) = watch::channel(State::default());
+        let (sender, receiver) = watch::channel(CommandState::default());
         let (doomed, doom) = watch::channel(false);
         (
             Self {
@@ -95,7 +98,7 @@ impl Scope {
                 wrote_too_much: AtomicBool::new(false),
                 doomed,
             },
-            Monitor { socket: read, state: sender, owner: terms.owner, doomed: doom },
+            SupervisorMonitor { socket: read, state: sender, owner: terms.owner, doomed: doom },
         )
     }
 
@@ -114,7 +117,7 @@ impl Scope {
     }
 
     /// Sends an order to the supervisor; never waits.
-    pub(crate) fn order(&self, order: Order) {
+    pub(crate) fn order(&self, order: SupervisorOrder) {
         let socket = self.socket.as_ref().as_fd();
         if self.complete.load(Ordering::Acquire) {
             // An error means that the supervisor has ended: nothing is left to do.
@@ -131,15 +134,15 @@ impl Scope {
 
     /// Continues a supervisor that its command stopped, so that the command can still be ended. Does not block.
     pub(crate) fn wake(&self) {
-        if let Some(scope) = self.now().scope {
-            linux::Adopted::wake(scope);
+        if let Some(supervisor) = self.now().supervisor {
+            linux::Adopted::wake(supervisor);
         }
     }
 
     /// Kills the command because it has written more than allowed.
     pub(crate) fn stop_writing(&self) {
         self.wrote_too_much.store(true, Ordering::Release);
-        self.order(Order::TooMuchOutput);
+        self.order(SupervisorOrder::TooMuchOutput);
     }
 
     /// The limit that the command was killed for.
@@ -155,11 +158,11 @@ impl Scope {
     }
 
     /// The state now and later.
-    pub(crate) fn state(&self) -> watch::Receiver<State> {
+    pub(crate) fn state(&self) -> watch::Receiver<CommandState> {
         self.state.clone()
     }
 
-    pub(crate) fn now(&self) -> State {
+    pub(crate) fn now(&self) -> CommandState {
         *self.state.borrow()
     }
 
@@ -170,19 +173,19 @@ impl Scope {
     }
 }
 
-impl Monitor {
+impl SupervisorMonitor {
     /// Follows the supervisor to its end. Calls `used_more` after each report of its usage.
     pub(crate) async fn run(mut self, used_more: impl Fn()) {
         let (state, doomed) = (self.state.subscribe(), self.doomed.clone());
         let empty = tokio::select! {
             empty = self.read(used_more) => empty,
-            () = see_to_the_end(state, doomed) => false,
+            () = end_when_doomed(state, doomed) => false,
         };
         let state = *self.state.borrow();
-        if let Some(scope) = state.scope
-            && linux::Adopted::release(scope)
+        if let Some(supervisor) = state.supervisor
+            && linux::Adopted::release(supervisor)
         {
-            off_thread(move || linux::Adopted::reap(scope)).await;
+            off_thread(move || linux::Adopted::reap(supervisor)).await;
         }
         if !empty {
             self.on_lost(state).await;
@@ -192,18 +195,20 @@ impl Monitor {
 
     /// Reads reports until the supervisor ends. Returns whether it reported that nothing is left.
     async fn read(&mut self, used_more: impl Fn()) -> bool {
-        let mut bytes = [0; Report::SIZE];
+        let mut bytes = [0; SupervisorReport::SIZE];
         let mut empty = false;
         while self.socket.read_exact(&mut bytes).await.is_ok() {
-            let Some(report) = Report::decode(bytes) else { break };
-            if let Report::Ready(pid) = report {
+            let Some(report) = SupervisorReport::decode(bytes) else { break };
+            if let SupervisorReport::Ready(pid) = report {
                 linux::Adopted::know(pid);
             }
-            empty |= report == Report::Empty;
+            empty |= report == SupervisorReport::Empty;
             self.state.send_modify(|state| state.apply(report));
             match report {
-                Report::Processes(_) | Report::MemoryKib(_) => used_more(),
-                Report::Limit(resource, _) => tracing::warn!(?resource, "a command is killed for a limit"),
+                SupervisorReport::Processes(_) | SupervisorReport::MemoryKib(_) => used_more(),
+                SupervisorReport::Limit(resource, _) => {
+                    tracing::warn!(?resource, "a command is killed for a limit")
+                }
                 _ => {}
             }
         }
@@ -211,7 +216,7 @@ impl Monitor {
     }
 
     /// The supervisor was killed. The guard ends its processes; when the guard is gone, too, this does.
-    async fn on_lost(&self, state: State) {
+    async fn on_lost(&self, state: CommandState) {
         let Some(session) = state.started else { return };
         tracing::warn!(session, "the process that watches a command was killed; killing what it watched");
         let running = state.exit.is_none();
@@ -230,22 +235,22 @@ impl Monitor {
 
 /// Once everything is to be killed: continues the supervisor whenever it is stopped, and kills it if that does not
 /// help. Does not return; the reader of its reports sees its end.
-async fn see_to_the_end(state: watch::Receiver<State>, mut doomed: watch::Receiver<bool>) {
+async fn end_when_doomed(state: watch::Receiver<CommandState>, mut doomed: watch::Receiver<bool>) {
     // An error means that the handle was dropped, which ends the command as well.
     let _ = doomed.wait_for(|doomed| *doomed).await;
     let (mut pause, mut told) = (STOPPED_WAIT, 0);
     loop {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(MOST_WAIT);
-        let Some(scope) = state.borrow().scope else { continue };
+        let Some(supervisor) = state.borrow().supervisor else { continue };
         if told >= WAKE_UPS {
-            if linux::Adopted::kill_stopped(scope) {
+            if linux::Adopted::kill_stopped(supervisor) {
                 tracing::warn!(
-                    scope,
+                    supervisor,
                     "the process that watches a command was stopped again and again; it was killed"
                 );
             }
-        } else if linux::Adopted::wake(scope) {
+        } else if linux::Adopted::wake(supervisor) {
             told += 1;
         }
     }
@@ -258,23 +263,23 @@ async fn off_thread(work: impl FnOnce() + Send + 'static) {
     }
 }
 
-impl State {
+impl CommandState {
     /// Whether the command, or something that it started, may still run.
     pub(crate) fn is_running(&self) -> bool {
         !self.gone && self.failure.is_none()
     }
 
-    fn apply(&mut self, report: Report) {
+    fn apply(&mut self, report: SupervisorReport) {
         match report {
-            Report::Ready(pid) => self.scope = Some(pid),
-            Report::Started(pid) => self.started = Some(pid),
-            Report::Failed(stage, errno) => self.failure = Some((stage, errno)),
-            Report::Exited(code) => self.exit = Some(ExitStatus::exited(code)),
-            Report::Signaled(signal) => self.exit = Some(ExitStatus::signaled(signal)),
-            Report::Processes(count) => self.usage.0 = u64::try_from(count).unwrap_or(0),
-            Report::MemoryKib(kib) => self.usage.1 = u64::try_from(kib).unwrap_or(0),
-            Report::Limit(resource, together) => self.limit = Some((resource, together)),
-            Report::Empty => self.gone = true,
+            SupervisorReport::Ready(pid) => self.supervisor = Some(pid),
+            SupervisorReport::Started(pid) => self.started = Some(pid),
+            SupervisorReport::Failed(stage, errno) => self.failure = Some((stage, errno)),
+            SupervisorReport::Exited(code) => self.exit = Some(ExitStatus::exited(code)),
+            SupervisorReport::Signaled(signal) => self.exit = Some(ExitStatus::signaled(signal)),
+            SupervisorReport::Processes(count) => self.usage.0 = u64::try_from(count).unwrap_or(0),
+            SupervisorReport::MemoryKib(kib) => self.usage.1 = u64::try_from(kib).unwrap_or(0),
+            SupervisorReport::Limit(resource, together) => self.limit = Some((resource, together)),
+            SupervisorReport::Empty => self.gone = true,
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use agentd_files::fail_point::{self, Point};
 
-use super::{OUTPUT, id_of, is_missing};
+use crate::artifacts::{OUTPUT, id_of, is_missing};
 
 /// Files that one sweep examines.
 const MOST_FILES: usize = 100_000;
@@ -193,7 +193,10 @@ mod tests {
     use std::fs::OpenOptions;
 
     use super::*;
-    use crate::artifacts::{ArtifactFolder, Created, OutputStorage};
+    use crate::{
+        artifacts::{ArtifactFolder, CreatedFile},
+        output_storage::OutputStorage,
+    };
 
     const NO_BOUNDS: OutputRetention = OutputRetention { bytes: u64::MAX, age: None };
 
@@ -212,7 +215,7 @@ mod tests {
 
         /// Creates an output of `bytes` bytes that was changed `days` days ago.
         fn output(&self, session: &str, bytes: usize, days: u64) -> PathBuf {
-            let Created { path, file, .. } = OutputStorage::from(self.folder(session)).create().unwrap();
+            let CreatedFile { path, file, .. } = OutputStorage::from(self.folder(session)).create().unwrap();
             fs::write(&path, vec![b'x'; bytes]).unwrap();
             drop(file);
             make_old(&path, days);
@@ -257,7 +260,7 @@ mod tests {
     #[test]
     fn what_is_being_written_stays_and_so_does_what_is_no_output() {
         let sessions = Sessions::new();
-        let Created { path, file, .. } = OutputStorage::from(sessions.folder("a")).create().unwrap();
+        let CreatedFile { path, file, .. } = OutputStorage::from(sessions.folder("a")).create().unwrap();
         fs::write(&path, "running").unwrap();
         make_old(&path, 50);
         let other = path.with_file_name("notes.log");
@@ -287,7 +290,7 @@ mod tests {
     #[test]
     fn temporary_outputs_go_by_age_alone() {
         let (sessions, temp) = (Sessions::new(), tempfile::tempdir().unwrap());
-        let Created { path, file, .. } = OutputStorage::from(temp.path()).create().unwrap();
+        let CreatedFile { path, file, .. } = OutputStorage::from(temp.path()).create().unwrap();
         drop(file);
         make_old(&path, 5);
         let other = temp.path().join("pi-bash-notes.log");

@@ -7,16 +7,15 @@ use std::{
 };
 
 use crate::{
-    command::{CommandSpec, SpawnError},
+    command::{CommandSpec, CommandStreams, SpawnError},
     limits::{LimitedResource, ProcessLimits},
-    owner::{Mark, OWNER_VARIABLE},
-    streams::CommandStreams,
+    linux::{OWNER_VARIABLE, OwnerMark},
     terminal::TerminalSize,
 };
 
 /// An order to a supervisor whose command runs: one byte each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum SupervisorOrder {
     /// Ask all processes to end.
     Terminate,
     /// Kill all processes, until nothing is left.
@@ -33,13 +32,13 @@ pub(crate) enum Order {
 
 /// The owner and the limits that a command runs with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct CommandTerms {
     /// The mark of the command's daemon.
-    pub(crate) owner: Mark,
+    pub(crate) owner: OwnerMark,
     pub(crate) limits: ProcessLimits,
 }
 
-impl Order {
+impl SupervisorOrder {
     /// Set in a byte whose other bits are a signal.
     const SIGNAL: u8 = 0x80;
 
@@ -75,24 +74,24 @@ impl Order {
 
 /// The stage at which starting a command failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum StartStage {
     /// Preparing the supervisor itself.
-    Scope,
+    Supervisor,
     /// Entering the working directory.
     WorkingDirectory,
     /// Executing the program.
     Program,
 }
 
-/// A report of a supervisor to the daemon: [`Report::SIZE`] bytes each.
+/// A report of a supervisor to the daemon: [`SupervisorReport::SIZE`] bytes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Report {
+pub(crate) enum SupervisorReport {
     /// The supervisor has this process id and is about to read its command. Before this, nothing can have run.
     Ready(i32),
     /// The command runs with this process id.
     Started(i32),
     /// The command could not be started; the number is the system's error code.
-    Failed(Stage, i32),
+    Failed(StartStage, i32),
     /// The command's own process exited by itself with this code.
     Exited(i32),
     /// The command's own process was ended by this signal.
@@ -107,7 +106,7 @@ pub(crate) enum Report {
     Empty,
 }
 
-impl Report {
+impl SupervisorReport {
     /// Bytes of one report.
     pub(crate) const SIZE: usize = 5;
 
@@ -115,9 +114,9 @@ impl Report {
         let (tag, value) = match self {
             Self::Ready(pid) => (b'r', pid),
             Self::Started(pid) => (b's', pid),
-            Self::Failed(Stage::Scope, errno) => (b'f', errno),
-            Self::Failed(Stage::WorkingDirectory, errno) => (b'w', errno),
-            Self::Failed(Stage::Program, errno) => (b'p', errno),
+            Self::Failed(StartStage::Supervisor, errno) => (b'f', errno),
+            Self::Failed(StartStage::WorkingDirectory, errno) => (b'w', errno),
+            Self::Failed(StartStage::Program, errno) => (b'p', errno),
             Self::Exited(code) => (b'x', code),
             Self::Signaled(signal) => (b'n', signal),
             Self::Processes(count) => (b'c', count),
@@ -136,9 +135,9 @@ impl Report {
         Some(match tag {
             b'r' => Self::Ready(value),
             b's' => Self::Started(value),
-            b'f' => Self::Failed(Stage::Scope, value),
-            b'w' => Self::Failed(Stage::WorkingDirectory, value),
-            b'p' => Self::Failed(Stage::Program, value),
+            b'f' => Self::Failed(StartStage::Supervisor, value),
+            b'w' => Self::Failed(StartStage::WorkingDirectory, value),
+            b'p' => Self::Failed(StartStage::Program, value),
             b'x' => Self::Exited(value),
             b'n' => Self::Signaled(value),
             b'c' => Self::Processes(value),
@@ -156,7 +155,7 @@ impl Report {
 ///
 /// # Errors
 /// [`SpawnError::NulByte`] for a string that cannot be passed to a process.
-pub(crate) fn encode_command(command: &CommandSpec, terms: &Terms) -> Result<Vec<u8>, SpawnError> {
+pub(crate) fn encode_command(command: &CommandSpec, terms: &CommandTerms) -> Result<Vec<u8>, SpawnError> {
     let mut out = vec![0; 8];
     let ProcessLimits { processes, memory_bytes, cpu_seconds, output_bytes } = terms.limits;
     for number in [processes, memory_bytes, cpu_seconds, output_bytes] {
@@ -190,7 +189,7 @@ pub(crate) fn encode_command(command: &CommandSpec, terms: &Terms) -> Result<Vec
 /// Decodes what [`encode_command`] wrote, without the length; `None` for other bytes.
 ///
 /// The size of a terminal is not passed on: the terminal itself knows it.
-pub(crate) fn decode_command(bytes: &[u8]) -> Option<(CommandSpec, Terms)> {
+pub(crate) fn decode_command(bytes: &[u8]) -> Option<(CommandSpec, CommandTerms)> {
     let mut rest = bytes;
     let limits = ProcessLimits {
         processes: take_limit(&mut rest)?,
@@ -198,7 +197,7 @@ pub(crate) fn decode_command(bytes: &[u8]) -> Option<(CommandSpec, Terms)> {
         cpu_seconds: take_limit(&mut rest)?,
         output_bytes: take_limit(&mut rest)?,
     };
-    let owner = Mark(take_number(&mut rest)?);
+    let owner = OwnerMark(take_number(&mut rest)?);
     let cwd = PathBuf::from(take(&mut rest)?);
     let program = take(&mut rest)?;
     let args = (0..take_count(&mut rest)?).map(|_| take(&mut rest)).collect::<Option<_>>()?;
@@ -212,7 +211,7 @@ pub(crate) fn decode_command(bytes: &[u8]) -> Option<(CommandSpec, Terms)> {
         b"t" => CommandStreams::Terminal(TerminalSize::default()),
         _ => return None,
     };
-    Some((CommandSpec { program, args, cwd, env, streams }, Terms { owner, limits }))
+    Some((CommandSpec { program, args, cwd, env, streams }, CommandTerms { owner, limits }))
 }
 
 fn put(out: &mut Vec<u8>, text: &OsStr, part: &'static str) -> Result<(), SpawnError> {
@@ -260,14 +259,14 @@ mod tests {
         proptest::collection::vec(1u8..=255, 0..20).prop_map(OsString::from_vec)
     }
 
-    fn terms() -> Terms {
+    fn terms() -> CommandTerms {
         let limits = ProcessLimits {
             processes: Some(1),
             memory_bytes: None,
             cpu_seconds: Some(u64::MAX),
             output_bytes: Some(3),
         };
-        Terms { owner: Mark(0xab), limits }
+        CommandTerms { owner: OwnerMark(0xab), limits }
     }
 
     proptest! {
@@ -295,20 +294,20 @@ mod tests {
         #[test]
         fn a_report_comes_back_as_it_was(value: i32, kind in 0..12) {
             let report = match kind {
-                0 => Report::Ready(value),
-                1 => Report::Started(value),
-                2 => Report::Failed(Stage::Scope, value),
-                3 => Report::Failed(Stage::WorkingDirectory, value),
-                4 => Report::Failed(Stage::Program, value),
-                5 => Report::Exited(value),
-                6 => Report::Signaled(value),
-                7 => Report::Processes(value),
-                8 => Report::MemoryKib(value),
-                9 => Report::Limit(LimitedResource::Memory, value % 2 == 0),
-                10 => Report::Limit(LimitedResource::Output, false),
-                _ => Report::Empty,
+                0 => SupervisorReport::Ready(value),
+                1 => SupervisorReport::Started(value),
+                2 => SupervisorReport::Failed(StartStage::Supervisor, value),
+                3 => SupervisorReport::Failed(StartStage::WorkingDirectory, value),
+                4 => SupervisorReport::Failed(StartStage::Program, value),
+                5 => SupervisorReport::Exited(value),
+                6 => SupervisorReport::Signaled(value),
+                7 => SupervisorReport::Processes(value),
+                8 => SupervisorReport::MemoryKib(value),
+                9 => SupervisorReport::Limit(LimitedResource::Memory, value % 2 == 0),
+                10 => SupervisorReport::Limit(LimitedResource::Output, false),
+                _ => SupervisorReport::Empty,
             };
-            prop_assert_eq!(Report::decode(report.encode()), Some(report));
+            prop_assert_eq!(SupervisorReport::decode(report.encode()), Some(report));
         }
     }
 
@@ -326,17 +325,21 @@ mod tests {
 
     #[test]
     fn an_order_comes_back_as_it_was() {
-        for order in
-            [Order::Terminate, Order::Kill, Order::TooMuchMemory, Order::Signal(1), Order::Signal(64)]
-        {
-            assert_eq!(Order::decode(order.encode()), Some(order));
+        for order in [
+            SupervisorOrder::Terminate,
+            SupervisorOrder::Kill,
+            SupervisorOrder::TooMuchMemory,
+            SupervisorOrder::Signal(1),
+            SupervisorOrder::Signal(64),
+        ] {
+            assert_eq!(SupervisorOrder::decode(order.encode()), Some(order));
         }
-        assert_eq!(Order::decode(b'?'), None);
+        assert_eq!(SupervisorOrder::decode(b'?'), None);
     }
 
     #[test]
     fn unknown_reports_are_refused() {
-        assert_eq!(Report::decode([b'l', b'?', 0, 0, 0]), None);
-        assert_eq!(Report::decode([b'?', 0, 0, 0, 0]), None);
+        assert_eq!(SupervisorReport::decode([b'l', b'?', 0, 0, 0]), None);
+        assert_eq!(SupervisorReport::decode([b'?', 0, 0, 0, 0]), None);
     }
 }
