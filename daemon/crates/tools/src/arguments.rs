@@ -1,13 +1,13 @@
-//! Arguments as a tool's own type.
+//! Reads a tool's arguments into its own type.
 
 use agentd_agent::ToolError;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads checked arguments into a tool's type.
+/// Converts checked arguments into a tool's type.
 ///
 /// # Errors
-/// Only when whoever called did not check them against the tool's schema.
+/// When the caller did not check them against the tool's schema.
 pub(crate) fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolError> {
     serde_json::from_value(arguments).map_err(|error| ToolError(format!("The arguments do not fit: {error}")))
 }

@@ -1,4 +1,4 @@
-//! Replaces the content of a file in one step: whoever looks sees the old content or the new.
+//! Replaces the content of a file in one step: readers see the old content or the new.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions, Permissions},
@@ -21,21 +21,20 @@ use crate::{
 
 /// Makes `content` the content of the file at `path`, an absolute path; its folder must exist.
 ///
-/// The content goes to a temporary file beside it that then takes its name, so a crash at any time leaves the old file
-/// or the new one (a power failure may not: nothing is forced to the disk). Symbolic links stay and the file they lead
-/// to is replaced. Mode, owner, access lists and user attributes of an existing file are kept; a new one has mode 0666
-/// less the umask.
+/// The content goes to a temporary file beside it that then takes its name, so after a crash the file has the old
+/// content or the new. (After a power failure it may not: nothing is forced to the disk.) Symbolic links stay, and
+/// their target is replaced. An existing file keeps its mode, owner, access lists and user attributes; a new one has
+/// mode 0666 less the umask.
 ///
-/// Three kinds of files are written in place instead, because a new file could not be what the old one was: those with
-/// several hard links, those whose owner cannot be given to a new file, and those in folders that take no new files.
+/// Three kinds of files are written in place instead, because a new file could not replace them fully: files with
+/// several hard links, files whose owner cannot be given to a new file, and files in folders that take no new files.
 ///
-/// With `before`, this is looked at once more right before the step, and nothing is written when the file is not as it
-/// was then.
+/// With `before`, checks right before the step that the file is still as it was then, and writes nothing otherwise.
 ///
 /// Blocks; belongs on a blocking thread.
 ///
 /// # Errors
-/// [`WriteError`]. A file that must not be written, though its folder may, is refused like any write to it.
+/// [`WriteError`]. A file that must not be written is refused, even if its folder may be.
 pub(crate) fn replace(path: &Path, content: &[u8], before: Option<&Before<'_>>) -> Result<(), WriteError> {
     let failed = |call| move |source| WriteError::System { call, path: path.to_owned(), source };
     let target = real_path(path).map_err(failed("open"))?;
@@ -77,7 +76,7 @@ fn check_writable(path: &Path, target: &Path, old: &Metadata) -> Result<(), Writ
     rustix::fs::accessat(CWD, target, Access::WRITE_OK, AtFlags::EACCESS).map_err(failed)
 }
 
-/// An empty temporary file beside `target` that is what `old` was, or `None` when it cannot be made so.
+/// An empty temporary file beside `target` with the properties of `old`; `None` when they cannot be given to it.
 fn prepare(target: &Path, old: Option<&Metadata>) -> io::Result<Option<Replacement>> {
     let folder = target.parent().unwrap_or(Path::new("/"));
     let mode = if old.is_some() { 0o600 } else { 0o666 };
@@ -90,7 +89,7 @@ fn prepare(target: &Path, old: Option<&Metadata>) -> io::Result<Option<Replaceme
     {
         return Ok(None);
     }
-    // The marks that run a program as its owner go, as with any write.
+    // The setuid and setgid bits are dropped, as with any write.
     file.set_permissions(Permissions::from_mode(old.mode() & 0o1777))?;
     if !xattr::copy(target, file) {
         return Ok(None);
@@ -98,11 +97,11 @@ fn prepare(target: &Path, old: Option<&Metadata>) -> io::Result<Option<Replaceme
     Ok(Some(new))
 }
 
-/// The step itself.
+/// One replacement.
 struct Change<'a> {
-    /// The file by the name that messages have.
+    /// The path for messages.
     path: &'a Path,
-    /// The file by its real name.
+    /// The real path of the file.
     target: &'a Path,
     content: &'a [u8],
     before: Option<&'a Before<'a>>,
@@ -113,7 +112,7 @@ impl Change<'_> {
         WriteError::System { call, path: self.path.to_owned(), source }
     }
 
-    /// Looks whether the file is still what it was.
+    /// Checks that the file is unchanged.
     fn check(&self) -> Result<(), WriteError> {
         let Some(before) = self.before else { return Ok(()) };
         match is_unchanged(self.target, before) {
@@ -128,7 +127,7 @@ impl Change<'_> {
         self.check()?;
         match new.commit(self.target) {
             Ok(_) => Ok(()),
-            // A mount point cannot be renamed over, and some folders let only owners replace their files.
+            // A mount point cannot be replaced by a rename, and some folders let only owners replace their files.
             Err(error) if takes_no_new_files(&error) && self.target.exists() => self.overwrite(),
             Err(error) => Err(self.failed("rename", error)),
         }
@@ -146,7 +145,7 @@ impl Change<'_> {
     }
 }
 
-/// Whether the folder, and not the disk or the name, is what refused.
+/// Whether the folder refused, not the disk or the name.
 fn takes_no_new_files(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),

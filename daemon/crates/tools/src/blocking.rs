@@ -1,4 +1,4 @@
-//! File work off the runtime's threads, and the wait for its turn.
+//! Runs file work off the runtime's threads, and waits for the turn to change a file.
 
 use std::{io, path::Path};
 
@@ -10,10 +10,10 @@ use crate::{
     operations::FileHost,
 };
 
-/// Runs `work` on a blocking thread and waits for its end, so that nothing of it goes on after the call.
+/// Runs `work` on a blocking thread to its end, so that nothing of it continues after the call.
 ///
 /// # Errors
-/// What `work` says; its panic becomes a message as well.
+/// Those of `work`; a panic becomes a message, too.
 pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
@@ -29,7 +29,7 @@ pub(crate) async fn run<T: Send + 'static>(
 /// Waits for the turn to change the file at `path`, until `cancel` fires.
 ///
 /// # Errors
-/// What `failed` makes of the system's answer when the path cannot be followed, or that the call was aborted.
+/// The error that `failed` makes of the system's when the path cannot be resolved, or that the call was aborted.
 pub(crate) async fn enter(
     ticket: Ticket,
     host: &dyn FileHost,
@@ -44,7 +44,7 @@ pub(crate) async fn enter(
     }
 }
 
-/// The failure of a call that was told to stop.
+/// The error of an aborted call.
 pub(crate) fn aborted() -> ToolError {
     ToolError("Operation aborted".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Names system errors the way the wire's other programs do: code word first, then the call and the path.
+//! Formats system errors as pi does: first the code word, then the call and the path.
 
 use std::{io, path::Path};
 
@@ -6,9 +6,8 @@ use rustix::io::Errno;
 
 use crate::operations::Unreachable;
 
-/// The codes that file work meets, each with its word and its sentence.
-///
-/// Words and sentences are those of libuv's `uv_err_name` and `uv_strerror`, which clients and models know.
+/// System errors of file operations, each with its code word and sentence: those of libuv's `uv_err_name` and
+/// `uv_strerror`, which clients and models know.
 const KNOWN: &[(Errno, &str, &str)] = &[
     (Errno::ACCESS, "EACCES", "permission denied"),
     (Errno::AGAIN, "EAGAIN", "resource temporarily unavailable"),
@@ -43,7 +42,7 @@ const KNOWN: &[(Errno, &str, &str)] = &[
     (Errno::XDEV, "EXDEV", "cross-device link not permitted"),
 ];
 
-/// The code word of a system error, such as `ENOENT`; `UNKNOWN` for what has none.
+/// The code word of a system error, such as `ENOENT`; `UNKNOWN` without one.
 #[must_use]
 pub(crate) fn code(error: &io::Error) -> &'static str {
     known(error).map_or("UNKNOWN", |(_, word, _)| word)
@@ -58,7 +57,7 @@ pub(crate) fn describe(error: &io::Error, call: &str, path: &Path) -> String {
     }
 }
 
-/// The code word and what it means: `ENOENT: no such file or directory`.
+/// The code word and its sentence: `ENOENT: no such file or directory`.
 #[must_use]
 pub(crate) fn sentence(error: &io::Error) -> String {
     if let Some(unreachable) = Unreachable::of(error) {

@@ -1,4 +1,4 @@
-//! One change per file at a time, in the order in which the calls were made.
+//! Makes one change per file at a time, in the order of the calls.
 
 use std::{
     collections::HashMap,
@@ -13,15 +13,15 @@ use tokio::sync::{Mutex as FairMutex, OwnedMutexGuard};
 
 use crate::operations::{FileSystem, LocalFiles};
 
-/// The changes of files that a session has under way. Cheap to clone; every clone is the same queue. Sessions that work on the
-/// same machine have queues [beside](FileQueue::beside) each other.
+/// The pending changes of a session's files. Cheap to clone; clones share one queue. Sessions that work on the same
+/// machine have queues [beside](FileQueue::beside) each other.
 ///
-/// Files are told apart by where their paths really lead, so two names of one file wait for each other. A place in the
-/// queue is taken in two steps because finding that out needs the disk: [`FileQueue::ticket`] fixes the order at once,
-/// [`Ticket::enter`] then waits. Nothing is kept of files whose changes have ended.
+/// Files are identified by their real paths, so two names of one file wait for each other. Resolving a path needs the
+/// disk, so a call takes its turn in two steps: [`FileQueue::ticket`] fixes the order at once, and
+/// [`FileTicket::enter`] then waits. Nothing is kept of files whose changes have ended.
 #[derive(Clone, Default)]
 pub struct FileQueue {
-    /// Held while a call finds out which file it is about; waiters get it in the order of their tickets.
+    /// Held while a call resolves its path; waiters get it in the order of their tickets.
     order: Arc<FairMutex<()>>,
     files: Files,
 }
@@ -30,14 +30,14 @@ type Files = Arc<Mutex<HashMap<PathBuf, Weak<FairMutex<()>>>>>;
 type Waiting = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 impl FileQueue {
-    /// A queue with nothing in it.
+    /// An empty queue.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A queue for calls that have no order with those of this one, and change the same files: one change per file at a time
-    /// holds for both together. What finds out slowly which file it is about holds up its own queue alone.
+    /// A queue without an order relative to this one, for the same files: a file still has one change at a time across
+    /// both. A path that resolves slowly delays only its own queue.
     #[must_use]
     pub fn beside(&self) -> Self {
         Self { order: Arc::default(), files: Arc::clone(&self.files) }
@@ -45,14 +45,14 @@ impl FileQueue {
 
     /// Takes the next place in the order of calls. Never waits.
     ///
-    /// Later tickets wait until this one has entered or is dropped, so it should be used soon.
+    /// Later tickets wait until this one has entered or is dropped, so use it soon.
     #[must_use]
     pub fn ticket(&self) -> Ticket {
         Ticket { order: Place::take(&self.order), files: Arc::clone(&self.files) }
     }
 }
 
-/// A place in the order of calls, for a file yet to be named.
+/// A call's place in the order, before its file is known.
 pub struct Ticket {
     order: Place,
     files: Files,
@@ -62,9 +62,9 @@ impl Ticket {
     /// Waits until every earlier change of the file at `path`, an absolute path, has ended.
     ///
     /// # Errors
-    /// As the system has it when the path cannot be followed, such as `ELOOP`.
+    /// The system's when the path cannot be resolved, such as `ELOOP`.
     ///
-    /// Cancel safety: a dropped wait gives its place up and holds nothing.
+    /// Cancel safety: dropping the wait gives up the place.
     pub async fn enter(self, path: PathBuf) -> io::Result<FileTurn> {
         self.enter_on(Box::new(LocalFiles), path).await
     }
@@ -83,20 +83,20 @@ impl Ticket {
 
 /// The right to change one file, until dropped.
 pub struct FileTurn {
-    // Fields drop in this order: the lock is released before its entry is tidied up.
+    // Fields drop in this order: the lock is released before its entry is removed.
     _held: OwnedMutexGuard<()>,
     entry: Entry,
 }
 
 impl FileTurn {
-    /// Where the path really leads.
+    /// The file's real path.
     #[must_use]
     pub fn real_path(&self) -> &Path {
         &self.entry.key
     }
 }
 
-/// A place in the line for one file.
+/// A call's place in the queue of one file.
 struct Queued {
     place: Place,
     entry: Entry,
@@ -121,11 +121,11 @@ impl Queued {
     }
 }
 
-/// Keeps the lock of a file known while anybody waits for it or holds it.
+/// Keeps a file's lock in the map while it is held or waited for.
 struct Entry {
     files: Files,
     key: PathBuf,
-    /// `None` only inside of `drop`.
+    /// `None` only inside `drop`.
     lock: Option<Arc<FairMutex<()>>>,
 }
 
@@ -139,7 +139,7 @@ impl Drop for Entry {
     }
 }
 
-/// A place in the line for a fair lock, taken before anybody waits.
+/// A place in the queue of a fair lock, taken before anyone waits.
 enum Place {
     Held(OwnedMutexGuard<()>),
     Waiting(Waiting),
@@ -148,7 +148,7 @@ enum Place {
 impl Place {
     fn take(lock: &Arc<FairMutex<()>>) -> Self {
         let mut waiting: Waiting = Box::pin(Arc::clone(lock).lock_owned());
-        // The first poll puts the future in line; nobody needs to be woken for it yet.
+        // The first poll enqueues the future, without a task to wake.
         match (&mut waiting).now_or_never() {
             Some(held) => Self::Held(held),
             None => Self::Waiting(waiting),

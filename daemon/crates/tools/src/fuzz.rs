@@ -1,5 +1,5 @@
-//! What holds for everything that a model may write into the arguments of a tool: for fuzz targets (`fuzz/` in the repository) and
-//! for the tests that read known inputs again. Only there with the feature `fuzzing`; no part of the interface.
+//! The laws of everything that a model may write into a tool's arguments: for fuzz targets (`fuzz/` in the repository),
+//! and for the tests that repeat known inputs. Only with the feature `fuzzing`; no part of the interface.
 //!
 //! Each function takes any bytes and panics where a law is broken.
 
@@ -22,7 +22,8 @@ pub const LAWS: &[(&str, fn(&[u8]))] = &[
     ("truncation", truncation),
 ];
 
-/// A path argument is an absolute path without `.` and `..`, or is refused, and says the same again.
+/// A path argument resolves to an absolute path without `.` and `..`, or is refused, and resolving the result changes
+/// nothing.
 pub fn paths(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let base = Base { cwd: Path::new("/home/me/project"), home: Some(Path::new("/home/me")) };
@@ -37,7 +38,7 @@ pub fn paths(input: &[u8]) {
     }
 }
 
-/// Of a text the start or the end is kept, in whole lines and within the limits; what is within them stays whole.
+/// Truncation keeps whole lines of the start or the end, within the limits; a text within the limits stays whole.
 pub fn truncation(input: &[u8]) {
     let Some((&[lines, bytes], text)) = input.split_first_chunk() else { return };
     let text = String::from_utf8_lossy(text);

@@ -1,4 +1,4 @@
-//! The home directory that paths of a session may begin with.
+//! The home directory of a session's paths.
 
 use std::{
     env,
@@ -12,12 +12,12 @@ use crate::{
     path::{Base, resolve},
 };
 
-/// What `~` means.
+/// The folder that `~` means.
 #[derive(Debug, Clone)]
 pub(crate) struct Home(Option<PathBuf>);
 
 impl Default for Home {
-    /// The home directory of the process, for sessions that have no environment of their own.
+    /// The home directory of the process, for sessions without an environment of their own.
     fn default() -> Self {
         Self(env::home_dir())
     }
@@ -28,7 +28,7 @@ impl Home {
         Self(Some(home.into()))
     }
 
-    /// The absolute path on `host` that the argument `path` means in `cwd`.
+    /// The absolute path on `host` of the argument `path` in `cwd`.
     pub(crate) fn resolve(&self, path: &str, cwd: &Path, host: &dyn FileHost) -> Result<PathBuf, ToolError> {
         let home = host.home().or_else(|| self.0.clone());
         resolve(path, Base { cwd, home: home.as_deref() }).map_err(|error| ToolError(error.to_string()))

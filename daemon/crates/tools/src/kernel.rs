@@ -1,4 +1,5 @@
-//! Files that the kernel makes up while they are read. Some have no end, and none says how long it is.
+//! Limits reading of files that the kernel generates while they are read: some have no end, and their length is
+//! unknown.
 
 use std::{fs::File, io};
 
@@ -7,26 +8,26 @@ use agentd_safe_open::is_of_kernel;
 
 use crate::truncate::format_size;
 
-/// How much is read of such a file: 16 MiB.
+/// The most bytes read of such a file: 16 MiB.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// How much of a file is safe to read.
+/// How many bytes of a file are safe to read.
 ///
 /// # Errors
-/// As asking for its file system.
+/// The system's, from asking for the file system.
 pub(crate) fn limit(file: &File) -> io::Result<u64> {
     Ok(if is_of_kernel(file)? { MAX_BYTES } else { u64::MAX })
 }
 
-/// The failure of looking into a file of `/proc`. What a command reads there is its own environment, without the keys of models; the tools
-/// that run inside of the daemon would read that of the daemon.
+/// The error of reading or searching a file of `/proc`. A command sees its own environment there, without provider
+/// keys; a tool inside the daemon would see the daemon's.
 pub(crate) fn of_processes(verb: &str, given: &str) -> ToolError {
     ToolError(format!(
         "Cannot {verb} {given}: it is a file of /proc, which shows the state of processes, of agentd itself too. Use bash to read it."
     ))
 }
 
-/// The failure of reading one that goes on.
+/// The error of reading a generated file that does not end.
 pub(crate) fn endless(given: &str) -> ToolError {
     ToolError(format!(
         "Cannot read {given}: it is a file of the kernel that goes on past {}, perhaps without end. Use bash to read a \

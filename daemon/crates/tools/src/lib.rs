@@ -1,10 +1,10 @@
-//! The built-in tools: what a model can have done to files and with commands.
+//! The built-in tools: what a model can do to files and with commands.
 //!
-//! Each tool implements [`agentd_agent::Tool`] and belongs to one session. The tools that change files share the
-//! session's [`FileQueue`], so that changes of one file follow each other. The rest is what tools rest on: paths as
-//! models write them, output cut to what a model can take, files replaced in one step, system errors by their names.
+//! Each tool implements [`agentd_agent::Tool`] and belongs to one session. Tools that change files share the session's
+//! [`FileQueue`], so that changes of one file happen in turn. The other modules are shared by the tools: paths as
+//! models write them, output truncated to what a model can take, atomic replacement of files, system errors by name.
 //!
-//! This crate knows nothing of sessions, connections or models; what a tool needs of its session it is given.
+//! This crate knows nothing of sessions, connections or models: a tool receives what it needs of its session.
 
 mod arguments;
 mod atomic;

@@ -1,4 +1,4 @@
-//! Path arguments: what models write, and what is meant.
+//! Resolves path arguments as models write them.
 
 use std::{
     ffi::OsString,
@@ -6,13 +6,13 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// A path argument that names no file.
+/// A path argument that is not a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PathError {
-    /// The system cannot hold the path.
+    /// It contains a NUL character, which no path can.
     #[error("Invalid path: {0:?} contains a NUL character")]
     Nul(String),
-    /// A `file:` URL that is no path on this machine.
+    /// A `file:` URL without a path on this machine.
     #[error("Invalid path: {url}: {reason}")]
     Url {
         /// The URL as given.
@@ -22,20 +22,20 @@ pub(crate) enum PathError {
     },
 }
 
-/// Where the paths of a session start.
+/// What relative paths of a session are relative to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Base<'a> {
     /// The session's working directory, absolute.
     pub(crate) cwd: &'a Path,
-    /// What `~` means; `None` leaves it as it is.
+    /// The folder that `~` means; `None` leaves `~` as it is.
     pub(crate) home: Option<&'a Path>,
 }
 
-/// The absolute path that `argument` means, without `.` and `..`.
+/// The absolute path of `argument`, without `.` and `..`.
 ///
-/// A leading `@` (the mark of file mentions) is dropped, spaces of all kinds count as plain ones, `~` and `~/` are the
-/// home directory, `file://` URLs are converted, and the rest is relative to the working directory. Nothing keeps a
-/// path inside of it.
+/// A leading `@` (the mark of file mentions) is dropped, Unicode spaces become plain ones, `~` and `~/` are the home
+/// directory, `file://` URLs are converted, and other paths are relative to the working directory. The result may be
+/// outside it.
 ///
 /// # Errors
 /// [`PathError`] for arguments that cannot be a path.
@@ -58,18 +58,18 @@ pub(crate) fn resolve(argument: &str, base: Base<'_>) -> Result<PathBuf, PathErr
     Ok(normalize(&base.cwd.join(path)))
 }
 
-/// Spaces that look like the plain one.
+/// Unicode spaces that look like the plain one.
 fn is_space(c: char) -> bool {
     matches!(c, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
 }
 
-/// Takes `.` and `..` out of an absolute path by its text alone, so that paths through missing folders work.
+/// Removes `.` and `..` from an absolute path by its text alone, so that paths through missing folders work.
 fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
         match component {
             Component::CurDir => {}
-            // At the root this does nothing, as in the file system.
+            // At the root `..` does nothing, as in the file system.
             Component::ParentDir => {
                 normal.pop();
             }

@@ -1,4 +1,4 @@
-//! Where a path really leads, also when the file is not there yet.
+//! Resolves the symbolic links of a path, even when the file does not exist yet.
 
 use std::{
     ffi::OsString,
@@ -10,24 +10,25 @@ use std::{
 
 use rustix::{io::Errno, process::geteuid};
 
-/// The mode of a folder into which everybody may put files, each of which its owner alone may remove.
+/// The mode of a sticky folder that everybody can write to.
 const FOR_ALL: u32 = 0o1002;
 
-/// How many links are followed before they count as a circle: the number that Linux allows.
+/// Links followed before they count as a circle: Linux's limit.
 const MAX_LINKS: u32 = 40;
 
-/// Resolves every symbolic link of `path`, an absolute path. Of a path that does not exist, what exists is resolved and
-/// the rest kept: two names of one file to come are the same file. A link to a missing file leads to that file.
+/// Resolves every symbolic link of `path`, an absolute path. Of a path that does not exist, the existing part is
+/// resolved and the rest kept, so that two names of a future file are the same file. A link to a missing file resolves
+/// to that file.
 ///
-/// A link that somebody else has put into a folder for all (`/tmp`) is not followed, whatever the system is set to
-/// (`fs.protected_symlinks`): the system does not see that it is followed here.
+/// A link that another user has put into a folder for all (`/tmp`) is not followed, whatever the system's
+/// `fs.protected_symlinks` is: the system does not apply that to links that this function follows.
 ///
 /// # Errors
-/// What the system says about a folder on the way, such as a circle of links or a missing right; a missing file or
-/// folder is no error.
+/// The system's for a folder on the path, such as a circle of links or a missing permission; a missing file or folder
+/// is no error.
 pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     let mut real = PathBuf::from("/");
-    // What is left, the next one last.
+    // The remaining names, the next one last.
     let mut left: Vec<OsString> = names(path);
     let mut links = 0;
     let mut is_missing = false;
@@ -66,7 +67,7 @@ pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     Ok(real)
 }
 
-/// The parts of a path, the first one last.
+/// The names in a path, in reverse.
 fn names(path: &Path) -> Vec<OsString> {
     let name = |part: Component<'_>| match part {
         Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
@@ -75,7 +76,7 @@ fn names(path: &Path) -> Vec<OsString> {
     path.components().rev().filter_map(name).collect()
 }
 
-/// What is at a path itself; `None`: nothing.
+/// The metadata at a path, links not followed; `None` when nothing is there.
 fn about(path: &Path) -> io::Result<Option<Metadata>> {
     match path.symlink_metadata() {
         Ok(about) => Ok(Some(about)),
@@ -84,7 +85,7 @@ fn about(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// Refuses a link in a folder where everybody may put one, unless it is this user's or of the owner of the folder.
+/// Refuses a link in a folder where everybody may create one, unless it belongs to this user or to the folder's owner.
 fn check_link(folder: &Path, link: &Metadata) -> io::Result<()> {
     let folder = folder.metadata()?;
     let is_for_all = folder.mode() & FOR_ALL == FOR_ALL;
@@ -135,7 +136,7 @@ mod tests {
             let error = real_path(&shared.join(path)).unwrap_err();
             assert_eq!(crate::errno::code(&error), "EACCES", "{path}");
         }
-        // The owner of the folder may do with it what it likes, and one that is not for all says nothing.
+        // Links of the folder's owner are followed, and so are links in folders that are not for all.
         lchown(&shared, Some(65534), None).unwrap();
         assert_eq!(real_path(&shared.join("link")).unwrap(), mine);
         lchown(&shared, Some(0), None).unwrap();

@@ -1,4 +1,4 @@
-//! What the tests of the tools share.
+//! Helpers shared by the tools' tests.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,7 +7,7 @@ use agentd_protocol::{message::ContentBlock, tool::ToolResult};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// Calls `tool` in `cwd` as the agent does: arguments mended, checked, and the call made.
+/// Calls `tool` in `cwd` as the agent does: prepares and checks the arguments, then makes the call.
 pub(crate) fn call(
     tool: &Arc<dyn Tool>,
     cwd: &Path,
@@ -16,7 +16,7 @@ pub(crate) fn call(
     call_with(tool, cwd, arguments, CancellationToken::new())
 }
 
-/// [`call`] with a way to abort it.
+/// [`call`] that can be aborted.
 pub(crate) fn call_with(
     tool: &Arc<dyn Tool>,
     cwd: &Path,
@@ -44,7 +44,7 @@ pub(crate) fn call_with(
     }
 }
 
-/// The one text of a result.
+/// The only text of a result.
 pub(crate) fn text(result: &ToolResult) -> &str {
     match &result.content[..] {
         [ContentBlock::Text { text, .. }] => text,

@@ -32,14 +32,14 @@ impl WriteTool {
         Self { queue, home: Home::default(), host: Arc::new(LocalHost) }
     }
 
-    /// Sets the session's home directory: what `~` means in paths.
+    /// Sets the session's home directory, which `~` means in paths.
     #[must_use]
     pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Home::new(home);
         self
     }
 
-    /// Sets whose files these are; without this, this machine's.
+    /// Sets the host of the files; the default is this machine.
     #[must_use]
     pub fn with_host(mut self, host: Arc<dyn FileHost>) -> Self {
         self.host = host;
@@ -47,7 +47,7 @@ impl WriteTool {
     }
 }
 
-/// What models are told; the same in all sessions.
+/// The tool's description for models; the same in all sessions.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
 
 fn spec() -> ToolSpec {
@@ -87,7 +87,7 @@ impl Tool for WriteTool {
     }
 
     fn execute(&self, invocation: Invocation) -> ToolFuture<'_> {
-        // The place in the queue is taken when the call is made, not when its future first runs.
+        // Take the place in the queue now, not when the future first runs.
         let ticket = self.queue.ticket();
         Box::pin(async move {
             let Arguments { path: given, content } = arguments::parse(invocation.arguments)?;
@@ -118,7 +118,7 @@ fn write(
     if cancel.is_cancelled() {
         return Err(blocking::aborted());
     }
-    // Before folders are made.
+    // Check before creating folders.
     files.may_write(path).map_err(|error| ToolError(error.to_string()))?;
     if let Some(folder) = path.parent() {
         files.create_folders(folder).map_err(|error| ToolError(errno::describe(&error, "mkdir", folder)))?;

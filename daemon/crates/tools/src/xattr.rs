@@ -1,4 +1,4 @@
-//! Extended attributes: access lists and what users noted on a file.
+//! Copies extended attributes: access lists and user attributes.
 
 use std::{ffi::CStr, fs::File, path::Path};
 
@@ -7,14 +7,14 @@ use rustix::{
     io::Errno,
 };
 
-/// More than Linux allows for the list or for one value.
+/// More than Linux allows for the list or for one value, in bytes.
 const MAX_SIZE: usize = 64 * 1024;
 
 /// Copies access lists and user attributes of the file at `from` to `to`; false when one cannot be copied.
 ///
 /// Other attributes belong to the system, which gives new files their own.
 pub(crate) fn copy(from: &Path, to: &File) -> bool {
-    // A file that may be written but not read cannot be looked at; it has to stay the file it is.
+    // Attributes of an unreadable file cannot be read, so the file cannot be replaced.
     let Ok(from) = File::open(from) else { return false };
     let mut names = vec![0; MAX_SIZE];
     let length = match flistxattr(&from, &mut names[..]) {

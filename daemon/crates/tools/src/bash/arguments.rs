@@ -1,4 +1,4 @@
-//! The arguments of a call of `bash`, checked.
+//! Checks the arguments of a `bash` call.
 
 use std::{
     collections::BTreeMap,
@@ -15,15 +15,15 @@ use serde_json::Value;
 use super::{call::Timeout, features::BashFeatures};
 use crate::path::{Base, resolve};
 
-/// The longest time limit: what fits the milliseconds of the reference's timers.
+/// The longest timeout: the most milliseconds of JavaScript's timers, which pi uses.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_millis(2_147_483_647);
 
-/// A call as it is to be done. Arguments of features that are off count as not given.
+/// A checked call. Arguments of disabled features count as not given.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) command: String,
     pub(super) timeout: Option<Timeout>,
-    /// The terminal to run it on.
+    /// The size of the terminal to run on, if any.
     pub(super) terminal: Option<TerminalSize>,
     pub(super) background: bool,
     pub(super) cwd: PathBuf,
@@ -46,7 +46,7 @@ impl Call {
     /// Reads the arguments of a call in a session whose working directory is `base.cwd`.
     ///
     /// # Errors
-    /// What the model is to be told.
+    /// The message for the model.
     pub(super) fn read(arguments: Value, features: &BashFeatures, base: Base<'_>) -> Result<Self, ToolError> {
         let Arguments { command, timeout: seconds, pty, rows, cols, background, cwd, env } =
             serde_json::from_value(without_unknown(arguments, features))
@@ -69,7 +69,7 @@ impl Call {
     }
 }
 
-/// The arguments that the schema has. Others mean nothing, whatever they are.
+/// Removes arguments that are not in the schema. Their values are ignored, whatever they are.
 fn without_unknown(mut arguments: Value, features: &BashFeatures) -> Value {
     if let Some(arguments) = arguments.as_object_mut() {
         arguments.retain(|name, _| match name.as_str() {
@@ -93,7 +93,7 @@ fn folder(cwd: Option<&str>, base: Base<'_>) -> Result<PathBuf, ToolError> {
 
 fn lines(name: &str, count: Option<f64>) -> Result<Option<u16>, ToolError> {
     let Some(count) = count else { return Ok(None) };
-    // A whole number in these bounds is one of 16 bits.
+    // A whole number within these limits fits 16 bits.
     if (1.0..=1000.0).contains(&count) && count.fract() == 0.0 {
         return Ok(Some(count as u16));
     }
@@ -118,12 +118,12 @@ fn variable((name, value): (String, String)) -> Result<(OsString, OsString), Too
     Ok((name.into(), value.into()))
 }
 
-/// Reads a time limit in seconds.
+/// Reads a timeout in seconds.
 ///
 /// # Errors
-/// The texts of the reference.
+/// pi's texts.
 fn timeout(seconds: f64) -> Result<Timeout, ToolError> {
-    // Written so that NaN is refused as well.
+    // Written so that NaN is refused, too.
     if !(seconds > 0.0 && seconds.is_finite()) {
         return Err(ToolError("Invalid timeout: must be a finite number of seconds".into()));
     }

@@ -1,4 +1,4 @@
-//! A call of `bash` whose command goes on in the background.
+//! Runs a `bash` call whose command continues in the background.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use tokio::select;
 use super::{features::BackgroundFeature, report::ABORTED};
 use crate::processes::show::{Wanted, output};
 
-/// How long a command is watched before the call ends: what fails at once is then told at once.
+/// How long the call watches a new command: an early failure is then in the result.
 const WATCHED: Duration = Duration::from_secs(1);
 
-/// Starts the command, and tells what it did in its first second. An abort after the start leaves it running: what runs
-/// in the background is not part of the run.
+/// Starts the command, and returns its output of the first second. An abort after the start leaves it running: a
+/// background process is not part of the run.
 pub(super) async fn start(feature: &BackgroundFeature, job: BackgroundJob) -> Result<ToolResult, ToolError> {
     let cancel = job.job.cancel.clone();
     let started = select! {

@@ -1,4 +1,4 @@
-//! One call of `bash` from start to end.
+//! Runs one `bash` call from start to end.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use tokio::{
 
 use super::{input_end::InputEnd, report};
 
-/// The least time between two updates.
+/// The least time between two progress updates.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A time limit.
+/// A timeout.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeout {
     pub(super) time: Duration,
@@ -25,7 +25,7 @@ pub(super) struct Timeout {
     pub(super) seconds: f64,
 }
 
-/// Runs a command, tells `progress` of its output, and makes the result.
+/// Runs a command, reports its output to `progress`, and returns the result.
 pub(super) async fn run(
     shell: &dyn Shell,
     job: ShellJob,
@@ -75,11 +75,11 @@ pub(super) async fn run(
     report::result(&output.tail, output.halves, &run.finish(), timeout)
 }
 
-/// What a command wrote, for the model and for programs.
+/// A command's output, for the model and for programs.
 struct Output {
     tail: OutputTail,
     halves: HeadTailBuffer,
-    /// On a terminal.
+    /// Present on a terminal.
     terminal: Option<(Utf8Stream, TerminalText)>,
 }
 
@@ -95,7 +95,7 @@ impl Output {
         self.halves.push(&finished);
     }
 
-    /// The line that a terminal's cursor is on.
+    /// The line of a terminal's cursor.
     fn current(&self) -> String {
         self.terminal.as_ref().map(|(_, text)| text.current()).unwrap_or_default()
     }
@@ -111,7 +111,7 @@ impl Output {
     }
 }
 
-/// Snapshots of the output for clients, not too often.
+/// Sends snapshots of the output to clients, at most one per interval.
 struct Updates<'a> {
     progress: &'a ToolProgress,
     next: Instant,
@@ -122,7 +122,7 @@ struct Updates<'a> {
 impl Updates<'_> {
     fn changed(&mut self, output: &Output) {
         self.dirty = true;
-        // The timer has no turn while one piece of output follows the other.
+        // While output flows, the timer's branch does not run.
         if Instant::now() >= self.next {
             self.send(output);
         }

@@ -1,4 +1,4 @@
-//! What `bash` offers beyond its plain form, as the setting `bash` has it.
+//! The features of `bash` beyond its plain form, from the setting `bash`.
 
 use std::num::NonZeroU16;
 
@@ -7,19 +7,19 @@ use agentd_protocol::settings::BashSettings;
 
 use super::intercept::{Interception, IsActive};
 
-/// The most bytes of output that are kept in memory of a background process.
+/// The most bytes of output kept in memory for each background process: 16 MiB.
 const MOST_KEPT: u64 = 16 << 20;
 
-/// What `bash` offers beyond its plain form; by default, nothing.
+/// The features of `bash` beyond its plain form; none by default.
 #[derive(Debug, Clone, Default)]
 pub struct BashFeatures {
-    /// Commands can run on a terminal, of this size unless they say another.
+    /// Commands can run on a terminal, of this size by default.
     pub pty: Option<TerminalSize>,
     /// Commands can run in the background.
     pub background: Option<BackgroundFeature>,
-    /// Commands can name the folder that they run in.
+    /// Commands can name their working directory.
     pub cwd: bool,
-    /// Commands can be given variables.
+    /// Commands can set environment variables.
     pub env: bool,
     /// Some commands are refused in favour of other tools.
     pub interception: Option<Interception>,
@@ -30,14 +30,14 @@ pub struct BashFeatures {
 pub struct BackgroundFeature {
     /// The background processes of the session.
     pub list: BackgroundProcesses,
-    /// What starts them.
+    /// The shell that starts them.
     pub shell: LocalShell,
-    /// How much each of them, and all together, may take.
+    /// Limits for each of them, and for all together.
     pub limits: BackgroundLimits,
 }
 
 impl BashFeatures {
-    /// What the setting asks for, on this machine. `list` holds the background processes of the session.
+    /// The features that the setting enables on this machine. `list` holds the session's background processes.
     #[must_use]
     pub fn of(
         setting: Option<&BashSettings>,

@@ -1,4 +1,4 @@
-//! The end of the input of a command on a terminal that nobody types at.
+//! Ends the input of a command on a terminal without a user.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// What ends the input of a program on a terminal, where nothing else is set: Ctrl-D.
+/// The character that ends a program's input on a terminal by default: Ctrl-D.
 const END_OF_INPUT: u8 = 4;
 
-/// How often it is typed at the start: so many reads of lines find the end at once.
+/// How often it is typed at the start, so that this many reads of lines find the end at once.
 const AT_START: usize = 8;
 
-/// How often it is typed at most: less than a terminal holds, so that nothing ever waits here.
+/// How often it is typed at most: less than a terminal's buffer holds, so that writing never waits.
 const MOST: usize = 2000;
 
 /// How long a command is silent before it may be waiting for a key.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest time between two ends.
+/// The longest pause before the next end.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Types the end of input at the start, and again whenever the command has been silent for a while: a program that reads
-/// single keys, or throws away what was typed before it asked, finds it then.
+/// Types the end of input at the start, and again whenever the command has been silent for a while: for programs that
+/// read single keys, or discard what was typed before they asked.
 pub(super) struct InputEnd {
-    /// Held to the end of the command.
+    /// Held until the command ends.
     input: Option<InputPipe>,
     next: Instant,
     pause: Duration,
@@ -41,13 +41,13 @@ impl InputEnd {
         end
     }
 
-    /// The command wrote something.
+    /// Restarts the silence: the command wrote something.
     pub(super) fn heard(&mut self) {
         self.pause = FIRST_PAUSE;
         self.next = Instant::now() + self.pause;
     }
 
-    /// Waits until the command has been silent for long; for ever where nothing is to be done then. Cancel safe.
+    /// Waits until the command has been silent for long enough; for ever when no more ends are due. Cancel safe.
     pub(super) async fn silence(&self) {
         if self.input.is_none() || self.typed >= MOST {
             std::future::pending().await
@@ -67,7 +67,7 @@ impl InputEnd {
         if let Some(input) = &mut self.input
             && input.write_all(&[END_OF_INPUT; AT_START][..times]).await.is_err()
         {
-            // The command has ended: nobody reads any more.
+            // The command has ended and reads no more.
             self.input = None;
         }
     }

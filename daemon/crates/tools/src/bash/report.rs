@@ -1,4 +1,4 @@
-//! What a call of `bash` says, while it runs and at its end.
+//! The texts and details of a `bash` call, while it runs and at its end.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 use super::call::Timeout;
 use crate::truncate::format_size;
 
-/// What the error of an aborted command ends with.
+/// The end of an aborted command's error.
 pub(super) const ABORTED: &str = "Command aborted";
 
-/// The output so far; `current` is the line that a terminal's cursor is on.
+/// The output so far; `current` is the line of a terminal's cursor.
 pub(super) fn update(tail: &OutputTail, current: &str) -> ToolResult {
     let truncation = tail.snapshot();
     ToolResult {
@@ -30,7 +30,7 @@ pub(super) fn update(tail: &OutputTail, current: &str) -> ToolResult {
 /// The result of a command that has ended; `tail` must be finished.
 ///
 /// # Errors
-/// The message for the model when the command was aborted, its time was up, or it went over a limit.
+/// The message for the model when the command was aborted, timed out, or exceeded a limit.
 pub(super) fn result(
     tail: &OutputTail,
     halves: HeadTailBuffer,
@@ -58,7 +58,7 @@ pub(super) fn result(
     })
 }
 
-/// The message for a command of which nobody knows how it ended; `tail` must be finished.
+/// The error of a command whose end is unknown; `tail` must be finished.
 pub(super) fn lost(tail: &OutputTail, failure: &str) -> ToolError {
     ToolError(joined(shown(tail, &tail.snapshot()), failure))
 }
@@ -67,7 +67,7 @@ fn joined(text: String, status: &str) -> String {
     if text.is_empty() { status.to_owned() } else { format!("{text}\n\n{status}") }
 }
 
-/// The output as the model sees it: its end, and where the rest is.
+/// The output for the model: its end, and where the rest is.
 fn shown(tail: &OutputTail, truncation: &Truncation) -> String {
     if !truncation.truncated {
         return truncation.content.clone();
@@ -119,14 +119,14 @@ fn timed_out(outcome: &ShellOutcome, timeout: Option<Timeout>) -> String {
             ". The shell exited with code {} after {} seconds, but background processes it started kept writing output \
             until the timeout.",
             exit.code,
-            // To the tenth, without a fraction that is none.
+            // Rounded to a tenth, without a zero fraction.
             (after.as_secs_f64() * 10.0).round() / 10.0
         ));
     }
     text
 }
 
-/// The same for programs. Its output is longer than the model's, and seldom cut.
+/// The result for programs. Its output is longer than the model's, and seldom cut.
 fn structured(tail: &OutputTail, halves: HeadTailBuffer, outcome: &ShellOutcome, code: i32) -> Value {
     let mut value = Map::new();
     let is_cut = halves.is_cut();
@@ -141,7 +141,7 @@ fn structured(tail: &OutputTail, halves: HeadTailBuffer, outcome: &ShellOutcome,
     Value::Object(value)
 }
 
-/// Seconds to the millisecond.
+/// Seconds, rounded down to the millisecond.
 fn seconds(time: Duration) -> f64 {
     Duration::from_millis(time.as_millis().try_into().unwrap_or(u64::MAX)).as_secs_f64()
 }

@@ -1,4 +1,4 @@
-//! What models are told about `bash`.
+//! The description of `bash` for models.
 
 use agentd_protocol::tool::{ConstrainedSampling, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ const DESCRIPTION: &str = "Runs a bash command in the current working directory 
     stderr. Long output is cut to its last 2000 lines or 50KB, whichever is less; all of it is then kept in a temporary file \
     that the result names. A timeout in seconds can be given; there is none by default.";
 
-/// The description and the schema, with what is on.
+/// The description and the schema, with the enabled features.
 pub(super) fn spec(features: &BashFeatures) -> ToolSpec {
     let mut description = DESCRIPTION.to_owned();
     let mut properties = Map::new();
@@ -53,7 +53,7 @@ pub(super) fn spec(features: &BashFeatures) -> ToolSpec {
         if let Some(env) = properties.get_mut("env").and_then(Value::as_object_mut) {
             env.insert("additionalProperties".into(), json!({ "type": "string" }));
         }
-        // Strict sampling knows no objects with names that are not in the schema.
+        // Strict sampling does not support objects with arbitrary names.
         sampling = None;
     }
     ToolSpec {

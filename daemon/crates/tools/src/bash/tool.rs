@@ -1,4 +1,4 @@
-//! How a call of `bash` starts.
+//! The `bash` tool: starts a call.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
@@ -17,22 +17,22 @@ use super::{
 };
 use crate::path::Base;
 
-/// What the calls of one session's `bash` have in common.
+/// The options that all `bash` calls of a session share.
 #[derive(Clone)]
 pub struct BashOptions {
-    /// What runs the commands.
+    /// The shell that runs the commands.
     pub shell: Arc<dyn Shell>,
-    /// The setting `shellCommandPrefix`: a line that comes before every command.
+    /// The setting `shellCommandPrefix`: a line before every command.
     pub command_prefix: Option<String>,
     /// Where output that is too long to show is kept.
     pub outputs: OutputStorage,
-    /// What `~` means in the folder of a command; `None` leaves it as it is.
+    /// The folder that `~` means in a command's `cwd`; `None` leaves `~` as it is.
     pub home: Option<PathBuf>,
-    /// What is offered beyond the plain form.
+    /// The enabled features.
     pub features: BashFeatures,
 }
 
-/// Variables of commands on a terminal: what it can do, and that nobody sits there to turn pages.
+/// Variables of commands on a terminal: its type, and pagers that do not wait for a user.
 const OF_TERMINALS: [(&str, &str); 3] = [("TERM", "xterm-256color"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
 
 /// Runs shell commands.

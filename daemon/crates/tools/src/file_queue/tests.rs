@@ -13,7 +13,7 @@ async fn changes_of_one_file_follow_the_order_of_the_tickets() {
     let queue = FileQueue::new();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let tickets: Vec<Ticket> = (0..20).map(|_| queue.ticket()).collect();
-    // The last ticket is used first.
+    // Use the last ticket first.
     let calls = tickets.into_iter().enumerate().rev().map(|(index, ticket)| {
         let seen = Arc::clone(&seen);
         async move {
@@ -44,12 +44,12 @@ async fn queues_beside_each_other_change_a_file_one_after_the_other_and_have_the
     let (one, other) = (queue.beside(), queue.beside());
     let first = one.ticket().enter("/nonexistent/file".into()).await.unwrap();
     let mut second = tokio::spawn(other.ticket().enter("/nonexistent/file".into()));
-    // It has found its file when the next one of its queue has its turn.
+    // The second call has resolved its path once the next one of its queue has its turn.
     drop(other.ticket().enter("/nonexistent/other".into()).await.unwrap());
     assert!((&mut second).now_or_never().is_none());
     drop(first);
     drop(second.await.unwrap().unwrap());
-    // A call that does not know its file yet holds up nobody in another session.
+    // A call that has not resolved its path yet delays no other session.
     let _undecided = one.ticket();
     drop(other.ticket().enter("/nonexistent/file".into()).await.unwrap());
     assert_eq!(known(&queue), 0);
@@ -63,7 +63,7 @@ async fn two_names_of_one_file_wait_for_each_other() {
     let queue = FileQueue::new();
     let first = queue.ticket().enter(dir.path().join("real/new")).await.unwrap();
     let mut second = tokio::spawn(queue.ticket().enter(dir.path().join("link/new")));
-    // A third call about another file has its turn although it came later: so the second one had found its file.
+    // A later call for another file has its turn, so the second one had resolved its path.
     drop(queue.ticket().enter(dir.path().join("other")).await.unwrap());
     assert!((&mut second).now_or_never().is_none());
     drop(first);

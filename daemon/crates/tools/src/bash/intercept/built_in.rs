@@ -1,21 +1,21 @@
 //! The built-in rules: plain commands that only read, list, search or replace files, and the tools that do the same.
 //!
-//! A command that asks for anything that the tool does not do has no suggestion.
+//! A command that uses anything beyond the tool has no suggestion.
 
 use serde_json::{Map, Value, json};
 
 use super::words::{Simple, simple};
 
-/// What to do in the place of a command.
+/// What to call instead of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Suggestion {
     /// The tool.
     pub(super) tool: &'static str,
-    /// Its arguments, as JSON; words in angle brackets where the command does not say.
+    /// Its arguments, as JSON; words in angle brackets stand for values that the command does not contain.
     pub(super) arguments: String,
 }
 
-/// The tool that does what a command does, if there is one.
+/// The tool call that does what a command does, if there is one.
 pub(super) fn suggestion(command: &str) -> Option<Suggestion> {
     let simple = simple(command)?;
     let (program, arguments) = simple.words.split_first()?;
@@ -59,7 +59,7 @@ fn writes(program: &str, arguments: &[String], path: &str, simple: &Simple) -> O
     call("write", json!({ "path": path, "content": "<the text>" }))
 }
 
-/// A word that names a file, and is no option.
+/// A word that names a file and is no option.
 fn file<'a>(word: &&'a str) -> Option<&'a str> {
     (!word.is_empty() && !word.starts_with('-')).then_some(*word)
 }
@@ -109,7 +109,7 @@ fn tail(arguments: &[&str]) -> Option<Suggestion> {
     }
 }
 
-/// What a pattern is written in.
+/// The syntax of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
     Basic,
@@ -151,12 +151,12 @@ fn grep(arguments: &[&str], mut dialect: Dialect) -> Option<Suggestion> {
             }
             word if pattern.is_none() => pattern = Some(word),
             word if path.is_none() => path = file(&word).map(Some)?,
-            // More than one place.
+            // More than one path.
             _ => return None,
         }
     }
     let pattern = pattern.filter(|pattern| !pattern.is_empty() && means_the_same(pattern, dialect))?;
-    // Without a place, grep reads what it is given.
+    // Without a path, grep reads its input.
     let path = path.or_else(|| recursive.then_some("."))?;
     let mut all = Map::new();
     all.insert("pattern".into(), pattern.into());
@@ -168,7 +168,7 @@ fn grep(arguments: &[&str], mut dialect: Dialect) -> Option<Suggestion> {
     call("grep", Value::Object(all))
 }
 
-/// Whether a pattern means to the tool what it means to the program.
+/// Whether a pattern means the same to the tool as to the program.
 fn means_the_same(pattern: &str, dialect: Dialect) -> bool {
     match dialect {
         Dialect::Literal | Dialect::Rust => true,
@@ -190,7 +190,7 @@ fn find(arguments: &[&str]) -> Option<Suggestion> {
     call("find", json!({ "pattern": pattern, "path": path }))
 }
 
-/// `fd PATTERN [PATH]`: a plain word is looked for anywhere in names.
+/// `fd PATTERN [PATH]`: a plain word matches anywhere in names.
 fn fd(arguments: &[&str]) -> Option<Suggestion> {
     let (pattern, place) = match arguments {
         ["-g" | "--glob", pattern, place @ ..] => ((*pattern).to_owned(), place),

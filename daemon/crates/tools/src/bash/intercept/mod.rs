@@ -13,7 +13,7 @@ use self::built_in::Suggestion;
 /// Whether a tool of the session is active, by its name.
 pub type IsActive = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Refuses the commands that rules say, in favour of tools that are active.
+/// Refuses commands by rules, in favour of active tools.
 #[derive(Clone)]
 pub struct Interception {
     rules: Rules,
@@ -40,8 +40,8 @@ impl fmt::Debug for Interception {
 }
 
 impl Interception {
-    /// What the setting `bash.intercept` says; `None` where it refuses nothing. A rule whose pattern is no regular
-    /// expression is left out: whoever read the setting has told so.
+    /// The interception that the setting `bash.intercept` describes; `None` when it refuses nothing. A rule whose
+    /// pattern is not a regular expression is skipped: reading the setting has reported it.
     pub fn of(setting: Option<&Intercept>, is_active: IsActive) -> Option<Self> {
         let rule = |rule: &InterceptRule| {
             let InterceptRule { pattern, tool, message } = rule.clone();

@@ -1,17 +1,17 @@
-//! Reads a command as a list of plain words, where it surely is one.
+//! Reads a command as a list of plain words, where it certainly is one.
 
 /// A command that consists of words alone, perhaps with its output in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Simple {
-    /// The words, as the program gets them: the program first. Never empty.
+    /// The words as the program gets them, the program first. Never empty.
     pub(in super::super) words: Vec<String>,
     /// The file of `> FILE`.
     pub(in super::super) output: Option<String>,
-    /// Whether it reads a text that stands below it (`<< END`), in which nothing is replaced.
+    /// Whether it reads a here-document (`<< END`) without expansions.
     pub(in super::super) has_text: bool,
 }
 
-/// A piece of a line.
+/// A token of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
     Word { text: String, is_quoted: bool },
@@ -19,8 +19,8 @@ enum Token {
     Text,
 }
 
-/// Reads a command. `None` for all that needs a shell to be understood, or that is not known here: pipes, lists,
-/// variables, patterns of file names, comments, jobs, …
+/// Reads a command. `None` for everything that needs a shell or is not known here: pipes, lists, variables, globs,
+/// comments, jobs, …
 pub(in super::super) fn simple(command: &str) -> Option<Simple> {
     let command = command.trim();
     let (line, below) = command.split_once('\n').map_or((command, None), |(line, below)| (line, Some(below)));
@@ -47,7 +47,7 @@ pub(in super::super) fn simple(command: &str) -> Option<Simple> {
         (None, None) => {}
         (Some((end, is_quoted)), Some(below)) => {
             let is_replaced = |text: &str| text.contains(['$', '`', '\\']);
-            // The end stands on the last line, and on no line before.
+            // The end word is on the last line, and on no line before.
             let text = below.strip_suffix(end.as_str())?;
             if !(text.is_empty() || text.ends_with('\n'))
                 || text.lines().any(|line| line == end)
@@ -59,14 +59,14 @@ pub(in super::super) fn simple(command: &str) -> Option<Simple> {
         (Some(_), None) | (None, Some(_)) => return None,
     }
     let first = words.first()?;
-    // A variable of the command's own, a function, a reserved word.
+    // Excludes assignments, functions and reserved words.
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+');
     (!first.is_empty() && first.chars().all(is_name)).then_some(Simple { words, output, has_text })
 }
 
 fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
-    // The word that is being read; a quoted one may be empty.
+    // The current word; a quoted one may be empty.
     let mut word: Option<(String, bool)> = None;
     let mut chars = line.chars().peekable();
     while let Some(char) = chars.next() {
@@ -103,7 +103,7 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
                 text.push(chars.next()?);
             }
             '>' => {
-                // A number before it would be a descriptor.
+                // A number before `>` would be a descriptor.
                 if word.as_ref().is_some_and(|(text, _)| text.bytes().all(|byte| byte.is_ascii_digit()))
                     || chars.peek().is_some_and(|next| matches!(next, '>' | '&' | '|' | '('))
                 {
@@ -122,7 +122,7 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
                 tokens.push(Token::Text);
             }
             '#' | '~' if word.is_some() => word.get_or_insert_default().0.push(char),
-            // Where it stands alone it is the home directory, which tools know too; not that of another user.
+            // A lone `~` is the home directory, which tools know, too; `~user` is not.
             '~' if chars.peek().is_none_or(|next| matches!(next, '/' | ' ')) => {
                 word.get_or_insert_default().0.push(char);
             }
@@ -223,7 +223,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Whatever is taken for plain words, bash takes for the same words.
+        /// Bash reads the same words.
         #[test]
         fn bash_sees_the_same_words(
             rest in prop_oneof!["[a-c '\"\\\\$`~#!*?=;&|<>(){}\\[\\]^-]{0,8}", "[a-c ~#=\\\\-]{0,9}('[a-c $\\\\]{0,4}'|\"[a-c ;'\\\\]{0,4}\"| ){0,3}"],
@@ -237,7 +237,7 @@ mod tests {
                 .output()
                 .unwrap();
             let seen = String::from_utf8(shown.stdout).unwrap();
-            // Without arguments the format itself is printed, once, with nothing in it.
+            // Without arguments the format is printed once, with an empty string.
             let expected: String = match &words[1..] {
                 [] => "\0".into(),
                 arguments => arguments.iter().flat_map(|word| [word.as_str(), "\0"]).collect(),
