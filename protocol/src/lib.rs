@@ -19,6 +19,7 @@ pub mod doctor;
 pub mod entry;
 pub mod error;
 pub mod event;
+pub mod exit_code;
 pub mod explain;
 pub mod frame;
 pub mod fsck;

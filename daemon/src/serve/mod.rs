@@ -30,9 +30,6 @@ use crate::{
 /// Ends with this when starting or writing fails.
 const FAILED: u8 = 1;
 
-/// The exit code where the model refused to answer. `agentctl prompt` has the same.
-const REFUSED: u8 = 4;
-
 /// Threads that run tasks. The work is waiting, moving lines and encoding; more threads would only cost memory.
 const WORKERS: usize = 2;
 

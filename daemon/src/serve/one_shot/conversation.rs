@@ -5,18 +5,14 @@ use std::io;
 use agentd_protocol::{
     command::{Accepted, Disposition, PromptParams},
     event::MessageEnd,
+    exit_code::{PromptExit, PromptProgram, failure},
     frame::Response,
     lines::write_line,
-    message::{AssistantMessage, Message},
+    message::{AssistantMessage, ContentBlock, Message},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{
-    outcome::{Outcome, failure, of_events, of_text},
-    plain,
-    prompts::Prompts,
-    shown_at,
-};
+use super::{plain, prompts::Prompts, shown_at};
 use crate::{
     cli::OneShotFormat,
     complain,
@@ -47,7 +43,7 @@ enum Progress {
 /// Why there is no use in going on.
 enum Stop {
     /// With that outcome.
-    With(Outcome),
+    With(PromptExit),
     /// Stdout takes no more.
     Broken,
 }
@@ -58,7 +54,7 @@ impl Conversation {
     }
 
     /// Sends the prompts, waits for each to be settled, and shows what the format shows; then ends the connection.
-    pub(super) async fn hold(mut self, header: Option<Box<str>>, prompts: Prompts) -> Outcome {
+    pub(super) async fn hold(mut self, header: Option<Box<str>>, prompts: Prompts) -> PromptExit {
         let outcome = match self.all(header, prompts).await {
             Ok(outcome) | Err(Stop::With(outcome)) => Some(outcome),
             Err(Stop::Broken) => None,
@@ -69,12 +65,12 @@ impl Conversation {
         let written = self.stdout.finish().await;
         match (outcome, written) {
             (Some(outcome), Ok(())) => outcome,
-            (_, Err(error)) => Outcome::failed(format!("Error: cannot write to stdout: {error}")),
-            (None, Ok(())) => Outcome::failed("Error: cannot write to stdout"),
+            (_, Err(error)) => PromptExit::failed(format!("Error: cannot write to stdout: {error}")),
+            (None, Ok(())) => PromptExit::failed("Error: cannot write to stdout"),
         }
     }
 
-    async fn all(&mut self, header: Option<Box<str>>, prompts: Prompts) -> Result<Outcome, Stop> {
+    async fn all(&mut self, header: Option<Box<str>>, prompts: Prompts) -> Result<PromptExit, Stop> {
         if let Some(header) = header {
             let mut line = Vec::new();
             write_line(header.as_bytes(), &mut line);
@@ -90,14 +86,15 @@ impl Conversation {
                 complain(&plain(&warning));
             }
         }
+        let last = self.last.take();
         match self.format {
-            OneShotFormat::Json => Ok(of_events(self.last.as_ref())),
+            OneShotFormat::Json => Ok(PromptProgram::AgentdEvents.after_run(last.as_ref())),
             OneShotFormat::Text => {
-                let (text, outcome) = of_text(self.last.as_ref());
+                let text = last.as_ref().map(answer_text).unwrap_or_default();
                 if !text.is_empty() {
                     self.write(shown_at(&io::stdout(), text).into_bytes()).await?;
                 }
-                Ok(outcome)
+                Ok(PromptProgram::AgentdText.after_run(last.as_ref()))
             }
         }
     }
@@ -106,7 +103,7 @@ impl Conversation {
     async fn prompt(&mut self, number: usize, prompt: &PromptParams) -> Result<(), Stop> {
         let line = command(number, prompt).map_err(|error| Stop::With(unreadable(&error)))?;
         if !self.client.send(line).await {
-            return Err(Stop::With(Outcome::ended()));
+            return Err(Stop::With(session_ended()));
         }
         loop {
             let batch = tokio::select! {
@@ -114,7 +111,7 @@ impl Conversation {
                 // Noticed when it happens: with nobody to read the answer, nobody needs it.
                 () = self.stdout.broken() => return Err(Stop::Broken),
             };
-            let batch = batch.ok_or_else(|| Stop::With(Outcome::ended()))?;
+            let batch = batch.ok_or_else(|| Stop::With(session_ended()))?;
             let mut shown = Vec::new();
             let mut progress = Progress::Under;
             for line in batch.split_inclusive(|byte| *byte == b'\n') {
@@ -142,7 +139,11 @@ impl Conversation {
             "response" => {
                 let response: Response<Accepted> = serde_json::from_slice(line).map_err(unreadable)?;
                 if let Some(failure) = response.failure.filter(|_| !response.success) {
-                    return Err(Stop::With(Outcome::refused(&failure)));
+                    return Err(Stop::With(PromptProgram::AgentdText.after_refused_prompt(
+                        &failure.error,
+                        failure.hint.as_deref(),
+                        false,
+                    )));
                 }
                 // Something else took it, and no run follows.
                 let handled = response.data.is_some_and(|it| it.disposition == Disposition::Handled);
@@ -163,6 +164,19 @@ impl Conversation {
     async fn write(&mut self, bytes: Vec<u8>) -> Result<(), Stop> {
         if self.stdout.write(bytes).await { Ok(()) } else { Err(Stop::Broken) }
     }
+}
+
+/// The text of an answer for stdout: its text blocks, a line feed after each; nothing of a message that is no answer.
+fn answer_text(answer: &AssistantMessage) -> String {
+    if failure(answer).is_some() {
+        return String::new();
+    }
+    answer.content.iter().filter_map(ContentBlock::as_text).map(|text| format!("{text}\n")).collect()
+}
+
+/// The end where the session ended while it was at work.
+fn session_ended() -> PromptExit {
+    PromptExit::failed("Error: the session ended before the answer was complete")
 }
 
 /// The line of a prompt.
@@ -189,6 +203,28 @@ fn kind(line: &[u8]) -> serde_json::Result<String> {
 }
 
 /// A record of our own connection cannot be read: a bug, which is told and ends the conversation.
-fn unreadable(error: &dyn std::fmt::Display) -> Outcome {
-    Outcome::failed(format!("Error: a record of the session cannot be read: {error}"))
+fn unreadable(error: &dyn std::fmt::Display) -> PromptExit {
+    PromptExit::failed(format!("Error: a record of the session cannot be read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::message::StopReason;
+
+    use super::*;
+
+    #[test]
+    fn stdout_gets_the_text_of_an_answer_and_nothing_of_a_failure() {
+        for (stop_reason, expected) in [
+            (StopReason::Stop, "a\nb\n"),
+            (StopReason::Length, "a\nb\n"),
+            (StopReason::Error, ""),
+            (StopReason::Aborted, ""),
+        ] {
+            let content = vec![ContentBlock::text("a"), ContentBlock::text("b")];
+            let answer =
+                AssistantMessage { content, stop_reason, ..AssistantMessage::pending("a", "p", "m", 0) };
+            assert_eq!(answer_text(&answer), expected, "{stop_reason:?}");
+        }
+    }
 }

@@ -2,22 +2,19 @@
 //! have, and shows what comes.
 
 mod conversation;
-mod outcome;
 mod prompts;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use agentd_config::models::{DEMO_MODEL, DEMO_PROVIDER};
 use agentd_process::OutputCleaner;
-use agentd_protocol::terminal_text::steers;
+use agentd_protocol::{exit_code::PromptExit, terminal_text::steers};
 use agentd_session::{Attached, Limits, SessionHandle};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use self::{conversation::Conversation, outcome::Outcome};
-use super::{
-    FAILED, REFUSED, fail, limits::DaemonLimits, once_free::once_free, run, signals::Signals, tell_of,
-};
+use self::conversation::Conversation;
+use super::{FAILED, fail, limits::DaemonLimits, once_free::once_free, run, signals::Signals, tell_of};
 use crate::{
     cli::{OnEof, OneShotFormat, OneShotOptions},
     complain, compose,
@@ -159,10 +156,10 @@ fn plain(text: &str) -> String {
     text
 }
 
-fn conclude(outcome: Outcome) -> ExitCode {
-    match outcome.message {
+fn conclude(PromptExit { exit, message }: PromptExit) -> ExitCode {
+    match message {
         // Stderr is clean in any case; here no more of a sequence is to be left than of the text.
-        Some(message) => fail(&plain(&message), outcome.code),
-        None => ExitCode::from(outcome.code),
+        Some(message) => fail(&plain(&message), exit.code()),
+        None => exit.into(),
     }
 }

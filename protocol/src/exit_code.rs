@@ -1,0 +1,203 @@
+//! Exit codes: the numbers with which `agentctl` and `agentd -p` end, and which end of a prompt means which. Pure.
+
+use std::process::ExitCode;
+
+use crate::{
+    error::ErrorCode,
+    message::{AssistantMessage, StopReason},
+};
+
+/// The text about an answer that was cut off.
+const TRUNCATED: &str = "Response was truncated: the model reached its output token limit.";
+
+/// How a program ends. Scripts rely on the numbers: they never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: the model answered.
+    Answered,
+    /// 1: the model or the run failed, or the daemon refused to start.
+    Failed,
+    /// 2: the command line cannot be used.
+    Usage,
+    /// 3: `agentd` is missing, broke down, or was killed, or no daemon answers.
+    NoDaemon,
+    /// 4: the model refused to answer.
+    Refused,
+    /// 9: the daemon is ending, and takes no new work.
+    Ending,
+    /// 129: SIGHUP, the terminal went away.
+    HungUp,
+    /// 130: SIGINT, Ctrl-C.
+    Interrupted,
+    /// 141: the reader of stdout stopped reading.
+    OutputClosed,
+    /// 143: SIGTERM.
+    Terminated,
+}
+
+impl Exit {
+    /// The number that the shell sees.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Answered => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NoDaemon => 3,
+            Self::Refused => 4,
+            Self::Ending => 9,
+            Self::HungUp => 129,
+            Self::Interrupted => 130,
+            Self::OutputClosed => 141,
+            Self::Terminated => 143,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// The end of a program that ran a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptExit {
+    /// The exit code.
+    pub exit: Exit,
+    /// The last words on stderr.
+    pub message: Option<String>,
+}
+
+impl PromptExit {
+    /// The prompt was answered.
+    #[must_use]
+    pub fn answered() -> Self {
+        Self { exit: Exit::Answered, message: None }
+    }
+
+    /// The prompt failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, message: Some(message.into()) }
+    }
+}
+
+/// The programs that run prompts. They end alike but for the words of a client, and for a stream of events, which tells failures
+/// itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptProgram {
+    /// `agentctl prompt`, with and without `--json`.
+    Agentctl,
+    /// `agentd -p`.
+    AgentdText,
+    /// `agentd --mode json`.
+    AgentdEvents,
+}
+
+impl PromptProgram {
+    /// The exit after the run; its last answer decides.
+    #[must_use]
+    pub fn after_run(self, last: Option<&AssistantMessage>) -> PromptExit {
+        let Some(answer) = last else {
+            return match self {
+                Self::Agentctl => PromptExit::failed("agentctl: the run ended without an answer."),
+                // A command took the prompt.
+                Self::AgentdText | Self::AgentdEvents => PromptExit::answered(),
+            };
+        };
+        let refused = answer.code == Some(ErrorCode::ModelRefused);
+        match (self, failure(answer), answer.stop_reason) {
+            (Self::AgentdEvents, ..) if refused => PromptExit { exit: Exit::Refused, message: None },
+            (Self::AgentdEvents, ..) => PromptExit::answered(),
+            (_, Some(reason), _) => PromptExit {
+                exit: if refused { Exit::Refused } else { Exit::Failed },
+                message: Some(self.error(reason)),
+            },
+            (_, None, StopReason::Length) => PromptExit::failed(TRUNCATED),
+            (_, None, _) => PromptExit::answered(),
+        }
+    }
+
+    /// The exit after the daemon refused the prompt; `is_ending`: because it takes no new work.
+    #[must_use]
+    pub fn after_refused_prompt(self, error: &str, hint: Option<&str>, is_ending: bool) -> PromptExit {
+        let hint = hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
+        let exit = if is_ending && self == Self::Agentctl { Exit::Ending } else { Exit::Failed };
+        PromptExit { exit, message: Some(self.error(error) + &hint) }
+    }
+
+    /// `agentd -p` prints an error as pi does, without a prefix.
+    fn error(self, text: &str) -> String {
+        match self {
+            Self::Agentctl => format!("Error: {text}"),
+            Self::AgentdText | Self::AgentdEvents => text.to_owned(),
+        }
+    }
+}
+
+/// The reason why a message is no answer; `None` for an answer, also for one that was cut off.
+#[must_use]
+pub fn failure(answer: &AssistantMessage) -> Option<&str> {
+    let default = match answer.stop_reason {
+        StopReason::Error => "Request error",
+        StopReason::Aborted => "Request aborted",
+        _ => return None,
+    };
+    Some(answer.error_message.as_deref().filter(|text| !text.is_empty()).unwrap_or(default))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        PromptProgram::{Agentctl, AgentdEvents, AgentdText},
+        *,
+    };
+
+    fn answer(stop_reason: StopReason, error: Option<&str>, code: Option<ErrorCode>) -> AssistantMessage {
+        let error_message = error.map(str::to_owned);
+        AssistantMessage { stop_reason, error_message, code, ..AssistantMessage::pending("a", "p", "m", 0) }
+    }
+
+    #[test]
+    fn the_last_answer_decides() {
+        let refusal = Some(ErrorCode::ModelRefused);
+        for (stop, error, code, client, text, events) in [
+            (StopReason::Stop, None, None, (0, ""), (0, ""), 0),
+            (StopReason::ToolUse, None, None, (0, ""), (0, ""), 0),
+            (StopReason::Length, None, None, (1, TRUNCATED), (1, TRUNCATED), 0),
+            (StopReason::Error, Some("503: busy"), None, (1, "Error: 503: busy"), (1, "503: busy"), 0),
+            (StopReason::Error, None, None, (1, "Error: Request error"), (1, "Request error"), 0),
+            (StopReason::Aborted, Some(""), None, (1, "Error: Request aborted"), (1, "Request aborted"), 0),
+            (StopReason::Error, Some("No."), refusal, (4, "Error: No."), (4, "No."), 4),
+            (StopReason::Error, Some("?"), Some(ErrorCode::Internal), (1, "Error: ?"), (1, "?"), 0),
+        ] {
+            let answer = answer(stop, error, code);
+            let said = |program: PromptProgram| {
+                let PromptExit { exit, message } = program.after_run(Some(&answer));
+                (exit.code(), message.unwrap_or_default())
+            };
+            assert_eq!(said(Agentctl), (client.0, client.1.to_owned()), "{answer:?}");
+            assert_eq!(said(AgentdText), (text.0, text.1.to_owned()), "{answer:?}");
+            assert_eq!(said(AgentdEvents), (events, String::new()), "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_without_an_answer_is_a_failure_for_the_client_alone() {
+        assert_eq!(Agentctl.after_run(None).exit, Exit::Failed);
+        assert_eq!(AgentdText.after_run(None), PromptExit::answered());
+        assert_eq!(AgentdEvents.after_run(None), PromptExit::answered());
+    }
+
+    #[test]
+    fn a_refused_prompt_keeps_its_hint() {
+        let said = |program: PromptProgram, is_ending| {
+            let PromptExit { exit, message } =
+                program.after_refused_prompt("No model", Some("Do this."), is_ending);
+            (exit.code(), message.unwrap_or_default())
+        };
+        assert_eq!(said(Agentctl, false), (1, "Error: No model\nDo this.".into()));
+        assert_eq!(said(Agentctl, true), (9, "Error: No model\nDo this.".into()));
+        assert_eq!(said(AgentdText, true), (1, "No model\nDo this.".into()));
+    }
+}
