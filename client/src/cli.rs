@@ -1,45 +1,30 @@
 //! The command line: a file for each family of verbs.
 
-mod artifact;
-mod bug_report;
-mod clean;
-mod config;
 mod daemon;
-mod empty;
-mod export;
-mod fsck;
-mod keys;
+mod empty_values;
 mod models;
 mod prompt;
-mod rpc;
+mod session_files;
 mod sessions;
 mod setup;
-mod shell;
-mod tools;
-mod tree;
 mod work;
 
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
-    artifact::ArtifactOptions,
-    bug_report::BugReportOptions,
-    clean::CleanOptions,
-    config::{CheckOptions, Config, ExplainOptions},
-    daemon::{DownOptions, LogsOptions, StatusOptions, UpOptions},
-    empty::refusal as empty_refusal,
-    export::{ExportFormat, ExportOptions},
-    fsck::FsckOptions,
-    keys::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions},
-    models::ModelsOptions,
-    prompt::PromptOptions,
-    rpc::{DaemonChoice, RpcOptions},
-    sessions::{AttachOptions, RemoveOptions, SessionsOptions},
-    setup::{DoctorOptions, Setup, SetupLocalOptions},
-    shell::{CompletionsOptions, ManOptions, Shell},
-    tools::ToolsOptions,
-    tree::{ForkOptions, TreeOptions},
-    work::{AbortOptions, PsOptions, SteerOptions, WatchOptions},
+    daemon::{DaemonChoice, DownOptions, LogsOptions, StatusOptions, UpOptions},
+    empty_values::refusal as empty_value_refusal,
+    models::{Auth, AuthStatusOptions, LoginOptions, LogoutOptions, ModelsOptions},
+    prompt::{PromptOptions, RpcOptions},
+    session_files::{
+        ArtifactOptions, BugReportOptions, CleanOptions, ExportFormat, ExportOptions, FsckOptions,
+    },
+    sessions::{AttachOptions, ForkOptions, RemoveOptions, SessionsOptions, TreeOptions},
+    setup::{
+        CheckOptions, CompletionsOptions, Config, DoctorOptions, ExplainOptions, ManOptions, Setup,
+        SetupLocalOptions, Shell,
+    },
+    work::{AbortOptions, PsOptions, SteerOptions, ToolsOptions, WatchOptions},
 };
 
 /// `agentctl`.

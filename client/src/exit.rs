@@ -1,62 +1,10 @@
-//! What the exit code means, and errors that carry one.
+//! How `agentctl` ends: exit codes, faults that carry one, and signals.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::io::{self, Write};
 
-use agentd_protocol::terminal_text::Shown;
-
-use crate::render::harmless;
-
-/// How `agentctl` ends. Scripts rely on the numbers: they never change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// 0: the model answered.
-    Answered,
-    /// 1: the model or the run failed, or the daemon refused to start.
-    Failed,
-    /// 2: the command line cannot be used.
-    Usage,
-    /// 3: `agentd` is missing, broke down, or was killed, or no daemon answers.
-    NoDaemon,
-    /// 4: the model refused to answer.
-    Refused,
-    /// 9: the daemon is ending, and takes no new work.
-    Ending,
-    /// 129: the terminal went away.
-    HungUp,
-    /// 130: Ctrl-C.
-    Interrupted,
-    /// 141: whoever read stdout stopped reading.
-    OutputClosed,
-    /// 143: SIGTERM.
-    Terminated,
-}
-
-impl Exit {
-    /// The number that the shell sees.
-    pub(crate) fn code(self) -> u8 {
-        match self {
-            Self::Answered => 0,
-            Self::Failed => 1,
-            Self::Usage => 2,
-            Self::NoDaemon => 3,
-            Self::Refused => 4,
-            Self::Ending => 9,
-            Self::HungUp => 129,
-            Self::Interrupted => 130,
-            Self::OutputClosed => 141,
-            Self::Terminated => 143,
-        }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit.code())
-    }
-}
+pub(crate) use agentd_protocol::exit_code::Exit;
+use agentd_protocol::terminal_text::{Shown, harmless};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// A reason to end, told on stderr.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -117,4 +65,55 @@ pub(crate) fn tell_panics() {
             tell(&backtrace.to_string());
         }
     }));
+}
+
+/// Tells the user what went wrong, if anything did. The end of a verb's `run`.
+pub(crate) fn conclude(outcome: Result<Exit, Fault>) -> Exit {
+    match outcome {
+        Ok(exit) => exit,
+        Err(fault) => {
+            if !fault.message.is_empty() {
+                tell(&fault.message);
+            }
+            fault.exit
+        }
+    }
+}
+
+/// Waits for SIGINT, SIGTERM and SIGHUP.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    /// Takes the signals over: from here on they no longer end the process by themselves.
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next signal, as the exit that it means. Cancel safe: no signal is lost.
+    pub(crate) async fn next(&mut self) -> Exit {
+        tokio::select! {
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
+            _ = self.hang_up.recv() => Exit::HungUp,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_says_nothing() {
+        assert_eq!(conclude(Err(Fault::new(Exit::Interrupted, ""))), Exit::Interrupted);
+        assert_eq!(conclude(Ok(Exit::Answered)), Exit::Answered);
+    }
 }

@@ -2,14 +2,14 @@
 
 mod cli;
 mod commands;
-mod connect;
 mod exit;
-mod input;
 mod output;
+mod private_daemon;
+mod prompt_parts;
 mod render;
 mod rpc;
 mod session_file;
-mod signals;
+mod shared_daemon;
 
 use std::process::ExitCode;
 
@@ -17,7 +17,10 @@ use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use rustix::{fs::Mode, process::umask};
 
-use crate::{cli::Cli, exit::Exit};
+use crate::{
+    cli::Cli,
+    exit::{Exit, tell},
+};
 
 fn main() -> ExitCode {
     exit::tell_panics();
@@ -27,8 +30,10 @@ fn main() -> ExitCode {
     completing.var(commands::complete::VARIABLE).complete();
     let definition = Cli::command();
     let matches = definition.clone().try_get_matches();
-    if let Some(refused) = matches.as_ref().ok().and_then(|given| cli::empty_refusal(&definition, given)) {
-        exit::tell(&refused);
+    if let Some(refused) =
+        matches.as_ref().ok().and_then(|given| cli::empty_value_refusal(&definition, given))
+    {
+        tell(&refused);
         return Exit::Usage.into();
     }
     let cli = match matches.and_then(|given| Cli::from_arg_matches(&given)) {
@@ -36,7 +41,7 @@ fn main() -> ExitCode {
         Err(error) => {
             if error.use_stderr() {
                 // It quotes the arguments, which may be names of files.
-                exit::tell(error.render().to_string().trim_end());
+                tell(error.render().to_string().trim_end());
                 return Exit::Usage.into();
             }
             // Nothing is left to report to when even this cannot be printed.
@@ -63,14 +68,14 @@ fn main() -> ExitCode {
         cli::Command::Export(options) => commands::export::run(&options),
         cli::Command::Fsck(options) => commands::fsck::run(&options),
         cli::Command::Artifact(options) => commands::artifact::run(&options),
-        cli::Command::Completions(options) => commands::completions::run(&options),
+        cli::Command::Completions(options) => commands::complete::run(&options),
         cli::Command::Man(options) => commands::man::run(&options),
         cli::Command::Rm(options) => commands::sessions::remove(&options),
         cli::Command::Clean(options) => commands::clean::run(&options),
-        cli::Command::Up(options) => commands::daemon::up(&options),
-        cli::Command::Down(options) => commands::daemon::down(&options),
-        cli::Command::Status(options) => commands::daemon::status(&options),
-        cli::Command::Logs(options) => commands::daemon::logs(&options),
+        cli::Command::Up(options) => commands::up_down::up(&options),
+        cli::Command::Down(options) => commands::up_down::down(&options),
+        cli::Command::Status(options) => commands::status::status(&options),
+        cli::Command::Logs(options) => commands::logs::logs(&options),
         cli::Command::Doctor(options) => commands::doctor::run(&options),
         cli::Command::BugReport(options) => commands::bug_report::run(&options),
         cli::Command::Config(cli::Config::Explain(options)) => commands::config::explain(&options),

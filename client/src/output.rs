@@ -1,11 +1,17 @@
-//! stdout and stderr behind one thread, so that a reader who does not read never keeps us from hearing Ctrl-C.
+//! stdout and stderr: texts that are printed at once, and a thread that writes what comes over time.
+//!
+//! The thread keeps a reader who does not read from keeping us from hearing Ctrl-C.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     thread,
 };
 
+use agentd_protocol::terminal_text::Shown;
+use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::exit::{self, Exit, Fault};
 
 /// How many chunks wait for the writer before the daemon is waited with.
 const WAITING: usize = 64;
@@ -37,7 +43,7 @@ pub(crate) struct Output {
 impl Output {
     /// Starts the writing thread.
     pub(crate) fn start() -> io::Result<Self> {
-        Self::start_with(io::stdout(), crate::exit::stderr())
+        Self::start_with(io::stdout(), exit::stderr())
     }
 
     /// The same with other streams in their place.
@@ -84,6 +90,40 @@ impl Output {
         drop(self.chunks);
         self.ended.await.unwrap_or_else(|_| Err(io::Error::other("the writing thread ended")))
     }
+}
+
+/// Prints a text that ends with a line feed to stdout; a terminal gets nothing of it that steers, but for colours. A reader who has
+/// left is no fault, but an exit of its own.
+///
+/// # Errors
+/// When stdout cannot be written for another reason.
+pub(crate) fn print(text: &str) -> Result<Exit, Fault> {
+    if !io::stdout().is_terminal() {
+        return write(text.as_bytes());
+    }
+    let mut shown = Shown::default();
+    write(&[shown.clean(text.as_bytes()), shown.finish()].concat())
+}
+
+/// Writes to stdout as it is.
+fn write(bytes: &[u8]) -> Result<Exit, Fault> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(Exit::Answered),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),
+        Err(error) => Err(Fault::new(Exit::Failed, format!("agentctl: cannot write to stdout: {error}"))),
+    }
+}
+
+/// Prints the data of an answer to stdout as one line of JSON (`--json`).
+///
+/// # Errors
+/// When stdout cannot be written.
+pub(crate) fn print_json(data: &impl Serialize) -> Result<Exit, Fault> {
+    let text = serde_json::to_string(data).map_err(|error| {
+        Fault::new(Exit::Failed, format!("agentctl: the answer cannot be written as JSON: {error}"))
+    })?;
+    write(format!("{text}\n").as_bytes())
 }
 
 #[cfg(test)]

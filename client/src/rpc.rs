@@ -1,49 +1,34 @@
-//! The client side of the wire: typed calls, and the events in between.
+//! The client side of the protocol: typed calls, and the events in between.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+mod calls;
+mod replies;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentd_protocol::{
-    artifact::{ArtifactList, ArtifactPart, GetArtifactParams},
-    command::{
-        AbortParams, AbortReceipt, Accepted, Cancelled, Entries, ForkParams, Forked, GetEntriesParams,
-        Messages, Models, NoParams, PromptParams, QueueParams, SetModelParams,
-    },
-    credentials::{
-        self, AuthStatus, AuthStatusParams, LoginFinishParams, LoginParams, LoginStartParams, LoginStarted,
-        LogoutParams,
-    },
-    daemon::{
-        self, AttachSessionParams, AttachedSession, CloseSessionParams, HelloParams, ListProcessesParams,
-        ListSessionsParams, OpenSessionParams, OpenedSession, ProcessList, SessionList, SessionParams,
-        ShutdownParams,
-    },
-    doctor::{Diagnosis, LocalSetup, SetupLocalParams},
-    error::ErrorCode,
-    event::Event,
-    explain::{ExplainSettingParams, SettingExplanation},
-    lines::{Line, LineSplitter, write_line},
-    model::Model,
-    model_catalogue::{CatalogueUpdate, UpdateModelsParams},
-    model_list::{ListModelsParams, ModelList},
-    resources::Diagnostics,
-    session::SessionState,
-    storage::{CleanOutputsParams, CleanedOutputs},
-    tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
+    lines::{LineSplitter, write_line},
     ui::UiResponse,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    sync::{mpsc, oneshot},
+    sync::mpsc,
     task::JoinSet,
 };
+
+use self::replies::{PendingCalls, Reply, route};
+pub(crate) use self::{
+    calls::{
+        Abort, AbortScoped, AttachSession, Call, CleanOutputs, CloneSession, CloseSession, DeleteSession,
+        Diagnose, ExplainSetting, FollowUp, Fork, GetArtifact, GetAuthStatus, GetAvailableModels,
+        GetDaemonStatus, GetDiagnostics, GetEntries, GetMessages, GetState, GetTools, Hello, ListArtifacts,
+        ListModels, ListProcesses, ListSessions, Login, LoginFinish, LoginStart, Logout, OpenSession, Prompt,
+        SetActiveTools, SetModel, SetupLocal, Shutdown, Steer, UpdateModels, WatchSessions,
+    },
+    replies::EventLine,
+};
+use crate::exit::{Exit, Fault};
 
 /// The longest line taken from the daemon: 256 MiB. The event at the end of a run repeats all of its messages.
 const MAX_LINE_BYTES: usize = 256 << 20;
@@ -56,75 +41,6 @@ const WAITING_COMMANDS: usize = 16;
 
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
-
-/// A command, by the types of what goes in and what comes out.
-pub(crate) trait Call {
-    /// The `type` on the wire.
-    const NAME: &'static str;
-    /// The fields of the command.
-    type Params: Serialize;
-    /// `data` of the response; `()` where there is none.
-    type Data: DeserializeOwned;
-}
-
-macro_rules! calls {
-    ($($name:ident = $wire:literal : $params:ty => $data:ty),* $(,)?) => {
-        $(
-            #[doc = concat!("The command `", $wire, "`.")]
-            pub(crate) struct $name;
-
-            impl Call for $name {
-                const NAME: &'static str = $wire;
-                type Params = $params;
-                type Data = $data;
-            }
-        )*
-
-        #[cfg(test)]
-        const CALLED: &[&str] = &[$($wire),*];
-    };
-}
-
-calls! {
-    Abort = "abort": NoParams => Option<AbortReceipt>,
-    AbortScoped = "abort": AbortParams => AbortReceipt,
-    AttachSession = "attach_session": AttachSessionParams => AttachedSession,
-    CloneSession = "clone": NoParams => Cancelled,
-    CleanOutputs = "clean_outputs": CleanOutputsParams => CleanedOutputs,
-    CloseSession = "close_session": CloseSessionParams => (),
-    DeleteSession = "delete_session": SessionParams => (),
-    Diagnose = "diagnose": NoParams => Diagnosis,
-    ExplainSetting = "explain_setting": ExplainSettingParams => SettingExplanation,
-    FollowUp = "follow_up": QueueParams => Accepted,
-    Fork = "fork": ForkParams => Forked,
-    GetArtifact = "get_artifact": GetArtifactParams => ArtifactPart,
-    ListArtifacts = "list_artifacts": NoParams => ArtifactList,
-    GetAuthStatus = "get_auth_status": AuthStatusParams => AuthStatus,
-    GetDaemonStatus = "daemon_status": NoParams => daemon::DaemonStatus,
-    GetAvailableModels = "get_available_models": NoParams => Models,
-    Hello = "hello": HelloParams => daemon::Hello,
-    GetDiagnostics = "get_diagnostics": NoParams => Diagnostics,
-    GetEntries = "get_entries": GetEntriesParams => Entries,
-    GetMessages = "get_messages": NoParams => Messages,
-    ListProcesses = "list_processes": ListProcessesParams => ProcessList,
-    ListSessions = "list_sessions": ListSessionsParams => SessionList,
-    ListModels = "list_models": ListModelsParams => ModelList,
-    OpenSession = "open_session": OpenSessionParams => OpenedSession,
-    GetTools = "get_tools": NoParams => ToolList,
-    GetState = "get_state": NoParams => SessionState,
-    Login = "login": LoginParams => credentials::Login,
-    LoginFinish = "login_finish": LoginFinishParams => credentials::Login,
-    LoginStart = "login_start": LoginStartParams => LoginStarted,
-    Logout = "logout": LogoutParams => credentials::Logout,
-    Prompt = "prompt": PromptParams => Accepted,
-    SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools,
-    SetModel = "set_model": SetModelParams => Model,
-    Shutdown = "shutdown": ShutdownParams => (),
-    SetupLocal = "setup_local": SetupLocalParams => LocalSetup,
-    Steer = "steer": QueueParams => Accepted,
-    UpdateModels = "update_models": UpdateModelsParams => CatalogueUpdate,
-    WatchSessions = "watch_sessions": NoParams => (),
-}
 
 /// Why a call has no result.
 #[derive(Debug, thiserror::Error)]
@@ -165,74 +81,31 @@ pub(crate) enum CallError {
     },
 }
 
-/// An event, as its line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EventLine {
-    /// The `type`.
-    pub(crate) kind: String,
-    /// The whole line, without its LF.
-    pub(crate) text: String,
-}
-
-impl EventLine {
-    /// The event; `None` for one that this version does not know, or cannot read.
-    pub(crate) fn event(&self) -> Option<Event> {
-        Event::parse(&self.kind, &self.text)?.ok()
-    }
-}
-
-#[derive(Clone, Deserialize)]
-struct Reply {
-    success: bool,
-    #[serde(default)]
-    data: Option<Box<RawValue>>,
-    #[serde(default)]
-    error: Option<String>,
-    #[serde(default)]
-    code: Option<String>,
-    #[serde(default)]
-    hint: Option<String>,
-}
-
-/// Who waits for which answer; `None` once no answer can come any more.
-#[derive(Clone)]
-struct Pending {
-    waiting: Arc<Mutex<Option<Waiting>>>,
-    /// What a daemon said that does not take us in.
-    farewell: Arc<OnceLock<Reply>>,
-}
-
-/// By the id of the command.
-type Waiting = HashMap<String, oneshot::Sender<Reply>>;
-
-impl Pending {
-    /// Waits for the answer to `id`. The receiver fails when the connection has ended, or ends before.
-    fn expect(&self, id: String) -> oneshot::Receiver<Reply> {
-        let (sender, answer) = oneshot::channel();
-        if let Some(waiting) = self.lock().as_mut() {
-            waiting.insert(id, sender);
+/// A call without an answer, as the end of the program.
+impl From<&CallError> for Fault {
+    fn from(error: &CallError) -> Self {
+        match error {
+            CallError::Refused { error, hint, .. } => {
+                let hint = hint.as_deref().map(|hint| format!("\n{hint}")).unwrap_or_default();
+                Self::new(Exit::Failed, format!("Error: {error}{hint}"))
+            }
+            CallError::TurnedAway { .. } | CallError::Ended { .. } | CallError::Unreadable { .. } => {
+                Self::new(Exit::NoDaemon, format!("agentctl: {error}"))
+            }
         }
-        answer
     }
+}
 
-    fn take(&self, id: &str) -> Option<oneshot::Sender<Reply>> {
-        self.lock().as_mut()?.remove(id)
-    }
-
-    fn end(&self) {
-        *self.lock() = None;
-    }
-
-    /// Nothing panics while the map is locked; were it so, the map would still be whole.
-    fn lock(&self) -> MutexGuard<'_, Option<Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+impl From<CallError> for Fault {
+    fn from(error: CallError) -> Self {
+        Self::from(&error)
     }
 }
 
 /// A connection to a daemon.
 pub(crate) struct Client {
     commands: mpsc::Sender<Vec<u8>>,
-    pending: Pending,
+    pending: PendingCalls,
     next_id: AtomicU64,
 }
 
@@ -260,8 +133,7 @@ impl Client {
     ) -> (Self, Incoming) {
         let (commands, lines) = mpsc::channel(WAITING_COMMANDS);
         let (events, receiver) = mpsc::channel(WAITING_EVENTS);
-        let waiting = Arc::new(Mutex::new(Some(HashMap::new())));
-        let pending = Pending { waiting, farewell: Arc::default() };
+        let pending = PendingCalls::new();
         let mut tasks = JoinSet::new();
         tasks.spawn(write(input, lines));
         tasks.spawn(read(output, pending.clone(), events));
@@ -314,7 +186,7 @@ impl Client {
         session: Option<&str>,
         params: &C::Params,
     ) -> Result<C::Data, CallError> {
-        let ended = || match self.pending.farewell.get().cloned() {
+        let ended = || match self.pending.farewell() {
             Some(Reply { error, hint, .. }) => {
                 CallError::TurnedAway { error: error.unwrap_or_default(), hint }
             }
@@ -365,7 +237,7 @@ async fn write(mut input: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Vec
     }
 }
 
-async fn read(mut output: impl AsyncRead + Unpin, pending: Pending, events: mpsc::Sender<EventLine>) {
+async fn read(mut output: impl AsyncRead + Unpin, pending: PendingCalls, events: mpsc::Sender<EventLine>) {
     let mut splitter = LineSplitter::new(MAX_LINE_BYTES);
     let mut buffer = vec![0; READ_BYTES];
     let mut lines = Vec::new();
@@ -373,7 +245,7 @@ async fn read(mut output: impl AsyncRead + Unpin, pending: Pending, events: mpsc
     while let Ok(count @ 1..) = output.read(&mut buffer).await {
         splitter.push(&buffer[..count], &mut lines);
         for line in lines.drain(..) {
-            if let Some(event) = sort(line, &pending) {
+            if let Some(event) = route(line, &pending) {
                 // Read on even when nobody wants events any more: a daemon that ends still has some to write.
                 let _ = events.send(event).await;
             }
@@ -382,50 +254,12 @@ async fn read(mut output: impl AsyncRead + Unpin, pending: Pending, events: mpsc
     pending.end();
 }
 
-/// Hands a response to whoever waits for it; gives an event back.
-fn sort(line: Line, pending: &Pending) -> Option<EventLine> {
-    #[derive(Deserialize)]
-    struct Head {
-        #[serde(rename = "type")]
-        kind: String,
-        #[serde(default)]
-        id: Option<serde_json::Value>,
-        #[serde(default)]
-        code: Option<ErrorCode>,
-    }
-    // What is no line of the protocol can be of no use to any caller.
-    let Line::Text(text) = line else { return None };
-    let head: Head = serde_json::from_str(&text).ok()?;
-    if head.kind != "response" {
-        return Some(EventLine { kind: head.kind, text });
-    }
-    let Some(id) = head.id else {
-        // Of other lines that could not be understood nobody waits for an answer.
-        if head.code == Some(ErrorCode::LimitReached)
-            && let Ok(farewell) = serde_json::from_str(&text)
-        {
-            // The first one counts: the connection ends with it.
-            let _ = pending.farewell.set(farewell);
-        }
-        return None;
-    };
-    let waiting = pending.take(id.as_str()?)?;
-    // Dropped instead of sent, the waiting call would learn that the daemon ended; it did not.
-    let reply = serde_json::from_str(&text).unwrap_or_else(|error| Reply {
-        success: false,
-        data: None,
-        error: Some(format!("agentd sent a response that cannot be read: {error}")),
-        code: None,
-        hint: None,
-    });
-    // A caller that gave up does not want it.
-    let _ = waiting.send(reply);
-    None
-}
-
 #[cfg(test)]
 mod tests {
-    use agentd_protocol::command::Command;
+    use agentd_protocol::{
+        command::{NoParams, SetModelParams},
+        event::Event,
+    };
     use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, split};
 
     use super::*;
@@ -446,13 +280,6 @@ mod tests {
     impl Fake {
         async fn answer(&mut self, text: &str) {
             self.output.write_all(text.as_bytes()).await.unwrap();
-        }
-    }
-
-    #[test]
-    fn every_call_is_a_command_of_the_protocol() {
-        for name in CALLED {
-            assert!(Command::NAMES.contains(name), "{name}");
         }
     }
 
@@ -504,5 +331,13 @@ mod tests {
         });
         let error = result.unwrap_err().to_string();
         assert!(error.contains("get_state") && error.contains("missing field"), "{error}");
+    }
+
+    #[test]
+    fn refusals_keep_their_hint() {
+        let refused =
+            CallError::Refused { error: "No key".into(), code: None, hint: Some("Do this.".into()) };
+        assert_eq!(Fault::from(refused), Fault::new(Exit::Failed, "Error: No key\nDo this."));
+        assert_eq!(Fault::from(CallError::Ended { command: "x" }).exit, Exit::NoDaemon);
     }
 }

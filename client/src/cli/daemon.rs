@@ -1,6 +1,18 @@
-//! The verbs about the daemon itself.
+//! The verbs about the daemon itself, and the choice of the daemon for `prompt` and `rpc`.
 
 use clap::Args;
+
+/// Which daemon does the work. Without a flag: the user's where it runs, else one of our own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args)]
+pub(crate) struct DaemonChoice {
+    /// Use the daemon that all clients share, and start it if it does not run; the session stays in its memory
+    #[arg(long, conflicts_with = "private")]
+    pub(crate) shared: bool,
+
+    /// Use an agentd of its own, which ends with this command, even when the daemon runs
+    #[arg(long)]
+    pub(crate) private: bool,
+}
 
 /// The flags of `agentctl up`.
 #[derive(Debug, Clone, Default, Args)]

@@ -1,4 +1,4 @@
-//! `agentctl prompt`: one prompt from the shell.
+//! `agentctl prompt` and `agentctl rpc`.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,8 @@ use agentd_protocol::model::ThinkingLevel;
 use clap::{Args, builder::PossibleValuesParser};
 use clap_complete::ArgValueCompleter;
 
-use crate::commands::complete;
-
 use super::DaemonChoice;
+use crate::commands::complete::candidates;
 
 const PROMPT_HELP: &str = "\
 Examples:
@@ -60,7 +59,7 @@ pub(crate) struct PromptOptions {
     pub(crate) json: bool,
 
     /// The model: provider/id, an id or a part of one; with an optional :THINKING
-    #[arg(long, value_name = "PATTERN", add = ArgValueCompleter::new(complete::models))]
+    #[arg(long, value_name = "PATTERN", add = ArgValueCompleter::new(candidates::models))]
     pub(crate) model: Option<String>,
 
     /// The provider that --model is looked up in
@@ -96,7 +95,7 @@ pub(crate) struct PromptOptions {
     pub(crate) name: Option<String>,
 
     /// Go on with this session: a session file, or the id of a session or its beginning
-    #[arg(long, value_name = "PATH|ID", add = ArgValueCompleter::new(complete::sessions_or_files))]
+    #[arg(long, value_name = "PATH|ID", add = ArgValueCompleter::new(candidates::sessions_or_files))]
     pub(crate) session: Option<String>,
 
     /// The folder of session files
@@ -141,4 +140,39 @@ pub(crate) struct PromptOptions {
     /// After the system prompt: a text, or a file that holds it; repeatable
     #[arg(long, value_name = "TEXT|FILE")]
     pub(crate) append_system_prompt: Vec<String>,
+}
+
+const RPC_HELP: &str = "\
+Examples:
+  printf '%s\\n' '{\"id\":1,\"type\":\"get_state\"}' | agentctl rpc
+  printf '%s\\n' '{\"type\":\"prompt\",\"message\":\"Hi\"}' | agentctl rpc -- --model anthropic/claude-sonnet-4-5
+  agentctl rpc --private -- --no-session < commands.jsonl > events.jsonl
+  printf '%s\\n' '{\"id\":1,\"type\":\"list_sessions\"}' | agentctl rpc --daemon
+
+Each line of stdin is a command, each line of stdout an answer or an event (docs/protocol.md). What comes after -- are
+flags of `agentd --stdio`, which `agentd --help` lists. At the end of stdin the work that was asked for is finished and
+printed first; `-- --on-eof abort` stops it instead, or leaves it to the daemon that all clients share.
+
+Exit codes:
+  0    everything was answered; whether commands failed is in the answers
+  1    agentd refused to start or to open the session, or stdout cannot be written
+  2    the command line cannot be used
+  3    agentd is missing, does not run (with --daemon), or was lost on the way
+  129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM; a session of the shared daemon goes on
+  141  stdout was closed by its reader (1 where agentd is our own)";
+
+/// The flags of `agentctl rpc`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = RPC_HELP)]
+pub(crate) struct RpcOptions {
+    #[command(flatten)]
+    pub(crate) choice: DaemonChoice,
+
+    /// Open no session: speak to the daemon itself (list_sessions, watch_sessions, open_session, ...)
+    #[arg(long, conflicts_with = "private")]
+    pub(crate) daemon: bool,
+
+    /// Flags of `agentd --stdio`: which session, which model, which tools
+    #[arg(last = true, value_name = "AGENTD_FLAGS", conflicts_with = "daemon")]
+    pub(crate) args: Vec<String>,
 }

@@ -1,6 +1,8 @@
-//! `agentctl doctor` and `agentctl setup`: what agentd needs of this machine.
+//! The verbs about the set-up: checks, settings, model servers, the user's shell.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
 
 /// The flags of `agentctl doctor`.
 #[derive(Debug, Clone, Default, Args)]
@@ -71,4 +73,118 @@ pub(crate) struct SetupLocalOptions {
     /// Print the answer as JSON, without asking
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What to look at.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Config {
+    /// Where a setting's value comes from: which file and line, and what the others say
+    Explain(ExplainOptions),
+    /// What is wrong with the files that a session in this folder is made from
+    Check(CheckOptions),
+}
+
+/// The flags of `agentctl config explain`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  agentctl config explain defaultModel
+  agentctl config explain compaction.enabled --json
+
+Members of objects stand after a dot. Settings are those of a session that would start now, in this folder.
+
+Exit codes:
+  0    the setting is explained
+  1    there is no such setting")]
+pub(crate) struct ExplainOptions {
+    /// The setting
+    #[arg(value_name = "KEY")]
+    pub(crate) key: String,
+
+    /// As if this folder were trusted
+    #[arg(long, short)]
+    pub(crate) approve: bool,
+
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The flags of `agentctl config check`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  agentctl config check
+  agentctl config check --approve      what would be wrong if this folder were trusted
+  agentctl config check --json
+
+Looks at settings, models.json, trust, skills, prompt templates and instructions. `agentctl doctor` looks at keys, folders
+and servers too.
+
+Exit codes:
+  0    nothing is wrong
+  1    something is not used, or not as it stands there")]
+pub(crate) struct CheckOptions {
+    /// As if this folder were trusted
+    #[arg(long, short)]
+    pub(crate) approve: bool,
+
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  source <(agentctl completions bash)                        in ~/.bashrc
+  source <(agentctl completions zsh)                         in ~/.zshrc, after compinit
+  agentctl completions fish | source                         in ~/.config/fish/config.fish
+
+The script asks the agentctl on PATH what fits. Ids of sessions and names of models come from the running daemon;
+without one there are none.
+
+Exit codes:
+  0    done
+  141  stdout was closed by its reader";
+
+/// The flags of `agentctl completions`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = COMPLETIONS_HELP)]
+pub(crate) struct CompletionsOptions {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// A shell that completes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+const MAN_HELP: &str = "\
+Examples:
+  agentctl man | man -l -
+  agentctl man setup local | man -l -
+  agentctl man --out ~/.local/share/man/man1
+
+Exit codes:
+  0    done
+  1    a page cannot be written
+  2    there is no such verb
+  141  stdout was closed by its reader";
+
+/// The flags of `agentctl man`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = MAN_HELP)]
+pub(crate) struct ManOptions {
+    /// The verb whose page is printed; without one it is the page of agentctl itself
+    #[arg(value_name = "VERB")]
+    pub(crate) verb: Vec<String>,
+
+    /// Write every page into this folder, as agentctl-VERB.1; it is made if need be
+    #[arg(long, value_name = "DIR", conflicts_with = "verb")]
+    pub(crate) out: Option<PathBuf>,
 }

@@ -1,10 +1,10 @@
-//! The verbs about what sessions do at the moment.
+//! The verbs about running sessions: their events, their work, their processes, their tools.
 
 use agentd_protocol::command::AbortScope;
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
-use crate::commands::complete;
+use crate::commands::complete::candidates;
 
 const WATCH_HELP: &str = "\
 Examples:
@@ -49,7 +49,7 @@ Exit codes:
 #[command(after_help = STEER_HELP)]
 pub(crate) struct SteerOptions {
     /// The id of a session, or its beginning
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::live_sessions))]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(candidates::live_sessions))]
     pub(crate) id: String,
 
     /// The message; its words are joined by spaces, and - is stdin
@@ -83,7 +83,7 @@ Exit codes:
 #[command(after_help = ABORT_HELP)]
 pub(crate) struct AbortOptions {
     /// The id of a session, or its beginning
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::live_sessions))]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(candidates::live_sessions))]
     pub(crate) id: Option<String>,
 
     /// What to stop; default turn
@@ -135,10 +135,47 @@ Exit codes:
 #[command(after_help = PS_HELP)]
 pub(crate) struct PsOptions {
     /// The id of a live session, or its beginning
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::live_sessions))]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(candidates::live_sessions))]
     pub(crate) id: Option<String>,
 
     /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const TOOLS_HELP: &str = "\
+Examples:
+  agentctl tools                              those of a new session in this folder
+  agentctl tools 0198c0de
+  agentctl tools 0198c0de --activate grep,find
+  agentctl tools 0198c0de --deactivate bash --json
+
+A line is a tool: * before its name when the model can call it, who provides it, and what it does. What is changed
+counts from the next turn on, also in a run that is under way, and stays with the session.
+
+Exit codes:
+  0    done
+  1    no session has the id, several begin so, or no tool has the name
+  2    something is to be changed, and there is no ID
+  3    agentd is missing or broke down";
+
+/// The flags of `agentctl tools`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = TOOLS_HELP)]
+pub(crate) struct ToolsOptions {
+    /// The id of a session, or its beginning
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(candidates::sessions))]
+    pub(crate) id: Option<String>,
+
+    /// Let the model call these tools too; names, with commas between them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) activate: Vec<String>,
+
+    /// Keep these tools from the model
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) deactivate: Vec<String>,
+
+    /// Print the tools as JSON, with their descriptions and schemas
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -7,12 +7,13 @@ use agentd_protocol::{
 use jiff::Timestamp;
 
 use super::{
-    daemon, live, one_call,
-    which::{self, Among},
+    daemon_call,
+    find_session::{self, Among},
 };
 use crate::{
     cli::AbortOptions,
-    exit::{Exit, Fault, tell},
+    exit::{Exit, Fault, conclude, tell},
+    output,
     render::{counted, one_line, short_id},
     rpc::{AbortScoped, Client, ListSessions},
 };
@@ -22,17 +23,17 @@ const NAMED: usize = 5;
 
 /// Stops a session's work and says what that was.
 pub(crate) fn run(options: &AbortOptions) -> Exit {
-    one_call::conclude(daemon::block_on(abort(options)))
+    conclude(daemon_call::block_on(abort(options)))
 }
 
 async fn abort(options: &AbortOptions) -> Result<Exit, Fault> {
-    let Some(connection) = live::connect(Role::Control).await? else {
+    let Some(connection) = daemon_call::connect(Role::Control).await? else {
         tell("Nothing is at work: agentd is not running.");
         return nothing(options);
     };
     let client = &connection.client;
     let session = match &options.id {
-        Some(id) => Some(which::session(client, id, Among::All).await?).filter(|session| session.live),
+        Some(id) => Some(find_session::on(client, id, Among::All).await?).filter(|session| session.live),
         None => the_one_at_work(client).await?,
     };
     let Some(session) = session else {
@@ -40,30 +41,29 @@ async fn abort(options: &AbortOptions) -> Result<Exit, Fault> {
         return nothing(options);
     };
     let params = AbortParams { scope: Some(options.scope.map_or(AbortScope::Turn, Into::into)) };
-    let receipt =
-        client.call_in::<AbortScoped>(&session.id, &params).await.map_err(|error| one_call::fault(&error))?;
+    let receipt = client.call_in::<AbortScoped>(&session.id, &params).await?;
     if options.json {
-        one_call::print_json(&receipt)
+        output::print_json(&receipt)
     } else {
-        one_call::print(&text(&short_id(&session.id), &receipt))
+        output::print(&text(&short_id(&session.id), &receipt))
     }
 }
 
 fn nothing(options: &AbortOptions) -> Result<Exit, Fault> {
-    if options.json { one_call::print_json(&AbortReceipt::default()) } else { Ok(Exit::Answered) }
+    if options.json { output::print_json(&AbortReceipt::default()) } else { Ok(Exit::Answered) }
 }
 
 /// The session that is meant when none is named.
 async fn the_one_at_work(client: &Client) -> Result<Option<SessionInfo>, Fault> {
     let params = ListSessionsParams { live: Some(true), limit: Some(1_000), ..ListSessionsParams::default() };
-    let list = client.call::<ListSessions>(&params).await.map_err(|error| one_call::fault(&error))?;
+    let list = client.call::<ListSessions>(&params).await?;
     let mut at_work: Vec<SessionInfo> =
         list.sessions.into_iter().filter(|session| session.is_streaming).collect();
     if at_work.len() > 1 {
         let text = format!(
             "Error: {} are at work. Say which one is to stop:\n{}",
             counted(at_work.len(), "session"),
-            which::listed(&at_work, which::LISTED, Timestamp::now())
+            find_session::listed(&at_work, find_session::LISTED, Timestamp::now())
         );
         return Err(Fault::new(Exit::Failed, text));
     }

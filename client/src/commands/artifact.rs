@@ -12,27 +12,28 @@ use agentd_protocol::{
     daemon::{ListSessionsParams, Role, SessionInfo},
 };
 
-use super::{anyone, daemon, live, one_call, which};
+use super::{daemon_call, find_session};
 use crate::{
     cli::ArtifactOptions,
-    connect::Start,
-    exit::{Exit, Fault, tell},
+    exit::{Exit, Fault, conclude, tell},
+    output,
+    private_daemon::StartOptions,
     render::steers,
     rpc::{Call, CallError, Client, GetArtifact, ListArtifacts, ListSessions},
 };
 
 /// Prints one output, or lists them.
 pub(crate) fn run(options: &ArtifactOptions) -> Exit {
-    one_call::conclude(show(options))
+    conclude(show(options))
 }
 
 fn show(options: &ArtifactOptions) -> Result<Exit, Fault> {
     let session = match &options.session {
-        Some(given) => which::session_of_anyone(given)?,
+        Some(given) => find_session::on_any(given)?,
         None => last_here()?,
     };
-    let of_daemon = daemon::block_on(async {
-        let Some(connection) = live::connect(Role::Observe).await? else { return Ok(None) };
+    let of_daemon = daemon_call::block_on(async {
+        let Some(connection) = daemon_call::connect(Role::Observe).await? else { return Ok(None) };
         if !session.live {
             return Ok(None);
         }
@@ -46,12 +47,12 @@ fn show(options: &ArtifactOptions) -> Result<Exit, Fault> {
         let text = format!("Error: session {} is in no file, so it keeps no outputs.", session.id);
         return Err(Fault::new(Exit::Failed, text));
     };
-    let start = Start {
+    let start = StartOptions {
         args: vec!["--session".to_owned(), path.clone()],
         cwd: Some(PathBuf::from(&session.cwd)).filter(|cwd| cwd.is_dir()),
     };
     let mut written = Ok(Exit::Answered);
-    one_call::converse(start, async |client: &Client| {
+    daemon_call::with_private(start, async |client: &Client| {
         match answer(options, &Asked { client, session: None }).await {
             Ok(exit) => written = Ok(exit),
             Err(Trouble::Output(fault)) => written = Err(fault),
@@ -69,7 +70,7 @@ fn last_here() -> Result<SessionInfo, Fault> {
     })?;
     let cwd = Some(cwd.display().to_string());
     let params = ListSessionsParams { cwd, limit: Some(1), ..ListSessionsParams::default() };
-    anyone::call::<ListSessions>(&params)?.sessions.into_iter().next().ok_or_else(|| {
+    daemon_call::any::<ListSessions>(&params)?.sessions.into_iter().next().ok_or_else(|| {
         Fault::new(Exit::Failed, "Error: no session belongs to this folder. Say which with --session.")
     })
 }
@@ -99,7 +100,7 @@ enum Trouble {
 impl Trouble {
     fn into_fault(self) -> Fault {
         match self {
-            Self::Call(error) => one_call::fault(&error),
+            Self::Call(error) => Fault::from(&error),
             Self::Output(fault) => fault,
         }
     }
@@ -123,7 +124,7 @@ async fn list(asked: &Asked<'_>) -> Result<Exit, Trouble> {
         let _ = writeln!(lines, "{}  {:>12}  {}", artifact.artifact_id, artifact.total_bytes, artifact.path);
         lines
     });
-    one_call::print(&lines).map_err(Trouble::Output)
+    output::print(&lines).map_err(Trouble::Output)
 }
 
 /// Prints an output part by part, so that its length does not matter.
@@ -133,7 +134,7 @@ async fn print(asked: &Asked<'_>, id: &str) -> Result<Exit, Trouble> {
     loop {
         let part = asked.call::<GetArtifact>(&params).await?;
         let text = if is_terminal { harmless(&part.data) } else { part.data };
-        let exit = one_call::print(&text).map_err(Trouble::Output)?;
+        let exit = output::print(&text).map_err(Trouble::Output)?;
         if part.eof || exit != Exit::Answered {
             return Ok(exit);
         }

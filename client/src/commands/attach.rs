@@ -1,46 +1,46 @@
 //! `agentctl attach`: a live view of a session of the daemon, which can also type.
 
 mod history;
-mod typing;
 
-use std::io::{self, IsTerminal};
+use std::{
+    collections::VecDeque,
+    io::{self, IsTerminal},
+};
 
 use agentd_protocol::{
-    command::NoParams,
+    command::{NoParams, PromptParams, StreamingBehavior},
     daemon::{AttachSessionParams, AttachedSession, Role},
     event::Event,
     message::{ContentBlock, Message},
 };
 use tokio::sync::mpsc;
 
-use self::typing::Typing;
-pub(super) use self::typing::typed_lines;
 use super::{
-    daemon, live, one_call,
-    questions::{Questions, Typed},
-    which::{self, Among},
+    daemon_call,
+    dialogs::{Questions, Typed, typed_lines},
+    find_session::{self, Among},
 };
 use crate::{
     cli::AttachOptions,
-    connect::socket::Connection,
-    exit::{Exit, Fault, tell},
+    exit::{Exit, Fault, conclude, tell},
     output::{Chunk, Output},
     render::{Style, TextRenderer, counted, one_line},
-    rpc::{AttachSession, Client, GetMessages},
+    rpc::{AttachSession, Client, GetMessages, GetState, Prompt},
+    shared_daemon::Connection,
 };
 
 /// Follows a session until its end, the end of what is typed, or Ctrl-C. None of these stops the session.
 pub(crate) fn run(options: &AttachOptions) -> Exit {
-    one_call::conclude(daemon::block_on(attach(options)))
+    conclude(daemon_call::block_on(attach(options)))
 }
 
 async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
     let role = if options.observe { Role::Observe } else { Role::Control };
-    let mut connection = live::require_answering(role).await?;
+    let mut connection = daemon_call::require_answering(role).await?;
     let client = &connection.client;
-    let session = which::session(client, &options.id, Among::All).await?;
+    let session = find_session::on(client, &options.id, Among::All).await?;
     let params = AttachSessionParams { session_id: session.id.clone(), since: None };
-    let attached = client.call::<AttachSession>(&params).await.map_err(|error| one_call::fault(&error))?;
+    let attached = client.call::<AttachSession>(&params).await?;
     let style = Style::detect();
     let mut before = if options.no_history { Vec::new() } else { history(client, &attached, style).await? };
     let mut renderer = TextRenderer::new(style);
@@ -77,7 +77,7 @@ async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
 /// The last exchange. What is said between the attachment and this answer comes again as events, so it is left out here.
 async fn history(client: &Client, attached: &AttachedSession, style: Style) -> Result<Vec<Chunk>, Fault> {
     let all = client.call_in::<GetMessages>(&attached.state.session_id, &NoParams {}).await;
-    let all = all.map_err(|error| one_call::fault(&error))?.messages;
+    let all = all?.messages;
     let known = usize::try_from(attached.state.message_count).unwrap_or(usize::MAX).min(all.len());
     Ok(history::last_exchange(&all[..known], style))
 }
@@ -155,7 +155,7 @@ async fn follow(
                     let shown = match questions.typed(&line) {
                         Typed::Answer(answer, next) => {
                             let sent = connection.client.answer_question(&answer).await;
-                            sent.map_err(|error| one_call::fault(&error))?;
+                            sent?;
                             next
                         }
                         Typed::More => String::new(),
@@ -171,5 +171,79 @@ async fn follow(
                 None => return Ok(Exit::Answered),
             },
         }
+    }
+}
+
+/// Own messages that are remembered until the session says them.
+const REMEMBERED: usize = 64;
+
+/// The lines of stdin, and which of the session's messages are ours.
+struct Typing {
+    session: String,
+    /// `None`: nobody types.
+    lines: Option<mpsc::Receiver<String>>,
+    sent: VecDeque<String>,
+}
+
+impl Typing {
+    /// Nothing is read.
+    fn none() -> Self {
+        Self { session: String::new(), lines: None, sent: VecDeque::new() }
+    }
+
+    /// Reads stdin line by line, until its end. The thread that reads may wait there for ever.
+    fn start(session: String) -> Self {
+        Self { session, lines: Some(typed_lines()), sent: VecDeque::new() }
+    }
+
+    /// Whether somebody types.
+    fn is_there(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    /// The next line; `None` at the end. Where nobody types it waits for ever. Cancel safe.
+    async fn next(&mut self) -> Option<String> {
+        match &mut self.lines {
+            Some(lines) => lines.recv().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Sends a line: a prompt, or a word for the work that is under way.
+    ///
+    /// # Errors
+    /// When the daemon does not answer any more. A refusal is only told.
+    async fn say(&mut self, client: &Client, message: String) -> Result<(), Fault> {
+        let state = client.call_in::<GetState>(&self.session, &NoParams {}).await?;
+        let streaming_behavior = state.is_streaming.then_some(StreamingBehavior::Steer);
+        if self.sent.len() == REMEMBERED {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(message.clone());
+        let params = PromptParams { message, streaming_behavior, ..PromptParams::default() };
+        if let Err(error) = client.call_in::<Prompt>(&self.session, &params).await {
+            self.sent.pop_back();
+            tell(&Fault::from(&error).message);
+        }
+        Ok(())
+    }
+
+    /// Whether a message of the session is one that was typed here. Each counts once.
+    fn is_ours(&mut self, message: &str) -> bool {
+        let place = self.sent.iter().position(|sent| sent == message);
+        place.is_some_and(|place| self.sent.remove(place).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_messages_count_once() {
+        let mut typing = Typing::none();
+        typing.sent.extend(["a".to_owned(), "b".to_owned()]);
+        assert!(!typing.is_ours("c"));
+        assert!(typing.is_ours("b") && !typing.is_ours("b") && typing.is_ours("a"));
     }
 }

@@ -1,36 +1,54 @@
 //! `agentctl login`, `logout` and `auth status`: keys of providers.
 
-mod account;
-mod key;
 mod report;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    env,
+    io::{self, BufRead, IsTerminal, Read, Write},
+    os::fd::AsFd,
+    process::{Command, Stdio},
+};
 
 use agentd_protocol::{
-    credentials::{AuthStatusParams, LoginParams, LogoutParams},
+    credentials::{
+        AuthStatusParams, LoginFinishParams, LoginParams, LoginStartParams, LoginStarted, LogoutParams,
+    },
+    oauth_setting::LoginFlow,
     secret::Secret,
 };
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use tokio::sync::mpsc;
 
-use super::one_call;
+use super::daemon_call;
 use crate::{
     cli::{AuthStatusOptions, LoginOptions, LogoutOptions},
-    exit::{Exit, Fault},
-    rpc,
+    exit::{self, Exit, Fault, Signals, conclude, tell},
+    output,
+    private_daemon::StartOptions,
+    render::one_line,
+    rpc::{self, CallError, Client},
 };
+
+/// The most that is read of a pasted line.
+const MAX_LINE_BYTES: u64 = 16 * 1024;
+
+/// The most that is read of a pipe; a key is far shorter.
+const MAX_KEY_BYTES: u64 = 64 * 1024;
 
 /// Asks for a key and has agentd store it.
 pub(crate) fn login(options: LoginOptions) -> Exit {
-    one_call::conclude(log_in(options))
+    conclude(log_in(options))
 }
 
 /// Has agentd take a key back.
 pub(crate) fn logout(options: &LogoutOptions) -> Exit {
-    one_call::conclude(log_out(options))
+    conclude(log_out(options))
 }
 
 /// Tells where keys come from.
 pub(crate) fn status(options: &AuthStatusOptions) -> Exit {
-    one_call::conclude(tell_status(options))
+    conclude(tell_status(options))
 }
 
 fn log_in(options: LoginOptions) -> Result<Exit, Fault> {
@@ -42,13 +60,13 @@ fn log_in(options: LoginOptions) -> Result<Exit, Fault> {
         )));
     }
     if options.oauth || options.device || options.no_browser {
-        return account::log_in(&options);
+        return log_in_with_account(&options);
     }
     let env = options.env.iter().map(|pair| variable(pair)).collect::<Result<BTreeMap<_, _>, _>>()?;
-    let key = key::ask(&options.provider)?;
+    let key = ask_for_key(&options.provider)?;
     let params = LoginParams { provider: options.provider, key, env, force: options.force.then_some(true) };
-    let login = one_call::call::<rpc::Login>(&params)?;
-    if options.json { one_call::print_json(&login) } else { one_call::print(&report::login(&login)) }
+    let login = daemon_call::private::<rpc::Login>(&params)?;
+    if options.json { output::print_json(&login) } else { output::print(&report::login(&login)) }
 }
 
 /// `NAME=VALUE`. The value may be a secret too, and is not repeated.
@@ -60,20 +78,204 @@ fn variable(pair: &str) -> Result<(String, Secret), Fault> {
 }
 
 fn log_out(options: &LogoutOptions) -> Result<Exit, Fault> {
-    let logout = one_call::call::<rpc::Logout>(&LogoutParams { provider: options.provider.clone() })?;
-    if options.json { one_call::print_json(&logout) } else { one_call::print(&report::logout(&logout)) }
+    let logout = daemon_call::private::<rpc::Logout>(&LogoutParams { provider: options.provider.clone() })?;
+    if options.json { output::print_json(&logout) } else { output::print(&report::logout(&logout)) }
 }
 
 fn tell_status(options: &AuthStatusOptions) -> Result<Exit, Fault> {
     let params = AuthStatusParams { provider: options.provider.clone() };
-    let status = one_call::call::<rpc::GetAuthStatus>(&params)?;
-    let printed = if options.json {
-        one_call::print_json(&status)?
-    } else {
-        one_call::print(&report::status(&status))?
-    };
+    let status = daemon_call::private::<rpc::GetAuthStatus>(&params)?;
+    let printed =
+        if options.json { output::print_json(&status)? } else { output::print(&report::status(&status))? };
     let usable = status.providers.iter().any(|provider| provider.usable);
     Ok(if printed == Exit::Answered && !usable { Exit::Failed } else { printed })
+}
+
+/// Reads a key: one typed line where stdin is a terminal, else everything that is piped in. Blanks and line breaks around
+/// it are no part of it.
+///
+/// # Errors
+/// When there is none, it cannot be read, or a signal comes before it.
+fn ask_for_key(provider: &str) -> Result<Secret, Fault> {
+    let text = if io::stdin().is_terminal() { typed(provider)? } else { piped()? };
+    let text = text.ok_or_else(|| Fault::usage("agentctl: the key is not text"))?;
+    match text.trim() {
+        "" => Err(Fault::usage(format!(
+            "agentctl: no key was given, so nothing was stored. Type it when asked, or pipe it in: agentctl login {} < FILE",
+            one_line(provider)
+        ))),
+        key => Ok(Secret::new(key)),
+    }
+}
+
+fn broken(error: io::Error) -> Fault {
+    Fault::new(Exit::Failed, format!("agentctl: cannot read the key: {error}"))
+}
+
+fn piped() -> Result<Option<String>, Fault> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(MAX_KEY_BYTES + 1).read_to_end(&mut bytes).map_err(broken)?;
+    if bytes.len() as u64 > MAX_KEY_BYTES {
+        return Err(Fault::usage("agentctl: what was piped in is much too long for a key"));
+    }
+    Ok(String::from_utf8(bytes).ok())
+}
+
+fn typed(provider: &str) -> Result<Option<String>, Fault> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
+    let line = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(broken)?;
+        let silence = Silence::start().map_err(broken)?;
+        write!(exit::stderr(), "Key for {} (it is not shown): ", one_line(provider)).map_err(broken)?;
+        let reading = tokio::task::spawn_blocking(|| {
+            let mut line = Vec::new();
+            io::stdin().lock().take(MAX_KEY_BYTES).read_until(b'\n', &mut line).map(|_| line)
+        });
+        let line = tokio::select! {
+            exit = signals.next() => Err(Fault::new(exit, "")),
+            read = reading => read.map_err(io::Error::other).and_then(|read| read).map_err(broken),
+        };
+        drop(silence);
+        // The line break that was typed was not shown either. A closed stderr shows nothing anyway.
+        let _ = writeln!(exit::stderr());
+        line
+    });
+    // The thread that reads may wait there for ever.
+    runtime.shutdown_background();
+    Ok(String::from_utf8(line?).ok())
+}
+
+/// A terminal that does not show what is typed; it is as it was when this is dropped.
+struct Silence(Termios);
+
+impl Silence {
+    fn start() -> io::Result<Self> {
+        let stdin = io::stdin();
+        let before = tcgetattr(stdin.as_fd())?;
+        let mut quiet = before.clone();
+        quiet.local_modes.remove(LocalModes::ECHO);
+        // What was typed ahead was shown: it is no secret of this prompt.
+        tcsetattr(stdin.as_fd(), OptionalActions::Flush, &quiet)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        // It fails only when the terminal is gone.
+        let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.0);
+    }
+}
+
+/// Logs in. Ctrl-C ends agentd with what it has begun: nothing is left.
+fn log_in_with_account(options: &LoginOptions) -> Result<Exit, Fault> {
+    let params = LoginStartParams {
+        provider: options.provider.clone(),
+        flow: options.device.then_some(LoginFlow::Device),
+        force: options.force.then_some(true),
+    };
+    let opens = !options.no_browser;
+    let start = StartOptions { args: vec!["--no-session".to_owned()], cwd: None };
+    let login = daemon_call::with_private(start, async |client: &Client| {
+        let started = client.call::<rpc::LoginStart>(&params).await?;
+        show(&started, opens);
+        wait(client, started).await
+    })?;
+    if options.json { output::print_json(&login) } else { output::print(&report::login_of_account(&login)) }
+}
+
+/// Says what is to be done. On stderr: stdout is for what came of it.
+fn show(started: &LoginStarted, opens: bool) {
+    let (provider, url) = (one_line(&started.provider), one_line(&started.url));
+    let minutes = started.expires_in_seconds.div_ceil(60);
+    let mut text = match &started.user_code {
+        Some(code) => {
+            format!(
+                "To log in to {provider}, open this address and enter the code {}:\n\n  {url}\n",
+                one_line(code)
+            )
+        }
+        None => format!("To log in to {provider}, open this address in a browser:\n\n  {url}\n"),
+    };
+    if started.redirect_uri.is_some() && io::stdin().is_terminal() {
+        text.push_str(
+            "\nIf the browser is on another machine, paste the address that it ends at, or the code that it shows, here.\n",
+        );
+    }
+    text.push_str(&format!("\nWaiting for up to {minutes} min (Ctrl-C to give up) ..."));
+    tell(&text);
+    if opens && has_screen() {
+        open(&started.url);
+    }
+}
+
+/// Whether a browser that is opened here could be seen.
+fn has_screen() -> bool {
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
+}
+
+/// Opens a browser. Where that does not work, the address is on the screen.
+fn open(url: &str) {
+    // agentd sends no other addresses; a program that opens files must never see one.
+    if !url.starts_with("https://") && !url.starts_with("http://") {
+        return;
+    }
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(program);
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Ok(mut browser) = command.spawn() {
+        // It may live as long as the browser does; somebody has to see its end.
+        std::thread::spawn(move || browser.wait());
+    }
+}
+
+/// Waits for the end, and passes on what is pasted meanwhile.
+async fn wait(
+    client: &Client,
+    started: LoginStarted,
+) -> Result<agentd_protocol::credentials::Login, CallError> {
+    let params = |code| LoginFinishParams { login_id: started.login_id.clone(), code };
+    let waiting = params(None);
+    let finish = client.call::<rpc::LoginFinish>(&waiting);
+    tokio::pin!(finish);
+    let takes_code = started.redirect_uri.is_some() && io::stdin().is_terminal();
+    let mut lines = if takes_code { pasted_lines() } else { mpsc::channel(1).1 };
+    loop {
+        let line = tokio::select! {
+            done = &mut finish => return done,
+            Some(line) = lines.recv() => line,
+        };
+        let pasted = params(Some(line));
+        tokio::select! {
+            done = &mut finish => return done,
+            answered = client.call::<rpc::LoginFinish>(&pasted) => match answered {
+                // It says what is wrong with what was pasted, and the login goes on.
+                Err(CallError::Refused { error, .. }) => tell(&one_line(&error)),
+                answered => return answered,
+            }
+        }
+    }
+}
+
+/// The lines of stdin that are not empty, read on a thread of their own: it may wait there for ever.
+fn pasted_lines() -> mpsc::Receiver<Secret> {
+    let (sender, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let mut stdin = io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut stdin).take(MAX_LINE_BYTES).read_until(b'\n', &mut line);
+            if !read.is_ok_and(|read| read > 0) {
+                return;
+            }
+            let line = String::from_utf8_lossy(&line).trim().to_owned();
+            if !line.is_empty() && sender.blocking_send(Secret::new(line)).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 #[cfg(test)]

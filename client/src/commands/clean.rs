@@ -2,16 +2,17 @@
 
 use agentd_protocol::storage::{CleanOutputsParams, CleanedOutputs};
 
-use super::one_call;
+use super::daemon_call;
 use crate::{
     cli::CleanOptions,
-    exit::{Exit, Fault},
+    exit::{Exit, Fault, conclude},
+    output,
     rpc::CleanOutputs,
 };
 
 /// Asks agentd, and says what it came to.
 pub(crate) fn run(options: &CleanOptions) -> Exit {
-    one_call::conclude(clean(options))
+    conclude(clean(options))
 }
 
 fn clean(options: &CleanOptions) -> Result<Exit, Fault> {
@@ -20,11 +21,11 @@ fn clean(options: &CleanOptions) -> Result<Exit, Fault> {
         max_bytes: options.max_size,
         dry_run: options.dry_run.then_some(true),
     };
-    let cleaned = one_call::call_quietly::<CleanOutputs>(&params)?;
+    let cleaned = daemon_call::private_quietly::<CleanOutputs>(&params)?;
     if options.json {
-        return one_call::print_json(&cleaned);
+        return output::print_json(&cleaned);
     }
-    one_call::print(&text(&cleaned, options.dry_run))
+    output::print(&text(&cleaned, options.dry_run))
 }
 
 fn text(cleaned: &CleanedOutputs, is_dry: bool) -> String {

@@ -1,110 +1,49 @@
-//! What fits at the cursor of a shell: asked of the running daemon, and nothing without one.
+//! `agentctl completions`: the script that makes a shell complete, and the answers to what the script asks.
 
 mod bash;
-mod bash_words;
-mod fish;
+pub(crate) mod candidates;
 mod shells;
-mod zsh;
 
-use std::{ffi::OsStr, time::Duration};
+use clap_complete::env::{EnvCompleter, Shells};
 
-use agentd_protocol::{
-    daemon::{ListSessionsParams, SessionInfo},
-    model_list::ListModelsParams,
+use self::{
+    bash::Bash,
+    shells::{Fish, Zsh},
 };
-use clap_complete::{CompletionCandidate, PathCompleter, engine::ValueCompleter};
-use jiff::Timestamp;
-
-pub(crate) use shells::{SHELLS, script};
-
-use super::sessions::about;
 use crate::{
-    connect::socket::Endpoint,
-    render::{ago, cut},
-    rpc::{Call, ListModels, ListSessions},
+    cli::{CompletionsOptions, Shell},
+    exit::{Exit, Fault, conclude},
+    output,
 };
+
+/// The shells that complete.
+pub(crate) const SHELLS: Shells<'static> = Shells(&[&Bash, &Zsh, &Fish]);
 
 /// The variable by which a shell's script asks for completions.
 pub(crate) const VARIABLE: &str = "AGENTCTL_COMPLETE";
 
-/// How long the person at the shell waits at most.
-const PATIENCE: Duration = Duration::from_millis(700);
+/// The program as the script calls it.
+const PROGRAM: &str = "agentctl";
 
-/// Sessions that are offered, the last used first.
-const OFFERED: u32 = 100;
-
-/// What is shown of a session, in characters.
-const ABOUT: usize = 60;
-
-/// Ids of all sessions.
-pub(crate) fn sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
-    offer(typed, ListSessionsParams { limit: Some(OFFERED), ..ListSessionsParams::default() })
+/// Prints the script.
+pub(crate) fn run(options: &CompletionsOptions) -> Exit {
+    conclude(script(options.shell).and_then(|script| output::print(&script)))
 }
 
-/// Ids of all sessions; files, where the beginning of a path is typed.
-pub(crate) fn sessions_or_files(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let looks_like_a_path = typed.to_string_lossy().contains(['/', '.', '~']);
-    if looks_like_a_path { PathCompleter::file().complete(typed) } else { sessions(typed) }
-}
-
-/// Ids of the sessions in the daemon's memory.
-pub(crate) fn live_sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
-    offer(
-        typed,
-        ListSessionsParams { limit: Some(OFFERED), live: Some(true), ..ListSessionsParams::default() },
-    )
-}
-
-/// Models that can be used, as `provider/id`.
-pub(crate) fn models(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let list = ask::<ListModels>(&ListModelsParams::default());
-    let models = list.into_iter().flat_map(|list| list.models);
-    candidates(
-        typed,
-        models.map(|model| (format!("{}/{}", model.model.provider, model.model.id), model.model.name)),
-    )
-}
-
-/// The ids of providers.
-pub(crate) fn providers(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let list = ask::<ListModels>(&ListModelsParams { all: Some(true), ..ListModelsParams::default() });
-    let providers = list.into_iter().flat_map(|list| list.providers);
-    candidates(typed, providers.map(|provider| (provider.id, provider.name)))
-}
-
-fn offer(typed: &OsStr, params: ListSessionsParams) -> Vec<CompletionCandidate> {
-    let now = Timestamp::now();
-    let told = |session: SessionInfo| {
-        let text = format!("{}  {}", ago(&session.modified, now), cut(&about(&session), ABOUT));
-        (session.id, text)
+fn script(shell: Shell) -> Result<String, Fault> {
+    let completer: &dyn EnvCompleter = match shell {
+        Shell::Bash => &Bash,
+        Shell::Zsh => &Zsh,
+        Shell::Fish => &Fish,
     };
-    let list = ask::<ListSessions>(&params);
-    candidates(typed, list.into_iter().flat_map(|list| list.sessions).map(told))
-}
-
-/// Those that begin with what is typed, in the order in which they came.
-fn candidates(typed: &OsStr, all: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
-    let typed = typed.to_string_lossy();
-    all.filter(|(value, _)| value.starts_with(&*typed))
-        .enumerate()
-        .map(|(at, (value, help))| {
-            let help = crate::render::one_line(&help);
-            CompletionCandidate::new(value).help(Some(help.into())).display_order(Some(at))
-        })
-        .collect()
-}
-
-/// One question to the daemon; `None` without one, and when it is slow or refuses: a completion is silent.
-fn ask<C: Call>(params: &C::Params) -> Option<C::Data> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(async {
-        tokio::time::timeout(PATIENCE, async {
-            let connection = Endpoint::find().ok()?.connect().await.ok()??;
-            connection.client.call::<C>(params).await.ok()
-        })
-        .await
-        .ok()?
-    })
+    let failed = |error: &dyn std::fmt::Display| {
+        Fault::new(Exit::Failed, format!("agentctl: the script cannot be made: {error}"))
+    };
+    let mut script = Vec::new();
+    completer
+        .write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)
+        .map_err(|error| failed(&error))?;
+    String::from_utf8(script).map_err(|error| failed(&error))
 }
 
 #[cfg(test)]
@@ -112,14 +51,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_begins_as_typed_is_offered_in_order() {
-        let all = [("ab-2", "two"), ("b", "other"), ("ab-1", "o\x1bne")];
-        let all = all.map(|(value, help)| (value.to_owned(), help.to_owned()));
-        let found = candidates(OsStr::new("ab"), all.into_iter());
-        let found: Vec<(String, String)> = found
-            .iter()
-            .map(|one| (one.get_value().to_string_lossy().into(), one.get_help().unwrap().to_string()))
-            .collect();
-        assert_eq!(found, [("ab-2".into(), "two".into()), ("ab-1".into(), "o ne".into())]);
+    fn every_shell_has_a_script_that_asks_us() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = script(shell).unwrap();
+            assert!(script.contains(VARIABLE) && script.contains(PROGRAM), "{script}");
+        }
     }
 }

@@ -7,10 +7,11 @@ use agentd_protocol::{
 };
 use serde_json::Value;
 
-use super::one_call;
+use super::daemon_call;
 use crate::{
     cli::{CheckOptions, ExplainOptions},
-    exit::{Exit, Fault},
+    exit::{Exit, Fault, conclude},
+    output,
     render::one_line,
     rpc::{ExplainSetting, GetDiagnostics},
 };
@@ -19,24 +20,21 @@ use crate::{
 pub(crate) fn explain(options: &ExplainOptions) -> Exit {
     let explain = || {
         let params = ExplainSettingParams { key: options.key.clone() };
-        let answer = one_call::call_quietly_with::<ExplainSetting>(trust(options.approve), &params)?;
-        if options.json { one_call::print_json(&answer) } else { one_call::print(&explanation(&answer)) }
+        let answer = daemon_call::private_quietly_with::<ExplainSetting>(trust(options.approve), &params)?;
+        if options.json { output::print_json(&answer) } else { output::print(&explanation(&answer)) }
     };
-    one_call::conclude(explain())
+    conclude(explain())
 }
 
 /// Prints what is wrong.
 pub(crate) fn check(options: &CheckOptions) -> Exit {
-    one_call::conclude(checked(options))
+    conclude(checked(options))
 }
 
 fn checked(options: &CheckOptions) -> Result<Exit, Fault> {
-    let found = one_call::call_quietly_with::<GetDiagnostics>(trust(options.approve), &NoParams {})?;
-    let printed = if options.json {
-        one_call::print_json(&found)?
-    } else {
-        one_call::print(&report(&found.diagnostics))?
-    };
+    let found = daemon_call::private_quietly_with::<GetDiagnostics>(trust(options.approve), &NoParams {})?;
+    let printed =
+        if options.json { output::print_json(&found)? } else { output::print(&report(&found.diagnostics))? };
     let fails = found.diagnostics.iter().any(|it| it.level > DiagnosticLevel::Info);
     Ok(if printed == Exit::Answered && fails { Exit::Failed } else { printed })
 }

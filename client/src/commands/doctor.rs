@@ -5,10 +5,11 @@ use agentd_protocol::{
     doctor::{Check, CheckStatus, Diagnosis},
 };
 
-use super::one_call;
+use super::daemon_call;
 use crate::{
     cli::DoctorOptions,
-    exit::{Exit, Fault},
+    exit::{Exit, Fault, conclude},
+    output,
     render::{Screen, coloured, one_line},
     rpc::Diagnose,
 };
@@ -18,15 +19,15 @@ const INDENT: &str = "     ";
 
 /// Asks agentd, and prints a line for each check.
 pub(crate) fn run(options: &DoctorOptions) -> Exit {
-    one_call::conclude(diagnose(options))
+    conclude(diagnose(options))
 }
 
 fn diagnose(options: &DoctorOptions) -> Result<Exit, Fault> {
-    let diagnosis = one_call::call_quietly::<Diagnose>(&NoParams {})?;
+    let diagnosis = daemon_call::private_quietly::<Diagnose>(&NoParams {})?;
     let printed = if options.json {
-        one_call::print_json(&diagnosis)?
+        output::print_json(&diagnosis)?
     } else {
-        one_call::print(&report(&diagnosis, Screen::of_stdout().colour))?
+        output::print(&report(&diagnosis, Screen::of_stdout().colour))?
     };
     let fails = diagnosis.checks.iter().any(|check| check.status == CheckStatus::Problem);
     Ok(if printed == Exit::Answered && fails { Exit::Failed } else { printed })

@@ -2,27 +2,29 @@
 
 mod branch;
 mod markdown;
-mod page;
-mod prose;
 mod target;
 mod transcript;
 
 use std::{
     fs::File,
-    io::{BufReader, Cursor, Seek, Write},
+    io::{self, BufRead, BufReader, Cursor, Read, Seek, Write},
     path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
 };
 
+use agentd_connect::{ConnectError, find_agentd};
 use agentd_protocol::{
     command::GetEntriesParams,
     daemon::{Role, SessionInfo},
+    entry::{SESSION_VERSION, SessionHeader, SessionTag},
 };
 
 use self::branch::Branch;
-use super::{daemon, live, one_call, which};
+use super::{daemon_call, find_session};
 use crate::{
     cli::{ExportFormat, ExportOptions},
-    exit::{Exit, Fault},
+    exit::{Exit, Fault, conclude, tell},
     render::{Screen, short_id},
     rpc::GetEntries,
     session_file::{self, ReadError},
@@ -30,36 +32,38 @@ use crate::{
 
 /// Writes the conversation.
 pub(crate) fn run(options: &ExportOptions) -> Exit {
-    one_call::conclude(export(options))
+    conclude(export(options))
 }
 
 fn export(options: &ExportOptions) -> Result<Exit, Fault> {
     let format = format(options, Screen::of_stdout().is_terminal)?;
     // What cannot be written is said before anything is looked for.
     target::check(options)?;
-    let source = Source::find(&options.session)?;
+    let source = SessionSource::find(&options.session)?;
     match (format, source) {
-        (ExportFormat::Jsonl, Source::File(path)) => {
+        (ExportFormat::Jsonl, SessionSource::File(path)) => {
             let mut file = open(&path)?;
-            target::write(options, |out| std::io::copy(&mut file, out).map(drop))
+            target::write(options, |out| io::copy(&mut file, out).map(drop))
         }
-        (ExportFormat::Jsonl, Source::Memory(session, _)) => {
+        (ExportFormat::Jsonl, SessionSource::Memory(session, _)) => {
             let id = short_id(&session.id);
             let text = format!(
                 "Error: session {id} has no file, since it is only in memory. --format md or html writes a transcript."
             );
             Err(Fault::new(Exit::Failed, text))
         }
-        (ExportFormat::Html, Source::File(path)) => {
+        (ExportFormat::Html, SessionSource::File(path)) => {
             open(&path)?;
-            page::of_file(options, &path)
+            page_of_file(options, &path)
         }
-        (ExportFormat::Html, Source::Memory(session, lines)) => page::of_memory(options, &session, &lines),
-        (ExportFormat::Md, Source::File(path)) => {
+        (ExportFormat::Html, SessionSource::Memory(session, lines)) => {
+            page_of_memory(options, &session, &lines)
+        }
+        (ExportFormat::Md, SessionSource::File(path)) => {
             let branch = Branch::read(open(&path)?).map_err(|error| unreadable(&path, &error))?;
             transcript(options, branch)
         }
-        (ExportFormat::Md, Source::Memory(session, lines)) => {
+        (ExportFormat::Md, SessionSource::Memory(session, lines)) => {
             let branch = Branch::of_lines(Cursor::new(lines), &session).map_err(|error| {
                 Fault::new(Exit::Failed, format!("agentctl: the session cannot be read: {error}"))
             })?;
@@ -68,10 +72,7 @@ fn export(options: &ExportOptions) -> Result<Exit, Fault> {
     }
 }
 
-fn transcript(
-    options: &ExportOptions,
-    mut branch: Branch<impl std::io::BufRead + Seek>,
-) -> Result<Exit, Fault> {
+fn transcript(options: &ExportOptions, mut branch: Branch<impl BufRead + Seek>) -> Result<Exit, Fault> {
     target::write(options, |out: &mut dyn Write| transcript::write(&mut branch, out))
 }
 
@@ -104,13 +105,13 @@ fn format(options: &ExportOptions, to_terminal: bool) -> Result<ExportFormat, Fa
 }
 
 /// Where a conversation is.
-pub(super) enum Source {
+pub(super) enum SessionSource {
     File(PathBuf),
     /// A session without a file, and its entries on the way to the leaf, as lines.
     Memory(Box<SessionInfo>, String),
 }
 
-impl Source {
+impl SessionSource {
     /// Finds what the words mean: a path when it looks like one, else an id.
     ///
     /// # Errors
@@ -119,7 +120,7 @@ impl Source {
         if given.contains('/') || given.ends_with(".jsonl") {
             return Ok(Self::File(PathBuf::from(given)));
         }
-        let session = which::session_of_anyone(given)?;
+        let session = find_session::on_any(given)?;
         match &session.path {
             // A session that has said nothing yet has promised a file, but it is not there.
             Some(path) if Path::new(path).exists() || !session.live => Ok(Self::File(PathBuf::from(path))),
@@ -128,14 +129,117 @@ impl Source {
     }
 
     fn of_memory(session: SessionInfo) -> Result<Self, Fault> {
-        let entries = daemon::block_on(async {
-            let connection = live::require(Role::Observe).await?;
+        let entries = daemon_call::block_on(async {
+            let connection = daemon_call::require(Role::Observe).await?;
             let entries =
                 connection.client.call_in::<GetEntries>(&session.id, &GetEntriesParams::default()).await;
-            entries.map_err(|error| one_call::fault(&error))
+            entries.map_err(Fault::from)
         })?;
         let lines = entries.entries.iter().map(|entry| format!("{}\n", entry.text())).collect();
         Ok(Self::Memory(Box::new(session), lines))
+    }
+}
+
+/// Writes the page of a session file.
+///
+/// # Errors
+/// When `agentd` is not there, or cannot read the file; when the page cannot be written.
+fn page_of_file(options: &ExportOptions, path: &Path) -> Result<Exit, Fault> {
+    // What begins with a dash or is one would be read as something else.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    write_page(options, &path.display().to_string(), "")
+}
+
+/// Writes the page of a session without a file, given its entries as lines.
+///
+/// # Errors
+/// As [`page_of_file`].
+fn page_of_memory(options: &ExportOptions, session: &SessionInfo, lines: &str) -> Result<Exit, Fault> {
+    let header = SessionHeader {
+        kind: SessionTag::Session,
+        version: Some(SESSION_VERSION),
+        id: session.id.clone(),
+        timestamp: session.created.clone(),
+        cwd: session.cwd.clone(),
+        parent_session: None,
+    };
+    let header = serde_json::to_string(&header).map_err(|error| {
+        Fault::new(Exit::Failed, format!("agentctl: the session cannot be read: {error}"))
+    })?;
+    write_page(options, "-", &format!("{header}\n{lines}"))
+}
+
+/// Has `agentd` make the page of `source`, with `input` on its stdin, and passes it on as it comes.
+fn write_page(options: &ExportOptions, source: &str, input: &str) -> Result<Exit, Fault> {
+    let program = find_agentd()?;
+    let mut command = Command::new(&program);
+    command.args(["--export", source, "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What went wrong with the program, and not with the place that the page goes to.
+    let mut failed = None;
+    let written = target::write(options, |out| {
+        let outcome = run_page_maker(&mut command, input, out)?;
+        match outcome {
+            PageOutcome::Made { remarks } => {
+                if !remarks.is_empty() {
+                    tell(remarks.trim_end());
+                }
+                Ok(())
+            }
+            PageOutcome::Failed { why } => {
+                failed = Some(why);
+                Err(io::Error::other("no page was made"))
+            }
+        }
+    });
+    match failed {
+        Some(why) => Err(why),
+        None => written,
+    }
+}
+
+enum PageOutcome {
+    Made { remarks: String },
+    Failed { why: Fault },
+}
+
+/// Runs the program to its end. An error is one of `out`.
+fn run_page_maker(command: &mut Command, input: &str, out: &mut dyn Write) -> io::Result<PageOutcome> {
+    let program = PathBuf::from(command.get_program());
+    let not_run =
+        |source: io::Error| PageOutcome::Failed { why: ConnectError::Spawn { program, source }.into() };
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return Ok(not_run(error)),
+    };
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (copied, remarks) = thread::scope(|scope| {
+        // One that reads no further has said why.
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
+        let remarks = scope.spawn(move || {
+            let mut text = Vec::new();
+            let read = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
+            read.transpose().map(|_| String::from_utf8_lossy(&text).into_owned())
+        });
+        // Dropping our end makes the program stop when the page cannot be written.
+        let copied = stdout.map_or(Ok(0), |mut stdout| io::copy(&mut stdout, out));
+        (copied, remarks.join())
+    });
+    let ended = child.wait();
+    copied?;
+    let remarks = remarks.unwrap_or_else(|_| Ok(String::new())).unwrap_or_default();
+    match ended {
+        Ok(status) if status.success() => Ok(PageOutcome::Made { remarks }),
+        Ok(status) => {
+            let why = remarks.trim_end();
+            let text = if why.is_empty() {
+                format!("agentctl: agentd --export ended with {status}")
+            } else {
+                why.to_owned()
+            };
+            Ok(PageOutcome::Failed { why: Fault::new(Exit::Failed, text) })
+        }
+        Err(error) => Ok(not_run(error)),
     }
 }
 

@@ -9,11 +9,12 @@ use agentd_protocol::{
     session::SessionState,
 };
 
-use super::{daemon, live, one_call, which};
+use super::{daemon_call, find_session};
 use crate::{
     cli::ForkOptions,
-    connect::Start,
-    exit::{Exit, Fault, tell},
+    exit::{Exit, Fault, conclude, tell},
+    output,
+    private_daemon::StartOptions,
     render::{cut, one_line},
     rpc::{AttachSession, CallError, Client, CloneSession, CloseSession, Fork, GetState, OpenSession},
 };
@@ -23,21 +24,18 @@ const SHOWN: usize = 60;
 
 /// Makes the fork and prints its id.
 pub(crate) fn run(options: &ForkOptions) -> Exit {
-    one_call::conclude(fork(options))
+    conclude(fork(options))
 }
 
 fn fork(options: &ForkOptions) -> Result<Exit, Fault> {
-    let session = which::session_of_anyone(&options.id)?;
+    let session = find_session::on_any(&options.id)?;
     if let Some(folder) = &options.cwd {
         return fork_into(folder, &session);
     }
     let entry = options.entry.as_deref();
-    let in_the_daemon = daemon::block_on(async {
-        let Some(connection) = live::connect(Role::Control).await? else { return Ok(None) };
-        in_daemon(&connection.client, &session, entry)
-            .await
-            .map(Some)
-            .map_err(|error| one_call::fault(&error))
+    let in_the_daemon = daemon_call::block_on(async {
+        let Some(connection) = daemon_call::connect(Role::Control).await? else { return Ok(None) };
+        in_daemon(&connection.client, &session, entry).await.map(Some).map_err(Fault::from)
     })?;
     let made = match in_the_daemon {
         Some(made) => made,
@@ -52,7 +50,7 @@ fn fork(options: &ForkOptions) -> Result<Exit, Fault> {
     if let Some(text) = &made.text {
         tell(&format!("It ends before: {}", cut(&one_line(text), SHOWN)));
     }
-    one_call::print(&format!("{}\n", made.state.session_id))
+    output::print(&format!("{}\n", made.state.session_id))
 }
 
 /// Copies all of a session's file into a session of another folder. The session itself is not opened: its folder may be gone.
@@ -65,8 +63,8 @@ fn fork_into(folder: &Path, session: &SessionInfo) -> Result<Exit, Fault> {
         return Err(unusable(&"it is not a folder"));
     }
     let args = vec!["--fork".to_owned(), file_of(session)?.to_owned()];
-    let made = daemon::block_on(async {
-        let Some(connection) = live::connect(Role::Control).await? else { return Ok(None) };
+    let made = daemon_call::block_on(async {
+        let Some(connection) = daemon_call::connect(Role::Control).await? else { return Ok(None) };
         let params = OpenSessionParams {
             cwd: folder.display().to_string(),
             args: args.clone(),
@@ -74,16 +72,18 @@ fn fork_into(folder: &Path, session: &SessionInfo) -> Result<Exit, Fault> {
             ..OpenSessionParams::default()
         };
         let opened = connection.client.call::<OpenSession>(&params).await;
-        opened.map(|opened| Some(opened.state)).map_err(|error| one_call::fault(&error))
+        opened.map(|opened| Some(opened.state)).map_err(Fault::from)
     })?;
     let made = match made {
         Some(made) => made,
         None => {
-            let start = Start { args, cwd: Some(folder) };
-            one_call::converse(start, async |client: &Client| client.call::<GetState>(&NoParams {}).await)?
+            let start = StartOptions { args, cwd: Some(folder) };
+            daemon_call::with_private(start, async |client: &Client| {
+                client.call::<GetState>(&NoParams {}).await
+            })?
         }
     };
-    one_call::print(&format!("{}\n", made.session_id))
+    output::print(&format!("{}\n", made.session_id))
 }
 
 /// The file of a session.
@@ -116,8 +116,8 @@ async fn in_daemon(client: &Client, session: &SessionInfo, entry: Option<&str>) 
 /// Forks in an agentd of our own.
 fn alone(session: &SessionInfo, entry: Option<&str>) -> Result<Made, Fault> {
     let path = file_of(session)?.to_owned();
-    let start = Start { args: vec!["--session".into(), path], cwd: None };
-    one_call::converse(start, async |client: &Client| here(client, entry).await)
+    let start = StartOptions { args: vec!["--session".into(), path], cwd: None };
+    daemon_call::with_private(start, async |client: &Client| here(client, entry).await)
 }
 
 /// Forks the current session of the connection, which goes on with the fork.

@@ -12,10 +12,10 @@ use clap_mangen::{
     roff::{Roff, roman},
 };
 
-use super::one_call;
 use crate::{
     cli::{Cli, ManOptions},
-    exit::{Exit, Fault},
+    exit::{Exit, Fault, conclude},
+    output,
 };
 
 /// Prints a page, or writes all of them.
@@ -26,10 +26,10 @@ pub(crate) fn run(options: &ManOptions) -> Exit {
             let page = page(command).map_err(|error| {
                 Fault::new(Exit::Failed, format!("agentctl: the page cannot be made: {error}"))
             })?;
-            one_call::print(&page)
+            output::print(&page)
         }),
     };
-    one_call::conclude(done)
+    conclude(done)
 }
 
 /// Every command with its subcommands, the whole first. Each has its full name, such as `agentctl-setup-local`.

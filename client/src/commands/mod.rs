@@ -1,33 +1,32 @@
-//! One file per verb.
+//! The verbs, a file for each, and what they share.
 
 pub(crate) mod abort;
-pub(crate) mod anyone;
 pub(crate) mod artifact;
-pub(crate) mod ask;
 pub(crate) mod attach;
 pub(crate) mod auth;
 pub(crate) mod bug_report;
 pub(crate) mod clean;
 pub(crate) mod complete;
-pub(crate) mod completions;
 pub(crate) mod config;
-pub(crate) mod daemon;
+mod confirm;
+mod daemon_call;
+mod dialogs;
 pub(crate) mod doctor;
 pub(crate) mod export;
+mod find_session;
 pub(crate) mod fork;
 pub(crate) mod fsck;
-pub(crate) mod live;
+pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod models;
-pub(crate) mod one_call;
 pub(crate) mod prompt;
 pub(crate) mod ps;
-mod questions;
 pub(crate) mod rpc;
 pub(crate) mod sessions;
 pub(crate) mod setup;
+pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod tools;
 pub(crate) mod tree;
+pub(crate) mod up_down;
 pub(crate) mod watch;
-pub(crate) mod which;

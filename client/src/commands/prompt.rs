@@ -1,25 +1,28 @@
 //! `agentctl prompt`: one message to a session of the daemon, or of an agentd of our own.
 
+mod conversation;
+mod last_session;
 mod link;
-mod pick;
+mod model_choice;
 mod request;
-mod run;
-mod shared;
-mod terminal;
+mod state;
 
 use std::time::Duration;
 
+use agentd_protocol::exit_code::PromptExit;
 use tokio::sync::mpsc;
 
+use self::{
+    conversation::{Conversation, ConversationEnd, output_failed},
+    link::SessionLink,
+    model_choice::choose_model,
+    request::PromptRequest,
+};
 use crate::{
     cli::PromptOptions,
-    exit::{Exit, Fault, tell},
+    exit::{Exit, Fault, Signals, conclude},
     output::{Chunk, Output},
-    signals::Signals,
 };
-use link::Link;
-use request::Request;
-use run::{Conversation, End};
 
 /// How long a daemon that was told to end may take to store what it did.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
@@ -29,16 +32,10 @@ const HURRIED_GRACE: Duration = Duration::from_millis(300);
 
 /// Sends the prompt and shows what comes of it.
 pub(crate) fn run(options: PromptOptions) -> Exit {
-    match Request::read(options).and_then(serve) {
-        Ok(exit) => exit,
-        Err(fault) => {
-            tell(&fault.message);
-            fault.exit
-        }
-    }
+    conclude(PromptRequest::read(options).and_then(serve))
 }
 
-fn serve(request: Request) -> Result<Exit, Fault> {
+fn serve(request: PromptRequest) -> Result<Exit, Fault> {
     let broken = |error: std::io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
     let exit = runtime.block_on(async {
@@ -51,37 +48,56 @@ fn serve(request: Request) -> Result<Exit, Fault> {
     exit
 }
 
-async fn converse(request: Request, mut signals: Signals, output: Output) -> Result<Exit, Fault> {
+async fn converse(request: PromptRequest, mut signals: Signals, output: Output) -> Result<Exit, Fault> {
     let chunks = output.sender();
     let mut link = tokio::select! {
         biased;
         exit = signals.next() => return Ok(exit),
-        link = Link::open(&request, &chunks) => link?,
+        link = SessionLink::open(&request, &chunks) => link?,
     };
     let mut conversation = Conversation { signals, output, chunks };
-    let end = conversation.hold(&mut link, &request).await;
+    let end = hold(&mut conversation, &mut link, &request).await;
     let Conversation { mut signals, output, chunks } = conversation;
     let (exit, last_words) = match end {
-        End::Settled { exit, message } => {
+        ConversationEnd::Finished(PromptExit { exit, message }) => {
             close(link, CLOSE_GRACE, &mut signals).await;
             (exit, message)
         }
-        End::Abandoned(exit) => {
+        ConversationEnd::Abandoned(exit) => {
             link.abandon(HURRIED_GRACE).await;
             // Nothing more is to be written: whoever reads us is gone, or the user left.
             return Ok(exit);
         }
-        End::NotStarted => {
+        ConversationEnd::NotStarted => {
             let fault = link.not_started(HURRIED_GRACE).await;
             (fault.exit, Some(fault.message))
         }
-        End::DaemonDied => (Exit::NoDaemon, Some(link.died(HURRIED_GRACE).await)),
+        ConversationEnd::DaemonDied => (Exit::NoDaemon, Some(link.died(HURRIED_GRACE).await)),
     };
     finish(output, chunks, last_words, &mut signals).await.map(|stopped| stopped.unwrap_or(exit))
 }
 
+/// Holds the conversation to its end.
+async fn hold(
+    conversation: &mut Conversation,
+    link: &mut SessionLink,
+    request: &PromptRequest,
+) -> ConversationEnd {
+    let (client, _, followed) = link.parts();
+    let prepared = async {
+        if followed.is_none() {
+            conversation.introduce(client).await?;
+        }
+        choose_model(conversation, client, request).await
+    };
+    match prepared.await {
+        Ok(()) => conversation.run_prompt(link, request).await,
+        Err(end) => end,
+    }
+}
+
 /// Lets an agentd of our own end; a signal hurries it.
-async fn close(link: Link, grace: Duration, signals: &mut Signals) {
+async fn close(link: SessionLink, grace: Duration, signals: &mut Signals) {
     let closing = link.close(grace);
     tokio::select! {
         () = closing => {}
@@ -108,7 +124,7 @@ async fn finish(
     tokio::select! {
         written = writing => match written {
             Ok(()) => Ok(None),
-            Err(error) => run::output_failed(&error).map(Some),
+            Err(error) => output_failed(&error).map(Some),
         },
         exit = signals.next() => Ok(Some(exit)),
     }

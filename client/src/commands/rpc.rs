@@ -3,15 +3,16 @@
 use std::{env, io, os::unix::process::CommandExt, process::Command};
 
 use agentd_connect::{
-    Broken, ConnectError, Opened, Opening, environment, find_agentd, pass_through, standard_streams,
+    ConnectError, OpenedSession, PassThroughError, SessionOpening, environment, find_agentd, pass_through,
+    standard_streams,
 };
 use agentd_protocol::daemon::OpenSessionParams;
 
-use super::{daemon, one_call};
+use super::daemon_call;
 use crate::{
     cli::{DaemonChoice, RpcOptions},
-    connect::socket::{Way, client_info},
-    exit::{Exit, Fault, tell},
+    exit::{Exit, Fault, conclude, tell},
+    shared_daemon::{ChosenDaemon, Endpoint, client_info},
 };
 
 /// What the end of stdin means, unless the flags say otherwise.
@@ -19,26 +20,29 @@ const DRAIN: [&str; 2] = ["--on-eof", "drain"];
 
 /// Passes lines through until everything is said.
 pub(crate) fn run(options: &RpcOptions) -> Exit {
-    one_call::conclude(serve(options))
+    conclude(serve(options))
 }
 
 fn serve(options: &RpcOptions) -> Result<Exit, Fault> {
-    let passed = daemon::block_on(async {
-        let way =
-            if options.daemon { bare(options.choice).await? } else { Way::choose(options.choice).await? };
-        let Way::Shared(endpoint, stream) = way else { return Ok(None) };
+    let passed = daemon_call::block_on(async {
+        let way = if options.daemon {
+            bare(options.choice).await?
+        } else {
+            ChosenDaemon::choose(options.choice).await?
+        };
+        let ChosenDaemon::Shared(endpoint, stream) = way else { return Ok(None) };
         let (stream, first) = if options.daemon {
             (stream, Vec::new())
         } else {
             let opened = opening(options)?.open(&endpoint, stream).await?;
-            let Opened { stream, rest, warnings } = opened;
+            let OpenedSession { stream, rest, warnings } = opened;
             warnings.iter().for_each(|warning| tell(&format!("Warning: {warning}")));
             (stream, rest)
         };
         let (input, output) = standard_streams().map_err(broken)?;
         match pass_through(stream, first, input, output).await {
             Ok(()) => Ok(Some(Exit::Answered)),
-            Err(Broken::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Err(PassThroughError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 Ok(Some(Exit::OutputClosed))
             }
             Err(error) => Err(broken(error)),
@@ -51,17 +55,17 @@ fn serve(options: &RpcOptions) -> Result<Exit, Fault> {
 }
 
 /// The daemon itself: there is none of our own that could be meant.
-async fn bare(choice: DaemonChoice) -> Result<Way, Fault> {
-    match Way::choose(choice).await? {
-        Way::Private => {
-            let endpoint = crate::connect::socket::Endpoint::find()?;
+async fn bare(choice: DaemonChoice) -> Result<ChosenDaemon, Fault> {
+    match ChosenDaemon::choose(choice).await? {
+        ChosenDaemon::Private => {
+            let endpoint = Endpoint::find()?;
             Err(ConnectError::NotRunning(endpoint.socket.clone()).into())
         }
-        shared @ Way::Shared(..) => Ok(shared),
+        shared @ ChosenDaemon::Shared(..) => Ok(shared),
     }
 }
 
-fn opening(options: &RpcOptions) -> Result<Opening, Fault> {
+fn opening(options: &RpcOptions) -> Result<SessionOpening, Fault> {
     let cwd = env::current_dir().map_err(ConnectError::WorkingDirectory)?;
     let params = OpenSessionParams {
         cwd: cwd.display().to_string(),
@@ -69,13 +73,13 @@ fn opening(options: &RpcOptions) -> Result<Opening, Fault> {
         env: Some(environment()),
         ..OpenSessionParams::default()
     };
-    Ok(Opening { client: client_info(), params })
+    Ok(SessionOpening { client: client_info(), params })
 }
 
-fn broken(error: Broken) -> Fault {
+fn broken(error: PassThroughError) -> Fault {
     let exit = match &error {
-        Broken::Closed | Broken::Lost(_) => Exit::NoDaemon,
-        Broken::Output(_) | Broken::Start(_) => Exit::Failed,
+        PassThroughError::Closed | PassThroughError::Lost(_) => Exit::NoDaemon,
+        PassThroughError::Output(_) | PassThroughError::Start(_) => Exit::Failed,
     };
     Fault::new(exit, format!("agentctl: {error}"))
 }

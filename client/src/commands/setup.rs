@@ -3,12 +3,13 @@
 use agentd_protocol::doctor::{Listener, LocalProvider, LocalSetup, SetupChange, SetupLocalParams};
 
 use super::{
-    ask::{self, Enter},
-    one_call,
+    confirm::{self, Enter},
+    daemon_call,
 };
 use crate::{
     cli::SetupLocalOptions,
-    exit::{Exit, Fault},
+    exit::{Exit, Fault, conclude},
+    output,
     render::{one_line, shell_word},
     rpc::SetupLocal,
 };
@@ -18,7 +19,7 @@ const SHOWN: usize = 10;
 
 /// Has agentd look for servers and write what it finds.
 pub(crate) fn local(options: &SetupLocalOptions) -> Exit {
-    one_call::conclude(set_up(options))
+    conclude(set_up(options))
 }
 
 fn set_up(options: &SetupLocalOptions) -> Result<Exit, Fault> {
@@ -29,33 +30,29 @@ fn set_up(options: &SetupLocalOptions) -> Result<Exit, Fault> {
         dry_run: dry_run.then_some(true),
         other_user: other_user.then_some(true),
     };
-    let asks = !options.yes && !options.dry_run && !options.json && ask::possible();
+    let asks = !options.yes && !options.dry_run && !options.json && confirm::possible();
     if !asks {
-        let setup = one_call::call::<SetupLocal>(&params(options.dry_run, options.other_user))?;
+        let setup = daemon_call::private::<SetupLocal>(&params(options.dry_run, options.other_user))?;
         return if options.json {
-            one_call::print_json(&setup)
+            output::print_json(&setup)
         } else {
-            one_call::print(&format!("{}{}", found(&setup), ending(&setup, options.dry_run)))
+            output::print(&format!("{}{}", found(&setup), ending(&setup, options.dry_run)))
         };
     }
-    let planned = one_call::call::<SetupLocal>(&params(true, false))?;
-    let printed = one_call::print(&found(&planned))?;
+    let planned = daemon_call::private::<SetupLocal>(&params(true, false))?;
+    let printed = output::print(&found(&planned))?;
     if printed != Exit::Answered || !changes(&planned) {
-        return if printed == Exit::Answered {
-            one_call::print(&ending(&planned, false))
-        } else {
-            Ok(printed)
-        };
+        return if printed == Exit::Answered { output::print(&ending(&planned, false)) } else { Ok(printed) };
     }
     let question = format!("Write this to {}?", one_line(&planned.file));
     let others = planned.providers.iter().filter_map(|it| it.listener.as_ref()).any(|it| it.is_other_user);
     let enter = if others && !options.other_user { Enter::No } else { Enter::Yes };
-    if !ask::agreed(&question, enter)? {
+    if !confirm::agreed(&question, enter)? {
         return Err(Fault::new(Exit::Failed, "Nothing was written."));
     }
     // What was told of was agreed to.
-    let setup = one_call::call::<SetupLocal>(&params(false, others || options.other_user))?;
-    one_call::print(&ending(&setup, false))
+    let setup = daemon_call::private::<SetupLocal>(&params(false, others || options.other_user))?;
+    output::print(&ending(&setup, false))
 }
 
 fn changes(setup: &LocalSetup) -> bool {

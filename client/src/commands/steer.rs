@@ -1,16 +1,16 @@
 //! `agentctl steer`: a word to a session that is at work.
 
-use agentd_input::{Attachments, Words};
+use agentd_input::Attachments;
 use agentd_protocol::{command::QueueParams, daemon::Role};
 
 use super::{
-    daemon, live, one_call,
-    which::{self, Among},
+    daemon_call,
+    find_session::{self, Among},
 };
 use crate::{
     cli::SteerOptions,
-    exit::{Exit, Fault, tell},
-    input::{fault, read_piped},
+    exit::{Exit, Fault, conclude, tell},
+    prompt_parts::{MessageWords, fault, read_piped},
     render::short_id,
     rpc::{FollowUp, Steer},
 };
@@ -22,21 +22,21 @@ agentctl steer: there is no message. Give one, or pipe it in:
 
 /// Queues the message.
 pub(crate) fn run(options: &SteerOptions) -> Exit {
-    one_call::conclude(send(options))
+    conclude(send(options))
 }
 
 fn send(options: &SteerOptions) -> Result<Exit, Fault> {
-    let words = Words::plain(&options.words, &options.literal).map_err(|error| fault(&error))?;
+    let words = MessageWords::plain(&options.words, &options.literal).map_err(|error| fault(&error))?;
     let message = words.compose(&read_piped(words.name_stdin())?, Attachments::default()).message;
     if message.trim().is_empty() {
         return Err(Fault::usage(NO_MESSAGE));
     }
-    daemon::block_on(queue(options, message))
+    daemon_call::block_on(queue(options, message))
 }
 
 async fn queue(options: &SteerOptions, message: String) -> Result<Exit, Fault> {
-    let connection = live::require(Role::Control).await?;
-    let session = which::session(&connection.client, &options.id, Among::All).await?;
+    let connection = daemon_call::require(Role::Control).await?;
+    let session = find_session::on(&connection.client, &options.id, Among::All).await?;
     let id = short_id(&session.id);
     if !session.is_streaming {
         let text = format!(
@@ -53,7 +53,7 @@ async fn queue(options: &SteerOptions, message: String) -> Result<Exit, Fault> {
     } else {
         client.call_in::<Steer>(&session.id, &params).await
     };
-    queued.map_err(|error| one_call::fault(&error))?;
+    queued?;
     let when = if options.follow_up { "when the run would end" } else { "before the next call of the model" };
     tell(&format!("{id}: queued; it is delivered {when}. `agentctl attach {id}` shows what comes of it."));
     Ok(Exit::Answered)

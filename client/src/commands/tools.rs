@@ -1,41 +1,46 @@
 //! `agentctl tools`: which tools a session has, and which of them the model can call.
 
-mod table;
-
 use agentd_protocol::{
     command::NoParams,
     daemon::{AttachSessionParams, Role, SessionInfo},
-    tool_list::{SetActiveToolsParams, ToolList},
+    tool_list::{SetActiveToolsParams, ToolInfo, ToolList, ToolSource},
 };
 
-use super::{daemon, live, one_call, which};
+use super::{daemon_call, find_session};
 use crate::{
     cli::ToolsOptions,
-    connect::Start,
-    exit::{Exit, Fault},
-    render::Screen,
+    exit::{Exit, Fault, conclude},
+    output,
+    private_daemon::StartOptions,
+    render::{Screen, cut, one_line},
     rpc::{AttachSession, CallError, Client, GetTools, SetActiveTools},
 };
 
+/// What a line holds where nothing says how wide it may be.
+const DEFAULT_WIDTH: usize = 120;
+
+/// The least room for what a tool does.
+const MIN_TEXT: usize = 20;
+
 /// Changes what is to be changed, and prints the table or the JSON.
 pub(crate) fn run(options: &ToolsOptions) -> Exit {
-    one_call::conclude(show(options))
+    conclude(show(options))
 }
 
 fn show(options: &ToolsOptions) -> Result<Exit, Fault> {
     let list = match &options.id {
-        Some(id) => of_session(&which::session_of_anyone(id)?, options)?,
+        Some(id) => of_session(&find_session::on_any(id)?, options)?,
         None if changes(options) => {
             let text = "agentctl tools: ID is missing: whose tools are to be changed?\n  \
                         agentctl tools 0198c0de --activate grep\nThe setting defaultTools is for every new session.";
             return Err(Fault::usage(text));
         }
-        None => one_call::call::<GetTools>(&NoParams {})?,
+        None => daemon_call::private::<GetTools>(&NoParams {})?,
     };
     if options.json {
-        return one_call::print_json(&list);
+        return output::print_json(&list);
     }
-    one_call::print(&table::table(&list.tools, Screen::of_stdout()))
+    output::print(&table(&list.tools, Screen::of_stdout()))
 }
 
 fn changes(options: &ToolsOptions) -> bool {
@@ -45,20 +50,20 @@ fn changes(options: &ToolsOptions) -> bool {
 /// Asks the daemon, which opens the session for that if it must; without a daemon, an agentd of our own.
 fn of_session(session: &SessionInfo, options: &ToolsOptions) -> Result<ToolList, Fault> {
     let role = if changes(options) { Role::Control } else { Role::Observe };
-    let of_daemon = daemon::block_on(async {
-        let Some(connection) = live::connect(role).await? else { return Ok(None) };
+    let of_daemon = daemon_call::block_on(async {
+        let Some(connection) = daemon_call::connect(role).await? else { return Ok(None) };
         let params = AttachSessionParams { session_id: session.id.clone(), since: None };
         let asked = async {
             connection.client.call::<AttachSession>(&params).await?;
             ask(&connection.client, options).await
         };
-        asked.await.map(Some).map_err(|error| one_call::fault(&error))
+        asked.await.map(Some).map_err(Fault::from)
     })?;
     match (of_daemon, &session.path) {
         (Some(list), _) => Ok(list),
         (None, Some(path)) => {
-            let start = Start { args: vec!["--session".into(), path.clone()], cwd: None };
-            one_call::converse(start, async |client: &Client| ask(client, options).await)
+            let start = StartOptions { args: vec!["--session".into(), path.clone()], cwd: None };
+            daemon_call::with_private(start, async |client: &Client| ask(client, options).await)
         }
         (None, None) => {
             let text = format!("Error: session {} has no file, and no daemon has it.", session.id);
@@ -92,12 +97,56 @@ fn wanted(list: &ToolList, options: &ToolsOptions) -> Result<Vec<String>, CallEr
     Ok(wanted)
 }
 
+/// A line for each tool, cut to the width; nothing for no tools.
+fn table(tools: &[ToolInfo], screen: Screen) -> String {
+    let rows: Vec<[String; 3]> = tools.iter().map(row).collect();
+    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (names, sources) = (widest(0), widest(1));
+    let width = screen.width.unwrap_or(DEFAULT_WIDTH);
+    let room = width.saturating_sub(names + sources + 6).max(MIN_TEXT);
+    let lines = rows.iter().zip(tools).map(|([name, source, does], tool)| {
+        let mark = if tool.active { screen.paint("32", "*") } else { " ".to_owned() };
+        let line = format!("{mark} {name:<names$}  {source:<sources$}  {}", cut(does, room));
+        format!("{}\n", line.trim_end())
+    });
+    lines.collect()
+}
+
+fn row(tool: &ToolInfo) -> [String; 3] {
+    let source = match (tool.source, &tool.client) {
+        (ToolSource::Builtin, _) => "built in".to_owned(),
+        (ToolSource::Client, Some(client)) => one_line(client),
+        (ToolSource::Client, None) => "a client".to_owned(),
+    };
+    // The description of a tool is for the model, and long.
+    let does = tool.snippet.as_deref().unwrap_or(&tool.description);
+    [one_line(&tool.name), source, one_line(does)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A tool for tests.
+    fn example(name: &str, active: bool) -> ToolInfo {
+        ToolInfo {
+            name: name.into(),
+            label: name.into(),
+            description: format!("Does\n{name}."),
+            parameters: serde_json::Value::Null,
+            active,
+            source: ToolSource::Builtin,
+            client: None,
+            snippet: None,
+            guidelines: Vec::new(),
+            execution: agentd_protocol::tool_list::ToolExecution::Parallel,
+            timeout_ms: None,
+            constrained_sampling: None,
+        }
+    }
+
     fn list(tools: &[(&str, bool)]) -> ToolList {
-        let tools = tools.iter().map(|(name, active)| table::example(name, *active)).collect();
+        let tools = tools.iter().map(|(name, active)| example(name, *active)).collect();
         ToolList { tools }
     }
 
@@ -116,5 +165,22 @@ mod tests {
         assert_eq!(check(&["nope"], &[]), ["read", "bash", "nope"], "which the daemon refuses");
         let error = wanted(&list, &options(&[], &["nope"])).unwrap_err().to_string();
         assert_eq!(error, "Unknown tool \"nope\"; this session has read, bash, grep.");
+    }
+
+    #[test]
+    fn a_line_for_each() {
+        let mut deploy = example("deploy", true);
+        deploy.source = ToolSource::Client;
+        deploy.client = Some("edi\u{1b}tor".into());
+        deploy.snippet = Some("long ".repeat(20));
+        let tools = [example("read", true), example("ls", false), deploy];
+        let screen = Screen { width: Some(50), ..Screen::default() };
+        assert_eq!(
+            table(&tools, screen),
+            "* read    built in  Does read.\n\
+             \u{20} ls      built in  Does ls.\n\
+             * deploy  edi tor   long long long long long long…\n"
+        );
+        assert_eq!(table(&[], screen), "");
     }
 }

@@ -1,7 +1,6 @@
-//! `agentctl tree`: the branches of a conversation.
+//! `agentctl tree`: the branches of a conversation, a line for each entry, moved to the right where branches part.
 
 mod entries;
-mod outline;
 
 use std::path::{Path, PathBuf};
 
@@ -10,19 +9,20 @@ use agentd_protocol::{
     daemon::{Role, SessionInfo},
 };
 
-use self::entries::Entries;
-use super::{daemon, live, one_call, which};
+use self::entries::{Entries, Shown};
+use super::{daemon_call, find_session};
 use crate::{
     cli::TreeOptions,
-    exit::{Exit, Fault, tell},
-    render::Screen,
+    exit::{Exit, Fault, conclude, tell},
+    output,
+    render::{Screen, cut, one_line},
     rpc::{CallError, GetEntries},
     session_file::ReadError,
 };
 
 /// Prints the outline.
 pub(crate) fn run(options: &TreeOptions) -> Exit {
-    one_call::conclude(show(options))
+    conclude(show(options))
 }
 
 fn show(options: &TreeOptions) -> Result<Exit, Fault> {
@@ -30,26 +30,26 @@ fn show(options: &TreeOptions) -> Result<Exit, Fault> {
     let entries = if given.contains('/') || given.ends_with(".jsonl") {
         of_file(&PathBuf::from(given))?
     } else {
-        of_session(&which::session_of_anyone(given)?)?
+        of_session(&find_session::on_any(given)?)?
     };
-    let text = outline::outline(&entries, Screen::of_stdout());
+    let text = outline(&entries, Screen::of_stdout());
     if text.is_empty() {
         tell("Nothing was said in this session yet.");
         return Ok(Exit::Answered);
     }
-    one_call::print(&text)
+    output::print(&text)
 }
 
 /// As the daemon has it, which alone knows where a session goes on that went back; from its file where no daemon has it.
 fn of_session(session: &SessionInfo) -> Result<Entries, Fault> {
-    let asked = daemon::block_on(async {
-        let Some(connection) = live::connect(Role::Observe).await? else { return Ok(None) };
+    let asked = daemon_call::block_on(async {
+        let Some(connection) = daemon_call::connect(Role::Observe).await? else { return Ok(None) };
         let params = GetEntriesParams::default();
         match connection.client.call_in::<GetEntries>(&session.id, &params).await {
             Ok(entries) => Ok(Some(entries)),
             // A session that nobody has opened is no trouble, as long as it has a file.
             Err(CallError::Refused { .. }) if session.path.is_some() => Ok(None),
-            Err(error) => Err(one_call::fault(&error)),
+            Err(error) => Err(Fault::from(&error)),
         }
     })?;
     match (asked, &session.path) {
@@ -70,4 +70,184 @@ fn of_file(path: &Path) -> Result<Entries, Fault> {
         Fault::new(Exit::Failed, format!("Error: cannot read {}: {error}", path.display()))
     };
     Entries::read(path).map_err(unreadable)
+}
+
+/// What a line holds where nothing says how wide it may be.
+const DEFAULT_WIDTH: usize = 120;
+
+/// The least room for a text.
+const MIN_TEXT: usize = 20;
+
+/// The deepest level that is still moved to the right.
+const DEEPEST: usize = 12;
+
+/// A line for each entry that says something; nothing when none does.
+fn outline(entries: &Entries, screen: Screen) -> String {
+    let visible: Vec<usize> = (0..entries.all.len()).filter(|at| entries.all[*at].line.is_some()).collect();
+    let Some(widest) = visible.iter().filter_map(|at| who(&entries.all[*at])).map(str::len).max() else {
+        return String::new();
+    };
+    let (roots, children) = family(entries);
+    let here = entries.leaf.and_then(|leaf| seen_from(entries, leaf));
+    let mut text = String::new();
+    // Each with the lines of the tree that lead to it and those that lead below it. A list instead of recursion: a
+    // conversation is as deep as it is long.
+    let mut waiting = Vec::new();
+    branch(&roots, &Lead::default(), &mut waiting);
+    while let Some((at, lead)) = waiting.pop() {
+        let entry = &entries.all[at];
+        text.push_str(&line(entry, &lead.own, Some(at) == here, widest, screen));
+        branch(&children[at], &lead, &mut waiting);
+    }
+    text
+}
+
+/// What stands at the left of an entry, and of what follows it.
+#[derive(Debug, Clone, Default)]
+struct Lead {
+    own: String,
+    below: String,
+    level: usize,
+}
+
+/// Puts the followers of an entry in front, the first one to come next. A single one stands where it stood.
+fn branch(followers: &[usize], lead: &Lead, waiting: &mut Vec<(usize, Lead)>) {
+    let only = followers.len() == 1;
+    for (place, at) in followers.iter().enumerate().rev() {
+        let next = if only {
+            Lead { own: lead.below.clone(), ..lead.clone() }
+        } else {
+            let last = place + 1 == followers.len();
+            let (own, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            let base = if lead.level < DEEPEST { lead.below.as_str() } else { parent_of(&lead.below) };
+            Lead { own: format!("{base}{own}"), below: format!("{base}{below}"), level: lead.level + 1 }
+        };
+        waiting.push((*at, next));
+    }
+}
+
+/// The lead without its last step: deeper branches stay in the same column.
+fn parent_of(lead: &str) -> &str {
+    lead.char_indices().rev().nth(2).map_or("", |(at, _)| &lead[..at])
+}
+
+/// Of the entries that say something: the roots, and the followers of each.
+fn family(entries: &Entries) -> (Vec<usize>, Vec<Vec<usize>>) {
+    let mut roots = Vec::new();
+    let mut children = vec![Vec::new(); entries.all.len()];
+    // For each entry itself or the nearest one above that says something. Parents stand before their children.
+    let mut nearest: Vec<Option<usize>> = Vec::with_capacity(entries.all.len());
+    for (at, entry) in entries.all.iter().enumerate() {
+        let above = entry.parent.and_then(|parent| nearest[parent]);
+        if entry.line.is_none() {
+            nearest.push(above);
+            continue;
+        }
+        nearest.push(Some(at));
+        match above {
+            Some(above) => children[above].push(at),
+            None => roots.push(at),
+        }
+    }
+    (roots, children)
+}
+
+/// The entry itself, or the nearest one above it that says something.
+fn seen_from(entries: &Entries, at: usize) -> Option<usize> {
+    std::iter::successors(Some(at), |at| entries.all[*at].parent).find(|at| entries.all[*at].line.is_some())
+}
+
+fn who(entry: &Shown) -> Option<&'static str> {
+    entry.line.as_ref().map(|(who, _)| *who)
+}
+
+fn line(entry: &Shown, lead: &str, is_here: bool, widest: usize, screen: Screen) -> String {
+    let Some((who, text)) = &entry.line else { return String::new() };
+    let id = one_line(&entry.id);
+    let label = entry.label.as_deref().map(|label| format!("  [{}]", one_line(label))).unwrap_or_default();
+    let used = 2 + lead.chars().count() + id.chars().count() + 2 + widest + 2 + label.chars().count();
+    let room = screen.width.unwrap_or(DEFAULT_WIDTH).saturating_sub(used).max(MIN_TEXT);
+    let mark = if is_here { screen.paint("32", ">") } else { " ".into() };
+    let text = cut(&one_line(text), room);
+    let label = if label.is_empty() { label } else { screen.paint("33", &label) };
+    format!("{}\n", format!("{mark} {lead}{id}  {who:<widest$}  {text}{label}").trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(id: &str, parent: &str, text: &str) -> String {
+        let parent = if parent == "-" { "null".to_owned() } else { format!("\"{parent}\"") };
+        format!(
+            r#"{{"type":"message","id":"{id}","parentId":{parent},"timestamp":"t","message":{{"role":"user","content":"{text}"}}}}"#
+        )
+    }
+
+    fn check(lines: &[String], leaf: &str, width: usize, expected: &[&str]) {
+        let entries = Entries::of_lines(lines.iter().map(String::as_str), Some(leaf));
+        let screen = Screen { width: Some(width), ..Screen::default() };
+        assert_eq!(outline(&entries, screen).lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn branches_part_and_a_chain_stays_straight() {
+        let other = |kind: &str, id: &str, parent: &str, more: &str| {
+            format!(r#"{{"type":"{kind}","id":"{id}","parentId":"{parent}","timestamp":"t"{more}}}"#)
+        };
+        let lines = [
+            user("a", "-", "one"),
+            user("b", "a", "two\\nand more"),
+            other("model_change", "m", "b", r#","provider":"p","modelId":"m""#),
+            user("c", "m", "left"),
+            user("d", "c", "left on"),
+            user("e", "m", "right"),
+            other("label", "l", "e", r#","targetId":"d","label":"good""#),
+            user("f", "e", "a text that is far too long for this screen"),
+        ];
+        check(
+            &lines,
+            "l",
+            44,
+            &[
+                "  a  user  one",
+                "  b  user  two and more",
+                "  ├─ c  user  left",
+                "  │  d  user  left on  [good]",
+                "> └─ e  user  right",
+                "     f  user  a text that is far too long f…",
+            ],
+        );
+        check(&lines[..1], "x", 80, &["  a  user  one"]);
+        check(&[], "x", 80, &[]);
+    }
+
+    #[test]
+    fn several_roots_and_many_levels() {
+        let mut lines = vec![user("r", "-", "root"), user("s", "-", "other root")];
+        let mut parent = "r".to_owned();
+        for level in 0..40 {
+            for side in ["x", "y"] {
+                lines.push(user(&format!("{side}{level}"), &parent, "t"));
+            }
+            parent = format!("y{level}");
+        }
+        let entries = Entries::of_lines(lines.iter().map(String::as_str), None);
+        let text = outline(&entries, Screen::default());
+        assert!(text.starts_with("  ├─ r  user  root\n  │  ├─ x0  user  t\n  │  └─ y0  user  t\n"), "{text}");
+        assert!(text.ends_with("  └─ s  user  other root\n"), "{text}");
+        assert_eq!(text.lines().count(), lines.len());
+        assert!(text.lines().all(|line| line.chars().count() < 60), "{text}");
+    }
+
+    #[test]
+    fn a_long_conversation_is_no_deep_recursion() {
+        let lines: Vec<String> = (0..20_000)
+            .map(|at| {
+                user(&format!("n{at}"), &if at == 0 { "-".into() } else { format!("n{}", at - 1) }, "t")
+            })
+            .collect();
+        let entries = Entries::of_lines(lines.iter().map(String::as_str), Some("n19999"));
+        assert_eq!(outline(&entries, Screen::default()).lines().count(), 20_000);
+    }
 }

@@ -1,30 +1,29 @@
 //! `agentctl watch`: what all sessions do, as it happens.
 
-mod changes;
+use std::{collections::HashMap, io};
 
 use agentd_protocol::{
     command::NoParams,
-    daemon::{ListSessionsParams, Role},
+    daemon::{ListSessionsParams, Role, SessionInfo},
     event::Event,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use tokio::sync::mpsc;
 
-use self::changes::Board;
-use super::{daemon, live, one_call};
+use super::daemon_call;
 use crate::{
     cli::WatchOptions,
-    connect::socket::Connection,
-    exit::{Exit, Fault, tell},
+    exit::{Exit, Fault, conclude, tell},
     output::{Chunk, Output},
-    render::{Screen, clock},
+    render::{Screen, clock, counted, cut, one_line, session_title, short_id},
     rpc::{Client, EventLine, ListSessions, WatchSessions},
+    shared_daemon::Connection,
 };
 
 /// Tells what sessions do until Ctrl-C, or the end of the daemon.
 pub(crate) fn run(options: &WatchOptions) -> Exit {
-    let ended = daemon::block_on(watch(options));
-    one_call::conclude(match ended {
+    let ended = daemon_call::block_on(watch(options));
+    conclude(match ended {
         // Ctrl-C is how one leaves.
         Err(fault) if fault.exit == Exit::Interrupted => Ok(Exit::Answered),
         ended => ended,
@@ -32,13 +31,13 @@ pub(crate) fn run(options: &WatchOptions) -> Exit {
 }
 
 async fn watch(options: &WatchOptions) -> Result<Exit, Fault> {
-    let mut connection = live::require(Role::Observe).await?;
+    let mut connection = daemon_call::require(Role::Observe).await?;
     let mut output = Output::start()
         .map_err(|error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}")))?;
     let chunks = output.sender();
     // Before the first look: what changes in between is not missed.
     let watching = connection.client.call::<WatchSessions>(&NoParams {}).await;
-    watching.map_err(|error| one_call::fault(&error))?;
+    watching?;
     let ended = tokio::select! {
         ended = show(&mut connection, options, &chunks) => ended,
         error = output.broken() => return closed(&error),
@@ -51,8 +50,8 @@ async fn watch(options: &WatchOptions) -> Result<Exit, Fault> {
     }
 }
 
-fn closed(error: &std::io::Error) -> Result<Exit, Fault> {
-    if error.kind() == std::io::ErrorKind::BrokenPipe {
+fn closed(error: &io::Error) -> Result<Exit, Fault> {
+    if error.kind() == io::ErrorKind::BrokenPipe {
         return Ok(Exit::OutputClosed);
     }
     Err(Fault::new(Exit::Failed, format!("agentctl: cannot write to stdout: {error}")))
@@ -85,9 +84,9 @@ async fn look(client: &Client, view: &mut View, chunks: &mpsc::Sender<Chunk>) ->
     let mut params =
         ListSessionsParams { live: Some(true), limit: Some(1_000), ..ListSessionsParams::default() };
     loop {
-        let list = client.call::<ListSessions>(&params).await.map_err(|error| one_call::fault(&error))?;
+        let list = client.call::<ListSessions>(&params).await?;
         for session in list.sessions {
-            let told = view.board.found(session);
+            let told = view.changes.found(session);
             put(chunks, view.stamped(told)).await;
         }
         params.cursor = list.cursor;
@@ -106,13 +105,13 @@ async fn put(chunks: &mpsc::Sender<Chunk>, text: String) {
 
 /// Events as lines.
 struct View {
-    board: Board,
+    changes: SessionChanges,
     zone: TimeZone,
 }
 
 impl View {
     fn new() -> Self {
-        Self { board: Board::new(Screen::of_stdout()), zone: TimeZone::system() }
+        Self { changes: SessionChanges::new(Screen::of_stdout()), zone: TimeZone::system() }
     }
 
     /// Whether changes were not told, since we were too slow.
@@ -122,9 +121,9 @@ impl View {
 
     fn lines(&mut self, line: &EventLine) -> String {
         let told = match line.event() {
-            Some(Event::SessionOpened(opened)) => self.board.opened(opened.session),
-            Some(Event::SessionChanged(changed)) => self.board.changed(changed.session),
-            Some(Event::SessionClosed(closed)) => self.board.closed(&closed.session_id),
+            Some(Event::SessionOpened(opened)) => self.changes.opened(opened.session),
+            Some(Event::SessionChanged(changed)) => self.changes.changed(changed.session),
+            Some(Event::SessionClosed(closed)) => self.changes.closed(&closed.session_id),
             _ => None,
         };
         self.stamped(told)
@@ -132,5 +131,179 @@ impl View {
 
     fn stamped(&self, told: Option<String>) -> String {
         told.map(|told| format!("{}  {told}\n", clock(Timestamp::now(), &self.zone))).unwrap_or_default()
+    }
+}
+
+/// The least room for what a session is about.
+const MIN_ABOUT: usize = 16;
+
+/// What a line holds where nothing says how wide it may be.
+const DEFAULT_WIDTH: usize = 120;
+
+/// The width of `14:02:03  ` before a line.
+const STAMP: usize = 10;
+
+/// Room for what happened: most of it fits, and the rest stands in columns.
+const HAPPENED: usize = 22;
+
+/// What is known of the sessions that are in memory, or were.
+struct SessionChanges {
+    screen: Screen,
+    sessions: HashMap<String, SessionInfo>,
+}
+
+impl SessionChanges {
+    fn new(screen: Screen) -> Self {
+        Self { screen, sessions: HashMap::new() }
+    }
+
+    /// A session that a list of the live ones holds: all about it at the first look, what is new at later ones.
+    fn found(&mut self, session: SessionInfo) -> Option<String> {
+        if self.sessions.contains_key(&session.id) {
+            return self.changed(session);
+        }
+        let state = if session.is_streaming { "at work" } else { "idle" };
+        let mut parts = vec![state.to_owned()];
+        parts.extend((session.clients > 0).then(|| clients(&session)));
+        self.tell(session, &parts)
+    }
+
+    /// A session that was opened.
+    fn opened(&mut self, session: SessionInfo) -> Option<String> {
+        // The list may have had it already.
+        if self.sessions.contains_key(&session.id) {
+            return self.changed(session);
+        }
+        let mut parts = vec!["opened".to_owned()];
+        parts.extend(session.is_streaming.then(|| "at work".to_owned()));
+        self.tell(session, &parts)
+    }
+
+    /// A session as it is now; `None` when nothing of it is worth a line.
+    fn changed(&mut self, session: SessionInfo) -> Option<String> {
+        let parts = match self.sessions.get(&session.id) {
+            Some(before) => differences(before, &session),
+            // It was not in memory when we looked.
+            None if session.live => vec!["in memory".to_owned()],
+            None => Vec::new(),
+        };
+        if parts.is_empty() {
+            self.sessions.insert(session.id.clone(), session);
+            return None;
+        }
+        self.tell(session, &parts)
+    }
+
+    /// A session that was closed.
+    fn closed(&mut self, id: &str) -> Option<String> {
+        let parts = ["closed".to_owned()];
+        match self.sessions.remove(id) {
+            Some(session) => Some(self.line(&session, &parts)),
+            None => Some(format!("{}  closed", short_id(id))),
+        }
+    }
+
+    fn tell(&mut self, session: SessionInfo, parts: &[String]) -> Option<String> {
+        let line = self.line(&session, parts);
+        self.sessions.insert(session.id.clone(), session);
+        Some(line)
+    }
+
+    /// Such as `0198c0de-7a51  at work, 2 clients  project: What is this?`.
+    fn line(&self, session: &SessionInfo, parts: &[String]) -> String {
+        let (id, happened) = (short_id(&session.id), parts.join(", "));
+        let happened = format!("{happened:<HAPPENED$}");
+        let used = STAMP + id.chars().count() + happened.chars().count() + 4;
+        let room = self.screen.width.unwrap_or(DEFAULT_WIDTH).saturating_sub(used).max(MIN_ABOUT);
+        let colour = match parts.first().map(String::as_str) {
+            Some("at work") => "32",
+            Some("closed" | "left memory") => "2",
+            _ => "0",
+        };
+        let happened = self.screen.paint(colour, &happened);
+        let line = format!("{id}  {happened}  {}", cut(&session_title(session), room));
+        line.trim_end().to_owned()
+    }
+}
+
+fn differences(before: &SessionInfo, now: &SessionInfo) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut say = |part: String| parts.push(part);
+    if before.is_streaming != now.is_streaming {
+        say(if now.is_streaming { "at work" } else { "idle" }.into());
+    }
+    if before.live != now.live {
+        say(if now.live { "in memory" } else { "left memory" }.into());
+    }
+    if before.name != now.name {
+        say(match &now.name {
+            Some(name) => format!("renamed to {}", one_line(name)),
+            None => "name removed".into(),
+        });
+    }
+    if before.clients != now.clients {
+        say(clients(now));
+    }
+    parts
+}
+
+fn clients(session: &SessionInfo) -> String {
+    match session.clients {
+        0 => "no client".into(),
+        count => counted(count as usize, "client"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::example_session as example;
+
+    fn live(id: &str) -> SessionInfo {
+        SessionInfo { live: true, ..example(id) }
+    }
+
+    #[test]
+    fn each_change_is_told_once() {
+        let mut changes = SessionChanges::new(Screen::default());
+        let idle = SessionInfo { clients: 1, ..live("0198c0de-7a51-x") };
+        let busy = SessionInfo { is_streaming: true, message_count: 13, ..idle.clone() };
+        let named = SessionInfo { name: Some("a\x1b\nb".into()), clients: 2, ..busy.clone() };
+        let resting = SessionInfo { live: false, clients: 0, is_streaming: false, ..named.clone() };
+        let line = |happened: &str, about: &str| {
+            Some(format!("{:<37}  project: {about}", format!("0198c0de-7a51  {happened}")))
+        };
+        assert_eq!(changes.found(idle.clone()), line("idle, 1 client", "What is this?"));
+        assert_eq!(changes.changed(SessionInfo { message_count: 13, ..idle.clone() }), None);
+        assert_eq!(changes.opened(idle), None);
+        assert_eq!(changes.changed(busy.clone()), line("at work", "What is this?"));
+        assert_eq!(changes.found(busy), None);
+        assert_eq!(changes.changed(named), line("renamed to a  b, 2 clients", "a  b"));
+        assert_eq!(changes.changed(resting.clone()), line("idle, left memory, no client", "a  b"));
+        assert_eq!(changes.changed(SessionInfo { live: true, ..resting.clone() }), line("in memory", "a  b"));
+        assert_eq!(
+            changes.changed(SessionInfo { name: None, ..resting }),
+            line("left memory, name removed", "What is this?")
+        );
+        assert_eq!(changes.closed("0198c0de-7a51-x"), line("closed", "What is this?"));
+        assert_eq!(changes.closed("0198c0de-7a51-x"), Some("0198c0de-7a51  closed".into()));
+    }
+
+    #[test]
+    fn new_sessions_are_opened() {
+        let mut changes = SessionChanges::new(Screen { colour: true, ..Screen::default() });
+        let working = SessionInfo { is_streaming: true, first_message: String::new(), ..live("a") };
+        let told = changes.opened(working).unwrap();
+        assert!(told.contains("opened, at work") && told.ends_with("project:"), "{told:?}");
+        assert!(changes.changed(live("b")).unwrap().contains("in memory"));
+        assert_eq!(changes.changed(example("c")), None);
+    }
+
+    #[test]
+    fn narrow_terminals_cut_what_it_is_about() {
+        let mut changes = SessionChanges::new(Screen { width: Some(60), ..Screen::default() });
+        let long = SessionInfo { first_message: "long ".repeat(30), ..live("0198c0de-7a51-x") };
+        let told = changes.opened(long).unwrap();
+        assert!(told.chars().count() + STAMP <= 60 + MIN_ABOUT && told.ends_with('…'), "{told}");
     }
 }

@@ -1,8 +1,11 @@
-//! What stdout is, and texts cut and cleaned to fit it.
+//! What stdout can show, and texts from elsewhere made fit for a line of a terminal.
 
-use std::io::{self, IsTerminal};
+use std::{
+    env,
+    io::{self, IsTerminal},
+};
 
-use super::{colour_wanted, coloured, line::terminal_width};
+use agentd_protocol::{daemon::SessionInfo, terminal_text::steers};
 
 /// Characters of a session's id that are shown: enough to name it with.
 const ID_LENGTH: usize = 13;
@@ -33,7 +36,7 @@ impl Screen {
 
 /// The beginning of a session's id, as lists show it.
 pub(crate) fn short_id(id: &str) -> String {
-    super::one_line(id).chars().take(ID_LENGTH).collect()
+    one_line(id).chars().take(ID_LENGTH).collect()
 }
 
 /// The text cut to so many characters; what is cut off shows as `…`.
@@ -48,6 +51,65 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
 /// A count with its noun: `1 client`, `2 clients`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// The text with nothing in it that could steer a terminal or end the line.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c == '\n' || c == '\t' || steers(c) { ' ' } else { c }).collect()
+}
+
+/// The text as one word of a shell.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// Whether a terminal may get colours: it is able to, and `NO_COLOR` is not set.
+pub(crate) fn colour_wanted() -> bool {
+    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// How many characters a line of stdout holds; `None` where it is no terminal, or one that does not tell.
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// The text in a colour, by its number on terminals.
+pub(crate) fn coloured(colour: &str, text: &str) -> String {
+    format!("\x1b[{colour}m{text}\x1b[0m")
+}
+
+/// What a session is about: its folder, and its name or else the first words of its user.
+pub(crate) fn session_title(session: &SessionInfo) -> String {
+    let text = session.name.as_deref().unwrap_or(&session.first_message);
+    let folder = session.cwd.rsplit('/').next().unwrap_or_default();
+    format!("{}: {}", one_line(folder), one_line(text))
+}
+
+/// A session for tests.
+#[cfg(test)]
+pub(crate) fn example_session(id: &str) -> SessionInfo {
+    let time = "2026-11-21T14:04:00.000Z";
+    SessionInfo {
+        id: id.into(),
+        path: None,
+        cwd: "/home/u/project".into(),
+        name: None,
+        created: time.into(),
+        modified: time.into(),
+        message_count: 12,
+        first_message: "What\nis this?".into(),
+        parent_id: None,
+        live: false,
+        is_streaming: false,
+        clients: 0,
+    }
 }
 
 #[cfg(test)]
@@ -67,5 +129,19 @@ mod tests {
     fn colour_where_it_is_wanted() {
         assert_eq!(Screen::default().paint("2", "x"), "x");
         assert_eq!(Screen { colour: true, ..Screen::default() }.paint("2", "x"), "\x1b[2mx\x1b[0m");
+    }
+
+    #[test]
+    fn words_of_a_shell() {
+        for (text, expected) in
+            [("local/m:8b", "local/m:8b"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
+        {
+            assert_eq!(shell_word(text), expected);
+        }
+    }
+
+    #[test]
+    fn one_line_is_one_line() {
+        assert_eq!(one_line("a\nb\u{1b}c\u{85}d"), "a b c d");
     }
 }

@@ -4,8 +4,8 @@
 use std::{ffi::OsString, process::ExitCode};
 
 use agentd_connect::{
-    Broken, ConnectError, Endpoint, Kind, Launch, Opened, Opening, Reached, environment, pass_through,
-    standard_streams,
+    ConnectError, ConnectErrorKind, Endpoint, LaunchOptions, OpenedSession, PassThroughError, ReachedDaemon,
+    SessionOpening, environment, pass_through, standard_streams,
 };
 use agentd_protocol::daemon::{ClientInfo, OpenSessionParams};
 
@@ -48,7 +48,7 @@ async fn serve(options: BridgeOptions) -> ExitCode {
     let opened = match open(options).await {
         Ok(opened) => opened,
         Err(error) => {
-            let code = if error.kind() == Kind::Unreachable { UNREACHABLE } else { FAILED };
+            let code = if error.kind() == ConnectErrorKind::Unreachable { UNREACHABLE } else { FAILED };
             return fail(&format!("Error: {error}"), code);
         }
     };
@@ -64,19 +64,23 @@ async fn serve(options: BridgeOptions) -> ExitCode {
     };
     match passed {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error @ (Broken::Closed | Broken::Lost(_))) => fail(&format!("Error: {error}"), UNREACHABLE),
-        Err(error @ (Broken::Output(_) | Broken::Start(_))) => fail(&format!("Error: {error}"), FAILED),
+        Err(error @ (PassThroughError::Closed | PassThroughError::Lost(_))) => {
+            fail(&format!("Error: {error}"), UNREACHABLE)
+        }
+        Err(error @ (PassThroughError::Output(_) | PassThroughError::Start(_))) => {
+            fail(&format!("Error: {error}"), FAILED)
+        }
     }
 }
 
-async fn open(options: BridgeOptions) -> Result<Opened, ConnectError> {
+async fn open(options: BridgeOptions) -> Result<OpenedSession, ConnectError> {
     let endpoint = Endpoint::find(options.compat)?;
     let program =
         std::env::current_exe().map_err(|source| ConnectError::Spawn { program: "agentd".into(), source })?;
     // A daemon of the same directories; else it would serve others at our socket.
     let compat = ["--compat", "pi"].map(OsString::from);
-    let launch = Launch { program, args: if options.compat { compat.into() } else { Vec::new() } };
-    let Reached { stream, .. } = endpoint.connect_or_start(&launch).await?;
+    let launch = LaunchOptions { program, args: if options.compat { compat.into() } else { Vec::new() } };
+    let ReachedDaemon { stream, .. } = endpoint.connect_or_start(&launch).await?;
     let client =
         ClientInfo { name: "agentd --stdio".into(), version: Some(env!("CARGO_PKG_VERSION").into()) };
     let params = OpenSessionParams {
@@ -85,5 +89,5 @@ async fn open(options: BridgeOptions) -> Result<Opened, ConnectError> {
         env: Some(environment()),
         ..OpenSessionParams::default()
     };
-    Opening { client, params }.open(&endpoint, stream).await
+    SessionOpening { client, params }.open(&endpoint, stream).await
 }

@@ -2,7 +2,6 @@
 
 use std::{
     env,
-    ffi::OsString,
     io::{self, ErrorKind},
     path::PathBuf,
 };
@@ -13,7 +12,7 @@ use tokio::net::UnixStream;
 
 use crate::{
     ConnectError,
-    background::{Background, Started},
+    daemon_process::{LaunchOptions, StartOutcome, StartingDaemon},
 };
 
 /// agentd ends with this when a daemon is there already.
@@ -31,18 +30,9 @@ pub struct Endpoint {
     pub socket: PathBuf,
 }
 
-/// How a daemon is started where none runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Launch {
-    /// The program `agentd`.
-    pub program: PathBuf,
-    /// More flags for `agentd serve`.
-    pub args: Vec<OsString>,
-}
-
 /// A connection to a daemon that may have been started for it.
 #[derive(Debug)]
-pub struct Reached {
+pub struct ReachedDaemon {
     /// The connection; nothing was said on it.
     pub stream: UnixStream,
     /// Whether the daemon was started for it.
@@ -103,26 +93,26 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`Endpoint::connect`]; and when the daemon does not start, with its last words.
-    pub async fn connect_or_start(&self, launch: &Launch) -> Result<Reached, ConnectError> {
+    pub async fn connect_or_start(&self, launch: &LaunchOptions) -> Result<ReachedDaemon, ConnectError> {
         let mut rival = String::new();
         for _ in 0..ATTEMPTS {
             if let Some(stream) = self.connect().await? {
-                return Ok(Reached { stream, started: false });
+                return Ok(ReachedDaemon { stream, started: false });
             }
-            match Background::start(self, launch)?.started().await? {
-                Started::Listens => {
+            match StartingDaemon::start(&self.socket, self.log_file(), launch)?.started().await? {
+                StartOutcome::Listens => {
                     let stream = self.connect().await?;
                     let ended = || ConnectError::EndedAtOnce { log: self.log_file() };
-                    return stream.map(|stream| Reached { stream, started: true }).ok_or_else(ended);
+                    return stream.map(|stream| ReachedDaemon { stream, started: true }).ok_or_else(ended);
                 }
-                Started::Ended(status, said) if status.code() == Some(ALREADY_RUNNING) => rival = said,
-                Started::Ended(status, said) => {
+                StartOutcome::Ended(status, said) if status.code() == Some(ALREADY_RUNNING) => rival = said,
+                StartOutcome::Ended(status, said) => {
                     return Err(ConnectError::NotStarted { status, said, log: self.log_file() });
                 }
             }
         }
         match self.connect().await? {
-            Some(stream) => Ok(Reached { stream, started: false }),
+            Some(stream) => Ok(ReachedDaemon { stream, started: false }),
             None => Err(ConnectError::Ending { said: rival }),
         }
     }
@@ -164,6 +154,6 @@ mod tests {
         std::fs::write(folder.path().join("a"), "a file").unwrap();
         let error = endpoint.connect().await.unwrap_err();
         assert!(error.to_string().contains("a/b.sock"), "{error}");
-        assert_eq!(error.kind(), crate::Kind::Unreachable);
+        assert_eq!(error.kind(), crate::ConnectErrorKind::Unreachable);
     }
 }

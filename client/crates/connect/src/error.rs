@@ -103,7 +103,7 @@ pub enum ConnectError {
 
 /// What a [`ConnectError`] means for the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConnectErrorKind {
     /// Something of the user's has to change first.
     SetUp,
     /// The daemon answered, with no.
@@ -115,14 +115,14 @@ pub enum Kind {
 impl ConnectError {
     /// Sorts the error.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ConnectErrorKind {
         match self {
             Self::NoAgentDir
             | Self::AgentDir(_)
             | Self::WorkingDirectory(_)
             | Self::TooLong(_)
-            | Self::Log { .. } => Kind::SetUp,
-            Self::Refused(_) => Kind::Refused,
+            | Self::Log { .. } => ConnectErrorKind::SetUp,
+            Self::Refused(_) => ConnectErrorKind::Refused,
             Self::NotRunning(_)
             | Self::Unusable { .. }
             | Self::NoProgram { .. }
@@ -131,7 +131,7 @@ impl ConnectError {
             | Self::NotListening { .. }
             | Self::Ending { .. }
             | Self::EndedAtOnce { .. }
-            | Self::OtherVersion(_) => Kind::Unreachable,
+            | Self::OtherVersion(_) => ConnectErrorKind::Unreachable,
         }
     }
 }

@@ -1,20 +1,19 @@
-//! Ways to the user's daemon: where its socket is, connecting, starting the daemon in the background, and passing the
-//! wire of one session through.
+//! Ways to the user's daemon: finding its socket, connecting, starting the daemon in the background, and passing the lines of one
+//! session through.
 //!
-//! `agentctl` and `agentd --stdio --shared` share it. It prints nothing and knows no command line: errors are sentences
-//! that both print with a prefix of their own.
+//! Shared by `agentctl` and `agentd --stdio --shared`. The crate prints nothing and knows no command line: errors are sentences
+//! that both programs print with a prefix of their own.
 
-mod background;
+mod daemon_process;
 mod endpoint;
 mod error;
 mod opening;
 mod pass_through;
-mod program;
 
 pub use self::{
-    endpoint::{Endpoint, Launch, Reached},
-    error::{ConnectError, Kind},
-    opening::{Opened, Opening, environment},
-    pass_through::{Broken, pass_through, standard_streams},
-    program::find_agentd,
+    daemon_process::{LaunchOptions, find_agentd},
+    endpoint::{Endpoint, ReachedDaemon},
+    error::{ConnectError, ConnectErrorKind},
+    opening::{OpenedSession, SessionOpening, environment},
+    pass_through::{PassThroughError, pass_through, standard_streams},
 };

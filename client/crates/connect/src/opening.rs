@@ -18,7 +18,7 @@ use tokio::{
 use crate::{ConnectError, Endpoint};
 
 /// How long a daemon may take to say who it is. One that a service manager starts for us takes a while.
-const HELLO_PATIENCE: Duration = Duration::from_secs(20);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How much is read at once.
 const READ_BYTES: usize = 4 << 10;
@@ -30,7 +30,7 @@ const OPEN_ID: &str = "open";
 /// A session to be opened on a connection that goes on as the plain wire. Not to be printed: a key can be among the
 /// arguments and in the environment.
 #[derive(Clone)]
-pub struct Opening {
+pub struct SessionOpening {
     /// Who asks.
     pub client: ClientInfo,
     /// Which session, and how.
@@ -39,7 +39,7 @@ pub struct Opening {
 
 /// A connection with a session.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedSession {
     /// The connection.
     pub stream: UnixStream,
     /// What came after the answer already.
@@ -56,22 +56,22 @@ pub fn environment() -> BTreeMap<String, String> {
         .collect()
 }
 
-impl Opening {
+impl SessionOpening {
     /// Opens the session. Both answers are taken off the stream; what comes after them is the plain wire of the session.
     ///
     /// # Errors
     /// [`ConnectError::Refused`] with the daemon's words; another version; a daemon that does not answer or hangs up.
-    pub async fn open(&self, endpoint: &Endpoint, stream: UnixStream) -> Result<Opened, ConnectError> {
-        let mut talk = Talk { endpoint, stream, buffer: Vec::new() };
+    pub async fn open(&self, endpoint: &Endpoint, stream: UnixStream) -> Result<OpenedSession, ConnectError> {
+        let mut talk = OpeningExchange { endpoint, stream, buffer: Vec::new() };
         let hello = HelloParams {
             protocol: PROTOCOL,
             client: Some(self.client.clone()),
             capabilities: ClientCapabilities::default(),
             role: Role::Control,
         };
-        let greeted = timeout(HELLO_PATIENCE, talk.ask(HELLO_ID, "hello", &hello)).await;
+        let greeted = timeout(HELLO_TIMEOUT, talk.ask(HELLO_ID, "hello", &hello)).await;
         let greeted = greeted.map_err(|_| {
-            endpoint.unusable(format!("agentd did not answer within {} s", HELLO_PATIENCE.as_secs()))
+            endpoint.unusable(format!("agentd did not answer within {} s", HELLO_TIMEOUT.as_secs()))
         })??;
         if let Err(failure) = greeted.result() {
             return Err(ConnectError::OtherVersion(failure.error));
@@ -89,30 +89,30 @@ impl Opening {
                 _ => ConnectError::Refused(failure),
             }
         })?;
-        Ok(Opened { stream: talk.stream, rest: talk.buffer, warnings: data.warnings })
+        Ok(OpenedSession { stream: talk.stream, rest: talk.buffer, warnings: data.warnings })
     }
 }
 
 /// What of an answer is of interest here.
 #[derive(Deserialize)]
-struct Answer {
+struct OpeningAnswer {
     #[serde(default)]
     id: Option<serde_json::Value>,
     success: bool,
     #[serde(default)]
-    data: Data,
+    data: AnswerData,
     #[serde(flatten)]
     failure: Option<Failure>,
 }
 
 #[derive(Deserialize, Default)]
-struct Data {
+struct AnswerData {
     #[serde(default)]
     warnings: Vec<String>,
 }
 
-impl Answer {
-    fn result(self) -> Result<Data, Failure> {
+impl OpeningAnswer {
+    fn result(self) -> Result<AnswerData, Failure> {
         match self {
             Self { success: true, data, .. } => Ok(data),
             Self { failure, .. } => Err(failure
@@ -122,15 +122,20 @@ impl Answer {
 }
 
 /// A conversation of questions and answers, one after the other.
-struct Talk<'a> {
+struct OpeningExchange<'a> {
     endpoint: &'a Endpoint,
     stream: UnixStream,
     /// What came and is not taken yet.
     buffer: Vec<u8>,
 }
 
-impl Talk<'_> {
-    async fn ask<P: Serialize>(&mut self, id: &str, name: &str, params: &P) -> Result<Answer, ConnectError> {
+impl OpeningExchange<'_> {
+    async fn ask<P: Serialize>(
+        &mut self,
+        id: &str,
+        name: &str,
+        params: &P,
+    ) -> Result<OpeningAnswer, ConnectError> {
         debug_assert!(Command::NAMES.contains(&name));
         #[derive(Serialize)]
         struct Request<'a, P> {
@@ -152,10 +157,10 @@ impl Talk<'_> {
             (Err(error), Err(_)) => return Err(lost(error)),
             (Ok(()), Err(error)) => return Err(error),
         };
-        let answer: Answer = serde_json::from_slice(&line).map_err(|error| {
+        let answer: OpeningAnswer = serde_json::from_slice(&line).map_err(|error| {
             self.endpoint.unusable(format!("the answer to `{name}` cannot be read: {error}"))
         })?;
-        if let Answer { id: None, success: false, failure: Some(failure), .. } = &answer
+        if let OpeningAnswer { id: None, success: false, failure: Some(failure), .. } = &answer
             && failure.code == ErrorCode::LimitReached
         {
             return Err(ConnectError::Refused(failure.clone()));
@@ -194,11 +199,11 @@ mod tests {
     use super::*;
 
     /// What a daemon that says this, in as many pieces, makes of an opening.
-    async fn open(said: &[&str]) -> Result<Opened, ConnectError> {
+    async fn open(said: &[&str]) -> Result<OpenedSession, ConnectError> {
         let endpoint = Endpoint { agent_dir: "/a".into(), socket: "/a/s".into() };
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let client = ClientInfo { name: "test".into(), version: None };
-        let opening = Opening { client, params: OpenSessionParams::default() };
+        let opening = SessionOpening { client, params: OpenSessionParams::default() };
         let talking = async {
             for piece in said {
                 theirs.write_all(piece.as_bytes()).await.unwrap();
@@ -237,7 +242,10 @@ mod tests {
             )
         };
         let error = open(&[HELLO, &refusal("session_locked", "locked")]).await.unwrap_err();
-        assert_eq!((error.to_string().as_str(), error.kind()), ("locked\nh", crate::Kind::Refused));
+        assert_eq!(
+            (error.to_string().as_str(), error.kind()),
+            ("locked\nh", crate::ConnectErrorKind::Refused)
+        );
         let error =
             open(&[HELLO, &refusal("invalid_field", "Invalid field \"args\": Error: bad flag")]).await;
         assert_eq!(error.unwrap_err().to_string(), "bad flag\nh");

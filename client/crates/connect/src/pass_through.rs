@@ -19,7 +19,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// Why bytes no longer pass.
 #[derive(Debug, thiserror::Error)]
-pub enum Broken {
+pub enum PassThroughError {
     /// The daemon closed the connection while our input went on.
     #[error("agentd closed the connection; `agentctl logs` may say why")]
     Closed,
@@ -38,9 +38,9 @@ pub enum Broken {
 ///
 /// # Errors
 /// When one of them is closed, or the system has no descriptors left.
-pub fn standard_streams() -> Result<(File, File), Broken> {
-    let input = io::stdin().as_fd().try_clone_to_owned().map_err(Broken::Start)?;
-    let output = io::stdout().as_fd().try_clone_to_owned().map_err(Broken::Start)?;
+pub fn standard_streams() -> Result<(File, File), PassThroughError> {
+    let input = io::stdin().as_fd().try_clone_to_owned().map_err(PassThroughError::Start)?;
+    let output = io::stdout().as_fd().try_clone_to_owned().map_err(PassThroughError::Start)?;
     Ok((input.into(), output.into()))
 }
 
@@ -52,16 +52,18 @@ pub fn standard_streams() -> Result<(File, File), Broken> {
 /// started us. Dropping the future leaves the threads where they are; it is for the end of a program.
 ///
 /// # Errors
-/// See [`Broken`].
+/// See [`PassThroughError`].
 pub async fn pass_through(
     stream: tokio::net::UnixStream,
     first: Vec<u8>,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
-) -> Result<(), Broken> {
+) -> Result<(), PassThroughError> {
     let (result, ended) = oneshot::channel();
-    start(stream, first, input, output, result).map_err(Broken::Start)?;
-    ended.await.unwrap_or_else(|_| Err(Broken::Lost(io::Error::other("the copying thread broke down"))))
+    start(stream, first, input, output, result).map_err(PassThroughError::Start)?;
+    ended
+        .await
+        .unwrap_or_else(|_| Err(PassThroughError::Lost(io::Error::other("the copying thread broke down"))))
 }
 
 fn start(
@@ -69,7 +71,7 @@ fn start(
     first: Vec<u8>,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
-    result: oneshot::Sender<Result<(), Broken>>,
+    result: oneshot::Sender<Result<(), PassThroughError>>,
 ) -> io::Result<()> {
     let stream = stream.into_std()?;
     stream.set_nonblocking(false)?;
@@ -110,18 +112,19 @@ fn receive(
     first: &[u8],
     mut output: impl Write,
     input_ended: &AtomicBool,
-) -> Result<(), Broken> {
-    let mut write =
-        |bytes: &[u8]| output.write_all(bytes).and_then(|()| output.flush()).map_err(Broken::Output);
+) -> Result<(), PassThroughError> {
+    let mut write = |bytes: &[u8]| {
+        output.write_all(bytes).and_then(|()| output.flush()).map_err(PassThroughError::Output)
+    };
     write(first)?;
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
         match stream.read(&mut buffer) {
             Ok(0) if input_ended.load(Ordering::Acquire) => return Ok(()),
-            Ok(0) => return Err(Broken::Closed),
+            Ok(0) => return Err(PassThroughError::Closed),
             Ok(count) => write(&buffer[..count])?,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(Broken::Lost(error)),
+            Err(error) => return Err(PassThroughError::Lost(error)),
         }
     }
 }
@@ -160,7 +163,7 @@ mod tests {
         let (input, _kept_open) = io::pipe().unwrap();
         drop(theirs);
         let broken = pass_through(ours, Vec::new(), input, io::sink()).await.unwrap_err();
-        assert!(matches!(broken, Broken::Closed), "{broken}");
+        assert!(matches!(broken, PassThroughError::Closed), "{broken}");
     }
 
     #[tokio::test]
@@ -172,7 +175,7 @@ mod tests {
         theirs.write_all(b"x").await.unwrap();
         let broken = pass_through(ours, Vec::new(), input, writer).await.unwrap_err();
         assert!(
-            matches!(&broken, Broken::Output(error) if error.kind() == ErrorKind::BrokenPipe),
+            matches!(&broken, PassThroughError::Output(error) if error.kind() == ErrorKind::BrokenPipe),
             "{broken}"
         );
     }
@@ -203,7 +206,7 @@ mod tests {
             let mut all = Vec::new();
             slow.read_to_end(&mut all).map(|_| all.len())
         });
-        assert!(matches!(passing.await.unwrap(), Err(Broken::Closed)));
+        assert!(matches!(passing.await.unwrap(), Err(PassThroughError::Closed)));
         assert_eq!(reading.await.unwrap().unwrap(), written);
     }
 }

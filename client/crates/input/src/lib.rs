@@ -1,36 +1,336 @@
-//! What a prompt from the command line is made of: piped stdin, files, words.
+//! What a prompt on a command line is made of besides its words: `@file` arguments and what is piped in. Shared by `agentctl prompt`
+//! and `agentd -p`, which use nothing else of each other.
 //!
 //! Everything is read and checked before a session is asked for, so that a mistake costs nothing.
 
-mod error;
-mod files;
-mod stdin;
-mod words;
-
-use agentd_protocol::command::PromptParams;
-
-pub use self::{
-    error::InputError,
-    files::{Attachments, read_files},
-    stdin::{Typing, read_piped, read_stdin},
-    words::Words,
+use std::{
+    fs::{self, File},
+    io::{self, IsTerminal, Read},
+    os::unix::fs::FileTypeExt as _,
+    path::{Component, Path, PathBuf},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
-/// What was piped in, the files, the words, with nothing between: as the reference does it. For people there is
-/// [`Words::compose`].
-#[must_use]
-pub fn assemble(stdin: &str, files: Attachments, words: &str) -> PromptParams {
-    let message = [stdin, &files.text, words].concat();
-    PromptParams { message, images: files.images, ..PromptParams::default() }
+use agentd_protocol::{command::Image, image_kind::ImageKind};
+use agentd_safe_open::{AcceptedOwner, FileKind, LinkPolicy, OpenError, OpenProblem, OpenRules};
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+/// The most that a file or stdin may hold: 40 MiB. In base64, or escaped as JSON, that still fits a line of the protocol.
+const MAX_BYTES: u64 = 40 << 20;
+
+/// What the files add to a prompt.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Attachments {
+    /// The text before the message.
+    pub text: String,
+    /// The images beside it.
+    pub images: Vec<Image>,
+}
+
+/// Reads the files in order. `base` is the folder of relative paths, `home` stands for a leading `~`.
+///
+/// # Errors
+/// For a file that is missing, unreadable, too large, or neither text nor an image.
+pub fn read_files(paths: &[&str], base: &Path, home: Option<&Path>) -> Result<Attachments, InputError> {
+    let mut all = Attachments::default();
+    for path in paths {
+        read_file(&absolute(path, base, home), &mut all)?;
+    }
+    Ok(all)
+}
+
+fn read_file(path: &Path, all: &mut Attachments) -> Result<(), InputError> {
+    let shown = path.display();
+    let unreadable = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => InputError::NotFound(path.to_owned()),
+        _ => InputError::Unreadable { path: path.to_owned(), source },
+    };
+    let read = if is_handed_over(path) { read_handed_over(path) } else { read_regular(path) };
+    let bytes = read.map_err(|problem| match problem {
+        OpenProblem::NotAFile(FileKind::Folder) => InputError::Folder(path.to_owned()),
+        OpenProblem::TooLong { length, limit } => {
+            InputError::TooLarge { path: path.to_owned(), size_mib: length >> 20, max_mib: limit >> 20 }
+        }
+        OpenProblem::NotAFile(_) | OpenProblem::OfProcesses => {
+            InputError::Unusable { path: path.to_owned(), problem: problem.to_string() }
+        }
+        problem => unreadable(problem.into()),
+    })?;
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    if let Some(kind) = ImageKind::sniff(&bytes) {
+        all.text.push_str(&format!("<file name=\"{shown}\"></file>\n"));
+        let image =
+            Image { kind: "image".into(), data: STANDARD.encode(&bytes), mime_type: kind.mime_type().into() };
+        all.images.push(image);
+        return Ok(());
+    }
+    if bytes.contains(&0) {
+        return Err(InputError::NoText(path.to_owned()));
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    all.text.push_str(&format!("<file name=\"{shown}\">\n{text}\n</file>\n"));
+    Ok(())
+}
+
+/// The user names the file: it may be a link, and anybody's.
+fn read_regular(path: &Path) -> Result<Vec<u8>, OpenProblem> {
+    let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_BYTES);
+    rules.read_present(path).map_err(OpenError::into_problem)
+}
+
+/// Whether a path means what the shell hands over open: `<(command)`, or stdin. Somebody writes to such a pipe.
+fn is_handed_over(path: &Path) -> bool {
+    let number =
+        |name: &Path| name.to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_of_us = path == Path::new("/dev/stdin")
+        || path.strip_prefix("/dev/fd").is_ok_and(number)
+        || path.strip_prefix("/proc/self/fd").is_ok_and(number);
+    is_of_us && fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo())
+}
+
+fn read_handed_over(path: &Path) -> Result<Vec<u8>, OpenProblem> {
+    let mut bytes = Vec::new();
+    let pipe = File::open(path).map_err(OpenProblem::System)?;
+    pipe.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(OpenProblem::System)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(OpenProblem::TooLong { length: bytes.len() as u64, limit: MAX_BYTES });
+    }
+    Ok(bytes)
+}
+
+/// The absolute path, with `.` and `..` taken away in the text alone, as the reference does.
+fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
+    let path = match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ if path == "~" => home.map_or_else(|| PathBuf::from(path), Path::to_owned),
+        _ => PathBuf::from(path),
+    };
+    let mut plain = PathBuf::new();
+    for part in base.join(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// How long a silent pipe is waited for before the user is told what we wait for.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// What is done where stdin is a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TerminalInput {
+    /// It is not read: nobody said that something comes.
+    Ignored,
+    /// It is read until its end (Ctrl-D): the user asked for that.
+    Read,
+}
+
+/// Reads stdin to its end and trims it, as the reference does; empty when it is a terminal. Blocks; when nothing has come
+/// for two seconds, `waiting` may tell the user what is waited for.
+///
+/// # Errors
+/// When it cannot be read or holds too much.
+pub fn read_stdin(waiting: impl FnOnce()) -> Result<String, InputError> {
+    Ok(read_all(TerminalInput::Ignored, waiting)?.trim().to_owned())
+}
+
+/// Reads stdin to its end, without blank lines around it; the first line keeps its indentation where other lines follow. Else as
+/// [`read_stdin`].
+///
+/// # Errors
+/// As there.
+pub fn read_piped(terminal: TerminalInput, waiting: impl FnOnce()) -> Result<String, InputError> {
+    read_all(terminal, waiting).map(|text| without_blank_lines(&text).to_owned())
+}
+
+fn read_all(terminal: TerminalInput, waiting: impl FnOnce()) -> Result<String, InputError> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        if terminal == TerminalInput::Ignored {
+            return Ok(String::new());
+        }
+        waiting();
+        return read_bounded(stdin.lock()).map_err(InputError::Stdin);
+    }
+    let (sender, receiver) = mpsc::channel();
+    thread::Builder::new()
+        .name("stdin".into())
+        // The receiver waits for as long as this takes.
+        .spawn(move || drop(sender.send(read_bounded(stdin.lock()))))
+        .map_err(InputError::Stdin)?;
+    let text = receiver.recv_timeout(SILENCE).or_else(|_| {
+        waiting();
+        receiver.recv()
+    });
+    text.unwrap_or_else(|_| Err(io::Error::other("the reading thread ended"))).map_err(InputError::Stdin)
+}
+
+fn read_bounded(input: impl Read) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    input.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!(
+            "it holds more than {} MiB: put it into a file and ask about the file",
+            MAX_BYTES >> 20
+        )));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn without_blank_lines(text: &str) -> &str {
+    let trimmed = text.trim();
+    if !trimmed.contains('\n') {
+        return trimmed;
+    }
+    // Indentation means something only beside other lines.
+    let text = text.trim_end();
+    let begin = text.len() - text.trim_start().len();
+    let line = text[..begin].rfind('\n').map_or(0, |end| end + 1);
+    &text[line..]
+}
+
+/// Why the parts of a prompt could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// There is no such file.
+    #[error("File not found: {}", .0.display())]
+    NotFound(PathBuf),
+    /// The file does not open.
+    #[error("Cannot read {}: {}", path.display(), unreadable_reason(source))]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// It is a device, a pipe or the like.
+    #[error("{} {problem}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, as the end of a sentence that begins with its name.
+        problem: String,
+    },
+    /// It is a folder.
+    #[error("{} is a folder: name a file in it, or ask about the folder in the message", .0.display())]
+    Folder(PathBuf),
+    /// It is larger than what may be sent along.
+    #[error(
+        "{} is too large to send along ({size_mib} MiB, at most {max_mib}): ask about it in the message instead, and the \
+         model reads the parts that it needs",
+        path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// How large it is.
+        size_mib: u64,
+        /// How large it may be.
+        max_mib: u64,
+    },
+    /// It holds bytes that are no text, and is no image of a known kind.
+    #[error("{} is neither text nor a PNG, JPEG, GIF, WebP or BMP image, so it cannot be sent along", .0.display())]
+    NoText(PathBuf),
+    /// `-` is given twice.
+    #[error("- stands for stdin, which is read once: give it once")]
+    StdinTwice,
+    /// What is piped in cannot be read, or is too much.
+    #[error("Cannot read stdin: {0}")]
+    Stdin(#[source] io::Error),
+}
+
+fn unreadable_reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        _ => error.to_string(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
+
+    fn check(
+        files: &[(&str, &[u8])],
+        paths: &[&str],
+    ) -> (PathBuf, Result<Attachments, InputError>, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            fs::write(dir.path().join(name), bytes).unwrap();
+        }
+        let read = read_files(paths, dir.path(), None);
+        (dir.path().to_owned(), read, dir)
+    }
+
     #[test]
-    fn parts_are_joined_without_separator() {
-        let files = Attachments { text: "<file>\n".into(), images: Vec::new() };
-        assert_eq!(assemble("in", files, "words").message, "in<file>\nwords");
+    fn text_files_are_wrapped_and_empty_ones_skipped() {
+        let (dir, read, _dir) =
+            check(&[("a.txt", b"one\n"), ("b", b"two"), ("e", b"")], &["./x/../a.txt", "e", "b"]);
+        let dir = dir.display();
+        let expected =
+            format!("<file name=\"{dir}/a.txt\">\none\n\n</file>\n<file name=\"{dir}/b\">\ntwo\n</file>\n");
+        assert_eq!(read.unwrap(), Attachments { text: expected, images: Vec::new() });
+    }
+
+    #[test]
+    fn images_go_beside_the_text() {
+        let (dir, read, _dir) = check(&[("i", PNG)], &["i"]);
+        let read = read.unwrap();
+        assert_eq!(read.text, format!("<file name=\"{}/i\"></file>\n", dir.display()));
+        assert_eq!(read.images[0].mime_type, "image/png");
+        assert_eq!(STANDARD.decode(&read.images[0].data).unwrap(), PNG);
+    }
+
+    #[test]
+    fn unusable_files_are_named() {
+        let missing = check(&[], &["nope"]);
+        let error = missing.1.unwrap_err();
+        assert_eq!(error.to_string(), format!("File not found: {}/nope", missing.0.display()));
+        for (file, path, says) in [
+            (("b", &b"a\0b"[..]), "b", "neither text nor"),
+            (("x", b""), ".", "is a folder"),
+            (("f", b"x"), "f/g", "Cannot read"),
+        ] {
+            let error = check(&[file], &[path]).1.unwrap_err();
+            assert!(error.to_string().contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn home_is_expanded() {
+        let home = Path::new("/h");
+        assert_eq!(absolute("~/a", Path::new("/b"), Some(home)), Path::new("/h/a"));
+        assert_eq!(absolute("~a", Path::new("/b"), Some(home)), Path::new("/b/~a"));
+    }
+
+    #[test]
+    fn input_is_bounded() {
+        assert_eq!(read_bounded(&b" \n a \xFFb\n\n"[..]).unwrap(), " \n a \u{FFFD}b\n\n");
+        assert!(read_bounded(io::repeat(b'x')).unwrap_err().to_string().contains("more than 40 MiB"));
+    }
+
+    #[test]
+    fn indentation_is_kept_beside_other_lines() {
+        for (text, expected) in [
+            ("\n piped \n", "piped"),
+            ("\n \n  if x:\n    y\n\n", "  if x:\n    y"),
+            ("  a\r\nb\r\n", "  a\r\nb"),
+            ("a\n", "a"),
+            (" \n\n", ""),
+            ("", ""),
+        ] {
+            assert_eq!(without_blank_lines(text), expected, "{text:?}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use agentd_protocol::{
 
 use crate::{
     output::Chunk,
-    render::{Style, ToolLines, prompt_line, steers},
+    render::{Style, ToolLines, one_line, prompt_line, steers},
 };
 
 /// Lines of one text that are shown; of longer ones the end.
@@ -86,13 +86,13 @@ fn answered(answer: &AssistantMessage, tools: &mut ToolLines, style: Style) -> V
         }
     }
     if let Some(error) = &answer.error_message {
-        chunks.push(note(style, &format!("The answer ended: {}", crate::render::one_line(error))));
+        chunks.push(note(style, &format!("The answer ended: {}", one_line(error))));
     }
     chunks
 }
 
 fn ran(bash: &BashExecutionMessage, style: Style) -> Chunk {
-    note(style, &format!("$ {}", crate::render::one_line(&bash.command)))
+    note(style, &format!("$ {}", one_line(&bash.command)))
 }
 
 fn note(style: Style, text: &str) -> Chunk {

@@ -2,19 +2,27 @@
 
 use std::{
     fs,
-    io::{self, Write},
-    path::Path,
+    io::{self, BufRead, Cursor, Write},
+    path::{Path, PathBuf},
 };
 
+use agentd_protocol::entry::SessionHeader;
+use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{
     Value,
     value::{RawValue, to_raw_value},
 };
 
-use super::{Recordings, Session};
-use crate::{commands::daemon, session_file::read_line};
+use crate::{
+    commands::{
+        export::{self, SessionSource},
+        logs,
+    },
+    exit::Fault,
+    session_file::{self, read_line},
+};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -25,7 +33,7 @@ const LOG_LINES: usize = 200;
 /// A line.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line<'a> {
+enum ReportLine<'a> {
     /// The first one: agentd knows a report by it.
     BugReport {
         version: u32,
@@ -76,7 +84,7 @@ struct Platform {
 
 /// What a report is made of.
 pub(super) struct Content<'a> {
-    pub(super) session: &'a Session,
+    pub(super) session: &'a ReportedSession,
     pub(super) has_transcript: bool,
     /// What doctor says, and the diagnostics; or why nobody says it.
     pub(super) checks: Result<(Value, Value), String>,
@@ -100,10 +108,10 @@ impl Content<'_> {
     /// Those of `out`.
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<Counts> {
         let mut counts = Counts::default();
-        let Session { id, cwd, .. } = self.session;
+        let ReportedSession { id, cwd, .. } = self.session;
         put(
             out,
-            &Line::BugReport {
+            &ReportLine::BugReport {
                 version: VERSION,
                 agentctl: env!("CARGO_PKG_VERSION"),
                 time: Timestamp::now().to_string(),
@@ -114,10 +122,10 @@ impl Content<'_> {
         )?;
         match &self.checks {
             Ok((doctor, diagnostics)) => {
-                put(out, &Line::Diagnostics { diagnostics })?;
-                put(out, &Line::Doctor { doctor: Some(doctor), error: None })?;
+                put(out, &ReportLine::Diagnostics { diagnostics })?;
+                put(out, &ReportLine::Doctor { doctor: Some(doctor), error: None })?;
             }
-            Err(error) => put(out, &Line::Doctor { doctor: None, error: Some(error) })?,
+            Err(error) => put(out, &ReportLine::Doctor { doctor: None, error: Some(error) })?,
         }
         if self.has_transcript {
             counts.entries = Some(self.entries(out)?);
@@ -127,16 +135,16 @@ impl Content<'_> {
                 Ok((file, lines)) => {
                     counts.recordings += 1;
                     for line in &lines {
-                        put(out, &Line::Recording { file: &file, line })?;
+                        put(out, &ReportLine::Recording { file: &file, line })?;
                     }
                 }
                 Err(error) => problem(out, "recordings", &error)?,
             }
         }
-        match self.log.map(|path| daemon::log_tail(path, LOG_LINES)) {
+        match self.log.map(|path| logs::tail(path, LOG_LINES)) {
             Some(Ok(Some(lines))) => {
                 counts.log_lines = lines.len();
-                lines.iter().try_for_each(|line| put(out, &Line::Log { line }))?;
+                lines.iter().try_for_each(|line| put(out, &ReportLine::Log { line }))?;
             }
             Some(Err(error)) => problem(out, "log", &error)?,
             Some(Ok(None)) | None => {}
@@ -164,18 +172,18 @@ impl Content<'_> {
             }
             count += 1;
             match serde_json::from_str::<&RawValue>(text) {
-                Ok(entry) => put(out, &Line::Entry { entry: Some(entry), text: None })?,
-                Err(_) => put(out, &Line::Entry { entry: None, text: Some(text) })?,
+                Ok(entry) => put(out, &ReportLine::Entry { entry: Some(entry), text: None })?,
+                Err(_) => put(out, &ReportLine::Entry { entry: None, text: Some(text) })?,
             }
         }
     }
 }
 
 fn problem(out: &mut dyn Write, what: &str, error: &io::Error) -> io::Result<()> {
-    put(out, &Line::Problem { what, error: error.to_string() })
+    put(out, &ReportLine::Problem { what, error: error.to_string() })
 }
 
-fn put(out: &mut dyn Write, line: &Line<'_>) -> io::Result<()> {
+fn put(out: &mut dyn Write, line: &ReportLine<'_>) -> io::Result<()> {
     writeln!(out, "{}", to_raw_value(line)?)
 }
 
@@ -193,5 +201,137 @@ impl Platform {
             kernel: text("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
             distribution: pretty,
         }
+    }
+}
+
+/// The session that the report is about.
+pub(super) struct ReportedSession {
+    pub(super) id: String,
+    pub(super) cwd: String,
+    source: SessionSource,
+}
+
+impl ReportedSession {
+    pub(super) fn find(given: &str) -> Result<Self, Fault> {
+        let source = SessionSource::find(given)?;
+        let (id, cwd) = match &source {
+            SessionSource::Memory(session, _) => (session.id.clone(), session.cwd.clone()),
+            SessionSource::File(path) => {
+                let mut input = export::open(path)?;
+                let SessionHeader { id, cwd, .. } =
+                    session_file::begin(&mut input).map_err(|error| export::unreadable(path, &error))?.header;
+                (id, cwd)
+            }
+        };
+        Ok(Self { id, cwd, source })
+    }
+
+    /// Its lines: of the file, whatever state it is in.
+    fn lines(&self) -> io::Result<Box<dyn BufRead + '_>> {
+        Ok(match &self.source {
+            SessionSource::File(path) => Box::new(session_file::open(path)?),
+            SessionSource::Memory(_, lines) => Box::new(Cursor::new(lines)),
+        })
+    }
+}
+
+/// A longer file of recordings is not looked through: 1 GiB, as agentd has it.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Exchanges of one session with providers.
+#[derive(Debug, Default)]
+pub(super) struct Recordings {
+    files: Vec<PathBuf>,
+    session: String,
+}
+
+/// What tells whose an exchange is.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum RecordingLine {
+    Request {
+        #[serde(default)]
+        session: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+impl Recordings {
+    /// Looks through a folder of recordings, or into one of them.
+    ///
+    /// # Errors
+    /// When it, or a file in it, cannot be read.
+    pub(super) fn find(place: &Path, session: &str) -> io::Result<Self> {
+        let mut files = Vec::new();
+        if fs::metadata(place)?.is_dir() {
+            for entry in fs::read_dir(place)? {
+                let path = entry?.path();
+                if path.extension().is_some_and(|end| end == "jsonl") {
+                    files.push(path);
+                }
+            }
+            files.sort();
+        } else {
+            files.push(place.to_owned());
+        }
+        let mut found = Self { files: Vec::new(), session: session.to_owned() };
+        for path in files {
+            if !found.lines(&path)?.is_empty() {
+                found.files.push(path);
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Each file by its name, with its lines of the session.
+    pub(super) fn read(&self) -> impl Iterator<Item = io::Result<(String, Vec<String>)>> {
+        self.files.iter().map(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((name, self.lines(path)?))
+        })
+    }
+
+    /// The lines of exchanges of the session. A last line that is still being written is none.
+    fn lines(&self, path: &Path) -> io::Result<Vec<String>> {
+        let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_BYTES);
+        let bytes = rules.read_present(path).map_err(|error| io::Error::from(error.into_problem()))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let mut is_ours = false;
+        let whole = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        let ours = whole.filter(|line| {
+            if let Ok(RecordingLine::Request { session }) = serde_json::from_str(line) {
+                is_ours = session == self.session;
+            }
+            is_ours
+        });
+        Ok(ours.map(str::to_owned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_of_the_session_and_of_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let request = |session: &str| format!("{{\"type\":\"request\",\"session\":\"{session}\"}}\n");
+        let end = "{\"type\":\"end\"}\n";
+        let file = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
+        file("2.jsonl", format!("{}{end}{}{end}", request("b"), request("a")));
+        file("1.jsonl", format!("{}{end}{{\"type\":\"torn", request("a")));
+        file("3.jsonl", format!("{}{end}", request("b")));
+        file("4.txt", request("a"));
+        let found = Recordings::find(folder.path(), "a").unwrap();
+        let read: Vec<_> = found.read().map(Result::unwrap).collect();
+        let names: Vec<_> = read.iter().map(|(name, lines)| (name.as_str(), lines.len())).collect();
+        assert_eq!(names, [("1.jsonl", 2), ("2.jsonl", 2)]);
+        assert!(Recordings::find(&folder.path().join("3.jsonl"), "a").unwrap().is_empty());
+        assert!(Recordings::find(&folder.path().join("none"), "a").is_err());
     }
 }

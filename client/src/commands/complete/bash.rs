@@ -10,10 +10,7 @@ use std::{
 use clap::Command;
 use clap_complete::env::EnvCompleter;
 
-use super::{
-    bash_words::{Quote, command_words, quoted},
-    shells::{offers, write_lines},
-};
+use super::shells::{offers, write_lines};
 
 /// The command line up to the cursor.
 const LINE: &str = "AGENTCTL_COMPLETE_LINE";
@@ -98,5 +95,151 @@ impl EnvCompleter for Bash {
             }
         });
         write_lines(lines, to)
+    }
+}
+
+/// How a place in a command line is quoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Quote {
+    /// Not at all.
+    #[default]
+    None,
+    /// By `'`.
+    Single,
+    /// By `"`.
+    Double,
+}
+
+/// A word.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Word {
+    /// As it stands there.
+    raw: String,
+    /// What it means, without expansions.
+    value: String,
+    /// How its end is quoted.
+    quote: Quote,
+}
+
+/// The words of a command, with the one that the line ends in as the last: it is empty after a blank. Variables that are set
+/// for the command are left out.
+fn command_words(line: &str) -> Vec<Word> {
+    let mut words = Vec::new();
+    let mut word = Word::default();
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        if word.quote == Quote::None && matches!(c, ' ' | '\t' | '\n') {
+            if !word.raw.is_empty() {
+                words.push(std::mem::take(&mut word));
+            }
+            continue;
+        }
+        word.raw.push(c);
+        match (word.quote, c) {
+            (Quote::None, '\'') => word.quote = Quote::Single,
+            (Quote::None, '"') => word.quote = Quote::Double,
+            (Quote::Single, '\'') | (Quote::Double, '"') => word.quote = Quote::None,
+            (Quote::None | Quote::Double, '\\') => {
+                // At the end of the line nothing is escaped yet.
+                if let Some(escaped) = chars.next() {
+                    word.raw.push(escaped);
+                    let is_escape = word.quote == Quote::None || matches!(escaped, '$' | '`' | '"' | '\\');
+                    if !is_escape {
+                        word.value.push('\\');
+                    }
+                    word.value.push(escaped);
+                }
+            }
+            _ => word.value.push(c),
+        }
+    }
+    words.push(word);
+    let is_assignment = |word: &Word| {
+        word.raw.split_once('=').is_some_and(|(name, _)| {
+            name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        })
+    };
+    let commands_at = words.iter().position(|word| !is_assignment(word)).unwrap_or_default();
+    words.split_off(commands_at)
+}
+
+/// What has to be inserted at a place that is quoted so, for the text to be meant; `None` where nothing can be.
+fn quoted(text: &str, at: Quote) -> Option<String> {
+    match at {
+        Quote::None => Some(escaped(text)),
+        // Nothing has a meaning but the quote itself. bash ends the word by one, unless there is one at its end: then we do.
+        Quote::Single => {
+            let inner = text.replace('\'', r"'\''");
+            Some(if inner.ends_with('\'') { inner + "'" } else { inner })
+        }
+        // Inside of these, `!` is expanded, and a backslash before it stays in the word.
+        Quote::Double if text.contains('!') => None,
+        Quote::Double => {
+            let mut inner = String::new();
+            for c in text.chars() {
+                if matches!(c, '$' | '`' | '"' | '\\') {
+                    inner.push('\\');
+                }
+                inner.push(c);
+            }
+            Some(if inner.ends_with('"') { inner + "\"" } else { inner })
+        }
+    }
+}
+
+/// Each character that could mean something, behind a backslash.
+fn escaped(text: &str) -> String {
+    let mut word = String::new();
+    for c in text.chars() {
+        if !c.is_alphanumeric() && !"_-./:@%+,=".contains(c) {
+            word.push('\\');
+        }
+        word.push(c);
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_bash_reads_them() {
+        let check = |line: &str, values: &[&str], raw: &str, quote: Quote| {
+            let words = command_words(line);
+            let found: Vec<&str> = words.iter().map(|word| word.value.as_str()).collect();
+            let last = words.last().unwrap();
+            assert_eq!((found, last.raw.as_str(), last.quote), (values.to_vec(), raw, quote), "{line}");
+        };
+        check("a b", &["a", "b"], "b", Quote::None);
+        check("a  b ", &["a", "b", ""], "", Quote::None);
+        check("X=1 _y2='a b' a --m=x", &["a", "--m=x"], "--m=x", Quote::None);
+        check(r#"a 'b $c "#, &["a", "b $c "], "'b $c ", Quote::Single);
+        check(r#"a "b\$\x\" c"#, &["a", r#"b$\x" c"#], r#""b\$\x\" c"#, Quote::Double);
+        check(r"a b\ c\", &["a", "b c"], r"b\ c\", Quote::None);
+        check(r#"a 'b'"c"d"#, &["a", "bcd"], r#"'b'"c"d"#, Quote::None);
+        check("", &[""], "", Quote::None);
+    }
+
+    proptest! {
+        /// Whatever is inserted, at whatever place, the word means what was offered.
+        #[test]
+        fn what_is_quoted_means_the_same(text in "[ -~é]{0,20}", at in 0..3_usize) {
+            let (begin, quote) = [("", Quote::None), ("'", Quote::Single), ("\"", Quote::Double)][at];
+            let Some(inserted) = quoted(&text, quote) else {
+                prop_assert!(quote == Quote::Double && text.contains('!'));
+                return Ok(());
+            };
+            // bash closes the quotes, unless the last character is one.
+            let end = if inserted.ends_with(begin) { "" } else { begin };
+            let line = format!("a {begin}{inserted}{end}");
+            let words = command_words(&line);
+            prop_assert_eq!(words.len(), 2);
+            prop_assert_eq!(&words[1].value, &text);
+            prop_assert_eq!(words[1].quote, Quote::None);
+        }
     }
 }

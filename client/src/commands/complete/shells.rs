@@ -1,33 +1,20 @@
-//! The shells that complete, and what each is told.
+//! What every shell is told, and what zsh and fish are told of it.
 //!
 //! What is offered comes from elsewhere: ids of models from servers, titles from conversations, names from folders. No shell
 //! may take anything of it for an order. zsh and fish quote what they insert; bash inserts it as it is, so that it gets words
 //! that are quoted already. What no shell is to get at all is left out here, for all three.
 
 use std::{
+    env,
     ffi::{OsStr, OsString},
     io::{self, Write},
     path::Path,
 };
 
 use clap::Command;
-use clap_complete::{
-    CompletionCandidate, engine,
-    env::{EnvCompleter, Shells},
-};
+use clap_complete::{CompletionCandidate, engine, env::EnvCompleter};
 
-use super::{bash::Bash, fish::Fish, zsh::Zsh};
 use crate::render::{one_line, steers};
-
-/// The three shells.
-pub(crate) const SHELLS: Shells<'static> = Shells(&[&Bash, &Zsh, &Fish]);
-
-/// The script by which a shell asks us.
-pub(crate) fn script(shell: &dyn EnvCompleter, variable: &str, program: &str) -> io::Result<Vec<u8>> {
-    let mut script = Vec::new();
-    shell.write_registration(variable, program, program, program, &mut script)?;
-    Ok(script)
-}
 
 /// One thing that fits at the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +59,152 @@ pub(super) fn write_lines(lines: impl IntoIterator<Item = String>, to: &mut dyn 
     lines.into_iter().try_for_each(|line| writeln!(to, "{line}"))
 }
 
+/// The number of the word at the cursor.
+const ZSH_WORD_AT: &str = "AGENTCTL_COMPLETE_AT";
+
+/// The words go without their quotes (`Q`), those of the one at the cursor included.
+const ZSH_SCRIPT: &str = r#"#compdef %PROGRAM%
+function _agentctl_complete() {
+    local -a offers plain folders
+    local offer
+    offers=("${(@f)$( \
+        %AT%=$((CURRENT - 1)) %VARIABLE%=zsh %PROGRAM% -- "${(@Q)words[1,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null \
+    )}")
+    for offer in $offers; do
+        if [[ ${offer%%:*} == */ ]]; then
+            folders+=("$offer")
+        elif [[ -n $offer ]]; then
+            plain+=("$offer")
+        fi
+    done
+    (( $#folders )) && _describe -V 'values' folders -S ''
+    (( $#plain )) && _describe -V 'values' plain
+}
+compdef _agentctl_complete %PROGRAM%
+"#;
+
+/// zsh. It gets each word as `word:about`, with colons and backslashes of the word escaped.
+pub(crate) struct Zsh;
+
+impl EnvCompleter for Zsh {
+    fn name(&self) -> &'static str {
+        "zsh"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "zsh"
+    }
+
+    fn write_registration(
+        &self,
+        variable: &str,
+        _: &str,
+        program: &str,
+        _: &str,
+        to: &mut dyn Write,
+    ) -> io::Result<()> {
+        let script = ZSH_SCRIPT
+            .replace("%VARIABLE%", variable)
+            .replace("%PROGRAM%", program)
+            .replace("%AT%", ZSH_WORD_AT);
+        to.write_all(script.as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        words: Vec<OsString>,
+        folder: Option<&Path>,
+        to: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Some(at) = env::var(ZSH_WORD_AT).ok().and_then(|at| at.parse().ok()) else { return Ok(()) };
+        if at >= words.len() {
+            return Ok(());
+        }
+        let lines = offers(command, words, at, folder)?.into_iter().map(|offer| {
+            let word = offer.word.replace('\\', r"\\").replace(':', r"\:");
+            match offer.about {
+                Some(about) => format!("{word}:{}", about.replace('\\', r"\\")),
+                None => word,
+            }
+        });
+        write_lines(lines, to)
+    }
+}
+
+/// The word at the cursor goes as far as the cursor, as it stands.
+const FISH_SCRIPT: &str = r#"complete --keep-order --exclusive --command %PROGRAM% --arguments "(%VARIABLE%=fish %PROGRAM% -- (commandline --current-process --tokenize --cut-at-cursor) (commandline --current-token --cut-at-cursor))"
+"#;
+
+/// fish. It gets each word with its explanation behind a tab.
+pub(crate) struct Fish;
+
+impl EnvCompleter for Fish {
+    fn name(&self) -> &'static str {
+        "fish"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "fish"
+    }
+
+    fn write_registration(
+        &self,
+        variable: &str,
+        _: &str,
+        program: &str,
+        _: &str,
+        to: &mut dyn Write,
+    ) -> io::Result<()> {
+        to.write_all(FISH_SCRIPT.replace("%PROGRAM%", program).replace("%VARIABLE%", variable).as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        mut words: Vec<OsString>,
+        folder: Option<&Path>,
+        to: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Some(last) = words.pop() else { return Ok(()) };
+        // No name that is no text is offered, so that none can be begun.
+        let Some(last) = last.to_str().map(unquoted) else { return Ok(()) };
+        words.push(last.into());
+        let at = words.len() - 1;
+        let lines = offers(command, words, at, folder)?.into_iter().map(|offer| match offer.about {
+            Some(about) => format!("{}\t{about}", offer.word),
+            None => offer.word,
+        });
+        write_lines(lines, to)
+    }
+}
+
+/// What a word means that may end in the middle of its quotes, without expansions.
+fn unquoted(word: &str) -> String {
+    let (mut value, mut quote, mut chars) = (String::new(), None, word.chars().peekable());
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            (_, '\\') => {
+                let is_escape = |next: &char| match quote {
+                    None => true,
+                    Some('\'') => matches!(next, '\'' | '\\'),
+                    Some(_) => matches!(next, '"' | '$' | '\\'),
+                };
+                match chars.next_if(is_escape) {
+                    Some(escaped) => value.push(escaped),
+                    None if chars.peek().is_some() => value.push('\\'),
+                    // Nothing is escaped yet.
+                    None => {}
+                }
+            }
+            _ => value.push(c),
+        }
+    }
+    value
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStringExt;
@@ -95,5 +228,19 @@ mod tests {
         assert_eq!(get("--approve".into(), "--").as_deref(), Some("--approve"));
         let flag = CompletionCandidate::new("--approve").id(Some("arg::approve".to_owned()));
         assert!(offer(&flag, OsStr::new("")).is_some());
+    }
+
+    #[test]
+    fn what_is_typed_is_read_without_its_quotes() {
+        for (typed, meant) in [
+            ("local/x", "local/x"),
+            (r"a\ b\$", "a b$"),
+            ("'a b", "a b"),
+            (r"'a\'b\n'c", r"a'b\nc"),
+            (r#""a\$\x"#, r"a$\x"),
+            (r"a\", "a"),
+        ] {
+            assert_eq!(unquoted(typed), meant, "{typed}");
+        }
     }
 }

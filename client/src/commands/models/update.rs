@@ -9,8 +9,9 @@ use agentd_protocol::model_catalogue::{CatalogueUpdate, UpdateModelsParams};
 
 use crate::{
     cli::ModelsOptions,
-    commands::one_call,
+    commands::daemon_call,
     exit::{Exit, Fault},
+    output,
     render::one_line,
     rpc::UpdateModels,
 };
@@ -35,8 +36,8 @@ pub(super) fn params(options: &ModelsOptions) -> Result<Option<UpdateModelsParam
 
 /// Asks agentd, and prints what has changed.
 pub(super) fn run(params: &UpdateModelsParams, json: bool) -> Result<Exit, Fault> {
-    let update = one_call::call_quietly::<UpdateModels>(params)?;
-    if json { one_call::print_json(&update) } else { one_call::print(&report(&update)) }
+    let update = daemon_call::private_quietly::<UpdateModels>(params)?;
+    if json { output::print_json(&update) } else { output::print(&report(&update)) }
 }
 
 fn stdin() -> Result<String, Fault> {

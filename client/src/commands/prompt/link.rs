@@ -1,63 +1,66 @@
-//! Who works on the prompt: an agentd of our own, or a session of the daemon that all clients share.
+//! Who works on the prompt: an agentd of our own, or a session of the daemon that all clients share, which is followed without
+//! losing a line or seeing one twice.
 
 use std::time::Duration;
 
 use agentd_connect::environment;
 use agentd_protocol::{
     command::NoParams,
-    daemon::{CloseSessionParams, EndMode, OpenSessionParams},
+    daemon::{AttachSessionParams, CloseSessionParams, EndMode, OpenSessionParams, Position},
+    event::Event,
+    message::{AssistantMessage, Message},
 };
+use serde::Deserialize;
 use tokio::{net::UnixStream, sync::mpsc};
 
-use super::{request::Request, shared::Followed};
+use super::request::PromptRequest;
 use crate::{
-    commands::one_call,
-    connect::{
-        Daemon, Start,
-        socket::{Connection, Endpoint, Way},
-    },
     exit::{Exit, Fault},
     output::Chunk,
-    rpc::{Abort, CallError, Client, CloseSession, Incoming, OpenSession},
+    private_daemon::{PrivateDaemon, StartOptions},
+    rpc::{
+        Abort, AttachSession, CallError, Client, CloseSession, EventLine, GetMessages, Incoming, OpenSession,
+    },
+    shared_daemon::{ChosenDaemon, Connection, Endpoint},
 };
 
 /// The way to whoever works on the prompt.
-pub(crate) enum Link {
+pub(crate) enum SessionLink {
     /// An agentd of our own, which ends with us.
-    Private(Box<Daemon>),
+    Private(Box<PrivateDaemon>),
     /// A session of the shared daemon.
-    Shared(Box<Shared>),
+    Shared(Box<SharedLink>),
 }
 
 /// A session of the daemon.
-pub(crate) struct Shared {
+pub(crate) struct SharedLink {
     connection: Connection,
-    followed: Followed,
+    followed: FollowedSession,
     /// Whether the session is to be gone when we are.
     ephemeral: bool,
     /// Whether the work is someone else's, and ours only comes after it.
     queued: bool,
 }
 
-impl Link {
+impl SessionLink {
     /// Starts an agentd, or opens a session of the daemon, as the request has it.
     ///
     /// # Errors
     /// When there is no agentd, and when the daemon does not open the session.
-    pub(crate) async fn open(request: &Request, notices: &mpsc::Sender<Chunk>) -> Result<Self, Fault> {
-        match Way::choose(request.choice).await? {
-            Way::Private => {
-                let start = Start { args: request.daemon_args.clone(), cwd: request.cwd.clone() };
-                Ok(Self::Private(Box::new(Daemon::start(start, notices.clone())?)))
+    pub(crate) async fn open(request: &PromptRequest, notices: &mpsc::Sender<Chunk>) -> Result<Self, Fault> {
+        match ChosenDaemon::choose(request.choice).await? {
+            ChosenDaemon::Private => {
+                let start = StartOptions { args: request.daemon_args.clone(), cwd: request.cwd.clone() };
+                Ok(Self::Private(Box::new(PrivateDaemon::start(start, notices.clone())?)))
             }
-            Way::Shared(endpoint, stream) => {
-                Ok(Self::Shared(Box::new(Shared::open(request, &endpoint, stream, notices).await?)))
+            ChosenDaemon::Shared(endpoint, stream) => {
+                Ok(Self::Shared(Box::new(SharedLink::open(request, &endpoint, stream, notices).await?)))
             }
         }
     }
 
     /// Both directions, and what is known of the session where it is one of several.
-    pub(crate) fn parts(&mut self) -> (&Client, &mut Incoming, Option<&mut Followed>) {
+    pub(crate) fn parts(&mut self) -> (&Client, &mut Incoming, Option<&mut FollowedSession>) {
         match self {
             Self::Private(daemon) => (&daemon.client, &mut daemon.incoming, None),
             Self::Shared(shared) => {
@@ -74,7 +77,7 @@ impl Link {
         }
     }
 
-    /// As [`Link::close`], and nobody wants the rest of the answer: work that is ours is stopped.
+    /// As [`SessionLink::close`], and nobody wants the rest of the answer: work that is ours is stopped.
     pub(crate) async fn abandon(self, grace: Duration) {
         match self {
             Self::Private(daemon) => daemon.close(grace).await,
@@ -112,18 +115,18 @@ fn not_opened(error: &CallError) -> Fault {
             Fault::new(Exit::Failed, text)
         }
         CallError::Refused { code: Some(code), .. } if code == "invalid_field" => {
-            Fault { exit: Exit::Usage, ..one_call::fault(error) }
+            Fault { exit: Exit::Usage, ..Fault::from(error) }
         }
         CallError::Refused { code: Some(code), .. } if code == "shutting_down" => {
-            Fault { exit: Exit::Ending, ..one_call::fault(error) }
+            Fault { exit: Exit::Ending, ..Fault::from(error) }
         }
-        error => one_call::fault(error),
+        error => Fault::from(error),
     }
 }
 
-impl Shared {
+impl SharedLink {
     async fn open(
-        request: &Request,
+        request: &PromptRequest,
         endpoint: &Endpoint,
         stream: UnixStream,
         notices: &mpsc::Sender<Chunk>,
@@ -154,7 +157,7 @@ impl Shared {
                 ),
             ));
         }
-        let followed = Followed::from(session_id, opened.epoch, opened.seq);
+        let followed = FollowedSession::from(session_id, opened.epoch, opened.seq);
         Ok(Self { connection, followed, ephemeral: request.ephemeral, queued: busy })
     }
 
@@ -176,5 +179,143 @@ impl Shared {
         };
         let _ = tokio::time::timeout(grace, leaving).await;
         drop(tasks);
+    }
+}
+
+/// A session that is followed, and how far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FollowedSession {
+    id: String,
+    epoch: String,
+    /// The last event that was seen.
+    seq: u64,
+}
+
+/// What a line means for a follower.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FollowedLine {
+    /// An event of the session, as a client of this session alone would get it.
+    Event(EventLine),
+    /// Events from here on were not sent.
+    Lagged,
+    /// Another client closed the session.
+    Closed,
+    /// Nothing that concerns the session.
+    Other,
+}
+
+/// What attaching again came to.
+#[derive(Debug)]
+pub(crate) enum Reattached {
+    /// Every event that was missed follows.
+    Whole,
+    /// So many events are no longer kept. Work goes on, or has ended with this answer.
+    Missed {
+        /// How many.
+        events: u64,
+        /// `Some` when nothing is under way any more: the last answer, if there is one.
+        ended: Option<Option<Box<AssistantMessage>>>,
+    },
+}
+
+impl FollowedSession {
+    pub(crate) fn from(id: String, epoch: String, seq: u64) -> Self {
+        Self { id, epoch, seq }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Takes a line, and the name of the session and the number off it again.
+    pub(crate) fn take(&mut self, line: EventLine) -> FollowedLine {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Of {
+            session_id: Option<String>,
+            seq: Option<u64>,
+        }
+        // What cannot be read is of no session.
+        let Ok(of) = serde_json::from_str::<Of>(&line.text) else { return FollowedLine::Other };
+        if of.session_id.as_deref() != Some(self.id.as_str()) {
+            return FollowedLine::Other;
+        }
+        let Some(seq) = of.seq else {
+            return match line.event() {
+                Some(Event::Lagged(_)) => FollowedLine::Lagged,
+                Some(Event::SessionClosed(_)) => FollowedLine::Closed,
+                _ => FollowedLine::Other,
+            };
+        };
+        if seq <= self.seq {
+            return FollowedLine::Other;
+        }
+        self.seq = seq;
+        if line.kind == "lagged" {
+            // Another program has changed the session's file: events before this one no longer add up to what it says.
+            return FollowedLine::Lagged;
+        }
+        let tail = format!(",\"sessionId\":\"{}\",\"seq\":{seq}}}", self.id);
+        let text = match line.text.strip_suffix(&tail) {
+            Some(rest) => format!("{rest}}}"),
+            None => line.text,
+        };
+        FollowedLine::Event(EventLine { kind: line.kind, text })
+    }
+
+    /// Attaches again after a lag.
+    ///
+    /// # Errors
+    /// When the daemon refuses or is gone.
+    pub(crate) async fn resume(&mut self, client: &Client) -> Result<Reattached, CallError> {
+        let since = Some(Position { epoch: self.epoch.clone(), seq: self.seq });
+        let params = AttachSessionParams { session_id: self.id.clone(), since };
+        let attached = client.call::<AttachSession>(&params).await?;
+        if attached.replayed {
+            return Ok(Reattached::Whole);
+        }
+        let events = attached.seq.saturating_sub(self.seq);
+        self.seq = attached.seq;
+        let ended = if attached.state.is_streaming {
+            None
+        } else {
+            let messages = client.call::<GetMessages>(&NoParams {}).await?.messages;
+            Some(messages.iter().rev().find_map(|message| match message.get() {
+                Some(Message::Assistant(answer)) => Some(Box::new(answer.clone())),
+                _ => None,
+            }))
+        };
+        Ok(Reattached::Missed { events, ended })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> EventLine {
+        let kind: serde_json::Value = serde_json::from_str(text).unwrap();
+        EventLine { kind: kind["type"].as_str().unwrap().to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn lines_are_those_of_a_session_of_our_own_and_come_once() {
+        let mut followed = FollowedSession::from("s".into(), "e".into(), 4);
+        let event = line(r#"{"type":"agent_start","sessionId":"s","seq":5}"#);
+        assert_eq!(followed.take(event.clone()), FollowedLine::Event(line(r#"{"type":"agent_start"}"#)));
+        assert_eq!(followed.take(event), FollowedLine::Other);
+        assert_eq!(
+            followed.take(line(r#"{"type":"agent_start","sessionId":"other","seq":9}"#)),
+            FollowedLine::Other
+        );
+        assert_eq!(
+            followed.take(line(r#"{"type":"lagged","sessionId":"s","fromSeq":6}"#)),
+            FollowedLine::Lagged
+        );
+        let started_over = line(r#"{"type":"lagged","fromSeq":6,"sessionId":"s","seq":6}"#);
+        assert_eq!(FollowedSession::from("s".into(), "e".into(), 5).take(started_over), FollowedLine::Lagged);
+        assert_eq!(followed.take(line(r#"{"type":"session_closed","sessionId":"s"}"#)), FollowedLine::Closed);
+        assert_eq!(followed.take(line(r#"{"type":"session_closed","sessionId":"t"}"#)), FollowedLine::Other);
+        assert_eq!(followed, FollowedSession::from("s".into(), "e".into(), 5));
     }
 }

@@ -1,24 +1,37 @@
-//! What is asked for, read and checked before anything is started.
+//! What is asked for, read and checked before anything is started. With `--resume`, the person at the terminal picks a session of
+//! the folder.
 
 use std::{
     env,
-    io::{self, IsTerminal},
+    io::{self, BufRead, IsTerminal, Write},
     path::{Path, PathBuf},
 };
 
-use super::{pick, terminal::Terminal};
-use agentd_input::Words;
-use agentd_protocol::command::{PromptParams, StreamingBehavior};
+use agentd_protocol::{
+    command::{PromptParams, StreamingBehavior},
+    daemon::{ListSessionsParams, SessionInfo},
+};
+use jiff::Timestamp;
 
+use super::last_session::Terminal;
 use crate::{
     cli::{DaemonChoice, PromptOptions},
-    exit::Fault,
-    input::{fault, read_files, read_piped},
+    commands::{confirm, daemon_call},
+    exit::{self, Exit, Fault},
+    prompt_parts::{MessageWords, fault, read_files, read_piped},
+    render::{ago, cut, one_line, session_title},
+    rpc::ListSessions,
 };
+
+/// How many sessions `--resume` shows.
+const SHOWN: u32 = 20;
+
+/// How much is shown of a session's title, in characters.
+const TITLE: usize = 60;
 
 /// A prompt, and the daemon that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct PromptRequest {
     /// The message.
     pub(crate) prompt: PromptParams,
     /// Flags for the daemon.
@@ -54,7 +67,7 @@ agentctl prompt: there is no message. Give one, name a file, or pipe something i
   agentctl prompt \"Explain this code.\" @src/main.rs
   git diff | agentctl prompt \"Review this change.\"";
 
-impl Request {
+impl PromptRequest {
     /// Checks the options, and reads the files and stdin.
     ///
     /// # Errors
@@ -65,7 +78,8 @@ impl Request {
         })?;
         let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let cwd = options.cwd.as_deref().map(|cwd| folder(&here.join(cwd))).transpose()?;
-        let words = Words::with_files(&options.words, &options.literal).map_err(|error| fault(&error))?;
+        let words =
+            MessageWords::with_files(&options.words, &options.literal).map_err(|error| fault(&error))?;
         let attachments = read_files(&words.files, &here, home.as_deref())?;
         let mut prompt = words.compose(&read_piped(words.name_stdin())?, attachments);
         prompt.streaming_behavior = options.follow_up.then_some(StreamingBehavior::FollowUp);
@@ -75,7 +89,7 @@ impl Request {
         let folder = cwd.clone().unwrap_or_else(|| here.clone());
         let mut options = options;
         if options.resume {
-            options.session = Some(pick::session_of(&folder)?);
+            options.session = Some(pick_session(&folder)?);
         }
         let terminal = Terminal::current();
         let mut daemon_args = daemon_args(&options, cwd.is_some().then_some(here.as_path()));
@@ -157,9 +171,77 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     args
 }
 
+/// The id of the session that was picked.
+///
+/// # Errors
+/// When nobody can be asked, when there is none, and when none is picked.
+fn pick_session(folder: &Path) -> Result<String, Fault> {
+    if !confirm::possible() {
+        let text = "agentctl prompt: --resume asks which session to go on with, and nobody is at the terminal to answer. \
+                    --session ID names one (`agentctl sessions --here` lists them), --continue takes the last.";
+        return Err(Fault::usage(text));
+    }
+    let cwd = Some(folder.display().to_string());
+    let params = ListSessionsParams { cwd, limit: Some(SHOWN), ..ListSessionsParams::default() };
+    let sessions = daemon_call::any::<ListSessions>(&params)?.sessions;
+    if sessions.is_empty() {
+        let text = format!("agentctl prompt: {} has no sessions to go on with.", folder.display());
+        return Err(Fault::new(Exit::Failed, text));
+    }
+    let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot ask: {error}"));
+    let mut stderr = exit::stderr();
+    stderr.write_all(menu(&sessions, Timestamp::now()).as_bytes()).map_err(broken)?;
+    loop {
+        write!(stderr, "Which one (1-{}, Enter for none)? ", sessions.len())
+            .and_then(|()| stderr.flush())
+            .map_err(broken)?;
+        let mut answer = String::new();
+        let count = io::stdin().lock().read_line(&mut answer).map_err(broken)?;
+        match menu_answer(&answer, sessions.len()) {
+            MenuAnswer::One(at) => return Ok(sessions[at].id.clone()),
+            MenuAnswer::Nothing => {
+                return Err(Fault::new(Exit::Failed, "agentctl prompt: no session was picked."));
+            }
+            MenuAnswer::Unclear if count == 0 => {
+                return Err(Fault::new(Exit::Failed, "agentctl prompt: no session was picked."));
+            }
+            MenuAnswer::Unclear => {}
+        }
+    }
+}
+
+/// What an answer means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MenuAnswer {
+    /// The session at that place.
+    One(usize),
+    Nothing,
+    /// It is to be asked again.
+    Unclear,
+}
+
+fn menu_answer(answer: &str, count: usize) -> MenuAnswer {
+    match answer.trim() {
+        "" => MenuAnswer::Nothing,
+        answer => match answer.parse::<usize>() {
+            Ok(number) if (1..=count).contains(&number) => MenuAnswer::One(number - 1),
+            _ => MenuAnswer::Unclear,
+        },
+    }
+}
+
+fn menu(sessions: &[SessionInfo], now: Timestamp) -> String {
+    let line = |(at, session): (usize, &SessionInfo)| {
+        let title = cut(&one_line(&session_title(session)), TITLE);
+        format!("{:>3}  {:>4}  {title}\n", at + 1, ago(&session.modified, now))
+    };
+    sessions.iter().enumerate().map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::example_session as example;
 
     #[test]
     fn flags_are_passed_on() {
@@ -198,5 +280,29 @@ mod tests {
         };
         let args = daemon_args(&options, Some(Path::new("/here"))).join(" ");
         assert_eq!(args, "--session /here/s/x.jsonl --session-dir ~/dir --record /here/rec --no-session");
+    }
+
+    #[test]
+    fn numbers_pick() {
+        for (answer, means) in [
+            ("2\n", MenuAnswer::One(1)),
+            (" 1 ", MenuAnswer::One(0)),
+            ("\n", MenuAnswer::Nothing),
+            ("0\n", MenuAnswer::Unclear),
+            ("4\n", MenuAnswer::Unclear),
+            ("x\n", MenuAnswer::Unclear),
+        ] {
+            assert_eq!(menu_answer(answer, 3), means, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn the_menu_counts_and_steers_no_terminal() {
+        let mut other = example("b");
+        other.first_message = "Red \u{1b}[31m".into();
+        let text = menu(&[example("a"), other], "2026-11-21T14:09:00Z".parse().unwrap());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("  1    5m  ") && lines[0].ends_with("What is this?"), "{text}");
+        assert!(lines[1].starts_with("  2    5m  ") && !text.contains('\u{1b}'), "{text}");
     }
 }

@@ -138,7 +138,7 @@ fn spoken(text: &str, content: &[ContentBlock]) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
     fn sample(name: &str) -> Entries {

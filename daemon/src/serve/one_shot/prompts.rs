@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use agentd_input::{InputError, assemble, read_files, read_stdin};
+use agentd_input::{Attachments, InputError, read_files, read_stdin};
 use agentd_protocol::command::PromptParams;
 
 use crate::{cli::OneShotOptions, complain};
@@ -41,11 +41,28 @@ pub(super) fn read(options: &OneShotOptions) -> Result<Prompts, String> {
     Ok(prompts)
 }
 
+/// One message of what is piped in, the files and the words, with nothing in between, as in pi.
+fn assemble(stdin: &str, files: Attachments, words: &str) -> PromptParams {
+    let message = [stdin, &files.text, words].concat();
+    PromptParams { message, images: files.images, ..PromptParams::default() }
+}
+
 fn describe(error: &InputError) -> String {
     match error {
         InputError::NotFound(_) => {
             format!("Error: {error}\nText that begins with @ goes after `--`: agentd -p -- \"@...\"")
         }
         _ => format!("Error: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_joined_without_separator() {
+        let files = Attachments { text: "<file>\n".into(), images: Vec::new() };
+        assert_eq!(assemble("in", files, "words").message, "in<file>\nwords");
     }
 }

@@ -1,0 +1,113 @@
+//! What fits at the cursor of a shell: asked of the running daemon, and nothing without one.
+
+use std::{ffi::OsStr, time::Duration};
+
+use agentd_protocol::{
+    daemon::{ListSessionsParams, SessionInfo},
+    model_list::ListModelsParams,
+};
+use clap_complete::{CompletionCandidate, PathCompleter, engine::ValueCompleter};
+use jiff::Timestamp;
+
+use crate::{
+    render::{ago, cut, one_line, session_title},
+    rpc::{Call, ListModels, ListSessions},
+    shared_daemon::Endpoint,
+};
+
+/// How long the person at the shell waits at most.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// Sessions that are offered, the last used first.
+const OFFERED: u32 = 100;
+
+/// What is shown of a session, in characters.
+const ABOUT: usize = 60;
+
+/// Ids of all sessions.
+pub(crate) fn sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
+    offer(typed, ListSessionsParams { limit: Some(OFFERED), ..ListSessionsParams::default() })
+}
+
+/// Ids of all sessions; files, where the beginning of a path is typed.
+pub(crate) fn sessions_or_files(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let looks_like_a_path = typed.to_string_lossy().contains(['/', '.', '~']);
+    if looks_like_a_path { PathCompleter::file().complete(typed) } else { sessions(typed) }
+}
+
+/// Ids of the sessions in the daemon's memory.
+pub(crate) fn live_sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
+    offer(
+        typed,
+        ListSessionsParams { limit: Some(OFFERED), live: Some(true), ..ListSessionsParams::default() },
+    )
+}
+
+/// Models that can be used, as `provider/id`.
+pub(crate) fn models(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let list = ask::<ListModels>(&ListModelsParams::default());
+    let models = list.into_iter().flat_map(|list| list.models);
+    candidates(
+        typed,
+        models.map(|model| (format!("{}/{}", model.model.provider, model.model.id), model.model.name)),
+    )
+}
+
+/// The ids of providers.
+pub(crate) fn providers(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let list = ask::<ListModels>(&ListModelsParams { all: Some(true), ..ListModelsParams::default() });
+    let providers = list.into_iter().flat_map(|list| list.providers);
+    candidates(typed, providers.map(|provider| (provider.id, provider.name)))
+}
+
+fn offer(typed: &OsStr, params: ListSessionsParams) -> Vec<CompletionCandidate> {
+    let now = Timestamp::now();
+    let told = |session: SessionInfo| {
+        let text = format!("{}  {}", ago(&session.modified, now), cut(&session_title(&session), ABOUT));
+        (session.id, text)
+    };
+    let list = ask::<ListSessions>(&params);
+    candidates(typed, list.into_iter().flat_map(|list| list.sessions).map(told))
+}
+
+/// Those that begin with what is typed, in the order in which they came.
+fn candidates(typed: &OsStr, all: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    all.filter(|(value, _)| value.starts_with(&*typed))
+        .enumerate()
+        .map(|(at, (value, help))| {
+            let help = one_line(&help);
+            CompletionCandidate::new(value).help(Some(help.into())).display_order(Some(at))
+        })
+        .collect()
+}
+
+/// One question to the daemon; `None` without one, and when it is slow or refuses: a completion is silent.
+fn ask<C: Call>(params: &C::Params) -> Option<C::Data> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    runtime.block_on(async {
+        tokio::time::timeout(PATIENCE, async {
+            let connection = Endpoint::find().ok()?.connect().await.ok()??;
+            connection.client.call::<C>(params).await.ok()
+        })
+        .await
+        .ok()?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_as_typed_is_offered_in_order() {
+        let all = [("ab-2", "two"), ("b", "other"), ("ab-1", "o\x1bne")];
+        let all = all.map(|(value, help)| (value.to_owned(), help.to_owned()));
+        let found = candidates(OsStr::new("ab"), all.into_iter());
+        let found: Vec<(String, String)> = found
+            .iter()
+            .map(|one| (one.get_value().to_string_lossy().into(), one.get_help().unwrap().to_string()))
+            .collect();
+        assert_eq!(found, [("ab-2".into(), "two".into()), ("ab-1".into(), "o ne".into())]);
+    }
+}

@@ -1,0 +1,69 @@
+//! Asking the person at the terminal.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use crate::exit::{self, Exit, Fault, Signals};
+
+/// What Enter alone means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Enter {
+    Yes,
+    No,
+}
+
+/// Whether someone is there to answer.
+pub(crate) fn possible() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a question on stderr. The end of the input means no.
+///
+/// # Errors
+/// When the terminal cannot be used; a signal ends the program without a word.
+pub(crate) fn agreed(question: &str, enter: Enter) -> Result<bool, Fault> {
+    let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot ask: {error}"));
+    let choice = if enter == Enter::Yes { "[Y/n]" } else { "[y/N]" };
+    let mut stderr = exit::stderr();
+    write!(stderr, "{question} {choice} ").and_then(|()| stderr.flush()).map_err(broken)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
+    // Signals are ours to hear since the first call to agentd: without this, Ctrl-C would do nothing.
+    let answer = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(broken)?;
+        let reading = tokio::task::spawn_blocking(|| {
+            let mut answer = String::new();
+            io::stdin().lock().read_line(&mut answer).map(|count| (count > 0).then_some(answer))
+        });
+        tokio::select! {
+            exit = signals.next() => Err(Fault::new(exit, "")),
+            read = reading => read.map_err(io::Error::other).and_then(|read| read).map_err(broken),
+        }
+    });
+    // The thread that reads may wait there for ever.
+    runtime.shutdown_background();
+    Ok(answer?.is_some_and(|answer| is_yes(&answer, enter)))
+}
+
+fn is_yes(answer: &str, enter: Enter) -> bool {
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "" => enter == Enter::Yes,
+        answer => matches!(answer, "y" | "yes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enter_means_the_default() {
+        for (answer, yes, no) in [
+            ("\n", true, false),
+            ("Y\n", true, true),
+            ("yes", true, true),
+            ("n\n", false, false),
+            ("what\n", false, false),
+        ] {
+            assert_eq!((is_yes(answer, Enter::Yes), is_yes(answer, Enter::No)), (yes, no), "{answer:?}");
+        }
+    }
+}

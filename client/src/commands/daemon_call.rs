@@ -1,0 +1,262 @@
+//! Which agentd answers a verb: the daemon that all clients share, one of our own, or whichever is there.
+
+use std::{
+    future::Future,
+    io::{self, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use agentd_protocol::daemon::{ClientCapabilities, HelloParams, PROTOCOL, Role};
+
+use crate::{
+    exit::{self, Exit, Fault, Signals},
+    output::Output,
+    private_daemon::{PrivateDaemon, StartOptions},
+    rpc::{Call, CallError, Client, Hello},
+    shared_daemon::{Connection, Endpoint, client_info},
+};
+
+/// Does the work on a runtime of its own; a signal ends it without a word.
+///
+/// # Errors
+/// Those of the work, and when the system refuses what a runtime needs.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    let broken = |error: std::io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
+    runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(broken)?;
+        tokio::select! {
+            biased;
+            exit = signals.next() => Err(Fault::new(exit, "")),
+            done = work => done,
+        }
+    })
+}
+
+/// Makes one call to whoever answers: the daemon, where one runs, else one of our own.
+///
+/// # Errors
+/// As [`private`].
+pub(crate) fn any<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
+    let answer = block_on(async {
+        match Endpoint::find()?.connect().await? {
+            Some(connection) => Ok(Some(connection.client.call::<C>(params).await?)),
+            None => Ok(None),
+        }
+    })?;
+    match answer {
+        Some(data) => Ok(data),
+        None => private::<C>(params),
+    }
+}
+
+/// Connects to the daemon and says who we are; `None` when none runs.
+///
+/// # Errors
+/// When something is there that is no daemon of ours.
+pub(crate) async fn connect(role: Role) -> Result<Option<Connection>, Fault> {
+    connect_as(role, false).await
+}
+
+/// As [`require`], for a verb with somebody at the keyboard who answers questions; an observer is not asked.
+///
+/// # Errors
+/// As [`require`].
+pub(crate) async fn require_answering(role: Role) -> Result<Connection, Fault> {
+    match connect_as(role, role == Role::Control).await? {
+        Some(connection) => Ok(connection),
+        None => Err(not_running(&Endpoint::find()?)),
+    }
+}
+
+async fn connect_as(role: Role, ui: bool) -> Result<Option<Connection>, Fault> {
+    let Some(connection) = Endpoint::find()?.connect().await? else { return Ok(None) };
+    let hello = HelloParams {
+        protocol: PROTOCOL,
+        client: Some(client_info()),
+        capabilities: ClientCapabilities { sessions: true, ui, ..ClientCapabilities::default() },
+        role,
+    };
+    connection.client.call::<Hello>(&hello).await?;
+    Ok(Some(connection))
+}
+
+/// The same, for verbs that make no sense without a daemon.
+///
+/// # Errors
+/// As [`connect`], and when none runs.
+pub(crate) async fn require(role: Role) -> Result<Connection, Fault> {
+    match connect(role).await? {
+        Some(connection) => Ok(connection),
+        None => Err(not_running(&Endpoint::find()?)),
+    }
+}
+
+fn not_running(endpoint: &Endpoint) -> Fault {
+    let text = format!(
+        "agentctl: agentd is not running (socket {}), so nothing is in its memory. `agentctl up` starts it.",
+        endpoint.socket.display()
+    );
+    Fault::new(Exit::NoDaemon, text)
+}
+
+/// How long a daemon that has answered may take to end. It has nothing to store.
+const CLOSE_GRACE: Duration = Duration::from_secs(2);
+
+/// How long it may take when the user wants out at once, or when its output is closed already.
+const HURRIED_GRACE: Duration = Duration::from_millis(300);
+
+/// Starts `agentd --stdio --no-session` here, makes one call, and ends it. What agentd says on stderr goes to ours.
+///
+/// # Errors
+/// A refusal, with its hint, exits with 1; a daemon that is missing or breaks down with 3. A signal ends the call without
+/// a word.
+pub(crate) fn private<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
+    call_private::<C>(&[], params, Output::start)
+}
+
+/// As [`private`], for answers that say themselves what is wrong with the user's files: what agentd says on stderr is passed
+/// on only where there is no answer.
+///
+/// # Errors
+/// As [`private`].
+pub(crate) fn private_quietly<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
+    private_quietly_with::<C>(&[], params)
+}
+
+/// As [`private_quietly`], with more flags for agentd.
+///
+/// # Errors
+/// As [`private`].
+pub(crate) fn private_quietly_with<C: Call>(flags: &[&str], params: &C::Params) -> Result<C::Data, Fault> {
+    let kept = Kept::default();
+    let answer = call_private::<C>(flags, params, || Output::start_with(io::stdout(), kept.clone()));
+    if answer.is_err() {
+        // A stderr that cannot be written has no reader.
+        let _ = exit::stderr().write_all(&kept.take());
+    }
+    answer
+}
+
+/// What agentd said on stderr, kept until it is known whether anybody needs it.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Kept {
+    /// More is not kept.
+    const MOST: usize = 64 * 1024;
+
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.bytes())
+    }
+}
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut kept = self.bytes();
+        let room = Self::MOST.saturating_sub(kept.len());
+        kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn call_private<C: Call>(
+    flags: &[&str],
+    params: &C::Params,
+    output: impl FnOnce() -> io::Result<Output>,
+) -> Result<C::Data, Fault> {
+    let args = ["--no-session"].iter().chain(flags).map(|flag| (*flag).to_owned()).collect();
+    hold_private(StartOptions { args, cwd: None }, output, async |client: &Client| {
+        client.call::<C>(params).await
+    })
+}
+
+/// Starts `agentd --stdio`, makes several calls, and ends it. What agentd says on stderr goes to ours.
+///
+/// # Errors
+/// As [`private`].
+pub(crate) fn with_private<T>(
+    start: StartOptions,
+    work: impl AsyncFnOnce(&Client) -> Result<T, CallError>,
+) -> Result<T, Fault> {
+    hold_private(start, Output::start, work)
+}
+
+/// As [`with_private`]; what agentd says on stderr is passed on only where there is no answer.
+///
+/// # Errors
+/// As [`private`].
+pub(crate) fn with_private_quietly<T>(
+    start: StartOptions,
+    work: impl AsyncFnOnce(&Client) -> Result<T, CallError>,
+) -> Result<T, Fault> {
+    let kept = Kept::default();
+    let answer = hold_private(start, || Output::start_with(io::stdout(), kept.clone()), work);
+    if answer.is_err() {
+        // A stderr that cannot be written has no reader.
+        let _ = exit::stderr().write_all(&kept.take());
+    }
+    answer
+}
+
+fn hold_private<T>(
+    start: StartOptions,
+    output: impl FnOnce() -> io::Result<Output>,
+    work: impl AsyncFnOnce(&Client) -> Result<T, CallError>,
+) -> Result<T, Fault> {
+    let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
+    let answer = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(broken)?;
+        let output = output().map_err(broken)?;
+        let daemon = PrivateDaemon::start(start, output.sender())?;
+        let asked = tokio::select! {
+            biased;
+            exit = signals.next() => Err(Interrupted::Signal(exit)),
+            answer = work(&daemon.client) => answer.map_err(Interrupted::Call),
+        };
+        let answer = tokio::select! {
+            answer = end(daemon, asked) => answer,
+            // Dropping the daemon kills it.
+            exit = signals.next() => Err(Fault::new(exit, "")),
+        };
+        // What agentd had to say comes before what is said about it. A stderr that cannot be written has no reader.
+        let _ = tokio::time::timeout(HURRIED_GRACE, output.finish()).await;
+        answer
+    });
+    // The writing thread may hang on a stderr that nobody reads.
+    runtime.shutdown_background();
+    answer
+}
+
+/// Why there is no answer.
+enum Interrupted {
+    Signal(Exit),
+    Call(CallError),
+}
+
+/// Ends the daemon; the answer, or what to tell the user.
+async fn end<T>(daemon: PrivateDaemon, asked: Result<T, Interrupted>) -> Result<T, Fault> {
+    let fault = match asked {
+        Ok(answer) => {
+            daemon.close(CLOSE_GRACE).await;
+            return Ok(answer);
+        }
+        Err(Interrupted::Signal(exit)) => Fault::new(exit, ""),
+        Err(Interrupted::Call(CallError::Ended { .. })) => {
+            return Err(daemon.not_started(HURRIED_GRACE).await);
+        }
+        Err(Interrupted::Call(error)) => error.into(),
+    };
+    daemon.close(HURRIED_GRACE).await;
+    Err(fault)
+}

@@ -1,0 +1,268 @@
+//! Questions to the user in a terminal: shown on stderr, answered by what is typed.
+
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead},
+};
+
+use agentd_protocol::ui::{ExtensionUiRequest, NotifyType, UiMethod, UiRequestResolved, UiResponse};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::render::one_line;
+
+/// Lines that wait to be sent.
+const TYPED: usize = 16;
+
+/// Ends the text for an editor.
+const END_OF_TEXT: &str = ".";
+
+/// The dialogs of a session that wait for an answer; the first one is on the screen.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    session: String,
+    waiting: VecDeque<ExtensionUiRequest>,
+    /// What was typed of a text that is not complete.
+    lines: Vec<String>,
+}
+
+/// What a typed line came to.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Typed {
+    /// It answers: to be sent. The text shows the next question, if there is one.
+    Answer(Box<UiResponse>, String),
+    /// It is a part of a text.
+    More,
+    /// It does not answer; the text says what would.
+    Unclear(String),
+}
+
+impl Questions {
+    /// Those of a session.
+    pub(crate) fn of(session: &str) -> Self {
+        Self { session: session.to_owned(), ..Self::default() }
+    }
+
+    /// Whether an answer is awaited.
+    pub(crate) fn is_asking(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Takes a request; gives what is to be shown now.
+    pub(crate) fn take(&mut self, request: ExtensionUiRequest) -> String {
+        if !request.method.is_dialog() {
+            return notice(&request.method);
+        }
+        // It came in a snapshot, and again.
+        if self.waiting.iter().any(|waiting| waiting.id == request.id) {
+            return String::new();
+        }
+        self.waiting.push_back(request);
+        if self.waiting.len() == 1 { self.shown() } else { String::new() }
+    }
+
+    /// A dialog is over; gives what is to be said about one that we did not answer.
+    pub(crate) fn resolved(&mut self, resolved: &UiRequestResolved) -> String {
+        let Some(at) = self.waiting.iter().position(|waiting| waiting.id == resolved.id) else {
+            return String::new();
+        };
+        self.waiting.remove(at);
+        if at > 0 {
+            return String::new();
+        }
+        self.lines.clear();
+        let said = match &resolved.by {
+            Some(by) => format!("  Answered by {}.\n", one_line(by)),
+            None => "  Nobody answered in time.\n".to_owned(),
+        };
+        said + &self.shown()
+    }
+
+    /// Takes a line that was typed while a question is asked.
+    pub(crate) fn typed(&mut self, line: &str) -> Typed {
+        let Some(request) = self.waiting.front() else { return Typed::More };
+        let mut response = UiResponse {
+            id: request.id.clone(),
+            session_id: Some(self.session.clone()),
+            ..UiResponse::default()
+        };
+        let word = line.trim();
+        let value = |text: &str| Some(Value::from(text));
+        match &request.method {
+            UiMethod::Editor { .. } if word != END_OF_TEXT => {
+                self.lines.push(line.to_owned());
+                return Typed::More;
+            }
+            UiMethod::Editor { .. } if !self.lines.is_empty() => {
+                response.value = value(&self.lines.join("\n"));
+            }
+            UiMethod::Editor { .. } => response.cancelled = Some(true.into()),
+            _ if word.is_empty() => response.cancelled = Some(true.into()),
+            UiMethod::Select { options, .. } => {
+                let numbered =
+                    word.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
+                let Some(chosen) = numbered.or_else(|| options.iter().find(|option| *option == word)) else {
+                    return Typed::Unclear(how(&request.method));
+                };
+                response.value = value(chosen);
+            }
+            UiMethod::Confirm { .. } => match word.to_lowercase().as_str() {
+                "y" | "yes" => response.confirmed = Some(true.into()),
+                "n" | "no" => response.confirmed = Some(false.into()),
+                _ => return Typed::Unclear(how(&request.method)),
+            },
+            _ => response.value = value(line),
+        }
+        self.waiting.pop_front();
+        self.lines.clear();
+        Typed::Answer(Box::new(response), self.shown())
+    }
+
+    /// The first question, as it stands on the screen.
+    fn shown(&self) -> String {
+        let Some(request) = self.waiting.front() else { return String::new() };
+        let mut text = String::new();
+        match &request.method {
+            UiMethod::Select { title, options, .. } => {
+                text.push_str(&format!("? {}\n", one_line(title)));
+                for (index, option) in options.iter().enumerate() {
+                    text.push_str(&format!("  {}. {}\n", index + 1, one_line(option)));
+                }
+            }
+            UiMethod::Confirm { title, message, .. } => {
+                text.push_str(&format!("? {}\n  {}\n", one_line(title), one_line(message)));
+            }
+            UiMethod::Input { title, placeholder, .. } => {
+                text.push_str(&format!("? {}\n", one_line(title)));
+                if let Some(example) = placeholder {
+                    text.push_str(&format!("  For example: {}\n", one_line(example)));
+                }
+            }
+            UiMethod::Editor { title, prefill } => {
+                text.push_str(&format!("? {}\n", one_line(title)));
+                for line in prefill.iter().flat_map(|text| text.lines()) {
+                    text.push_str(&format!("  | {}\n", one_line(line)));
+                }
+            }
+            _ => {}
+        }
+        text + &how(&request.method)
+    }
+}
+
+/// How to answer.
+fn how(method: &UiMethod) -> String {
+    match method {
+        UiMethod::Select { options, .. } => {
+            format!("  Type a number from 1 to {}; an empty line for none of them.\n", options.len())
+        }
+        UiMethod::Confirm { .. } => "  Type y or n; an empty line for no answer.\n".to_owned(),
+        UiMethod::Editor { .. } => {
+            "  Type the text, and a line with a single dot behind it; the dot alone for no answer.\n"
+                .to_owned()
+        }
+        _ => "  Type it; an empty line for no answer.\n".to_owned(),
+    }
+}
+
+/// What needs no answer, where a terminal can show it.
+fn notice(method: &UiMethod) -> String {
+    match method {
+        UiMethod::Notify { message, notify_type } => {
+            let kind = match notify_type {
+                Some(NotifyType::Error) => "Error: ",
+                Some(NotifyType::Warning) => "Warning: ",
+                Some(NotifyType::Info) | None => "",
+            };
+            format!("{kind}{}\n", one_line(message))
+        }
+        UiMethod::SetStatus { status_key, status_text: Some(text) } => {
+            format!("{}: {}\n", one_line(status_key), one_line(text))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The lines of stdin, until its end. The thread that reads may wait there for ever.
+pub(crate) fn typed_lines() -> mpsc::Receiver<String> {
+    let (lines, receiver) = mpsc::channel(TYPED);
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if lines.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(id: &str, method: UiMethod) -> ExtensionUiRequest {
+        ExtensionUiRequest { id: id.into(), method }
+    }
+
+    fn select(id: &str) -> ExtensionUiRequest {
+        let options = vec!["tea\x1b".into(), "coffee".into()];
+        request(id, UiMethod::Select { title: "Which?".into(), options, timeout: None })
+    }
+
+    /// The answer to the only question.
+    fn answer(method: UiMethod, lines: &[&str]) -> String {
+        let mut questions = Questions::of("s");
+        questions.take(request("i", method));
+        let (last, before) = lines.split_last().unwrap();
+        for line in before {
+            assert_eq!(questions.typed(line), Typed::More);
+        }
+        let Typed::Answer(response, next) = questions.typed(last) else { panic!("no answer") };
+        assert!(next.is_empty() && !questions.is_asking());
+        serde_json::to_string(&response).unwrap().replace(r#"{"id":"i","sessionId":"s","#, "{")
+    }
+
+    #[test]
+    fn answers_are_typed() {
+        let confirm = || UiMethod::Confirm { title: "t".into(), message: "m".into(), timeout: None };
+        let editor = || UiMethod::Editor { title: "t".into(), prefill: None };
+        let input = || UiMethod::Input { title: "t".into(), placeholder: None, timeout: None };
+        assert_eq!(answer(select("i").method, &["2"]), r#"{"value":"coffee"}"#);
+        assert_eq!(answer(select("i").method, &["coffee"]), r#"{"value":"coffee"}"#);
+        assert_eq!(answer(select("i").method, &[" "]), r#"{"cancelled":true}"#);
+        assert_eq!(answer(confirm(), &["Y"]), r#"{"confirmed":true}"#);
+        assert_eq!(answer(confirm(), &["no"]), r#"{"confirmed":false}"#);
+        assert_eq!(answer(input(), &["a b"]), r#"{"value":"a b"}"#);
+        assert_eq!(answer(editor(), &["a", "", "b", "."]), r#"{"value":"a\n\nb"}"#);
+        assert_eq!(answer(editor(), &["."]), r#"{"cancelled":true}"#);
+    }
+
+    #[test]
+    fn what_does_not_answer_is_asked_again() {
+        let mut questions = Questions::of("s");
+        let shown = questions.take(select("i"));
+        assert_eq!(
+            shown,
+            "? Which?\n  1. tea \n  2. coffee\n  Type a number from 1 to 2; an empty line for none of them.\n"
+        );
+        for line in ["0", "3", "water"] {
+            assert!(matches!(questions.typed(line), Typed::Unclear(text) if text.contains("from 1 to 2")));
+        }
+        assert!(questions.is_asking());
+    }
+
+    #[test]
+    fn questions_come_one_after_the_other() {
+        let mut questions = Questions::of("s");
+        questions.take(select("a"));
+        assert_eq!(questions.take(select("b")), "");
+        assert_eq!(questions.take(select("b")), "");
+        let resolved = |id: &str| UiRequestResolved { id: id.into(), by: Some("editor".into()) };
+        let said = questions.resolved(&resolved("a"));
+        assert!(said.starts_with("  Answered by editor.\n? Which?\n"), "{said}");
+        let Typed::Answer(response, next) = questions.typed("1") else { panic!("no answer") };
+        assert_eq!((response.id.as_str(), next.as_str()), ("b", ""));
+        // Told of our own answer, we know it.
+        assert_eq!(questions.resolved(&resolved("b")), "");
+    }
+}

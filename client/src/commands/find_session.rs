@@ -1,0 +1,175 @@
+//! Which session is meant: an id, or the beginning of one.
+
+use agentd_protocol::daemon::{ListSessionsParams, SessionInfo, SessionList};
+use jiff::Timestamp;
+
+use super::daemon_call;
+use crate::{
+    exit::{Exit, Fault},
+    render::{ago, cut, session_title},
+    rpc::{Client, ListSessions},
+};
+
+/// Candidates that an error lists.
+pub(crate) const LISTED: usize = 10;
+
+/// What an error shows of what a session is about, in characters.
+const ABOUT: usize = 50;
+
+/// Sessions in an answer, at most.
+const PAGE: u32 = 1_000;
+
+/// Which sessions are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Among {
+    /// All that there are.
+    All,
+    /// Those in the memory of the daemon.
+    Live,
+}
+
+/// The session with this id, or the only one whose id begins so, asked of a daemon.
+///
+/// # Errors
+/// When none fits, or several do: the error lists them.
+pub(crate) async fn on(client: &Client, given: &str, among: Among) -> Result<SessionInfo, Fault> {
+    let mut search = Search::new(given, among)?;
+    let mut params = search.params();
+    loop {
+        let list = client.call::<ListSessions>(&params).await?;
+        params.cursor = search.add(list);
+        if params.cursor.is_none() {
+            return search.only();
+        }
+    }
+}
+
+/// The same, asked of whoever answers.
+///
+/// # Errors
+/// As [`on`].
+pub(crate) fn on_any(given: &str) -> Result<SessionInfo, Fault> {
+    let mut search = Search::new(given, Among::All)?;
+    let mut params = search.params();
+    loop {
+        params.cursor = search.add(daemon_call::any::<ListSessions>(&params)?);
+        if params.cursor.is_none() {
+            return search.only();
+        }
+    }
+}
+
+/// Gathers what fits, a page at a time.
+#[derive(Debug)]
+struct Search<'a> {
+    given: &'a str,
+    among: Among,
+    fitting: Vec<SessionInfo>,
+}
+
+impl<'a> Search<'a> {
+    fn new(given: &'a str, among: Among) -> Result<Self, Fault> {
+        let given = given.trim();
+        if given.is_empty() {
+            return Err(Fault::usage("Error: the id of a session is empty. `agentctl sessions` lists ids."));
+        }
+        Ok(Self { given, among, fitting: Vec::new() })
+    }
+
+    fn params(&self) -> ListSessionsParams {
+        let live = (self.among == Among::Live).then_some(true);
+        ListSessionsParams { live, limit: Some(PAGE), ..ListSessionsParams::default() }
+    }
+
+    /// Takes a page; what gets the next one.
+    fn add(&mut self, list: SessionList) -> Option<String> {
+        self.fitting.extend(list.sessions.into_iter().filter(|session| session.id.starts_with(self.given)));
+        list.cursor
+    }
+
+    fn only(mut self) -> Result<SessionInfo, Fault> {
+        // A whole id can be the beginning of another one.
+        if let Some(at) = self.fitting.iter().position(|session| session.id == self.given) {
+            return Ok(self.fitting.swap_remove(at));
+        }
+        match self.fitting.len() {
+            0 => Err(self.none()),
+            1 => Ok(self.fitting.remove(0)),
+            _ => Err(self.several(Timestamp::now())),
+        }
+    }
+
+    fn none(&self) -> Fault {
+        let (which, list) = match self.among {
+            Among::All => ("session", "agentctl sessions"),
+            Among::Live => ("live session", "agentctl sessions --live"),
+        };
+        let text =
+            format!("Error: no {which} has an id that begins with \"{}\". `{list}` lists them.", self.given);
+        Fault::new(Exit::Failed, text)
+    }
+
+    fn several(&self, now: Timestamp) -> Fault {
+        let text = format!(
+            "Error: \"{}\" is the beginning of {} ids. Give more of the one that is meant:\n{}",
+            self.given,
+            self.fitting.len(),
+            listed(&self.fitting, LISTED, now)
+        );
+        Fault::new(Exit::Failed, text)
+    }
+}
+
+/// So many sessions at most, a line each; the last line without its end.
+pub(crate) fn listed(sessions: &[SessionInfo], most: usize, now: Timestamp) -> String {
+    let mut lines: Vec<String> = sessions.iter().take(most).map(|session| line(session, now)).collect();
+    if sessions.len() > most {
+        lines.push(format!("  and {} more", sessions.len() - most));
+    }
+    lines.join("\n")
+}
+
+fn line(session: &SessionInfo, now: Timestamp) -> String {
+    let id = crate::render::one_line(&session.id);
+    format!("  {id}  {:>3}  {}", ago(&session.modified, now), cut(&session_title(session), ABOUT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::example_session as example;
+
+    fn pick(ids: &[&str], given: &str) -> Result<String, Fault> {
+        let mut search = Search::new(given, Among::All)?;
+        let sessions = ids.iter().map(|id| example(id)).collect();
+        assert_eq!(search.add(SessionList { sessions, cursor: None, unreadable: Vec::new() }), None);
+        search.only().map(|session| session.id)
+    }
+
+    #[test]
+    fn an_id_or_its_beginning_finds_one() {
+        let ids = ["0198c0de-1", "0198c0de-12", "0199"];
+        assert_eq!(pick(&ids, "0199").unwrap(), "0199");
+        assert_eq!(pick(&ids, " 01990").unwrap_err().exit, Exit::Failed);
+        assert_eq!(pick(&ids, "0198c0de-12").unwrap(), "0198c0de-12");
+        assert_eq!(pick(&ids, "0198c0de-1").unwrap(), "0198c0de-1");
+        assert_eq!(pick(&ids, "").unwrap_err().exit, Exit::Usage);
+        assert!(
+            pick(&ids, "x").unwrap_err().message.contains("begins with \"x\". `agentctl sessions` lists")
+        );
+    }
+
+    #[test]
+    fn several_are_listed() {
+        let sessions = (0..12).map(|n| example(&format!("ab-{n}"))).collect();
+        let mut search = Search::new("ab", Among::Live).unwrap();
+        assert_eq!(
+            search.add(SessionList { sessions, cursor: Some("c".into()), unreadable: Vec::new() }),
+            Some("c".into())
+        );
+        let text = search.several("2026-11-21T14:09:00Z".parse().unwrap()).message;
+        assert!(text.starts_with("Error: \"ab\" is the beginning of 12 ids."), "{text}");
+        assert!(text.contains("\n  ab-0   5m  project: What is this?\n"), "{text}");
+        assert!(text.ends_with("\n  and 2 more"), "{text}");
+    }
+}

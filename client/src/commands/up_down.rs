@@ -1,0 +1,156 @@
+//! `agentctl up` and `agentctl down`: the start and the end of the daemon.
+
+use std::{thread, time::Duration};
+
+use agentd_protocol::daemon::{DaemonEnding, DaemonStatus, EndMode, ShutdownParams};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+use serde::Serialize;
+use tokio::{sync::oneshot, time::timeout};
+
+use super::daemon_call::block_on;
+use crate::{
+    cli::{DownOptions, UpOptions},
+    exit::{Exit, Fault, conclude, tell},
+    output,
+    rpc::{CallError, Shutdown},
+    shared_daemon::{Connection, Endpoint},
+};
+
+/// How often a daemon that is ending is waited for.
+const ATTEMPTS: usize = 3;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'a> {
+    /// Whether this command has started it.
+    started: bool,
+    /// Where clients find it.
+    socket: &'a str,
+    #[serde(flatten)]
+    status: DaemonStatus,
+}
+
+/// Starts the daemon and waits until it answers. One that is ending is waited for, and followed by another.
+pub(crate) fn up(options: &UpOptions) -> Exit {
+    conclude(block_on(async {
+        let endpoint = Endpoint::find()?;
+        for _ in 0..ATTEMPTS {
+            let (connection, status, started) = endpoint.status_or_start().await?;
+            match status.ending {
+                None => return print_running(options, &endpoint, started, status),
+                Some(ending) => see_out(connection, &status, ending).await?,
+            }
+        }
+        Err(Fault::new(Exit::Ending, "agentctl: agentd is ended by somebody whenever it has started."))
+    }))
+}
+
+/// Waits until a daemon that is ending is gone: another one can start then.
+async fn see_out(connection: Connection, status: &DaemonStatus, ending: DaemonEnding) -> Result<(), Fault> {
+    let pid = status.daemon.pid;
+    let process = watch(pid);
+    let remaining = Duration::from_millis(ending.remaining_ms);
+    tell(&format!(
+        "agentd (pid {pid}) is ending: waiting for {} session(s) to finish, {} s at most. `agentctl down --abort` stops them.",
+        status.running_sessions,
+        remaining.as_secs()
+    ));
+    let waited = timeout(remaining.saturating_add(GRACE), gone(connection, process)).await;
+    waited.map_err(|_| {
+        let text = format!(
+            "agentctl: agentd (pid {pid}) is ending and has not ended yet. Try again, or stop its work by `agentctl down --abort`."
+        );
+        Fault::new(Exit::Ending, text)
+    })
+}
+
+fn print_running(
+    options: &UpOptions,
+    endpoint: &Endpoint,
+    started: bool,
+    status: DaemonStatus,
+) -> Result<Exit, Fault> {
+    let socket = endpoint.socket.display().to_string();
+    if options.json {
+        // The socket stands once: where we found it is where it is.
+        let status = DaemonStatus { socket: None, ..status };
+        return output::print_json(&Report { started, socket: &socket, status });
+    }
+    let how = if started { "is running" } else { "is running already" };
+    output::print(&format!("agentd {how} (pid {}, socket {socket})\n", status.daemon.pid))
+}
+
+/// What the daemon gives work when nobody says otherwise.
+const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long the end may take once the deadline has passed.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Ends the daemon and waits until it is gone. One that is ending already does so sooner, if that is wished.
+pub(crate) fn down(options: &DownOptions) -> Exit {
+    conclude(block_on(async {
+        let endpoint = Endpoint::find()?;
+        let Some(connection) = endpoint.connect().await? else {
+            return output::print("agentd is not running\n");
+        };
+        let status = connection.status(&endpoint).await?;
+        let pid = status.daemon.pid;
+        // Taken before it is asked to end: afterwards the number may be another process's.
+        let process = watch(pid);
+        let deadline = options.deadline.map(Duration::from_secs);
+        let mode = if options.abort { EndMode::Abort } else { EndMode::Drain };
+        let params = ShutdownParams { mode, deadline_ms: deadline.map(milliseconds) };
+        match connection.client.call::<Shutdown>(&params).await {
+            // It may be gone before its answer is read: that is what was asked for.
+            Ok(()) | Err(CallError::Ended { .. }) => {}
+            Err(error) => return Err(Fault::from(&error)),
+        }
+        let remaining = status.ending.map(|ending| Duration::from_millis(ending.remaining_ms));
+        let allowed = match (deadline, remaining) {
+            (Some(deadline), Some(remaining)) => deadline.min(remaining),
+            (deadline, remaining) => deadline.or(remaining).unwrap_or(DEFAULT_DEADLINE),
+        };
+        if status.running_sessions > 0 && mode == EndMode::Drain {
+            let (count, seconds) = (status.running_sessions, allowed.as_secs());
+            tell(&format!("Waiting for {count} session(s) to finish, {seconds} s at most."));
+        }
+        if timeout(allowed.saturating_add(GRACE), gone(connection, process)).await.is_err() {
+            return Err(Fault::new(Exit::Failed, format!("agentctl: agentd (pid {pid}) has not ended yet.")));
+        }
+        output::print(&format!("agentd has ended (pid {pid})\n"))
+    }))
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Watches the end of a process, on a thread that ends with it or with us; `None` where it cannot be seen.
+fn watch(pid: u32) -> Option<oneshot::Receiver<()>> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
+    // It stands for this process, whatever becomes of the number.
+    let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let (ended, receiver) = oneshot::channel();
+    let wait = move || {
+        // Readable from its end on. Every other error means that there is nothing to wait for.
+        while let Err(Errno::INTR) = poll(&mut [PollFd::new(&process, PollFlags::IN)], None) {}
+        // Nobody waits any more when the patience is over.
+        let _ = ended.send(());
+    };
+    thread::Builder::new().name("end-of-agentd".into()).spawn(wait).ok()?;
+    Some(receiver)
+}
+
+/// Waits until the daemon has closed the connection and, where it can be seen, its process has ended.
+async fn gone(mut connection: Connection, process: Option<oneshot::Receiver<()>>) {
+    connection.ended().await;
+    if let Some(process) = process {
+        // An error is as good: the thread is gone.
+        let _ = process.await;
+    }
+}

@@ -1,0 +1,153 @@
+//! An `agentd --stdio` of our own: its start and its end.
+
+use std::{
+    io,
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use agentd_connect::find_agentd;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStderr, Command},
+    sync::mpsc,
+    task::JoinSet,
+    time::error::Elapsed,
+};
+
+use crate::{
+    exit::{Exit, Fault},
+    output::Chunk,
+    rpc::{Client, Incoming},
+};
+
+/// How long a daemon that has ended may take to have its stderr read.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// A daemon of our own. Dropping it kills it.
+pub(crate) struct PrivateDaemon {
+    /// Speaks to it.
+    pub(crate) client: Client,
+    /// What it tells.
+    pub(crate) incoming: Incoming,
+    process: DaemonProcess,
+}
+
+/// The process behind a [`PrivateDaemon`].
+struct DaemonProcess {
+    child: Child,
+    notices: JoinSet<()>,
+    path: PathBuf,
+}
+
+/// How a daemon is started.
+pub(crate) struct StartOptions {
+    /// Flags after `--stdio`.
+    pub(crate) args: Vec<String>,
+    /// Its working folder; ours when `None`.
+    pub(crate) cwd: Option<PathBuf>,
+}
+
+impl PrivateDaemon {
+    /// Starts `agentd --stdio`. What it writes to stderr goes to `notices` line by line.
+    ///
+    /// # Errors
+    /// When there is no `agentd`, or the system cannot start it.
+    pub(crate) fn start(start: StartOptions, notices: mpsc::Sender<Chunk>) -> Result<Self, Fault> {
+        let path = find_agentd()?;
+        let failed = |error: io::Error| {
+            Fault::new(Exit::NoDaemon, format!("agentctl: cannot start {}: {error}", path.display()))
+        };
+        let mut command = Command::new(&path);
+        command.arg("--stdio").args(start.args);
+        if let Some(cwd) = start.cwd {
+            command.current_dir(cwd);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C in a terminal goes to everyone in the foreground group. The daemon is to hear of it from us, as `abort`.
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().map_err(failed)?;
+        let missing = || failed(io::Error::other("its pipes are missing"));
+        let (Some(input), Some(output), Some(errors)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(missing());
+        };
+        let (client, incoming) = Client::start(input, output);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(forward(errors, notices));
+        Ok(Self { client, incoming, process: DaemonProcess { child, notices: tasks, path } })
+    }
+
+    /// Ends the daemon as its protocol says, by the end of its input, and waits at most `grace` before it is killed.
+    pub(crate) async fn close(self, grace: Duration) {
+        let Self { client, incoming, mut process } = self;
+        drop(client);
+        let tasks = incoming.discard();
+        let ended = tokio::time::timeout(grace, process.wait()).await;
+        if ended.is_err() {
+            // Fails only for a process that has ended meanwhile.
+            let _ = process.child.kill().await;
+        }
+        drop(tasks);
+    }
+
+    /// Why a daemon that closed its output before it answered anything is gone.
+    ///
+    /// It refuses to start with exit code 1, after saying why: an unknown model or session, say. Every other end is a
+    /// fault of its own.
+    pub(crate) async fn not_started(mut self, grace: Duration) -> Fault {
+        let path = self.process.path.display().to_string();
+        match tokio::time::timeout(grace, self.process.wait()).await {
+            Ok(Ok(status)) if status.code() == Some(1) => {
+                Fault::new(Exit::Failed, "agentctl: agentd refused to start; the lines above say why.")
+            }
+            end => {
+                Fault::new(Exit::NoDaemon, format!("agentctl: {path} could not start ({}).", describe(end)))
+            }
+        }
+    }
+
+    /// Why a daemon that closed its output before it was done is gone.
+    pub(crate) async fn died(mut self, grace: Duration) -> String {
+        let how = describe(tokio::time::timeout(grace, self.process.wait()).await);
+        let path = self.process.path.display();
+        format!(
+            "agentctl: {path} ended before the answer was complete ({how}). What was finished is saved: \
+             `agentctl prompt --continue` goes on from there."
+        )
+    }
+}
+
+/// How a process ended, as far as that is known.
+fn describe(end: Result<io::Result<ExitStatus>, Elapsed>) -> String {
+    match end {
+        Ok(Ok(status)) => status.to_string(),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "it closed its output but still runs".to_owned(),
+    }
+}
+
+impl DaemonProcess {
+    /// Waits until it has ended and what it wrote to stderr is passed on.
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        let passed_on = async { while self.notices.join_next().await.is_some() {} };
+        // Someone else may hold its stderr open: that is no reason to wait on.
+        let _ = tokio::time::timeout(LAST_WORDS, passed_on).await;
+        Ok(status)
+    }
+}
+
+/// Passes on what the daemon says on stderr.
+async fn forward(errors: ChildStderr, notices: mpsc::Sender<Chunk>) {
+    let mut reader = BufReader::new(errors);
+    let mut line = Vec::new();
+    // A read error on a pipe from a child means what its end means.
+    while let Ok(1..) = reader.read_until(b'\n', &mut line).await {
+        if notices.send(Chunk::Err(std::mem::take(&mut line))).await.is_err() {
+            return;
+        }
+    }
+}

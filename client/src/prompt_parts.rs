@@ -1,0 +1,172 @@
+//! The parts of a prompt on the command line: words with what is piped in at its place among them, files, and mistakes as faults
+//! of usage.
+
+use std::{
+    io::{self, IsTerminal},
+    path::Path,
+};
+
+use agentd_input::{Attachments, InputError, TerminalInput};
+use agentd_protocol::command::PromptParams;
+
+use crate::exit::{Fault, tell};
+
+/// The word that stands for stdin.
+const STDIN: &str = "-";
+
+/// A message as it was given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct MessageWords<'a> {
+    /// The paths of `@path`, in order.
+    pub(crate) files: Vec<&'a str>,
+    /// The words before `-`; all of them where there is none.
+    before: String,
+    /// Those after it.
+    after: Option<String>,
+    /// Whether `-` comes before all words and files.
+    leads: bool,
+}
+
+impl<'a> MessageWords<'a> {
+    /// Sorts words, in which `-` stands for stdin, and then `literal` ones, which are only words.
+    ///
+    /// # Errors
+    /// When `-` comes twice: stdin ends once.
+    pub(crate) fn plain(words: &'a [String], literal: &'a [String]) -> Result<Self, InputError> {
+        Self::sorted(words, literal, |_| None)
+    }
+
+    /// As [`MessageWords::plain`], and `@path` names a file.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn with_files(words: &'a [String], literal: &'a [String]) -> Result<Self, InputError> {
+        Self::sorted(words, literal, |word| word.strip_prefix('@').filter(|path| !path.is_empty()))
+    }
+
+    fn sorted(
+        words: &'a [String],
+        literal: &'a [String],
+        file: impl Fn(&'a str) -> Option<&'a str>,
+    ) -> Result<Self, InputError> {
+        let mut files = Vec::new();
+        let (mut before, mut after): (Vec<&str>, Option<Vec<&str>>) = (Vec::new(), None);
+        let mut leads = false;
+        for word in words {
+            match (file(word), word == STDIN) {
+                (Some(path), _) => files.push(path),
+                (None, true) if after.is_some() => return Err(InputError::StdinTwice),
+                (None, true) => {
+                    leads = before.is_empty() && files.is_empty();
+                    after = Some(Vec::new());
+                }
+                (None, false) => after.as_mut().unwrap_or(&mut before).push(word),
+            }
+        }
+        after.as_mut().unwrap_or(&mut before).extend(literal.iter().map(String::as_str));
+        Ok(Self { files, before: before.join(" "), after: after.map(|words| words.join(" ")), leads })
+    }
+
+    /// Whether `-` is among them: stdin is read even from a terminal.
+    pub(crate) fn name_stdin(&self) -> bool {
+        self.after.is_some()
+    }
+
+    /// The message. What is piped in stands where `-` does, else before all else; blank lines set it off. The text of files comes
+    /// before the words.
+    pub(crate) fn compose(&self, piped: &str, files: Attachments) -> PromptParams {
+        let before = self.before.as_str();
+        let blocks = match self.after.as_deref() {
+            Some(after) if !self.leads => [&(files.text + before), piped, after].map(str::to_owned),
+            after => [piped.to_owned(), files.text + before + after.unwrap_or_default(), String::new()],
+        };
+        let mut message = String::new();
+        for block in blocks.iter().filter(|block| !block.trim().is_empty()) {
+            if !message.is_empty() {
+                message.truncate(message.trim_end_matches('\n').len());
+                message.push_str("\n\n");
+            }
+            message.push_str(block);
+        }
+        PromptParams { message, images: files.images, ..PromptParams::default() }
+    }
+}
+
+/// As [`agentd_input::read_files`].
+pub(crate) fn read_files(paths: &[&str], base: &Path, home: Option<&Path>) -> Result<Attachments, Fault> {
+    agentd_input::read_files(paths, base, home).map_err(|error| fault(&error))
+}
+
+/// As [`agentd_input::read_piped`]; with `named`, the user asked for stdin, and may type there.
+pub(crate) fn read_piped(named: bool) -> Result<String, Fault> {
+    let terminal = if named { TerminalInput::Read } else { TerminalInput::Ignored };
+    let waiting = || {
+        tell(if named && io::stdin().is_terminal() {
+            "agentctl: reading from the terminal; Ctrl-D at the beginning of a line ends the text"
+        } else if named {
+            "agentctl: reading stdin to its end"
+        } else {
+            "agentctl: reading the start of the prompt from stdin; if nothing is to come, add </dev/null"
+        });
+    };
+    agentd_input::read_piped(terminal, waiting).map_err(|error| fault(&error))
+}
+
+/// A mistake in the parts of a prompt.
+pub(crate) fn fault(error: &InputError) -> Fault {
+    let advice = match error {
+        InputError::NotFound(_) => "\nText that begins with @ goes after `--`: agentctl prompt -- \"@...\"",
+        InputError::StdinTwice => "\nA dash that is part of the text goes after `--`.",
+        _ => "",
+    };
+    Fault::usage(format!("Error: {error}{advice}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(words: &[&str], literal: &[&str], piped: &str, expected: &str) {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let (words, literal) = (owned(words), owned(literal));
+        let read = MessageWords::with_files(&words, &literal).unwrap();
+        let text = read.files.iter().map(|path| format!("<{path}>\n")).collect();
+        let message = read.compose(piped, Attachments { text, images: Vec::new() }).message;
+        assert_eq!(message, expected, "{words:?} {literal:?}");
+    }
+
+    #[test]
+    fn a_blank_line_sets_off_what_is_piped_in() {
+        check(&["Review", "this."], &[], "+last line", "+last line\n\nReview this.");
+        check(&["Review"], &["-", "@x"], "in", "in\n\nReview - @x");
+        check(&["Explain", "@a", "this.", "@b"], &[], "in", "in\n\n<a>\n<b>\nExplain this.");
+        check(&["@a"], &[], "in", "in\n\n<a>\n");
+        check(&[], &[], "in", "in");
+        check(&["Hi"], &[], "", "Hi");
+        check(&["@a", "Hi"], &[], "", "<a>\nHi");
+        check(&[" "], &[], "in", "in");
+    }
+
+    #[test]
+    fn a_dash_is_the_place_of_stdin() {
+        check(&["-"], &[], "in", "in");
+        check(&["-"], &[], "", "");
+        check(&["-", "Why?"], &[], "in", "in\n\nWhy?");
+        check(&["Look:", "-", "Why?"], &["-v"], "in", "Look:\n\nin\n\nWhy? -v");
+        check(&["Look:", "-"], &[], "in", "Look:\n\nin");
+        check(&["Look:", "-", "Why?"], &[], "", "Look:\n\nWhy?");
+        check(&["@a", "-"], &[], "in", "<a>\n\nin");
+        check(&["@a", "Look:", "-", "@b"], &[], "in", "<a>\n<b>\nLook:\n\nin");
+        check(&["-", "@a", "Why?"], &[], "in", "in\n\n<a>\nWhy?");
+        let twice = ["-".to_owned(), "x".to_owned(), "-".to_owned()];
+        assert!(matches!(MessageWords::plain(&twice, &[]), Err(InputError::StdinTwice)));
+    }
+
+    #[test]
+    fn without_files_an_at_sign_is_a_word() {
+        let words = ["@a".to_owned(), "b".to_owned()];
+        let read = MessageWords::plain(&words, &[]).unwrap();
+        assert_eq!(read.compose("", Attachments::default()).message, "@a b");
+        assert!(!read.name_stdin());
+    }
+}

@@ -1,0 +1,111 @@
+//! The commands that `agentctl` sends, each with the types of its fields and of its answer.
+
+use agentd_protocol::{
+    artifact::{ArtifactList, ArtifactPart, GetArtifactParams},
+    command::{
+        AbortParams, AbortReceipt, Accepted, Cancelled, Entries, ForkParams, Forked, GetEntriesParams,
+        Messages, Models, NoParams, PromptParams, QueueParams, SetModelParams,
+    },
+    credentials::{
+        self, AuthStatus, AuthStatusParams, LoginFinishParams, LoginParams, LoginStartParams, LoginStarted,
+        LogoutParams,
+    },
+    daemon::{
+        self, AttachSessionParams, AttachedSession, CloseSessionParams, HelloParams, ListProcessesParams,
+        ListSessionsParams, OpenSessionParams, OpenedSession, ProcessList, SessionList, SessionParams,
+        ShutdownParams,
+    },
+    doctor::{Diagnosis, LocalSetup, SetupLocalParams},
+    explain::{ExplainSettingParams, SettingExplanation},
+    model::Model,
+    model_catalogue::{CatalogueUpdate, UpdateModelsParams},
+    model_list::{ListModelsParams, ModelList},
+    resources::Diagnostics,
+    session::SessionState,
+    storage::{CleanOutputsParams, CleanedOutputs},
+    tool_list::{ActiveTools, SetActiveToolsParams, ToolList},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// A command, by the types of what goes in and what comes out.
+pub(crate) trait Call {
+    /// The `type` on the wire.
+    const NAME: &'static str;
+    /// The fields of the command.
+    type Params: Serialize;
+    /// `data` of the response; `()` where there is none.
+    type Data: DeserializeOwned;
+}
+
+macro_rules! calls {
+    ($($name:ident = $wire:literal : $params:ty => $data:ty),* $(,)?) => {
+        $(
+            #[doc = concat!("The command `", $wire, "`.")]
+            pub(crate) struct $name;
+
+            impl Call for $name {
+                const NAME: &'static str = $wire;
+                type Params = $params;
+                type Data = $data;
+            }
+        )*
+
+        #[cfg(test)]
+        const CALLED: &[&str] = &[$($wire),*];
+    };
+}
+
+calls! {
+    Abort = "abort": NoParams => Option<AbortReceipt>,
+    AbortScoped = "abort": AbortParams => AbortReceipt,
+    AttachSession = "attach_session": AttachSessionParams => AttachedSession,
+    CloneSession = "clone": NoParams => Cancelled,
+    CleanOutputs = "clean_outputs": CleanOutputsParams => CleanedOutputs,
+    CloseSession = "close_session": CloseSessionParams => (),
+    DeleteSession = "delete_session": SessionParams => (),
+    Diagnose = "diagnose": NoParams => Diagnosis,
+    ExplainSetting = "explain_setting": ExplainSettingParams => SettingExplanation,
+    FollowUp = "follow_up": QueueParams => Accepted,
+    Fork = "fork": ForkParams => Forked,
+    GetArtifact = "get_artifact": GetArtifactParams => ArtifactPart,
+    ListArtifacts = "list_artifacts": NoParams => ArtifactList,
+    GetAuthStatus = "get_auth_status": AuthStatusParams => AuthStatus,
+    GetDaemonStatus = "daemon_status": NoParams => daemon::DaemonStatus,
+    GetAvailableModels = "get_available_models": NoParams => Models,
+    Hello = "hello": HelloParams => daemon::Hello,
+    GetDiagnostics = "get_diagnostics": NoParams => Diagnostics,
+    GetEntries = "get_entries": GetEntriesParams => Entries,
+    GetMessages = "get_messages": NoParams => Messages,
+    ListProcesses = "list_processes": ListProcessesParams => ProcessList,
+    ListSessions = "list_sessions": ListSessionsParams => SessionList,
+    ListModels = "list_models": ListModelsParams => ModelList,
+    OpenSession = "open_session": OpenSessionParams => OpenedSession,
+    GetTools = "get_tools": NoParams => ToolList,
+    GetState = "get_state": NoParams => SessionState,
+    Login = "login": LoginParams => credentials::Login,
+    LoginFinish = "login_finish": LoginFinishParams => credentials::Login,
+    LoginStart = "login_start": LoginStartParams => LoginStarted,
+    Logout = "logout": LogoutParams => credentials::Logout,
+    Prompt = "prompt": PromptParams => Accepted,
+    SetActiveTools = "set_active_tools": SetActiveToolsParams => ActiveTools,
+    SetModel = "set_model": SetModelParams => Model,
+    Shutdown = "shutdown": ShutdownParams => (),
+    SetupLocal = "setup_local": SetupLocalParams => LocalSetup,
+    Steer = "steer": QueueParams => Accepted,
+    UpdateModels = "update_models": UpdateModelsParams => CatalogueUpdate,
+    WatchSessions = "watch_sessions": NoParams => (),
+}
+
+#[cfg(test)]
+mod tests {
+    use agentd_protocol::command::Command;
+
+    use super::*;
+
+    #[test]
+    fn every_call_is_a_command_of_the_protocol() {
+        for name in CALLED {
+            assert!(Command::NAMES.contains(name), "{name}");
+        }
+    }
+}

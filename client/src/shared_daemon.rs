@@ -1,0 +1,239 @@
+//! The user's daemon behind its socket: [`agentd_connect`] with typed calls, and faults of this program.
+
+use std::{ops::Deref, time::Duration};
+
+use agentd_connect::{ConnectError, ConnectErrorKind, LaunchOptions, ReachedDaemon, find_agentd};
+use agentd_protocol::{
+    command::NoParams,
+    daemon::{ClientCapabilities, ClientInfo, DaemonStatus, HelloParams, PROTOCOL, Role},
+};
+use tokio::{net::UnixStream, time::timeout};
+
+use crate::{
+    cli::DaemonChoice,
+    exit::{Exit, Fault},
+    rpc::{CallError, Client, GetDaemonStatus, Hello, Incoming},
+};
+
+/// How long a daemon may take for an answer that it has at hand.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often to come back to a daemon that ends as we come.
+const ATTEMPTS: usize = 3;
+
+/// Where the daemon of this user's agent directory is, if one runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint(agentd_connect::Endpoint);
+
+/// A connection to a daemon that others may be connected to as well. It ends when both parts are dropped.
+pub(crate) struct Connection {
+    /// Speaks to it.
+    pub(crate) client: Client,
+    /// What it tells.
+    pub(crate) incoming: Incoming,
+}
+
+impl Deref for Endpoint {
+    type Target = agentd_connect::Endpoint;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl From<ConnectError> for Fault {
+    fn from(error: ConnectError) -> Self {
+        let exit = match (&error, error.kind()) {
+            (ConnectError::TooLong(_), _) => Exit::Usage,
+            (_, ConnectErrorKind::SetUp | ConnectErrorKind::Refused) => Exit::Failed,
+            (_, ConnectErrorKind::Unreachable) => Exit::NoDaemon,
+        };
+        let prefix = if error.kind() == ConnectErrorKind::Refused { "Error" } else { "agentctl" };
+        Self::new(exit, format!("{prefix}: {error}"))
+    }
+}
+
+/// How `agentctl` starts a daemon.
+///
+/// # Errors
+/// When there is no program `agentd`.
+pub(crate) fn launch() -> Result<LaunchOptions, Fault> {
+    Ok(LaunchOptions { program: find_agentd()?, args: Vec::new() })
+}
+
+/// Who we are.
+pub(crate) fn client_info() -> ClientInfo {
+    ClientInfo { name: "agentctl".into(), version: Some(env!("CARGO_PKG_VERSION").into()) }
+}
+
+/// Who does the work of a command that can have an agentd of its own.
+#[derive(Debug)]
+pub(crate) enum ChosenDaemon {
+    /// The daemon that all clients share.
+    Shared(Endpoint, UnixStream),
+    /// An agentd of our own.
+    Private,
+}
+
+impl ChosenDaemon {
+    /// The daemon where one runs or is to be started, else an agentd of our own.
+    ///
+    /// # Errors
+    /// When the daemon is there and of no use, and when it is to be started and does not start.
+    pub(crate) async fn choose(choice: DaemonChoice) -> Result<Self, Fault> {
+        if choice.private {
+            return Ok(Self::Private);
+        }
+        if choice.shared {
+            let endpoint = Endpoint::find()?;
+            let ReachedDaemon { stream, .. } = endpoint.0.connect_or_start(&launch()?).await?;
+            return Ok(Self::Shared(endpoint, stream));
+        }
+        // Where not even the place is known, agentd says better what is wrong.
+        let Ok(endpoint) = Endpoint::find() else { return Ok(Self::Private) };
+        match endpoint.0.connect().await {
+            Ok(Some(stream)) => Ok(Self::Shared(endpoint, stream)),
+            Ok(None) => Ok(Self::Private),
+            Err(error) => {
+                let Fault { exit, message } = error.into();
+                Err(Fault::new(exit, format!("{message}\nWith --private an agentd of its own does it.")))
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    /// Finds the place by the variables of our own process.
+    ///
+    /// # Errors
+    /// When there is no agent directory, or the socket's path is longer than the system takes.
+    pub(crate) fn find() -> Result<Self, Fault> {
+        Ok(Self(agentd_connect::Endpoint::find(false)?))
+    }
+
+    /// Connects; `None` when no daemon runs.
+    ///
+    /// # Errors
+    /// When the socket cannot be used, or belongs to another user.
+    pub(crate) async fn connect(&self) -> Result<Option<Connection>, Fault> {
+        Ok(self.0.connect().await?.map(Connection::over))
+    }
+
+    /// Connects, and starts a daemon first where none runs. The second value says whether it was started.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`], and when the daemon does not start.
+    pub(crate) async fn connect_or_start(&self) -> Result<(Connection, bool), Fault> {
+        let ReachedDaemon { stream, started } = self.0.connect_or_start(&launch()?).await?;
+        Ok((Connection::over(stream), started))
+    }
+
+    /// Connects, starts a daemon first where none runs, and asks it how it is. One that was about to end when we came, or was
+    /// killed, is followed by another. The last value says whether one was started.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect_or_start`], and when something is there that does not answer.
+    pub(crate) async fn status_or_start(&self) -> Result<(Connection, DaemonStatus, bool), Fault> {
+        for _ in 0..ATTEMPTS {
+            let (connection, started) = self.connect_or_start().await?;
+            match timeout(ANSWER_TIMEOUT, connection.client.call::<GetDaemonStatus>(&NoParams {})).await {
+                Ok(Ok(status)) => return Ok((connection, status, started)),
+                Ok(Err(CallError::Ended { .. })) if !started => {}
+                Ok(Err(error)) => return Err(self.unusable(error).into()),
+                Err(_) => return Err(silent(self)),
+            }
+        }
+        Err(self.unusable("agentd ended before it answered, again and again").into())
+    }
+
+    /// Asks the daemon how it is; `None` when none runs.
+    ///
+    /// # Errors
+    /// When something is there that does not answer.
+    pub(crate) async fn status(&self) -> Result<Option<DaemonStatus>, Fault> {
+        match self.connect().await? {
+            Some(connection) => connection.status(self).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Connection {
+    /// Speaks to a daemon that has not been spoken to.
+    pub(crate) fn over(stream: UnixStream) -> Self {
+        let (output, input) = stream.into_split();
+        let (client, incoming) = Client::start(input, output);
+        Self { client, incoming }
+    }
+
+    /// Introduces us as a client that follows sessions by name, and, with `ui`, answers questions to the user.
+    ///
+    /// # Errors
+    /// When the daemon is of another version, or does not answer.
+    pub(crate) async fn hello(&self, endpoint: &Endpoint, ui: bool) -> Result<(), Fault> {
+        let hello = HelloParams {
+            protocol: PROTOCOL,
+            client: Some(client_info()),
+            capabilities: ClientCapabilities { sessions: true, ui, ..ClientCapabilities::default() },
+            role: Role::Control,
+        };
+        match timeout(ANSWER_TIMEOUT, self.client.call::<Hello>(&hello)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(CallError::Refused { error, .. })) => Err(ConnectError::OtherVersion(error).into()),
+            Ok(Err(error)) => Err(endpoint.unusable(error).into()),
+            Err(_) => Err(silent(endpoint)),
+        }
+    }
+
+    /// Asks the daemon how it is.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(crate) async fn status(&self, endpoint: &Endpoint) -> Result<DaemonStatus, Fault> {
+        match timeout(ANSWER_TIMEOUT, self.client.call::<GetDaemonStatus>(&NoParams {})).await {
+            Ok(Ok(status)) => Ok(status),
+            Ok(Err(error)) => Err(endpoint.unusable(error).into()),
+            Err(_) => Err(silent(endpoint)),
+        }
+    }
+
+    /// Waits until the daemon closes the connection.
+    pub(crate) async fn ended(&mut self) {
+        while self.incoming.events.recv().await.is_some() {}
+    }
+}
+
+fn silent(endpoint: &Endpoint) -> Fault {
+    endpoint.unusable(format!("agentd did not answer within {} s", ANSWER_TIMEOUT.as_secs())).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn endpoint(folder: &Path) -> Endpoint {
+        Endpoint(agentd_connect::Endpoint { agent_dir: folder.to_owned(), socket: folder.join("a.sock") })
+    }
+
+    #[tokio::test]
+    async fn one_that_hangs_up_is_no_daemon() {
+        let folder = tempfile::tempdir().unwrap();
+        let endpoint = endpoint(folder.path());
+        let listener = tokio::net::UnixListener::bind(&endpoint.socket).unwrap();
+        let (status, _) = tokio::join!(endpoint.status(), async { drop(listener.accept().await) });
+        let fault = status.unwrap_err();
+        assert_eq!(fault.exit, Exit::NoDaemon);
+        assert!(fault.message.contains("a.sock") && fault.message.contains("ended before"), "{fault}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_is_silent_is_not_waited_for_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let endpoint = endpoint(folder.path());
+        let _listener = tokio::net::UnixListener::bind(&endpoint.socket).unwrap();
+        let fault = endpoint.status().await.unwrap_err();
+        assert!(fault.message.contains("did not answer within 10 s"), "{fault}");
+    }
+}
