@@ -1,26 +1,12 @@
-//! `abort`: what it stops, when it is answered, and what the answer says.
+//! How work is stopped from outside of the actor, and who waits until it has stopped.
 
-use agentd_agent::StoppedCall;
-use agentd_protocol::command::{AbortParams, AbortReceipt, AbortScope, CompactParams, Work, WorkKind};
-use futures::future::join_all;
-use serde_json::Value;
-use tokio::{
-    sync::oneshot,
-    time::{Instant, timeout_at},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use std::time::Duration;
+use agentd_protocol::command::{CompactParams, Work};
+use tokio::sync::{Notify, futures::Notified, oneshot};
+use tokio_util::sync::CancellationToken;
 
-use crate::{
-    actor::Actor,
-    closing::BACKGROUND_GRACE,
-    compaction::{CompactionError, WORK},
-    reply::Reply,
-    run_message::RunMessage,
-};
-
-/// After how long an abort of everything is answered, whatever has not ended by then: within a second for whoever asked.
-const ANSWERED_AFTER: Duration = Duration::from_millis(900);
+use crate::reply::Reply;
 
 /// Who waits for the end of a run that is to stop.
 pub(crate) enum AbortWaiter {
@@ -34,184 +20,108 @@ pub(crate) enum AbortWaiter {
     Part(oneshot::Sender<Vec<Work>>),
 }
 
-impl Actor {
-    /// Stops work. Answered when what was to stop has: for a run, when it has settled.
-    pub(crate) fn abort(&mut self, params: AbortParams, reply: Reply) {
-        self.abort.arrived();
-        match params.scope {
-            None => self.abort_run(AbortWaiter::Plain(reply)),
-            Some(AbortScope::Turn) => self.abort_run(AbortWaiter::Receipt(reply)),
-            Some(AbortScope::Tools) => self.abort_tools(reply),
-            Some(AbortScope::All) => self.abort_all(reply),
-        }
-    }
+/// Stops the current run from outside of the inbox.
+#[derive(Clone, Default)]
+pub(crate) struct AbortSwitch(Arc<Switch>);
 
-    /// Stops the run, or the compaction: they never work at the same time. A compaction that waits for the run's end does
-    /// not begin.
-    fn abort_run(&mut self, aborting: AbortWaiter) {
-        self.give_up_compactions();
-        let aborting = self.run.abort(aborting);
-        if let Some(aborting) = aborting.and_then(|aborting| self.compacting.abort(aborting)) {
-            let mut ended = std::mem::take(&mut self.stopped_run);
-            ended.extend(self.compacting.just_stopped());
-            self.answer_abort(aborting, ended);
-        }
-    }
+#[derive(Default)]
+struct Switch {
+    armed: Mutex<Armed>,
+    /// Fires when something is to stop.
+    pressed: Notify,
+}
 
-    /// Refuses the compactions that wait for the end of the run.
-    pub(crate) fn give_up_compactions(&mut self) {
-        for reply in self.run.give_up_compactions() {
-            reply.fail(&self.feed, CompactionError::Cancelled.into());
-        }
-    }
+#[derive(Default)]
+struct Armed {
+    run: Option<CancellationToken>,
+    /// The calls of the current answer; a child of the run's.
+    tools: Option<CancellationToken>,
+    /// Commands to abort that are on their way to the session.
+    coming: usize,
+}
 
-    /// Stops the calls of the current answer, which the switch may have done before this was taken: the calls may then
-    /// be gone already.
-    fn abort_tools(&mut self, reply: Reply) {
-        // Calls that follow the stopped ones are others.
-        let is_done = !self.stopped_tools.is_empty();
-        let waiting =
-            if !is_done && self.abort.fire_tools() { self.run.await_tools(reply) } else { Some(reply) };
-        if let Some(reply) = waiting {
-            let ended = std::mem::take(&mut self.stopped_tools);
-            self.answer_receipt(reply, tools(ended));
-        }
-    }
+/// A command to abort on its way to the session. One that is dropped unsent does not come.
+pub(crate) struct Coming(Option<AbortSwitch>);
 
-    /// Stops the calls of the current answer for a message that is to be heard at once. Nobody is told but by their
-    /// results.
-    pub(crate) fn interrupt_tools(&mut self) {
-        if self.abort.fire_tools() {
-            self.tools_interrupted = true;
-        }
-    }
-
-    /// Stops everything: side by side, since a command may ignore the first signal for a while. Whoever asked does not wait for
-    /// what takes longer, nor for a process that nothing ends.
-    fn abort_all(&mut self, reply: Reply) {
-        let (commands, ends) = self.user_bash.abort_each();
-        let mut ended: Vec<Work> = commands;
-        ended.extend(self.background());
-        let (part, run) = oneshot::channel();
-        self.abort_run(AbortWaiter::Part(part));
-        let (processes, to_actor) = (self.context.processes.clone(), self.to_actor.clone());
-        let (gone, all_gone) = oneshot::channel();
-        self.tasks.spawn(async move {
-            processes.end_all(BACKGROUND_GRACE).await;
-            // Whoever asked may have been answered.
-            let _: Result<(), ()> = gone.send(());
-        });
-        self.aborting_all += 1;
-        let deadline = Instant::now() + ANSWERED_AFTER;
-        self.tasks.spawn(async move {
-            let stopped = timeout_at(deadline, run).await;
-            let others = timeout_at(deadline, async { tokio::join!(join_all(ends), all_gone) }).await;
-            let is_late = stopped.is_err() || others.is_err();
-            let mut all = stopped.ok().and_then(Result::ok).unwrap_or_default();
-            all.extend(ended);
-            // Without the session there is nobody to tell.
-            let _ = to_actor.send(RunMessage::AllAborted { reply, ended: all, is_late }).await;
-        });
-    }
-
-    /// An abort of everything is over, or has waited long enough.
-    pub(crate) fn on_all_aborted(&mut self, reply: Reply, mut ended: Vec<Work>, is_late: bool) {
-        self.aborting_all -= 1;
-        let survives = self.at_work();
-        if is_late {
-            for work in &survives {
-                if let Some(at) = ended.iter().position(|ended| ended == work) {
-                    ended.remove(at);
-                }
-            }
-        }
-        reply.data(&self.feed, AbortReceipt { ended, survives });
-    }
-
-    /// The calls of an answer were stopped, and their results are stored.
-    pub(crate) fn on_tools_stopped(&mut self, calls: Vec<StoppedCall>) {
-        let waiting = self.run.tools_ended();
-        let was_interrupted = std::mem::take(&mut self.tools_interrupted);
-        if waiting.is_empty() {
-            if was_interrupted {
-                return;
-            }
-            // The command that did this is on its way here, or the run ends.
-            self.stopped_tools = calls;
-            return;
-        }
-        for reply in waiting {
-            self.answer_receipt(reply, tools(calls.clone()));
-        }
-    }
-
-    /// Answers everyone who waited for the end of a run.
-    pub(crate) fn answer_aborts(
-        &mut self,
-        aborting: Vec<AbortWaiter>,
-        stopping: Vec<Reply>,
-        was_aborted: bool,
-    ) {
-        let stopped = tools(if was_aborted { std::mem::take(&mut self.stopped_tools) } else { Vec::new() });
-        for reply in stopping {
-            self.answer_receipt(reply, stopped.clone());
-        }
-        let turn = Work { kind: WorkKind::Turn, id: None, name: None };
-        let ended: Vec<Work> = std::iter::once(turn).chain(stopped).collect();
-        if was_aborted && aborting.is_empty() {
-            // The command whose switch did this is on its way here.
-            self.stopped_run.clone_from(&ended);
-        }
-        for aborting in aborting {
-            self.answer_abort(aborting, ended.clone());
-        }
-    }
-
-    pub(crate) fn answer_abort(&mut self, aborting: AbortWaiter, ended: Vec<Work>) {
-        match aborting {
-            AbortWaiter::Compact(params, reply) => self.start_compaction(params, reply),
-            AbortWaiter::Plain(reply) if self.survivors.works().is_empty() => reply.done(&self.feed),
-            AbortWaiter::Plain(reply) => self.answer_receipt(reply, ended),
-            AbortWaiter::Receipt(reply) => self.answer_receipt(reply, ended),
-            AbortWaiter::Part(part) => {
-                // The task that waits for it is gone only with the session.
-                let _ = part.send(ended);
-            }
-        }
-    }
-
-    /// Answers with what ended and what is at work now.
-    pub(crate) fn answer_receipt(&self, reply: Reply, ended: Vec<Work>) {
-        reply.data(&self.feed, AbortReceipt { ended, survives: self.at_work() });
-    }
-
-    /// What works for the session now.
-    fn at_work(&self) -> Vec<Work> {
-        let turn = self.run.is_active().then_some(Work { kind: WorkKind::Turn, id: None, name: None });
-        let compaction = self.compacting.is_asked_for();
-        let compaction = compaction.then_some(WORK);
-        turn.into_iter()
-            .chain(compaction)
-            .chain(self.survivors.works())
-            .chain(self.user_bash.works())
-            .chain(self.background())
-            .collect()
-    }
-
-    /// What runs in the background: the processes that were started there, and what finished commands left running.
-    fn background(&self) -> impl Iterator<Item = Work> + use<> {
-        let left = Work { kind: WorkKind::Background, id: None, name: None };
-        let left = std::iter::repeat_n(left, self.left_by_others());
-        self.background_works().into_iter().chain(left)
+impl Coming {
+    /// It is the session's now, which says [`AbortSwitch::arrived`].
+    pub(crate) fn sent(mut self) {
+        self.0 = None;
     }
 }
 
-/// The calls that ended.
-fn tools(calls: Vec<StoppedCall>) -> Vec<Work> {
-    let work = |call: StoppedCall| Work {
-        kind: WorkKind::Tool,
-        id: Some(Value::String(call.id)),
-        name: Some(call.name),
-    };
-    calls.into_iter().filter(|call| !call.survives).map(work).collect()
+impl Drop for Coming {
+    fn drop(&mut self) {
+        if let Some(switch) = &self.0 {
+            switch.arrived();
+        }
+    }
+}
+
+impl AbortSwitch {
+    /// Makes `run` what [`Self::fire`] stops.
+    pub(crate) fn arm(&self, run: CancellationToken) {
+        let mut armed = self.lock();
+        (armed.run, armed.tools) = (Some(run), None);
+    }
+
+    /// There is no run to stop any more.
+    pub(crate) fn disarm(&self) {
+        let mut armed = self.lock();
+        (armed.run, armed.tools) = (None, None);
+    }
+
+    /// Stops the current run, if there is one.
+    pub(crate) fn fire(&self) {
+        if let Some(run) = &self.lock().run {
+            run.cancel();
+        }
+        self.0.pressed.notify_waiters();
+    }
+
+    /// Makes `tools` what [`Self::fire_tools`] stops.
+    pub(crate) fn arm_tools(&self, tools: CancellationToken) {
+        self.lock().tools = Some(tools);
+    }
+
+    /// There are no calls to stop any more. Whether they were stopped: no later call of [`Self::fire_tools`] will say so.
+    pub(crate) fn disarm_tools(&self) -> bool {
+        self.lock().tools.take().is_some_and(|tools| tools.is_cancelled())
+    }
+
+    /// Stops the calls of the current answer; false when there are none.
+    pub(crate) fn fire_tools(&self) -> bool {
+        let armed = self.lock();
+        armed.tools.as_ref().inspect(|tools| tools.cancel()).is_some()
+    }
+
+    /// A command to abort is on its way.
+    pub(crate) fn announce(&self) -> Coming {
+        self.lock().coming += 1;
+        self.0.pressed.notify_waiters();
+        Coming(Some(self.clone()))
+    }
+
+    /// A command to abort is there.
+    pub(crate) fn arrived(&self) {
+        let mut armed = self.lock();
+        armed.coming = armed.coming.saturating_sub(1);
+    }
+
+    /// Whether something is being stopped, or a command to do so is on its way.
+    pub(crate) fn is_stopping(&self) -> bool {
+        let armed = self.lock();
+        let fired =
+            |token: &Option<CancellationToken>| token.as_ref().is_some_and(CancellationToken::is_cancelled);
+        armed.coming > 0 || fired(&armed.run) || fired(&armed.tools)
+    }
+
+    /// Waits for the next time that something is to stop, counted from this call on.
+    pub(crate) fn pressed(&self) -> Notified<'_> {
+        self.0.pressed.notified()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Armed> {
+        self.0.armed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -9,14 +9,13 @@ use std::{
 use agentd_ai::failure::{self, FailureKind, is_account_limit};
 use agentd_config::models::{ModelScope, ScopedModel, resolve_fallbacks};
 use agentd_protocol::{
-    command::{FallbackModel, FallbackModels, SetFallbackModelsParams},
     error::{ErrorCode, Failure},
     event::{FallbackReason, ModelFallback},
     model::{Model, ModelName, ThinkingLevel},
 };
 use tokio::time::Instant;
 
-use crate::{actor::Actor, choice::Choice, context::SessionContext, journal::model_change, reply::Reply};
+use crate::{choice::Choice, context::SessionContext};
 
 /// How long a model is left alone whose account has come to a limit.
 const REST: Duration = Duration::from_secs(5 * 60);
@@ -145,52 +144,7 @@ impl SessionContext {
     }
 }
 
-impl Actor {
-    /// Another model takes the place of the chosen one until the run settles; on record first.
-    pub(crate) async fn fall_back(&mut self, substitute: Substitute) -> Result<(), Failure> {
-        let Substitute { choice, event } = substitute;
-        self.journal.append(&model_change(&choice.model)).await?;
-        self.chooser.substitute(choice);
-        self.publish_to_introduced(&event.into());
-        Ok(())
-    }
-
-    /// The chosen model is in its place again.
-    pub(crate) async fn end_fallback(&mut self) {
-        if self.chooser.end_substitution()
-            && let Err(error) = self.journal.append(&model_change(&self.chooser.current().model)).await
-        {
-            // What the session goes on with in this life is right; the next message meets the same trouble.
-            tracing::error!(%error, "the return to the chosen model could not be recorded");
-        }
-    }
-
-    pub(crate) async fn set_fallback_models(&mut self, params: SetFallbackModelsParams, reply: Reply) {
-        let names: Vec<String> = params.models.iter().map(|name| name.trim().to_owned()).collect();
-        if let Some(failure) = unusable(&names) {
-            return reply.fail(&self.feed, failure);
-        }
-        self.context.fallbacks.choose(Some(names.into()));
-        self.get_fallback_models(reply).await;
-    }
-
-    pub(crate) async fn get_fallback_models(&self, reply: Reply) {
-        let names = self.context.fallbacks.names();
-        let models = names.to_vec();
-        let ModelScope { models: found, warnings } = self
-            .context
-            .with_usable_models(move |usable_models| resolve_fallbacks(usable_models, &names))
-            .await;
-        let resolved = found.into_iter().map(|ScopedModel { model, level }| FallbackModel {
-            provider: model.provider.clone(),
-            id: model.id.clone(),
-            thinking_level: level,
-        });
-        reply.data(&self.feed, FallbackModels { models, resolved: resolved.collect(), warnings });
-    }
-}
-
-fn unusable(names: &[String]) -> Option<Failure> {
+pub(crate) fn check_names(names: &[String]) -> Option<Failure> {
     let refuse = |text: String| Some(Failure::new(ErrorCode::InvalidField, text));
     if names.iter().any(String::is_empty) {
         return refuse("models: a name is empty".to_owned());
@@ -236,8 +190,8 @@ mod tests {
         assert_eq!(&*chain.names(), ["b"]);
         chain.choose(Some([].into()));
         assert!(chain.names().is_empty());
-        assert!(unusable(&[String::new()]).is_some() && unusable(&vec!["m".into(); 33]).is_some());
-        assert!(unusable(&["m".into()]).is_none());
+        assert!(check_names(&[String::new()]).is_some() && check_names(&vec!["m".into(); 33]).is_some());
+        assert!(check_names(&["m".into()]).is_none());
     }
 
     #[tokio::test(start_paused = true)]

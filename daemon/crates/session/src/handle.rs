@@ -1,9 +1,6 @@
 //! What others hold of a session: cheap to clone, and the only way in.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{path::Path, sync::Arc};
 
 use agentd_process::ProcessView;
 use agentd_protocol::{
@@ -12,22 +9,20 @@ use agentd_protocol::{
     error::{ErrorCode, Failure},
     ui::UiResponse,
 };
-use tokio::sync::{Notify, futures::Notified, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Attached, BranchCopy, CopyPoint, RegisterOutcome, ReopenError, SessionOptions, ToolProvider,
+    abort::AbortSwitch,
     context::IntakeLimits,
     feed::Feed,
+    messages::{InboxMessage, Reopening, ToolsMessage},
     reply::Reply,
     summary::{Summary, SummaryReader},
-    tools::ToolsMessage,
     ui::{Ui, UiAbilities},
-    unload::{Unloaded, Unloading},
+    unload::Unloaded,
 };
-
-/// How many commands wait for a busy session before their senders wait.
-pub(crate) const INBOX: usize = 64;
 
 /// A live session.
 #[derive(Clone)]
@@ -35,7 +30,7 @@ pub struct SessionHandle {
     pub(crate) id: Arc<str>,
     pub(crate) file: Option<Arc<Path>>,
     pub(crate) feed: Feed,
-    pub(crate) inbox: mpsc::Sender<Message>,
+    pub(crate) inbox: mpsc::Sender<InboxMessage>,
     pub(crate) abort: AbortSwitch,
     pub(crate) summary: SummaryReader,
     pub(crate) processes: ProcessView,
@@ -45,39 +40,6 @@ pub struct SessionHandle {
     /// Fires when nothing of the session is left, be it by a bug; also when it left memory.
     pub(crate) gone: CancellationToken,
     pub(crate) intake: IntakeLimits,
-}
-
-/// What somebody asks for who opens a session that is open.
-pub(crate) struct Reopening {
-    pub(crate) asked: SessionOptions,
-    /// Whether that is refused while the session is at work.
-    pub(crate) if_idle: bool,
-}
-
-/// What the inbox takes.
-pub(crate) enum Message {
-    /// A command of a client.
-    Command(Box<(SessionCommand, Reply)>),
-    /// Adds a subscriber: after that event if what followed it is still there, else from now on.
-    Attach { since_seq: Option<u64>, joined: oneshot::Sender<Attached> },
-    /// Somebody opens the session who asks for this.
-    Reopen(Box<Reopening>, oneshot::Sender<Result<Vec<String>, ReopenError>>),
-    /// An answer to a question to the user, who gave it, and whose questions that client answers.
-    UiResponse(Box<(UiResponse, String, UiAbilities)>),
-    /// A client provides tools, or does not any more.
-    Tools(Box<ToolsMessage>),
-    /// Somebody is there who can be asked whether the project is trusted.
-    AskTrust,
-    /// Answers when the session is idle.
-    WhenIdle(oneshot::Sender<()>),
-    /// Answers with the first line of the session file, which need not be there yet.
-    Header(oneshot::Sender<Box<str>>),
-    /// Answers with a copy of a branch.
-    Copy { point: CopyPoint, copied: oneshot::Sender<Result<BranchCopy, Failure>> },
-    /// Leaves memory if nothing works for the session and nothing waits; else it stays.
-    Unload(Unloading),
-    /// Ends the session: aborts its run, waits, flushes.
-    Close,
 }
 
 impl SessionHandle {
@@ -133,7 +95,7 @@ impl SessionHandle {
         let coming = matches!(command, SessionCommand::Abort(_)).then(|| self.abort.announce());
         // Answers are never dropped: a client that takes none of them must not ask for more without end.
         self.feed.reply_room(reply.subscriber).await;
-        let sent = self.inbox.send(Message::Command(Box::new((command, reply)))).await.is_ok();
+        let sent = self.inbox.send(InboxMessage::Command(Box::new((command, reply)))).await.is_ok();
         if sent && let Some(coming) = coming {
             coming.sent();
         }
@@ -149,7 +111,7 @@ impl SessionHandle {
         // A subscriber that takes nothing must not keep others from joining.
         let _announced = self.feed.announce();
         let (joined, attached) = oneshot::channel();
-        self.inbox.send(Message::Attach { since_seq, joined }).await.ok()?;
+        self.inbox.send(InboxMessage::Attach { since_seq, joined }).await.ok()?;
         attached.await.ok()
     }
 
@@ -170,7 +132,7 @@ impl SessionHandle {
         let _announced = self.feed.announce();
         let (done, outcome) = oneshot::channel();
         let reopening = Reopening { asked, if_idle };
-        self.inbox.send(Message::Reopen(Box::new(reopening), done)).await.ok()?;
+        self.inbox.send(InboxMessage::Reopen(Box::new(reopening), done)).await.ok()?;
         outcome.await.ok()
     }
 
@@ -183,7 +145,7 @@ impl SessionHandle {
         // A subscriber that takes nothing must not keep others from their copy.
         let _announced = self.feed.announce();
         let (copied, waiting) = oneshot::channel();
-        self.inbox.send(Message::Copy { point, copied }).await.map_err(|_| ended())?;
+        self.inbox.send(InboxMessage::Copy { point, copied }).await.map_err(|_| ended())?;
         waiting.await.unwrap_or_else(|_| Err(ended()))
     }
 
@@ -197,14 +159,14 @@ impl SessionHandle {
     /// ignored, and so is an answer to a question that a client of these `abilities` is not asked.
     pub async fn answer_ui(&self, response: UiResponse, by: String, abilities: UiAbilities) {
         // A session that has ended asks nothing.
-        let _ = self.inbox.send(Message::UiResponse(Box::new((response, by, abilities)))).await;
+        let _ = self.inbox.send(InboxMessage::UiResponse(Box::new((response, by, abilities)))).await;
     }
 
     /// Asks the user whether the project's own settings and prompts are to be used, where that is open and was not asked before.
     /// To be called when somebody is there who answers. Does not wait for the answer.
     pub async fn ask_trust(&self) {
         // A session that has ended needs no trust.
-        let _ = self.inbox.send(Message::AskTrust).await;
+        let _ = self.inbox.send(InboxMessage::AskTrust).await;
     }
 
     /// Gives the session tools of a client, whose place in it is `provider`; `tools` have passed [`check_client_tools`](crate::check_client_tools). Those that the
@@ -220,7 +182,7 @@ impl SessionHandle {
         let (done, waiting) = oneshot::channel();
         let message =
             ToolsMessage::Register { provider: Arc::clone(provider.provider()), tools, reply, done };
-        if self.inbox.send(Message::Tools(Box::new(message))).await.is_err() {
+        if self.inbox.send(InboxMessage::Tools(Box::new(message))).await.is_err() {
             return RegisterOutcome::Ended;
         }
         match waiting.await {
@@ -234,7 +196,7 @@ impl SessionHandle {
     /// the session has ended.
     pub async fn tools_left(&self, tools: Vec<String>, reply: Option<Reply>) -> bool {
         let message = ToolsMessage::Left { tools, reply };
-        self.inbox.send(Message::Tools(Box::new(message))).await.is_ok()
+        self.inbox.send(InboxMessage::Tools(Box::new(message))).await.is_ok()
     }
 
     /// What reaches the session's user through its clients.
@@ -246,7 +208,7 @@ impl SessionHandle {
     /// Waits until the session has nothing to do.
     pub async fn idle(&self) {
         let (done, waiting) = oneshot::channel();
-        if self.inbox.send(Message::WhenIdle(done)).await.is_ok() {
+        if self.inbox.send(InboxMessage::WhenIdle(done)).await.is_ok() {
             // An error means that the session has ended, which is idle enough.
             let _ = waiting.await;
         }
@@ -256,7 +218,7 @@ impl SessionHandle {
     /// session has ended.
     pub async fn header(&self) -> Option<Box<str>> {
         let (header, waiting) = oneshot::channel();
-        self.inbox.send(Message::Header(header)).await.ok()?;
+        self.inbox.send(InboxMessage::Header(header)).await.ok()?;
         waiting.await.ok()
     }
 
@@ -265,7 +227,7 @@ impl SessionHandle {
     /// would be lost.
     pub async fn unload(&self) -> Option<Unloaded> {
         let (unloading, unloaded) = oneshot::channel();
-        self.inbox.send(Message::Unload(unloading)).await.ok()?;
+        self.inbox.send(InboxMessage::Unload(unloading)).await.ok()?;
         unloaded.await.ok().flatten()
     }
 
@@ -274,113 +236,7 @@ impl SessionHandle {
     pub async fn close(&self) {
         self.closing.cancel();
         // One that has ended may still be letting go.
-        let _ = self.inbox.send(Message::Close).await;
+        let _ = self.inbox.send(InboxMessage::Close).await;
         self.gone.cancelled().await;
-    }
-}
-
-/// Stops the current run from outside of the inbox.
-#[derive(Clone, Default)]
-pub(crate) struct AbortSwitch(Arc<Switch>);
-
-#[derive(Default)]
-struct Switch {
-    armed: Mutex<Armed>,
-    /// Fires when something is to stop.
-    pressed: Notify,
-}
-
-#[derive(Default)]
-struct Armed {
-    run: Option<CancellationToken>,
-    /// The calls of the current answer; a child of the run's.
-    tools: Option<CancellationToken>,
-    /// Commands to abort that are on their way to the session.
-    coming: usize,
-}
-
-/// A command to abort on its way to the session. One that is dropped unsent does not come.
-struct Coming(Option<AbortSwitch>);
-
-impl Coming {
-    /// It is the session's now, which says [`AbortSwitch::arrived`].
-    fn sent(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Coming {
-    fn drop(&mut self) {
-        if let Some(switch) = &self.0 {
-            switch.arrived();
-        }
-    }
-}
-
-impl AbortSwitch {
-    /// Makes `run` what [`Self::fire`] stops.
-    pub(crate) fn arm(&self, run: CancellationToken) {
-        let mut armed = self.lock();
-        (armed.run, armed.tools) = (Some(run), None);
-    }
-
-    /// There is no run to stop any more.
-    pub(crate) fn disarm(&self) {
-        let mut armed = self.lock();
-        (armed.run, armed.tools) = (None, None);
-    }
-
-    /// Stops the current run, if there is one.
-    pub(crate) fn fire(&self) {
-        if let Some(run) = &self.lock().run {
-            run.cancel();
-        }
-        self.0.pressed.notify_waiters();
-    }
-
-    /// Makes `tools` what [`Self::fire_tools`] stops.
-    pub(crate) fn arm_tools(&self, tools: CancellationToken) {
-        self.lock().tools = Some(tools);
-    }
-
-    /// There are no calls to stop any more. Whether they were stopped: no later call of [`Self::fire_tools`] will say so.
-    pub(crate) fn disarm_tools(&self) -> bool {
-        self.lock().tools.take().is_some_and(|tools| tools.is_cancelled())
-    }
-
-    /// Stops the calls of the current answer; false when there are none.
-    pub(crate) fn fire_tools(&self) -> bool {
-        let armed = self.lock();
-        armed.tools.as_ref().inspect(|tools| tools.cancel()).is_some()
-    }
-
-    /// A command to abort is on its way.
-    fn announce(&self) -> Coming {
-        self.lock().coming += 1;
-        self.0.pressed.notify_waiters();
-        Coming(Some(self.clone()))
-    }
-
-    /// A command to abort is there.
-    pub(crate) fn arrived(&self) {
-        let mut armed = self.lock();
-        armed.coming = armed.coming.saturating_sub(1);
-    }
-
-    /// Whether something is being stopped, or a command to do so is on its way.
-    pub(crate) fn is_stopping(&self) -> bool {
-        let armed = self.lock();
-        let fired =
-            |token: &Option<CancellationToken>| token.as_ref().is_some_and(CancellationToken::is_cancelled);
-        armed.coming > 0 || fired(&armed.run) || fired(&armed.tools)
-    }
-
-    /// Waits for the next time that something is to stop, counted from this call on.
-    pub(crate) fn pressed(&self) -> Notified<'_> {
-        self.0.pressed.notified()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Armed> {
-        self.0.armed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

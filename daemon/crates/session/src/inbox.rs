@@ -7,22 +7,21 @@ use tokio::sync::mpsc;
 
 use crate::{
     feed::Feed,
-    handle::{INBOX, Message},
+    messages::{INBOX, InboxMessage, ToolsMessage},
     reply::Reply,
-    tools::ToolsMessage,
 };
 
 /// The receiving end of a session's inbox, and the messages that were received but not taken yet.
 pub(crate) struct Inbox<'a> {
-    receiver: &'a mut mpsc::Receiver<Message>,
-    received: VecDeque<Message>,
-    batch: Vec<Message>,
+    receiver: &'a mut mpsc::Receiver<InboxMessage>,
+    received: VecDeque<InboxMessage>,
+    batch: Vec<InboxMessage>,
     /// Set when no handle of the session is left.
     is_closed: bool,
 }
 
 impl<'a> Inbox<'a> {
-    pub(crate) fn new(receiver: &'a mut mpsc::Receiver<Message>) -> Self {
+    pub(crate) fn new(receiver: &'a mut mpsc::Receiver<InboxMessage>) -> Self {
         Self { receiver, received: VecDeque::new(), batch: Vec::new(), is_closed: false }
     }
 
@@ -50,7 +49,7 @@ impl<'a> Inbox<'a> {
     }
 
     /// The next message.
-    pub(crate) fn take(&mut self) -> Option<Message> {
+    pub(crate) fn take(&mut self) -> Option<InboxMessage> {
         let next = self.received.pop_front();
         if self.received.is_empty() {
             // A burst of commands leaves no memory behind.
@@ -78,7 +77,7 @@ impl<'a> Inbox<'a> {
             }
         }
         match self.received.remove(found?)? {
-            Message::Command(asked) => Some(*asked),
+            InboxMessage::Command(asked) => Some(*asked),
             // No other message looks.
             other => {
                 self.received.push_front(other);
@@ -88,30 +87,32 @@ impl<'a> Inbox<'a> {
     }
 
     /// Everything that was received and not taken, and the inbox itself.
-    pub(crate) fn into_parts(self) -> (impl Iterator<Item = Message>, &'a mut mpsc::Receiver<Message>) {
+    pub(crate) fn into_parts(
+        self,
+    ) -> (impl Iterator<Item = InboxMessage>, &'a mut mpsc::Receiver<InboxMessage>) {
         (self.received.into_iter(), self.receiver)
     }
 }
 
 /// Whether a message is a command that only looks, and where its answer goes; `None` for what is no command.
-fn asked(message: &Message) -> Option<(bool, &Reply)> {
+fn asked(message: &InboxMessage) -> Option<(bool, &Reply)> {
     match message {
-        Message::Command(asked) => Some((asked.0.spec().is_read_only(), &asked.1)),
-        Message::Tools(message) => match &**message {
+        InboxMessage::Command(asked) => Some((asked.0.spec().is_read_only(), &asked.1)),
+        InboxMessage::Tools(message) => match &**message {
             ToolsMessage::Register { reply, .. } | ToolsMessage::Left { reply, .. } => {
                 reply.as_ref().map(|reply| (false, reply))
             }
         },
         // Whoever sends these waits for them before it sends a command, or they take effect later than any command.
-        Message::Attach { .. }
-        | Message::UiResponse(_)
-        | Message::AskTrust
-        | Message::WhenIdle(_)
-        | Message::Header(_)
-        | Message::Copy { .. }
-        | Message::Reopen(..)
-        | Message::Unload(_)
-        | Message::Close => None,
+        InboxMessage::Attach { .. }
+        | InboxMessage::UiResponse(_)
+        | InboxMessage::AskTrust
+        | InboxMessage::WhenIdle(_)
+        | InboxMessage::Header(_)
+        | InboxMessage::Copy { .. }
+        | InboxMessage::Reopen(..)
+        | InboxMessage::Unload(_)
+        | InboxMessage::Close => None,
     }
 }
 
@@ -123,11 +124,11 @@ mod tests {
     use super::*;
     use crate::{event_log::SubscriberId, feed::FeedLimits};
 
-    fn command(name: &str, subscriber: SubscriberId) -> Message {
+    fn command(name: &str, subscriber: SubscriberId) -> InboxMessage {
         let line = format!(r#"{{"type":"{name}","message":"m"}}"#);
         let Some(Ok(Command::Session(command))) = Command::parse(name, &line) else { panic!("{name}") };
         let reply = Reply { subscriber, id: None, command: command.name(), environment: None, memory: None };
-        Message::Command(Box::new((command, reply)))
+        InboxMessage::Command(Box::new((command, reply)))
     }
 
     /// A feed with one subscriber that does not read, and takes no more.
@@ -140,7 +141,7 @@ mod tests {
     }
 
     /// Gives the names of what can be looked at while there is no room, after these messages.
-    fn looks(feed: &Feed, messages: impl IntoIterator<Item = Message>) -> Vec<&'static str> {
+    fn looks(feed: &Feed, messages: impl IntoIterator<Item = InboxMessage>) -> Vec<&'static str> {
         let (_sender, mut receiver) = mpsc::channel(1);
         let mut inbox = Inbox::new(&mut receiver);
         inbox.received.extend(messages);
@@ -156,7 +157,7 @@ mod tests {
         let other = feed.attach_aside(true);
         let messages = [
             command("steer", stuck.id()),
-            Message::AskTrust,
+            InboxMessage::AskTrust,
             command("get_state", stuck.id()),
             command("get_state", other.id()),
             command("get_messages", other.id()),
@@ -190,7 +191,7 @@ mod tests {
         let mut names = Vec::new();
         while inbox.ready(2).await {
             names.extend(std::iter::from_fn(|| inbox.take()).map(|message| match message {
-                Message::Command(asked) => asked.1.command,
+                InboxMessage::Command(asked) => asked.1.command,
                 _ => "",
             }));
         }

@@ -2,7 +2,7 @@
 
 use agentd_protocol::{command::Image, error::Failure};
 
-use crate::{actor::Actor, context::IntakeLimits, journal::store_failure};
+use crate::context::IntakeLimits;
 
 /// What a message takes of memory, in bytes: its text and its images as they came.
 pub(crate) fn message_bytes(text: &str, images: &[Image]) -> u64 {
@@ -17,7 +17,7 @@ impl IntakeLimits {
     }
 
     /// Whether a message of so many bytes may come in.
-    fn check_message(&self, bytes: u64) -> Result<(), Failure> {
+    pub(crate) fn check_message(&self, bytes: u64) -> Result<(), Failure> {
         let limit = self.message_bytes;
         if bytes <= limit {
             return Ok(());
@@ -27,7 +27,7 @@ impl IntakeLimits {
     }
 
     /// Whether a message of so many bytes may wait beside others.
-    fn check_queue(&self, bytes: u64, waiting: WaitingSize) -> Result<(), Failure> {
+    pub(crate) fn check_queue(&self, bytes: u64, waiting: WaitingSize) -> Result<(), Failure> {
         let instead = "Wait until some are delivered, or take them back by clear_queue.";
         if waiting.messages >= self.queued_messages {
             let WaitingSize { messages, .. } = waiting;
@@ -44,7 +44,7 @@ impl IntakeLimits {
     }
 
     /// Whether a session of so many bytes takes more.
-    fn check_session(&self, bytes: u64) -> Result<(), Failure> {
+    pub(crate) fn check_session(&self, bytes: u64) -> Result<(), Failure> {
         let limit = self.session_bytes;
         if bytes < limit {
             return Ok(());
@@ -61,32 +61,6 @@ pub(crate) struct WaitingSize {
     pub(crate) messages: u64,
     /// What they take together, in bytes.
     pub(crate) bytes: u64,
-}
-
-impl Actor {
-    /// Whether the session takes a message at all.
-    ///
-    /// # Errors
-    /// `limit_reached`, for whoever sent it; `io` where the session's file can only be read.
-    pub(crate) fn check_message(&self, text: &str, images: &[Image]) -> Result<(), Failure> {
-        self.journal.check_writable().map_err(|error| store_failure(&error))?;
-        let limits = self.context.services.limits.intake;
-        limits.check_message(message_bytes(text, images))?;
-        limits.check_session(self.journal.bytes())
-    }
-
-    /// Whether a message may wait.
-    ///
-    /// # Errors
-    /// `limit_reached`, for whoever sent it.
-    pub(crate) fn check_waiting(&mut self, text: &str, images: &[Image]) -> Result<(), Failure> {
-        let (queued, prompts) = (self.queues.waiting(), self.run.waiting());
-        let waiting =
-            WaitingSize { messages: queued.messages + prompts.messages, bytes: queued.bytes + prompts.bytes };
-        let bytes = message_bytes(text, images);
-        self.context.services.limits.intake.check_queue(bytes, waiting)?;
-        self.queues.room_for(waiting.bytes.saturating_add(bytes))
-    }
 }
 
 #[cfg(test)]

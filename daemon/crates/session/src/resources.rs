@@ -3,29 +3,26 @@
 //! They are read when they are needed, at every run and every command that is about them: what was changed counts at once, and a
 //! session keeps none of it in memory.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use agentd_agent::ToolSet;
 use agentd_config::resources::{
-    ContextQuery, ExpandError, ResourceQuery, appended_prompt_file, context_files, expand, load_resources,
-    load_skills, system_prompt_file, text_or_file,
+    ContextQuery, ResourceQuery, appended_prompt_file, context_files, load_resources, load_skills,
+    system_prompt_file, text_or_file,
 };
 use agentd_protocol::{
     error::{ErrorCode, Failure},
-    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel, SlashCommands},
+    resources::{Diagnostic, DiagnosticKind, DiagnosticLevel},
 };
-use tokio::task::{JoinError, spawn_blocking};
 
 use crate::{
-    actor::Actor,
     context::SessionContext,
-    reply::Reply,
     system_prompt::{PromptParts, SkillNote},
 };
 
 impl SessionContext {
     /// Where this session's skills and prompt templates are.
-    fn resource_query(&self) -> ResourceQuery<'_> {
+    pub(crate) fn resource_query(&self) -> ResourceQuery<'_> {
         ResourceQuery {
             agent_dir: &self.agent_dir,
             cwd: &self.cwd,
@@ -129,43 +126,4 @@ struct PromptFiles {
     appended: Vec<String>,
     /// Absolute path and content.
     context: Vec<(String, String)>,
-}
-
-impl Actor {
-    /// Puts the text in the place of a message that calls a skill or a prompt template. The session waits for the files, so
-    /// that messages keep their order.
-    ///
-    /// # Errors
-    /// The failure that answers the message.
-    pub(crate) async fn expand(&self, message: &mut String) -> Result<(), Failure> {
-        if !message.starts_with('/') {
-            return Ok(());
-        }
-        let (context, text) = (Arc::clone(&self.context), std::mem::take(message));
-        let work = spawn_blocking(move || {
-            let expanded = expand(&text, &context.resource_query())?;
-            Ok::<_, ExpandError>(expanded.unwrap_or(text))
-        });
-        *message = work.await.map_err(|error| broken(&error))?.map_err(|error| {
-            let code = match error {
-                ExpandError::Unreadable { .. } => ErrorCode::Io,
-                ExpandError::LongArguments { .. } | ExpandError::LongResult { .. } => ErrorCode::InvalidField,
-            };
-            Failure::new(code, error.to_string())
-        })?;
-        Ok(())
-    }
-
-    /// What a message can begin with.
-    pub(crate) async fn get_commands(&self, reply: Reply) {
-        let context = Arc::clone(&self.context);
-        let with_skills = context.settings.enable_skill_commands.unwrap_or(true);
-        let work = spawn_blocking(move || load_resources(&context.resource_query()).commands(with_skills));
-        let result = work.await.map(|commands| SlashCommands { commands }).map_err(|error| broken(&error));
-        reply.result(&self.feed, result);
-    }
-}
-
-fn broken(error: &JoinError) -> Failure {
-    Failure::new(ErrorCode::Internal, format!("skills and prompt templates were not read: {error}"))
 }

@@ -12,10 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     SessionOptions,
-    actor::Actor,
     context::SessionContext,
     open::{NewSettings, reconfigure},
-    run_message::RunMessage,
     ui::{Asker, Dialog, DialogAnswer, Notice, Ui},
 };
 
@@ -23,30 +21,35 @@ use crate::{
 const NAMED: usize = 5;
 
 const THIS_TIME: &str = "Trust it this time";
+
 const ALWAYS: &str = "Always trust this folder";
+
 const NOT_NOW: &str = "Not now";
+
 const NEVER: &str = "Never trust this folder";
 
-const IN_USE: &str = "The project's settings and prompts count from now on.";
+pub(crate) const IN_USE: &str = "The project's settings and prompts count from now on.";
+
 const CHANGED_MEANWHILE: &str = "The project's files were changed while you were asked, so that its settings and prompts are not \
                                  used. You are asked again when the session is opened the next time.";
+
 const NOT_USED: &str = "The project's settings and prompts are not used, now and in later sessions.";
 
 /// What is known of the user's trust, and what follows from it.
 pub(crate) struct ProjectTrust {
     /// What the session was opened with: its settings are read by it.
-    options: Arc<SessionOptions>,
-    state: TrustState,
+    pub(crate) options: Arc<SessionOptions>,
+    pub(crate) state: TrustState,
     /// The files of the project that trust was given for, where the project is trusted.
-    files: Option<StartingFiles>,
+    pub(crate) files: Option<StartingFiles>,
     /// The session comes back, and what it was trusted with has changed meanwhile.
     pub(crate) is_withdrawn: bool,
     /// Waits for the end of the run.
-    next: Option<Box<NewSettings>>,
+    pub(crate) next: Option<Box<NewSettings>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TrustState {
+pub(crate) enum TrustState {
     /// Flags, files or settings decided, or nothing needs trust.
     Decided,
     /// Nobody was asked.
@@ -89,79 +92,17 @@ impl ProjectTrust {
     }
 }
 
-impl Actor {
-    /// Asks the user, unless that is decided or was asked before.
-    pub(crate) fn ask_trust(&mut self) {
-        if self.trust.state != TrustState::Open || self.closing {
-            return;
-        }
-        self.trust.state = TrustState::Asked;
-        let asking = TrustQuestion {
-            ui: self.ui(),
-            context: Arc::clone(&self.context),
-            options: Arc::clone(&self.trust.options),
-        };
-        let to_actor = self.to_actor.clone();
-        self.tasks.spawn(async move {
-            if let Some(reconfigured) = asking.ask().await {
-                // Without the session nobody needs them.
-                let _ = to_actor.send(RunMessage::Trusted(Box::new(reconfigured))).await;
-            }
-        });
-    }
-
-    /// Asks those who are there already, where trust that they gave does not hold any more. Others are asked when they come.
-    pub(crate) fn ask_trust_again(&mut self) {
-        if std::mem::take(&mut self.trust.is_withdrawn) && self.ui().presence.is_there(Asker::Daemon) {
-            self.ask_trust();
-        }
-    }
-
-    /// The user trusts the project: its settings count from the next run on.
-    pub(crate) async fn on_trusted(&mut self, reconfigured: Box<NewSettings>) {
-        self.trust.state = TrustState::Given;
-        self.trust.next = Some(reconfigured);
-        if !self.run.is_active() {
-            self.use_settings().await;
-        }
-    }
-
-    /// Takes new settings over, if there are any. To be called while there is no run.
-    pub(crate) async fn use_settings(&mut self) {
-        let Some(next) = self.trust.next.take() else { return };
-        let NewSettings { context, trusted_files, of_resources, scope, modes, beginning } = *next;
-        self.trust.files = Some(trusted_files);
-        for diagnostic in context.diagnostics.iter().chain(&of_resources) {
-            tracing::warn!("{diagnostic}");
-        }
-        self.interrupt_mode = context.settings.interrupt_mode.unwrap_or_default();
-        self.models_file.seen(context.models_stamp);
-        self.context = Arc::new(context);
-        self.tools.forget();
-        self.tell_tools();
-        self.queues.set_modes(modes);
-        self.chooser.set_scope(scope);
-        // What was chosen by hand since stays.
-        let is_new =
-            !self.has_moved && self.journal.messages().is_empty() && self.chooser.is_at_the_beginning();
-        if is_new && let Err(failure) = self.begin_with(beginning).await {
-            tracing::warn!(error = failure.error, "the project's choice of a model could not be stored");
-        }
-        self.tell_user(Notice::notify(IN_USE, NotifyType::Info));
-    }
-}
-
 /// The question on its way to the user.
-struct TrustQuestion {
-    ui: Ui,
-    context: Arc<SessionContext>,
-    options: Arc<SessionOptions>,
+pub(crate) struct TrustQuestion {
+    pub(crate) ui: Ui,
+    pub(crate) context: Arc<SessionContext>,
+    pub(crate) options: Arc<SessionOptions>,
 }
 
 impl TrustQuestion {
     /// The session's surroundings with the project's settings, if the user trusts it. An answer that was meant to last is
     /// saved; where that fails, it counts this time, and the user is told.
-    async fn ask(self) -> Option<NewSettings> {
+    pub(crate) async fn ask(self) -> Option<NewSettings> {
         let (cwd, context) = (self.options.cwd.clone(), Arc::clone(&self.context));
         // The answer is about the files as they are now.
         let (title, files) = spawn_blocking(move || about(&cwd, &context)).await.ok()?;

@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc, time::SystemTime};
 use agentd_config::{StartingFiles, models::RestoredChoice};
 use tokio::sync::oneshot;
 
-use crate::{actor::Actor, choice::Choice, tools::ToolChoice};
+use crate::tools::ToolChoice;
 
 /// What brings a session back that has left memory, beside its feed and the options that it was opened with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     /// Blocks. `None` for a file that cannot be looked at.
-    fn of(path: &Path) -> Option<Box<Self>> {
+    pub(crate) fn of(path: &Path) -> Option<Box<Self>> {
         #[cfg(unix)]
         use std::os::unix::fs::MetadataExt as _;
         let metadata = path.metadata().ok()?;
@@ -116,62 +116,3 @@ impl Unloaded {
 
 /// Answers with what brings the session back, once nothing of it is left in memory; with nothing if it stays.
 pub(crate) type Unloading = oneshot::Sender<Option<Unloaded>>;
-
-impl Actor {
-    /// What brings the session back, if it can leave memory without anyone noticing: it has a place on disk, nothing works
-    /// for it, and nothing waits.
-    pub(crate) async fn unloaded(&mut self) -> Option<Unloaded> {
-        if !self.is_quiet() {
-            return None;
-        }
-        let file: Arc<Path> = self.journal.file()?.into();
-        let unsaved = self.journal.unsaved().map(Into::into);
-        // While the file is still locked: nobody who keeps to that has changed it since our last write.
-        let stamp = match &unsaved {
-            Some(_) => None,
-            None => {
-                let file = Arc::clone(&file);
-                tokio::task::spawn_blocking(move || Stamp::of(&file)).await.ok().flatten()
-            }
-        };
-        let tree = self.journal.tree();
-        let last = tree.entries().last().map(|entry| entry.id());
-        let leaf = match tree.leaf_id() {
-            leaf if leaf == last => Leaf::Last,
-            Some(leaf) => Leaf::At(leaf.into()),
-            None => Leaf::Root,
-        };
-        let Choice { model, level } = self.chooser.current();
-        let moved = self.has_moved.then(|| RestoredChoice {
-            model: (!model.is_placeholder()).then(|| (model.provider.clone(), model.id.clone())),
-            level: Some(level),
-        });
-        Some(Unloaded {
-            file: (*file).into(),
-            stamp,
-            unsaved,
-            leaf,
-            moved,
-            tools: self.tools.chosen().clone(),
-            fallback_models: self.context.fallbacks.chosen(),
-            trusted: self.trust.is_given(),
-            trusted_files: self.trust.files().cloned().map(Box::new),
-            key_provider: self.context.key_provider.as_deref().map(Into::into),
-        })
-    }
-
-    /// Whether nothing works for the session and nothing waits in it.
-    pub(crate) fn is_quiet(&mut self) -> bool {
-        while self.tasks.try_join_next().is_some() {}
-        self.is_idle()
-            && !self.closing
-            && self.tasks.is_empty()
-            && self.queues.len() == 0
-            && self.idle_waiters.is_empty()
-            && self.joining.is_empty()
-            && self.dialogs.is_empty()
-            && !self.unflushed.is_in_memory()
-            && self.context.processes.running() == 0
-            && self.context.background.is_at_rest()
-    }
-}

@@ -12,7 +12,7 @@ use super::{
     CompactionError, CompactionWorker,
     files::{FileOperations, with_lists},
     summarise::SummarySubject,
-    work::{conversation_prompt, read},
+    work::{check_model, conversation_prompt, read},
 };
 use crate::choice::Choice;
 
@@ -24,7 +24,7 @@ const PREAMBLE: &str = "The user explored another branch of this conversation an
 
 /// A branch that is to be summarised.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct BranchPlan {
+pub(crate) struct BranchPlan {
     /// The leaf that is left.
     from_id: String,
     messages: Vec<Json<Message>>,
@@ -33,7 +33,7 @@ pub(super) struct BranchPlan {
 
 /// What a move of the leaf to `target` (`None`: before the first entry) leaves behind: the messages from where the two paths
 /// part to the leaf, the newest up to `budget` tokens. `None` when that is nothing.
-pub(super) fn plan(tree: &SessionTree, target: Option<&str>, budget: u64) -> Option<BranchPlan> {
+pub(crate) fn plan(tree: &SessionTree, target: Option<&str>, budget: u64) -> Option<BranchPlan> {
     let from_id = tree.leaf_id()?.to_owned();
     let stays = target.and_then(|target| tree.branch_to(target).ok()).unwrap_or_default();
     let path = tree.branch();
@@ -131,6 +131,17 @@ fn message(entry: &Entry) -> Option<Json<Message>> {
         }
         _ => None,
     }
+}
+
+pub(crate) async fn summary(
+    worker: &CompactionWorker,
+    branch: BranchPlan,
+    choice: &Choice,
+    focus: Option<&str>,
+) -> Result<EntryBody, CompactionError> {
+    check_model(worker, choice).await?;
+    let body = summarize_branch(worker, branch, choice, focus).await?;
+    if worker.cancel.is_cancelled() { Err(CompactionError::Cancelled) } else { Ok(body) }
 }
 
 #[cfg(test)]

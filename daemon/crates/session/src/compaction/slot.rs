@@ -25,13 +25,13 @@ struct RequestedSummary {
 }
 
 /// What is left to do when a summary that a command asked for is there, or never will be.
-pub(super) struct SummaryEnding {
+pub(crate) struct SummaryEnding {
     /// Who asked for it.
-    pub(super) reply: Reply,
+    pub(crate) reply: Reply,
     /// Who asked to stop it.
-    pub(super) aborting: Vec<AbortWaiter>,
+    pub(crate) aborting: Vec<AbortWaiter>,
     /// Prompts that stopped it to take its place.
-    pub(super) waiting: Vec<(PromptParams, PendingRequest)>,
+    pub(crate) waiting: Vec<(PromptParams, PendingRequest)>,
 }
 
 impl Compacting {
@@ -46,7 +46,7 @@ impl Compacting {
     }
 
     /// Takes the place, which must be free; gives the token that stops the work.
-    pub(super) fn begin(&mut self, reply: Reply) -> CancellationToken {
+    pub(crate) fn begin(&mut self, reply: Reply) -> CancellationToken {
         let cancel = CancellationToken::new();
         self.stopped = false;
         let ending = SummaryEnding { reply, aborting: Vec::new(), waiting: Vec::new() };
@@ -55,7 +55,7 @@ impl Compacting {
     }
 
     /// Frees the place. `stopped`: the work did not come to its end.
-    pub(super) fn finish(&mut self, stopped: bool) -> Option<SummaryEnding> {
+    pub(crate) fn finish(&mut self, stopped: bool) -> Option<SummaryEnding> {
         let ending = self.asked_for.take()?.ending;
         self.stopped = stopped && ending.aborting.is_empty();
         Some(ending)

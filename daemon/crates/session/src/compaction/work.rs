@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use agentd_protocol::{
     Json,
+    command::CompactParams,
     compaction::{CompactionReason, CompactionResult, SummaryDetails},
     entry::EntryBody,
-    event::{Event, SummarizationRetryAttemptStart},
+    error::{ErrorCode, Failure},
+    event::{CompactionEnd, Event, SummarizationRetryAttemptStart},
     message::{Message, Usage},
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CompactionError, Plan, PlanRequest, conversation,
+    CompactionError, CompactionPolicy, Plan, PlanRequest, conversation,
     files::{FileOperations, with_lists},
     plan::system_value,
     summarise::SummarySubject,
@@ -21,7 +23,9 @@ use super::{
 use crate::{choice::Choice, context::SessionContext, reply::encode, run_message::RunMessage};
 
 const FIRST: &str = include_str!("prompts/first.md");
+
 const UPDATE: &str = include_str!("prompts/update.md");
+
 const TURN_PREFIX: &str = include_str!("prompts/turn_prefix.md");
 
 /// Works beside the actor, which it reaches by steps.
@@ -205,6 +209,55 @@ fn with_focus(mut prompt: String, focus: Option<&str>) -> String {
         prompt.push_str(&format!("\n\nAdditional focus: {focus}"));
     }
     prompt
+}
+
+pub(crate) async fn manual(
+    worker: &CompactionWorker,
+    choice: Choice,
+    params: CompactParams,
+) -> Result<CompactionResult, CompactionError> {
+    check_model(worker, &choice).await?;
+    let policy = CompactionPolicy::of(&worker.context.settings, true, &choice.model);
+    let plan = worker.plan(PlanRequest { keep_recent: policy.keep_recent, overflow_retry: None }).await?;
+    let order =
+        CompactionOrder { reason: CompactionReason::Manual, plan, choice, focus: params.custom_instructions };
+    worker.carry_out(order).await
+}
+
+/// Whether there is a model, and a key for it.
+pub(super) async fn check_model(worker: &CompactionWorker, choice: &Choice) -> Result<(), CompactionError> {
+    if choice.model.is_placeholder() {
+        let failure = Failure::new(ErrorCode::NoModel, "No model selected.");
+        let hint = "Choose one with set_model; agentctl doctor says what is missing where there is none.";
+        return Err(CompactionError::NoModel(failure.hint(hint)));
+    }
+    tokio::select! {
+        biased;
+        () = worker.cancel.cancelled() => Err(CompactionError::Cancelled),
+        checked = worker.context.check_model(&choice.model) => checked.map_err(CompactionError::NoModel),
+    }
+}
+
+/// The event at the end of a compaction.
+pub(crate) fn end(
+    reason: CompactionReason,
+    result: &Result<CompactionResult, CompactionError>,
+    will_retry: bool,
+) -> Event {
+    let what = match reason {
+        CompactionReason::Manual => "Compaction failed",
+        CompactionReason::Threshold => "Auto-compaction failed",
+        CompactionReason::Overflow => "Context overflow recovery failed",
+    };
+    let aborted = matches!(result, Err(CompactionError::Cancelled));
+    let error = result.as_ref().err().filter(|_| !aborted);
+    Event::from(CompactionEnd {
+        reason,
+        result: result.as_ref().ok().cloned(),
+        aborted,
+        will_retry: will_retry && result.is_ok(),
+        error_message: error.map(|error| format!("{what}: {error}")),
+    })
 }
 
 #[cfg(test)]

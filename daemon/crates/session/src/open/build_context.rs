@@ -19,14 +19,16 @@ use agentd_protocol::{
     settings::{ProcessSettings, Settings},
 };
 
-use super::network::{deadlines, network};
+use super::{
+    network::{deadlines, network},
+    same_folder,
+};
 use crate::{
     SessionOptions, ToolSelection,
     child_environment::{ChildSources, child_environment},
     context::{PromptSources, Services, SessionContext, ToolContext, Toolbox},
     fallback::FallbackChain,
     options::default_tools,
-    reopening::same_folder,
     run::RetryPolicy,
     tools::OwnTools,
 };

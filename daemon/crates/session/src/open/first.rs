@@ -8,12 +8,13 @@ use agentd_config::models::{
     UsableModels, choose_startup, default_model, resolve_fallbacks, resolve_scope,
 };
 use agentd_protocol::{
+    Json,
     entry::EntryBody,
     model::ThinkingLevel,
     resources::{Diagnostic, DiagnosticKind},
     settings::Settings,
 };
-use agentd_store::{Context, NewEntry, OpenSession, StoreError};
+use agentd_store::{Context, EntryKind, NewEntry, OpenSession, Role, StoreError};
 
 use super::OpenError;
 use crate::{SessionOptions, choice::Choice, clock::now_ms, context::Services};
@@ -171,4 +172,18 @@ pub(super) fn append(session: &mut OpenSession, entry: NewEntry) -> Result<(), S
     session.writer.append(&entry)?;
     session.tree.push(entry);
     Ok(())
+}
+
+/// The number in the name of the last background process that the transcript knows of: names are not given twice, also
+/// after the daemon was started anew.
+pub(crate) fn last_background(session: &OpenSession) -> u64 {
+    const MARK: &str = "\"process_id\":\"bg-";
+    let results =
+        session.tree.entries().iter().filter(|it| it.kind() == EntryKind::Message(Role::ToolResult));
+    let texts = results.filter_map(|entry| entry.message().map(Json::text));
+    let numbers = texts.flat_map(|text| {
+        let number = |(at, _): (usize, &str)| text[at + MARK.len()..].split('"').next()?.parse::<u64>().ok();
+        text.match_indices(MARK).filter_map(number)
+    });
+    numbers.max().unwrap_or(0)
 }

@@ -20,61 +20,72 @@ use agentd_protocol::{
 use agentd_store::{NewEntry, intent_log::QueuedRecord, network_warning, read_header};
 
 use super::{
-    OpenError, SessionSource,
+    OpenError,
     build_context::{CarriedOver, Project, build_context},
-    first::{ChoiceSources, InitialChoice, append, record_start, restored_choice},
+    first::{ChoiceSources, InitialChoice, append, last_background, record_start, restored_choice},
     oddities,
     origin::origin,
     target::{SessionFiles, adopt, open_session, reopen, working_directory},
 };
 use crate::{
     SessionOptions, ToolSelection,
-    background::last_background,
     choice::{Choice, Chooser},
     context::{Services, SessionContext},
     intent_log::SessionIntentLog,
     journal::Journal,
+    messages::BranchCopy,
     recovery::{AfterCrash, Origin, UnflushedWrites, recover},
     reply::Reply,
     requests::IdempotencyCache,
     tools::{ToolChoice, choice_entry, chosen_on},
+    unload::Unloaded,
 };
 
 /// A session that lacks only its actor.
-pub(super) struct PreparedSession {
-    pub(super) context: SessionContext,
+pub(crate) struct PreparedSession {
+    pub(crate) context: SessionContext,
     /// Whether someone would have to be asked if the project's own settings are to count.
-    pub(super) trust_is_open: bool,
+    pub(crate) trust_is_open: bool,
     /// The project's files that trust is for, while it lasts.
-    pub(super) trusted_files: Option<StartingFiles>,
-    pub(super) journal: Journal,
+    pub(crate) trusted_files: Option<StartingFiles>,
+    pub(crate) journal: Journal,
     /// Whether another program has changed its file while it was not in memory.
-    pub(super) was_changed: bool,
+    pub(crate) was_changed: bool,
     /// What becomes of a turn that a crash interrupted.
-    pub(super) after_crash: AfterCrash,
+    pub(crate) after_crash: AfterCrash,
     /// What of that could not be stored.
-    pub(super) unflushed: UnflushedWrites,
+    pub(crate) unflushed: UnflushedWrites,
     /// Messages that waited in queues when the daemon was killed.
-    pub(super) waiting: Vec<QueuedRecord>,
+    pub(crate) waiting: Vec<QueuedRecord>,
     /// Messages that are to wait only when the user says so.
-    pub(super) held_back: Vec<QueuedRecord>,
+    pub(crate) held_back: Vec<QueuedRecord>,
     /// Whose the session is.
-    pub(super) origin: Origin,
-    pub(super) requests: IdempotencyCache<Reply>,
-    pub(super) tools: ToolChoice,
-    pub(super) chooser: Chooser,
-    pub(super) modes: (QueueMode, QueueMode),
+    pub(crate) origin: Origin,
+    pub(crate) requests: IdempotencyCache<Reply>,
+    pub(crate) tools: ToolChoice,
+    pub(crate) chooser: Chooser,
+    pub(crate) modes: (QueueMode, QueueMode),
     /// The session that this one was forked from.
-    pub(super) parent_id: Option<String>,
+    pub(crate) parent_id: Option<String>,
     /// Whether it went back to another entry and no run has begun there yet.
-    pub(super) has_moved: bool,
+    pub(crate) has_moved: bool,
     /// What is wrong with skills, prompt templates and the like.
-    pub(super) of_resources: Vec<Diagnostic>,
+    pub(crate) of_resources: Vec<Diagnostic>,
+}
+
+/// Where the entries of a session come from.
+pub(crate) enum SessionSource {
+    /// From where the options say.
+    Options,
+    /// From where it was left.
+    Unloaded(Unloaded),
+    /// From another session.
+    Copy(BranchCopy),
 }
 
 /// Reads files; blocks. A session that comes back is as it was: what the options say of its beginning does not count. A
 /// copy that cannot be used leaves no file.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     services: &Arc<Services>,
     options: &SessionOptions,
     beginning: SessionSource,

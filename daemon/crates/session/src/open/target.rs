@@ -306,3 +306,9 @@ pub(super) fn working_directory(
         current: options.cwd.clone(),
     })
 }
+
+/// Whether both lead to the same folder.
+pub(crate) fn same_folder(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    one == other || real(one).is_some_and(|path| real(other) == Some(path))
+}

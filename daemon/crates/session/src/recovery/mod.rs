@@ -4,7 +4,6 @@
 //! [`plan`] (pure: what the session file lacks, by what the intent log says), then [`recover`] (the disk). Doing it again, whatever
 //! was reached the first time, comes to the same: what is there already is not missing.
 
-mod broken;
 mod go_on;
 mod held_back;
 mod plan;
@@ -23,10 +22,11 @@ use agentd_store::{
 
 use crate::clock::now_ms;
 
-pub(crate) use broken::broke_down;
 pub(crate) use go_on::{AfterCrash, ResumeQuestion};
 pub(crate) use held_back::HeldMessages;
-pub(crate) use unflushed::UnflushedWrites;
+pub(crate) use plan::{Plan, plan, plan_after};
+pub(crate) use unflushed::{UnflushedWrites, refusal};
+pub(crate) use words::InterruptionCause;
 
 /// How often a turn goes on by itself after a crash. One that ends the daemon every time must not do so for ever.
 const MAX_RESUMES: u32 = 2;
@@ -56,7 +56,7 @@ pub(crate) enum Origin {
 
 impl Origin {
     /// Why nothing in the session goes on by itself, as the end of a sentence.
-    fn doubt(self) -> &'static str {
+    pub(crate) fn doubt(self) -> &'static str {
         match self {
             Self::User => "",
             Self::Project => {
@@ -205,7 +205,7 @@ fn finish(
 }
 
 /// The messages that wait, by the numbers that they have from now on.
-fn waiting(left: &UnfinishedWork, tree: &SessionTree) -> Vec<QueuedRecord> {
+pub(crate) fn waiting(left: &UnfinishedWork, tree: &SessionTree) -> Vec<QueuedRecord> {
     let renumbered = |(number, queued): (u64, &QueuedRecord)| QueuedRecord { number, ..queued.clone() };
     (1..).zip(left.waiting(tree)).map(renumbered).collect()
 }
@@ -219,3 +219,4 @@ fn append(session: &mut OpenSession, entry: NewEntry) -> Result<(), StoreError> 
 
 #[cfg(test)]
 mod tests;
+pub(crate) use unflushed::Due;

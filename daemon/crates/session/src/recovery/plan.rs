@@ -19,26 +19,26 @@ use super::words::{ANSWER, CallFate, InterruptionCause, MAY_HAVE_RUN};
 use crate::requests::KEY_FIELD;
 
 /// The field of entries that recovery adds: what became of what they are about.
-pub(super) const FIELD: &str = "recovered";
+pub(crate) const FIELD: &str = "recovered";
 
 /// What is to be done.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// The entries to be added, in order.
-    pub(super) entries: Vec<NewEntry>,
+    pub(crate) entries: Vec<NewEntry>,
     /// Whether a turn was interrupted that could go on.
-    pub(super) goes_on: bool,
+    pub(crate) goes_on: bool,
     /// What the user is told; `None` when nothing was interrupted.
-    pub(super) story: Option<String>,
+    pub(crate) story: Option<String>,
 }
 
 /// What is missing in `tree` after a crash, by what the intent log says. The tree's leaf is where the session was.
-pub(super) fn plan(tree: &SessionTree, left: &UnfinishedWork, now_ms: i64) -> Result<Plan, StoreError> {
+pub(crate) fn plan(tree: &SessionTree, left: &UnfinishedWork, now_ms: i64) -> Result<Plan, StoreError> {
     plan_after(InterruptionCause::Crash, tree, left, now_ms)
 }
 
 /// As [`plan`], after something else, perhaps.
-pub(super) fn plan_after(
+pub(crate) fn plan_after(
     cause: InterruptionCause,
     tree: &SessionTree,
     left: &UnfinishedWork,

@@ -9,6 +9,7 @@ mod cache;
 pub(crate) use self::{
     asked::PendingRequest,
     cache::{
-        CachedAnswer, CommandKind, DISPOSITION_FIELD, IdempotencyCache, KEY_FIELD, RequestKey, RequestRecord,
+        Admission, CachedAnswer, CommandKind, DISPOSITION_FIELD, IdempotencyCache, KEY_FIELD, RequestKey,
+        RequestRecord,
     },
 };

@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{host::RunHost, open_events::OpenEvents, prepare};
 use crate::{
+    abort::AbortSwitch,
     child_environment::ChildEnvironment,
     context::SessionContext,
-    handle::AbortSwitch,
     intent_log::SessionIntentLog,
     run_message::{FailedAnswer, RunMessage},
     survivors::DetachedCalls,

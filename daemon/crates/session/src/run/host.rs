@@ -21,20 +21,19 @@ use agentd_protocol::{
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    compaction::{CompactionWorker, OverflowRetryGuard},
-    context::SessionContext,
-    reply::encode,
-    run_message::{ContextFill, FailedAnswer, ModelInputs, RunMessage},
-    stall::stall_event,
-};
-
 use super::{
     drive::RunChannels,
     fallback::{Fallbacks, Unasked},
     intents::RunIntents,
     prepare,
     retry::Retries,
+};
+use crate::{
+    compaction::{CompactionWorker, OverflowRetryGuard},
+    context::SessionContext,
+    reply::encode,
+    run_message::{ContextFill, FailedAnswer, ModelInputs, RunMessage},
+    stall::stall_event,
 };
 
 /// The surroundings of one run.

@@ -1,14 +1,11 @@
 //! The tools of a session: which it has, which of them the model can call, and who changes that.
 
 mod choice;
-mod commands;
 mod own;
 mod session_tools;
 
 pub(crate) use self::{
     choice::{ToolChoice, chosen_on, entry as choice_entry},
-    commands::ToolsMessage,
     own::OwnTools,
-    session_tools::SessionTools,
+    session_tools::{SessionTools, named},
 };
-pub use commands::RegisterOutcome;

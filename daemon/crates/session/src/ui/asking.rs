@@ -104,7 +104,7 @@ impl Ui {
 }
 
 /// A request under a new id, and its line.
-pub(super) fn request(method: UiMethod) -> Option<(ExtensionUiRequest, Bytes)> {
+pub(crate) fn request(method: UiMethod) -> Option<(ExtensionUiRequest, Bytes)> {
     let request = ExtensionUiRequest { id: Uuid::new_v4().to_string(), method };
     match encode(&Event::from(request.clone())) {
         Ok(line) => Some((request, line)),

@@ -3,7 +3,6 @@
 //! [`Ui`] is held by those who ask; the actor keeps what is not answered yet ([`PendingDialogs`]) and publishes it, so that
 //! a subscriber that joins finds each dialog either in its snapshot or among the events that follow, never in both.
 
-mod actor;
 mod asking;
 mod dialog;
 mod pending;
@@ -14,4 +13,8 @@ pub use self::{
     dialog::{Asker, Dialog, DialogAnswer, Notice},
     presence::{PresenceGuard, UiAbilities},
 };
-pub(crate) use self::{asking::UiMessage, pending::PendingDialogs, presence::Presence};
+pub(crate) use self::{
+    asking::{UiMessage, request},
+    pending::PendingDialogs,
+    presence::Presence,
+};

@@ -1,4 +1,5 @@
-//! A run that ended by a bug, and a session that did: what is open is closed as after a crash, and told.
+//! Runs and sessions that end by a bug, and writes that a failing disk did not take: what is open is closed as after a crash,
+//! and told.
 
 use agentd_protocol::{
     Json,
@@ -9,16 +10,16 @@ use agentd_protocol::{
 };
 use agentd_store::{
     EntryKind, NewEntry, Role, StoreError,
-    intent_log::{MadeCalls, NamedCall, RunRecord, UnfinishedWork},
+    intent_log::{IntentRecord, MadeCalls, NamedCall, RunRecord, UnfinishedWork},
 };
 use tokio::sync::mpsc;
 
-use super::plan;
+use super::session_actor::Actor;
 use crate::{
-    actor::Actor,
     clock::now_ms,
     feed::Feed,
-    handle::Message as ToSession,
+    messages::InboxMessage,
+    recovery::{Due, InterruptionCause, Plan, plan, plan_after, refusal, waiting},
     reply::encode,
     run::{OpenEvents, OpenParts},
 };
@@ -33,7 +34,7 @@ const SESSION_BROKE_DOWN: &str =
 impl Actor {
     /// The run ended without a word. Everything that it began is ended: by what the intent log knows, and with an error that says
     /// what happened. Then the session has settled.
-    pub(crate) async fn on_broken(&mut self) {
+    pub(super) async fn on_broken(&mut self) {
         if !self.run.is_active() {
             return;
         }
@@ -53,7 +54,7 @@ impl Actor {
         };
         // Commands of the user's go on.
         let left = UnfinishedWork { commands: Vec::new(), ..left };
-        let plan = plan::plan(self.journal.tree(), &left, now_ms())?;
+        let plan = plan(self.journal.tree(), &left, now_ms())?;
         let mut added = Vec::new();
         for entry in plan.entries {
             added.push(self.add_recovered(entry).await?);
@@ -70,14 +71,14 @@ impl Actor {
         Ok(())
     }
 
-    pub(super) async fn add_recovered(&mut self, entry: NewEntry) -> Result<Json<Message>, StoreError> {
+    async fn add_recovered(&mut self, entry: NewEntry) -> Result<Json<Message>, StoreError> {
         let message = self.journal.append_recovered(entry).await?;
         self.show_summary();
         Ok(message)
     }
 
     /// What can be known of a session that has no intent_log: one without a file.
-    pub(super) fn known_without_intent_log(&self, open: &OpenParts) -> UnfinishedWork {
+    fn known_without_intent_log(&self, open: &OpenParts) -> UnfinishedWork {
         let Some(first) = &open.first else { return UnfinishedWork::default() };
         let run = RunRecord { at: now_ms(), entry: Some(first.clone()), resumes: 0 };
         let calls = self.last_answer_entry().map(|entry| MadeCalls {
@@ -89,7 +90,7 @@ impl Actor {
     }
 
     /// The entry of the branch's last answer.
-    pub(super) fn last_answer_entry(&self) -> Option<String> {
+    fn last_answer_entry(&self) -> Option<String> {
         let branch = self.journal.tree().branch();
         let answer = branch.iter().rev().find(|entry| entry.kind() == EntryKind::Message(Role::Assistant));
         answer.map(|entry| entry.id().to_owned())
@@ -168,10 +169,116 @@ impl Actor {
         let run = branch.iter().skip_while(|entry| entry.id() != first);
         run.filter_map(|entry| entry.message().cloned()).collect()
     }
+
+    /// The run ends because the disk did not take a message. Calls that are open get their results, if not now, then later.
+    pub(super) async fn on_not_stored(&mut self) {
+        if self.unflushed.is_due() {
+            return;
+        }
+        let open = self.open_events.snapshot();
+        let known = match self.journal.intent_log().left().await {
+            Ok(known) => known.filter(|left| left.run.is_some()),
+            Err(error) => {
+                tracing::warn!(%error, "what a run had begun is not known exactly");
+                None
+            }
+        };
+        let mut left = known.unwrap_or_else(|| self.known_without_intent_log(&open));
+        // What streamed is not stored for an answer that failed, and commands of the user's go on.
+        (left.answer, left.commands) = (None, Vec::new());
+        let results = std::mem::take(&mut self.unflushed.results);
+        if let Some(answer) = self.last_answer_entry() {
+            let made = left.calls.get_or_insert_default();
+            if made.entry != answer {
+                *made = MadeCalls { entry: answer, ..MadeCalls::default() };
+            }
+            for message in results {
+                if let Some(Message::ToolResult(result)) = message.get() {
+                    made.done.insert(result.tool_call_id.clone(), Some(message));
+                }
+            }
+        }
+        self.unflushed.due = Due::OfARun(Box::new(left));
+        self.retry_failed_writes().await;
+    }
+
+    /// Adds what could not be stored before, because the disk failed: before anything else is said to be under way, which would
+    /// take the place of what the intent log says. While the disk still fails, the session can be read, and must not work
+    /// ([`UnflushedWrites::failure`]).
+    pub(super) async fn retry_failed_writes(&mut self) {
+        if !self.unflushed.is_due() {
+            return;
+        }
+        if let Err(error) = self.write_unflushed().await {
+            // Whoever asked is told.
+            tracing::debug!(%error, "what the disk did not take before could not be stored once more");
+            self.unflushed.failure = Some(refusal(&error));
+            return;
+        }
+        (self.unflushed.due, self.unflushed.failure) = (Due::Nothing, None);
+        if !self.run.is_active() {
+            self.store_bash_messages().await;
+            self.settle_intent_log();
+        }
+    }
+
+    /// The intent log need not know of the run any more, unless something of it is to be stored yet.
+    pub(super) fn settle_intent_log(&self) {
+        if !self.unflushed.is_due() {
+            self.journal.intent_log().settle();
+        }
+    }
+
+    async fn write_unflushed(&mut self) -> Result<(), StoreError> {
+        match &self.unflushed.due {
+            Due::Nothing | Due::OfCommands => {}
+            Due::OfACrash => {
+                if let Some(left) = self.journal.intent_log().left().await? {
+                    let plan = plan(self.journal.tree(), &left, now_ms())?;
+                    self.add_late(plan).await?;
+                    let waiting = waiting(&left, self.journal.tree());
+                    let records = waiting.iter().cloned().map(IntentRecord::Queued).collect();
+                    self.journal.intent_log().replace(records).await?;
+                    let waiting = self.held_back.take_in(waiting);
+                    self.queues.reserve(self.held_back.messages());
+                    if !waiting.is_empty() {
+                        self.let_wait(waiting);
+                        self.queues.publish(&self.feed);
+                    }
+                }
+            }
+            Due::OfARun(left) => {
+                let plan = plan_after(InterruptionCause::Disk, self.journal.tree(), left, now_ms())?;
+                self.add_late(plan).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn add_late(&mut self, plan: Plan) -> Result<(), StoreError> {
+        let open = self.open_events.snapshot();
+        for entry in plan.entries {
+            let message = self.add_recovered(entry).await?;
+            if let Some(Message::ToolResult(result)) = message.get()
+                && open.calls.contains(&result.tool_call_id)
+            {
+                let end = ended(result).into();
+                self.open_events.event(&end);
+                self.publish(&end);
+            }
+            self.publish(&MessageStart { message: message.clone() }.into());
+            self.publish(&MessageEnd { message }.into());
+        }
+        Ok(())
+    }
 }
 
 /// Tells the subscribers of a session whose own task panicked that nothing more will come, and answers what it left in its inbox.
-pub(crate) async fn broke_down(feed: &Feed, open_events: &OpenEvents, inbox: &mut mpsc::Receiver<ToSession>) {
+pub(super) async fn broke_down(
+    feed: &Feed,
+    open_events: &OpenEvents,
+    inbox: &mut mpsc::Receiver<InboxMessage>,
+) {
     let tell = |event: Event| match encode(&event) {
         Ok(line) => feed.publish([line]),
         Err(error) => tracing::error!(%error, "cannot write an event"),

@@ -1,56 +1,30 @@
-//! AttachQueue a session at any time: what it is at one point of its events, and every event from there.
+//! Clients that join a session at any time, and the dialogs that they answer.
 //!
 //! The actor does not read what it publishes, so it cannot know what an answer says so far. While a run is under way it
-//! asks the run, and the run answers by a step: when that is taken, exactly what the answer describes has been published,
-//! and whoever asked is attached at that moment.
+//! asks the run, which answers by a run message: when that is taken, exactly what the answer describes has been published,
+//! and the client is attached at that moment.
 
 use agentd_protocol::{
     Json,
     command::{LookParams, Messages},
     daemon::InFlight,
+    event::Event,
     message::Message,
-    session::SessionState,
-    ui::ExtensionUiRequest,
+    ui::{ExtensionUiRequest, UiRequestResolved, UiResponse},
 };
 use tokio::sync::oneshot;
 
-use crate::{actor::Actor, feed::Subscriber, reply::Reply};
-
-/// What a subscriber that joins gets.
-pub struct Attached {
-    /// Gives every event after `seq`, none twice, none missing.
-    pub subscriber: Subscriber,
-    /// The number of the last event before those; 0 before the first.
-    pub seq: u64,
-    /// Whether `seq` is what was asked for, so that nothing was missed.
-    pub replayed: bool,
-    /// The state: at `seq`, or, where missed events follow, at the last event of all.
-    pub state: SessionState,
-    /// What was being produced at `seq`; `None` when nothing was, and where missed events follow.
-    pub in_flight: Option<InFlight>,
-    /// Questions to the user that nobody has answered yet: at `seq`, or, where missed events follow, as of now, so that they
-    /// may be among those, too.
-    pub pending_ui: Vec<ExtensionUiRequest>,
-}
-
-/// Who waits until the run has said what is in flight, or is over.
-#[derive(Default)]
-pub(crate) struct AttachQueue {
-    /// To be attached.
-    subscribers: Vec<oneshot::Sender<Attached>>,
-    /// To be told the messages, with the answer so far.
-    messages: Vec<Reply>,
-}
-
-impl AttachQueue {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.subscribers.is_empty() && self.messages.is_empty()
-    }
-}
+use super::session_actor::Actor;
+use crate::{
+    event_log::Audience,
+    messages::Attached,
+    reply::{Reply, encode},
+    ui::{UiAbilities, UiMessage},
+};
 
 impl Actor {
     /// Attaches a subscriber: at once where nothing can be in flight or nothing was missed, else when the run has answered.
-    pub(crate) fn attach(&mut self, since_seq: Option<u64>, joined: oneshot::Sender<Attached>) {
+    pub(super) fn attach(&mut self, since_seq: Option<u64>, joined: oneshot::Sender<Attached>) {
         if let Some(seq) = since_seq
             && let Some(subscriber) = self.feed.attach_since(seq)
         {
@@ -69,7 +43,7 @@ impl Actor {
     /// Answers with the messages of the context, the answer that streams included: the run knows that one. Whoever joined in
     /// the middle of it has it already. While there is no room for what the run says it cannot be asked, and the messages are
     /// those that are stored.
-    pub(crate) async fn get_messages(&mut self, params: LookParams, reply: Reply) {
+    pub(super) async fn get_messages(&mut self, params: LookParams, reply: Reply) {
         if !params.names_sessions && self.feed.has_room() && self.run.ask() {
             self.joining.messages.push(reply);
         } else {
@@ -78,7 +52,7 @@ impl Actor {
     }
 
     /// Attaches and answers everyone who waits for what is in flight.
-    pub(crate) async fn show_in_flight(&mut self, in_flight: Option<InFlight>) {
+    pub(super) async fn show_in_flight(&mut self, in_flight: Option<InFlight>) {
         for reply in std::mem::take(&mut self.joining.messages) {
             let so_far = in_flight.as_ref().and_then(|shown| shown.message.clone());
             self.answer_messages(so_far, reply).await;
@@ -107,6 +81,50 @@ impl Actor {
                 in_flight: in_flight.clone(),
                 pending_ui: self.pending_ui(),
             });
+        }
+    }
+
+    pub(super) fn on_ui_message(&mut self, message: UiMessage) {
+        match message {
+            // Whoever asks a session that ends gets the default: nobody answers any more.
+            UiMessage::Ask { .. } if self.closing => {}
+            UiMessage::Ask { request, line, asker, answer } => {
+                self.dialogs.add(request, asker, answer);
+                self.feed.publish_for(asker.audience(), line);
+            }
+            UiMessage::Withdraw { id } => {
+                if self.dialogs.withdraw(&id) {
+                    self.resolved(id, None);
+                }
+            }
+            UiMessage::Tell { line, asker } => self.feed.publish_for(asker.audience(), line),
+        }
+    }
+
+    /// An answer of a client. The first one counts; one to a dialog that is over, that another session asks, or that is not for
+    /// clients of these `abilities`, is ignored.
+    pub(super) fn on_ui_response(&mut self, response: UiResponse, by: String, abilities: UiAbilities) {
+        if self.dialogs.answer(&response, abilities) {
+            self.resolved(response.id, Some(by));
+        }
+    }
+
+    /// Gives up every dialog: each is answered by its default.
+    pub(super) fn give_up_dialogs(&mut self) {
+        for id in self.dialogs.clear() {
+            self.resolved(id, None);
+        }
+    }
+
+    /// The dialogs that nobody has answered yet.
+    fn pending_ui(&self) -> Vec<ExtensionUiRequest> {
+        self.dialogs.list()
+    }
+
+    fn resolved(&self, id: String, by: Option<String>) {
+        match encode(&Event::from(UiRequestResolved { id, by })) {
+            Ok(line) => self.feed.publish_for(Audience::Counting, line),
+            Err(error) => tracing::error!(%error, "cannot write an event"),
         }
     }
 }

@@ -11,22 +11,22 @@ use agentd_store::{
 };
 use serde_json::value::RawValue;
 
+use super::session_actor::Actor;
 use crate::{
-    actor::Actor,
     clock::now_ms,
-    copy::{BranchCopy, CopyPoint},
     journal::model_change,
+    messages::{BranchCopy, CopyPoint},
     reply::Reply,
 };
 
 impl Actor {
-    pub(crate) async fn get_tree(&self, reply: Reply) {
+    pub(super) async fn get_tree(&self, reply: Reply) {
         // Entries share their texts with this copy.
         let tree = self.journal.tree().clone();
         self.answer_list(tree.bytes(), reply, move || tree_answer(&tree)).await;
     }
 
-    pub(crate) async fn get_fork_messages(&self, reply: Reply) {
+    pub(super) async fn get_fork_messages(&self, reply: Reply) {
         let tree = self.journal.tree().clone();
         self.answer_list(tree.bytes(), reply, move || {
             let messages = fork_messages(&tree).into_iter();
@@ -39,7 +39,7 @@ impl Actor {
         .await;
     }
 
-    pub(crate) fn navigate_tree(&mut self, params: NavigateTreeParams, reply: Reply) {
+    pub(super) fn navigate_tree(&mut self, params: NavigateTreeParams, reply: Reply) {
         match self.landing(&params) {
             Ok(landing) if params.summarize == Some(true) => {
                 self.leave_with_summary(landing, params.custom_instructions, reply);
@@ -67,7 +67,7 @@ impl Actor {
     }
 
     /// Moves the leaf. Nothing is written: the next entry shows where the session went on.
-    pub(crate) fn land(&mut self, landing: NavigationTarget) -> Result<Navigated, Failure> {
+    pub(super) fn land(&mut self, landing: NavigationTarget) -> Result<Navigated, Failure> {
         let moved = self.journal.set_leaf(landing.leaf.as_deref());
         moved.map_err(|error| no_entry(error.to_string()))?;
         self.has_moved = true;
@@ -79,7 +79,7 @@ impl Actor {
         })
     }
 
-    pub(crate) async fn set_label(&mut self, params: SetLabelParams, reply: Reply) {
+    pub(super) async fn set_label(&mut self, params: SetLabelParams, reply: Reply) {
         let SetLabelParams { entry_id, label } = params;
         if self.journal.tree().get(&entry_id).is_none() {
             return reply.fail(&self.feed, no_entry(format!("Entry {entry_id} not found")));
@@ -90,7 +90,7 @@ impl Actor {
     }
 
     /// Puts on record what the session goes on with, where it went back to an entry at which that was something else.
-    pub(crate) async fn record_choice(&mut self) {
+    pub(super) async fn record_choice(&mut self) {
         if !std::mem::take(&mut self.has_moved) {
             return;
         }
@@ -111,7 +111,7 @@ impl Actor {
     }
 
     /// A copy of a branch, for a session of its own.
-    pub(crate) fn copy(&self, point: CopyPoint) -> Result<BranchCopy, Failure> {
+    pub(super) fn copy(&self, point: CopyPoint) -> Result<BranchCopy, Failure> {
         let tree = self.journal.tree();
         let (leaf, text) = match point {
             CopyPoint::Before(entry) => {

@@ -16,14 +16,15 @@ use agentd_protocol::{
 use serde_json::Value;
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::{SessionOptions, actor::Actor, context::SessionContext, reply::Reply};
+use super::session_actor::Actor;
+use crate::{SessionOptions, context::SessionContext, reply::Reply};
 
 /// The variable that comes before the setting `sessionDir`.
 const SESSION_DIR: &str = "PI_CODING_AGENT_SESSION_DIR";
 
 impl Actor {
     /// Answers when the files were read; the session goes on meanwhile.
-    pub(crate) fn get_diagnostics(&mut self, reply: Reply) {
+    pub(super) fn get_diagnostics(&mut self, reply: Reply) {
         let (feed, context) = (self.feed.clone(), Arc::clone(&self.context));
         let of_models = self.models_file.problem().cloned();
         self.tasks.spawn(async move {
@@ -40,7 +41,7 @@ impl Actor {
     }
 
     /// Answers when the files were read; the session goes on meanwhile.
-    pub(crate) fn explain_setting(&mut self, params: ExplainSettingParams, reply: Reply) {
+    pub(super) fn explain_setting(&mut self, params: ExplainSettingParams, reply: Reply) {
         let (feed, context, options) =
             (self.feed.clone(), Arc::clone(&self.context), Arc::clone(self.trust.options()));
         self.tasks.spawn(async move {

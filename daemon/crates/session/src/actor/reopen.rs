@@ -14,30 +14,19 @@ use agentd_protocol::{
 };
 use agentd_store::looks_like_path;
 
+use super::{
+    session_actor::{Actor, shutting_down},
+    state::checked_name,
+};
 use crate::{
     SessionOptions, Target, ToolSelection,
-    actor::Actor,
     child_environment::{ChildEnvironment, ChildSources, child_environment},
-    commands::{checked_name, shutting_down},
     context::SessionContext,
+    messages::ReopenError,
+    open::same_folder,
     options::default_tools,
     requests::PendingRequest,
 };
-
-/// Why a session that is open is not as somebody asked who opened it. Nothing was changed.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ReopenError {
-    /// It is open with other values of these flags, which count for as long as it is open.
-    Differs(Vec<&'static str>),
-    /// A model or tool that was asked for cannot be used, or the change could not be stored.
-    Failed(Failure),
-}
-
-impl From<Failure> for ReopenError {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
 
 /// The model and level that somebody asks for.
 #[derive(Default)]
@@ -52,7 +41,7 @@ impl Actor {
     ///
     /// # Errors
     /// [`ReopenError`]; everything is checked before anything is changed.
-    pub(crate) async fn reopen(
+    pub(super) async fn reopen(
         &mut self,
         asked: SessionOptions,
         if_idle: bool,
@@ -152,7 +141,7 @@ impl Actor {
     }
 
     /// The environment of what a command starts; `None` for the session's own.
-    pub(crate) fn environment_of(&self, asked: Option<&PendingRequest>) -> Option<ChildEnvironment> {
+    pub(super) fn environment_of(&self, asked: Option<&PendingRequest>) -> Option<ChildEnvironment> {
         let environment =
             asked?.environment().filter(|environment| **environment != self.context.environment)?;
         Some(self.children_in(environment))
@@ -252,10 +241,4 @@ fn differences(
 /// Whether a session is meant by its file, which names the folder that it works in.
 fn names_a_file(target: &Target) -> bool {
     matches!(target, Target::Existing(text) if looks_like_path(text))
-}
-
-/// Whether both lead to the same folder.
-pub(crate) fn same_folder(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().ok();
-    one == other || real(one).is_some_and(|path| real(other) == Some(path))
 }

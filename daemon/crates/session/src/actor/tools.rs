@@ -8,58 +8,23 @@ use agentd_protocol::{
     event::Event,
     tool_list::{ActiveTools, SetActiveToolsParams, ToolList, ToolsChanged},
 };
-use tokio::sync::oneshot;
 
-use super::{choice, chosen_on, session_tools::named};
+use super::session_actor::Actor;
 use crate::{
-    actor::Actor,
     client_tools::{CallLimits, ClientToolSpec, MAX_TOOLS, ProvidingClient},
     event_log::Audience,
-    feed::Feed,
+    messages::ToolsMessage,
     reply::{Reply, encode},
+    tools::{choice_entry, chosen_on, named},
 };
 
-/// What a connection that provides tools sends a session.
-pub(crate) enum ToolsMessage {
-    /// Adds tools, or replaces those of the same provider. `reply` is answered if there is one; `done` says what came of it.
-    Register {
-        provider: Arc<ProvidingClient>,
-        tools: Vec<ClientTool>,
-        reply: Option<Reply>,
-        done: oneshot::Sender<Result<(), Failure>>,
-    },
-    /// Tools were taken away: those of these names, `reply` says.
-    Left { tools: Vec<String>, reply: Option<Reply> },
-}
-
-impl ToolsMessage {
-    /// The session has ended before it came to this. Tools that were taken away are gone all the same; whoever brings some learns
-    /// of the end when this is dropped, and answers himself.
-    pub(crate) fn too_late(self, feed: &Feed) {
-        if let Self::Left { tools, reply: Some(reply) } = self {
-            reply.data(feed, UnregisteredTools { tools });
-        }
-    }
-}
-
-/// What became of tools that were to be registered.
-#[derive(Debug)]
-pub enum RegisterOutcome {
-    /// The session has them.
-    Done,
-    /// It does not take them.
-    Refused(Failure),
-    /// It has ended, and answers nothing.
-    Ended,
-}
-
 impl Actor {
-    pub(crate) fn get_tools(&self, reply: Reply) {
+    pub(super) fn get_tools(&self, reply: Reply) {
         reply.data(&self.feed, ToolList { tools: self.tools.list(&self.context.tools) });
     }
 
     /// On record first: a choice outlasts the daemon. Where it changes nothing, nothing is written.
-    pub(crate) async fn set_active_tools(&mut self, params: SetActiveToolsParams, reply: Reply) {
+    pub(super) async fn set_active_tools(&mut self, params: SetActiveToolsParams, reply: Reply) {
         let own = &self.context.tools;
         let names = match self.tools.check(own, &params.tools) {
             Ok(names) => names,
@@ -70,16 +35,16 @@ impl Actor {
     }
 
     /// Makes exactly these tools active, which the session has.
-    pub(crate) async fn use_tools(&mut self, names: Vec<String>) -> Result<(), Failure> {
+    pub(super) async fn use_tools(&mut self, names: Vec<String>) -> Result<(), Failure> {
         if names != self.tools.active(&self.context.tools) {
-            self.journal.append(&choice::entry(Some(&names))).await?;
+            self.journal.append(&choice_entry(Some(&names))).await?;
             self.tools.choose(names);
             self.tell_tools();
         }
         Ok(())
     }
 
-    pub(crate) fn on_tools(&mut self, message: ToolsMessage) {
+    pub(super) fn on_tools(&mut self, message: ToolsMessage) {
         match message {
             ToolsMessage::Register { provider, tools, reply, done } => {
                 let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
@@ -146,7 +111,7 @@ impl Actor {
     }
 
     /// Tells the subscribers of the tools, unless they know.
-    pub(crate) fn tell_tools(&self) {
+    pub(super) fn tell_tools(&self) {
         let tools = self.tools.states(&self.context.tools);
         if !self.tools.client_tools().tell(&tools) {
             return;
@@ -158,11 +123,11 @@ impl Actor {
     }
 
     /// Puts the choice of tools on record, where the branch that the session goes on with says something else.
-    pub(crate) async fn record_tools(&mut self) {
+    pub(super) async fn record_tools(&mut self) {
         if *self.tools.chosen() == chosen_on(self.journal.tree()) {
             return;
         }
-        let entry = choice::entry(self.tools.chosen().as_deref());
+        let entry = choice_entry(self.tools.chosen().as_deref());
         if let Err(error) = self.journal.append(&entry).await {
             // The run's first message meets the same trouble, and its client is told then.
             tracing::error!(%error, "the tools of a branch could not be recorded");

@@ -1,0 +1,75 @@
+//! The commands of a session: one line each here, one function each in the module of their family.
+
+use agentd_agent::queue::QueueKind;
+use agentd_protocol::command::SessionCommand;
+
+use super::session_actor::Actor;
+use crate::reply::Reply;
+
+impl Actor {
+    /// Does a command, or starts what will answer it.
+    pub(super) async fn on_command(&mut self, command: SessionCommand, reply: Reply) {
+        // To go elsewhere, too: what is due belongs here.
+        if command.spec().begins_work || matches!(command, SessionCommand::NavigateTree(_)) {
+            self.retry_failed_writes().await;
+        }
+        match command {
+            SessionCommand::Prompt(params) => self.prompt(params, reply).await,
+            SessionCommand::AbortAndPrompt(params) => self.abort_and_prompt(params, reply).await,
+            SessionCommand::Continue(_) => self.continue_run(reply),
+            SessionCommand::Steer(params) => self.queue(QueueKind::Steering, params, reply).await,
+            SessionCommand::FollowUp(params) => self.queue(QueueKind::FollowUp, params, reply).await,
+            SessionCommand::Abort(params) => self.abort(params, reply),
+            SessionCommand::ClearQueue(_) => self.clear_queue(reply).await,
+            SessionCommand::GetCommands(_) => self.get_commands(reply).await,
+            SessionCommand::GetState(params) if params.introduced => {
+                reply.data(&self.feed, self.detailed_state())
+            }
+            SessionCommand::GetState(_) => reply.data(&self.feed, self.state()),
+            SessionCommand::GetMessages(params) => self.get_messages(params, reply).await,
+            SessionCommand::GetEntries(params) => self.get_entries(&params, reply).await,
+            SessionCommand::GetTree(_) => self.get_tree(reply).await,
+            SessionCommand::GetForkMessages(_) | SessionCommand::GetBranchMessages(_) => {
+                self.get_fork_messages(reply).await
+            }
+            SessionCommand::NavigateTree(params) => self.navigate_tree(params, reply),
+            SessionCommand::SetLabel(params) => self.set_label(params, reply).await,
+            SessionCommand::GetLastAssistantText(_) => reply.data(&self.feed, self.journal.last_text()),
+            SessionCommand::GetSessionStats(_) => self.get_stats(reply),
+            SessionCommand::SetModel(params) => self.set_model(params, reply).await,
+            SessionCommand::CycleModel(_) => self.cycle_model(reply).await,
+            SessionCommand::GetAvailableModels(_) => self.get_available_models(reply).await,
+            SessionCommand::SetFallbackModels(params) => self.set_fallback_models(params, reply).await,
+            SessionCommand::GetFallbackModels(_) => self.get_fallback_models(reply).await,
+            SessionCommand::SetThinkingLevel(params) => self.set_thinking_level(&params, reply).await,
+            SessionCommand::CycleThinkingLevel(_) => self.cycle_thinking_level(reply).await,
+            SessionCommand::GetAvailableThinkingLevels(_) => self.get_thinking_levels(reply),
+            SessionCommand::SetSteeringMode(params) => {
+                self.set_mode(QueueKind::Steering, params, reply).await
+            }
+            SessionCommand::SetFollowUpMode(params) => {
+                self.set_mode(QueueKind::FollowUp, params, reply).await
+            }
+            SessionCommand::SetInterruptMode(params) => self.set_interrupt_mode(&params, reply).await,
+            SessionCommand::SetAutoRetry(params) => self.set_auto_retry(params.enabled, reply).await,
+            SessionCommand::AbortRetry(_) => {
+                self.run.abort_retry();
+                reply.done(&self.feed);
+            }
+            SessionCommand::Compact(params) => self.compact(params, reply),
+            SessionCommand::SetAutoCompaction(params) => {
+                self.set_auto_compaction(params.enabled, reply).await
+            }
+            SessionCommand::Bash(params) => self.bash(params, reply),
+            SessionCommand::AbortBash(_) => self.abort_bash(reply),
+            SessionCommand::GetTools(_) => self.get_tools(reply),
+            SessionCommand::SetActiveTools(params) => self.set_active_tools(params, reply).await,
+            SessionCommand::GetArtifact(params) => self.get_artifact(params, reply).await,
+            SessionCommand::ListArtifacts(_) => self.list_artifacts(reply).await,
+            SessionCommand::GetDiagnostics(_) => self.get_diagnostics(reply),
+            SessionCommand::ExplainSetting(params) => self.explain_setting(params, reply),
+            SessionCommand::SetSessionName(params) => self.set_name(&params, reply).await,
+            SessionCommand::ExportHtml(params) => self.export_html(params, reply).await,
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The loop that owns a session: the only writer of its file, the only source of its events.
+//!
+//! It waits for the disk and for room in the feed, never for a model, a process or a client: those work in tasks of
+//! their own and send steps.
+
+use agentd_agent::HostError;
+use bytes::Bytes;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::session_actor::Actor;
+use crate::{
+    event_log::Audience,
+    inbox::Inbox,
+    messages::InboxMessage,
+    recovery::AfterCrash,
+    run_message::{ContextFill, ModelInputs, RUN_MESSAGES_AT_ONCE, RunMessage},
+    unload::{Unloaded, Unloading},
+};
+
+/// How many commands are taken before running work gets its turn again.
+const COMMANDS_AT_ONCE: usize = 16;
+
+/// How the loop came to its end.
+pub(super) enum Ended {
+    /// Nothing works for the session any more, and its feed is closed.
+    Closed,
+    /// It left memory; whoever asked for that is to be told once the loop is gone, its lock on the file included.
+    Unloading(Unloaded, Unloading),
+}
+
+impl Actor {
+    /// Works until the session is closed or leaves memory.
+    pub(super) async fn run(
+        mut self,
+        inbox: &mut mpsc::Receiver<InboxMessage>,
+        mut from_tasks: mpsc::Receiver<RunMessage>,
+        closing: CancellationToken,
+        after_crash: AfterCrash,
+    ) -> Ended {
+        let idle_after = self.context.services.limits.idle_after;
+        let mut last_work = Instant::now();
+        let idle = sleep(idle_after.unwrap_or_default());
+        tokio::pin!(idle);
+        let (mut taken, mut inbox) = (Vec::new(), Inbox::new(inbox));
+        let background = self.context.background.clone();
+        // A client may have taken its tools away while the session was not in memory.
+        self.tell_tools();
+        self.after_crash(after_crash);
+        self.ask_trust_again();
+        loop {
+            self.wait_for_room(&mut inbox, &closing).await;
+            // Unbiased: neither a flood of commands nor a fast model keeps the other waiting. An abort needs no
+            // precedence here, it goes by the switch.
+            tokio::select! {
+                is_there = inbox.ready(COMMANDS_AT_ONCE) => {
+                    if !is_there {
+                        break;
+                    }
+                }
+                _ = from_tasks.recv_many(&mut taken, RUN_MESSAGES_AT_ONCE) => {}
+                Some(_) = self.tasks.join_next() => {}
+                () = self.tools.client_tools().changed() => self.tell_tools(),
+                () = self.queues.due() => self.queues.publish_untold(&self.feed),
+                process = background.next_end() => self.on_process_end(&process),
+                // Set again only when it has fired: that is cheaper than at every event.
+                () = &mut idle, if idle_after.is_some() => {
+                    let idle_after = idle_after.unwrap_or_default();
+                    if last_work.elapsed() >= idle_after {
+                        last_work = Instant::now();
+                        self.retry_failed_writes().await;
+                        if self.is_quiet() {
+                            self.context.services.watch.idle(&self.context.session_id);
+                        }
+                    }
+                    idle.as_mut().reset(last_work + idle_after);
+                    continue;
+                }
+            }
+            last_work = Instant::now();
+            for _ in 0..COMMANDS_AT_ONCE {
+                // Answers can be long: each waits until the ones before it are taken.
+                self.wait_for_room(&mut inbox, &closing).await;
+                let Some(message) = inbox.take() else { break };
+                match message {
+                    InboxMessage::Command(request) => {
+                        let (command, reply) = *request;
+                        self.on_command(command, reply).await;
+                        self.show_summary();
+                    }
+                    InboxMessage::Attach { since_seq, joined } => self.attach(since_seq, joined),
+                    InboxMessage::Copy { point, copied } => {
+                        // Whoever asked may have left.
+                        let _ = copied.send(self.copy(point));
+                    }
+                    InboxMessage::Reopen(reopening, done) => {
+                        let outcome = self.reopen(reopening.asked, reopening.if_idle).await;
+                        self.show_summary();
+                        // Whoever asked may have left.
+                        let _ = done.send(outcome);
+                    }
+                    InboxMessage::UiResponse(answer) => self.on_ui_response(answer.0, answer.1, answer.2),
+                    InboxMessage::Tools(message) => self.on_tools(*message),
+                    InboxMessage::AskTrust => {
+                        self.ask_trust();
+                        self.ask_to_deliver();
+                    }
+                    InboxMessage::WhenIdle(done) => self.when_idle(done),
+                    InboxMessage::Header(header) => {
+                        // As above.
+                        let _ = header.send(self.journal.tree().header().line().into());
+                    }
+                    InboxMessage::Unload(unloading) => {
+                        self.retry_failed_writes().await;
+                        // What comes back must not meet the end of its own run.
+                        self.journal.intent_log().settled().await;
+                        // Nor is what was said to be lost.
+                        match self.unloaded().await.filter(|_| from_tasks.is_empty()) {
+                            Some(unloaded) => {
+                                let (received, inbox) = inbox.into_parts();
+                                self.refuse_late(received, inbox).await;
+                                return Ended::Unloading(unloaded, unloading);
+                            }
+                            None => {
+                                let _ = unloading.send(None);
+                            }
+                        }
+                    }
+                    InboxMessage::Close => {
+                        let (received, inbox) = inbox.into_parts();
+                        self.close(received, inbox, &mut from_tasks).await;
+                        return Ended::Closed;
+                    }
+                }
+            }
+            self.on_run_messages(&mut taken).await;
+            if !self.run.is_active() {
+                // A session that waits for its user keeps no room for work.
+                taken = Vec::new();
+            }
+        }
+        let (received, inbox) = inbox.into_parts();
+        self.close(received, inbox, &mut from_tasks).await;
+        Ended::Closed
+    }
+
+    /// Subscribers that take nothing hold the session up here, and nowhere else. A session that is being closed does not
+    /// wait for them, nor does work that is being stopped: its end is little, and somebody waits for the answer. Commands that
+    /// only look are answered meanwhile, where the answer goes to somebody else: nothing waits behind them, and nobody is cut
+    /// off for them.
+    async fn wait_for_room(&mut self, inbox: &mut Inbox<'_>, closing: &CancellationToken) {
+        while !closing.is_cancelled() && !self.feed.has_room() {
+            if let Some((command, reply)) = inbox.take_look(&self.feed) {
+                self.on_command(command, reply).await;
+                continue;
+            }
+            let pressed = self.abort.pressed();
+            if self.is_stopping() && self.feed.has_room_to_stop() {
+                return;
+            }
+            tokio::select! {
+                () = self.feed.room() => {}
+                () = closing.cancelled() => {}
+                // An abort is on its way here.
+                () = pressed => {}
+                () = inbox.receive(COMMANDS_AT_ONCE), if inbox.may_receive() => {}
+            }
+        }
+    }
+
+    /// Whether something is being stopped, or a command to do so is on its way.
+    fn is_stopping(&self) -> bool {
+        self.abort.is_stopping()
+            || self.run.is_cancelled()
+            || self.compacting.is_cancelled()
+            || self.aborting_all > 0
+    }
+
+    /// Takes steps in order; the events among them go out together.
+    async fn on_run_messages(&mut self, messages: &mut Vec<RunMessage>) {
+        let mut events: Vec<Bytes> = Vec::new();
+        for message in messages.drain(..) {
+            if let RunMessage::Publish(line) | RunMessage::BashOutput { event: line } = message {
+                events.push(line);
+                continue;
+            }
+            if !events.is_empty() {
+                self.feed.publish(events.drain(..));
+            }
+            self.on_run_message(message).await;
+        }
+        if !events.is_empty() {
+            self.feed.publish(events);
+        }
+    }
+
+    pub(super) async fn on_run_message(&mut self, message: RunMessage) {
+        match message {
+            RunMessage::Publish(line) | RunMessage::BashOutput { event: line } => self.feed.publish([line]),
+            RunMessage::Tell(line) => self.feed.publish_for(Audience::Introduced, line),
+            RunMessage::Store { message, event, intents, stored } => {
+                let result = self.store(message, event, intents).await;
+                let _ = stored.send(result);
+            }
+            RunMessage::Next { kind, reply } => {
+                let _ = reply.send(self.queues.next(kind));
+            }
+            RunMessage::Deliver { ticket, reply } => {
+                let _ = reply.send(self.deliver(ticket));
+            }
+            RunMessage::Context { reply } => {
+                let snapshot = ModelInputs {
+                    messages: self.journal.messages().to_vec(),
+                    choice: self.chooser.in_use(),
+                    leaf: self.journal.tree().leaf_id().map(str::to_owned),
+                    tools: self.tools.current(&self.context.tools),
+                };
+                let _ = reply.send(snapshot);
+            }
+            RunMessage::Tools { reply } => {
+                let _ = reply.send(self.tools.current(&self.context.tools));
+            }
+            RunMessage::ToolRequest(request) => request.send(),
+            RunMessage::Accepted => self.on_accepted().await,
+            RunMessage::Refused(failure) => self.on_refused(failure).await,
+            RunMessage::Started(line) => {
+                self.run.begin();
+                self.feed.publish([line]);
+            }
+            RunMessage::Ended(line) => {
+                self.run.end();
+                self.feed.publish([line]);
+            }
+            RunMessage::OmitFailed { which, omitted } => {
+                let result = self.omit_failed(which).await;
+                let _ = omitted.send(result);
+            }
+            RunMessage::FallBack { substitute, done } => {
+                let result = self.fall_back(*substitute).await;
+                let _ = done.send(result.map_err(|failure| HostError::NotStored(failure.error)));
+            }
+            RunMessage::Fullness { reply } => {
+                let fullness = ContextFill {
+                    tokens: self.journal.tokens(),
+                    last: self.journal.last_answer().cloned(),
+                    precedes_compaction: self.journal.answer_precedes_compaction(),
+                    choice: self.chooser.in_use(),
+                };
+                let _ = reply.send(fullness);
+            }
+            RunMessage::PlanCompaction { request, reply } => {
+                let _ = reply.send(self.journal.plan_compaction(request));
+            }
+            RunMessage::CompactionStarted(line) => {
+                self.compacting.in_run = true;
+                self.feed.publish([line]);
+            }
+            RunMessage::CompactionEnded(line) => {
+                self.compacting.in_run = false;
+                self.feed.publish([line]);
+            }
+            RunMessage::StoreCompaction { entry, stored } => {
+                let _ = stored.send(self.journal.append_compaction(&entry).await);
+            }
+            RunMessage::Compacted(result) => self.on_compacted(*result).await,
+            RunMessage::BranchSummarised(summarised) => {
+                let (landing, result) = *summarised;
+                self.on_branch_summarised(landing, result).await;
+            }
+            RunMessage::Pause(pause) => self.run.set_pause(pause),
+            RunMessage::InFlight(in_flight) => self.show_in_flight(Some(in_flight)).await,
+            RunMessage::ToolsStopped(calls) => self.on_tools_stopped(calls),
+            RunMessage::AllAborted { reply, ended, is_late } => self.on_all_aborted(reply, ended, is_late),
+            RunMessage::Ui(message) => self.on_ui_message(*message),
+            RunMessage::GoOn(yes) => self.on_go_on(yes),
+            RunMessage::Deliverable(yes) => self.on_deliverable(yes),
+            RunMessage::Trusted(reconfigured) => self.on_trusted(reconfigured).await,
+            RunMessage::Settled => self.on_settled().await,
+            RunMessage::NotStored => self.on_not_stored().await,
+            RunMessage::Broken => self.on_broken().await,
+            RunMessage::BashEnded(end) => self.on_bash_end(*end).await,
+        }
+        self.show_summary();
+    }
+}

@@ -1,0 +1,134 @@
+//! The end of a session, and of its stay in memory.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use agentd_config::models::RestoredChoice;
+use agentd_protocol::error::{ErrorCode, Failure};
+use tokio::sync::mpsc;
+
+use super::session_actor::Actor;
+use crate::{
+    choice::Choice,
+    messages::InboxMessage,
+    run_message::RunMessage,
+    unload::{Leaf, Stamp, Unloaded},
+};
+
+/// How long background processes of a closing session have between SIGTERM and SIGKILL.
+pub(super) const BACKGROUND_GRACE: Duration = Duration::from_secs(2);
+
+impl Actor {
+    /// Ends everything that works for the session, and stores how it ended.
+    /// `taken` are messages that were taken and not looked at.
+    pub(super) async fn close(
+        &mut self,
+        taken: impl Iterator<Item = InboxMessage>,
+        inbox: &mut mpsc::Receiver<InboxMessage>,
+        from_tasks: &mut mpsc::Receiver<RunMessage>,
+    ) {
+        self.closing = true;
+        self.run.cancel();
+        self.compacting.cancel();
+        self.user_bash.abort_all();
+        self.give_up_dialogs();
+        if self.going_on.give_up() && !self.run.is_active() {
+            self.settle_intent_log();
+        }
+        // Tasks end only once their last steps are taken.
+        while !self.tasks.is_empty() {
+            tokio::select! {
+                Some(message) = from_tasks.recv() => self.on_run_message(message).await,
+                Some(_) = self.tasks.join_next() => {}
+            }
+        }
+        while let Ok(message) = from_tasks.try_recv() {
+            self.on_run_message(message).await;
+        }
+        self.give_up_requests();
+        // Whoever closes a session knows what waits in it.
+        self.forget_waiting().await;
+        self.retry_failed_writes().await;
+        self.journal.intent_log().settled().await;
+        self.context.processes.terminate(BACKGROUND_GRACE).await;
+        self.tell_last_ends().await;
+        self.tell_idle();
+        self.refuse_late(taken, inbox).await;
+        self.feed.close();
+    }
+
+    /// Takes no more messages, and answers those that came too late.
+    ///
+    /// Done before anybody is told of the end: a message that is sent in the moment in which the inbox is dropped would stay in
+    /// it, neither taken nor given back, and its sender would wait for ever.
+    pub(super) async fn refuse_late(
+        &self,
+        taken: impl Iterator<Item = InboxMessage>,
+        inbox: &mut mpsc::Receiver<InboxMessage>,
+    ) {
+        inbox.close();
+        let refuse = |message: InboxMessage| {
+            message.refuse(&self.feed, || Failure::new(ErrorCode::NoSession, "The session has ended."));
+        };
+        taken.for_each(refuse);
+        while let Some(message) = inbox.recv().await {
+            refuse(message);
+        }
+    }
+
+    /// What brings the session back, if it can leave memory without anyone noticing: it has a place on disk, nothing works
+    /// for it, and nothing waits.
+    pub(super) async fn unloaded(&mut self) -> Option<Unloaded> {
+        if !self.is_quiet() {
+            return None;
+        }
+        let file: Arc<Path> = self.journal.file()?.into();
+        let unsaved = self.journal.unsaved().map(Into::into);
+        // While the file is still locked: nobody who keeps to that has changed it since our last write.
+        let stamp = match &unsaved {
+            Some(_) => None,
+            None => {
+                let file = Arc::clone(&file);
+                tokio::task::spawn_blocking(move || Stamp::of(&file)).await.ok().flatten()
+            }
+        };
+        let tree = self.journal.tree();
+        let last = tree.entries().last().map(|entry| entry.id());
+        let leaf = match tree.leaf_id() {
+            leaf if leaf == last => Leaf::Last,
+            Some(leaf) => Leaf::At(leaf.into()),
+            None => Leaf::Root,
+        };
+        let Choice { model, level } = self.chooser.current();
+        let moved = self.has_moved.then(|| RestoredChoice {
+            model: (!model.is_placeholder()).then(|| (model.provider.clone(), model.id.clone())),
+            level: Some(level),
+        });
+        Some(Unloaded {
+            file: (*file).into(),
+            stamp,
+            unsaved,
+            leaf,
+            moved,
+            tools: self.tools.chosen().clone(),
+            fallback_models: self.context.fallbacks.chosen(),
+            trusted: self.trust.is_given(),
+            trusted_files: self.trust.files().cloned().map(Box::new),
+            key_provider: self.context.key_provider.as_deref().map(Into::into),
+        })
+    }
+
+    /// Whether nothing works for the session and nothing waits in it.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        while self.tasks.try_join_next().is_some() {}
+        self.is_idle()
+            && !self.closing
+            && self.tasks.is_empty()
+            && self.queues.len() == 0
+            && self.idle_waiters.is_empty()
+            && self.joining.is_empty()
+            && self.dialogs.is_empty()
+            && !self.unflushed.is_in_memory()
+            && self.context.processes.running() == 0
+            && self.context.background.is_at_rest()
+    }
+}

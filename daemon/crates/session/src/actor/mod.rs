@@ -1,0 +1,29 @@
+//! The actor of a session: the one task that owns its state, and the families of commands that work on it.
+//!
+//! [`start`] opens a session, [`event_loop`] is the task, [`session_actor`] its state; [`commands`] sends each command to its
+//! family, one file each. Nothing outside of this folder names the actor.
+
+mod abort;
+mod bash;
+mod broken_run;
+mod clients;
+mod commands;
+mod compaction;
+mod crash;
+mod event_loop;
+mod explain;
+mod lifecycle;
+mod models;
+mod outputs;
+mod prompts;
+mod reopen;
+mod requests;
+mod runs;
+mod session_actor;
+mod start;
+mod state;
+mod tools;
+mod tree;
+mod trust;
+
+pub use start::{Opened, open, open_after, open_copy, reload};

@@ -1,0 +1,284 @@
+//! The commands that bring messages: prompts, queued messages, and `continue`, a run without a new message.
+
+use std::sync::Arc;
+
+use agentd_agent::queue::QueueKind;
+use agentd_config::resources::{ExpandError, expand, load_resources};
+use agentd_protocol::{
+    command::{Disposition, Image, PromptParams, QueueParams},
+    error::{ErrorCode, Failure},
+    message::{ImageContent, Message},
+    resources::SlashCommands,
+    session::InterruptMode,
+};
+use agentd_store::intent_log::{IntentRecord, QueuedRecord};
+use tokio::task::{JoinError, spawn_blocking};
+
+use super::session_actor::{Actor, shutting_down};
+use crate::{
+    intake::{WaitingSize, message_bytes},
+    journal::store_failure,
+    queues::queue_of,
+    reply::Reply,
+    requests::{CachedAnswer, CommandKind, PendingRequest},
+    run::{Prompt, RunBeginning},
+};
+
+impl Actor {
+    pub(super) async fn prompt(&mut self, mut params: PromptParams, reply: Reply) {
+        let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
+            return;
+        };
+        if let Err(failure) = self.check_message(&params.message, &params.images) {
+            return self.refuse(request, failure);
+        }
+        match self.expand(&mut params.message).await {
+            Ok(()) => self.take_prompt(params, request).await,
+            Err(failure) => self.refuse(request, failure),
+        }
+    }
+
+    /// Stops the run and takes its place: a prompt that waits for the same is refused, so that this one comes next.
+    pub(super) async fn abort_and_prompt(&mut self, mut params: PromptParams, reply: Reply) {
+        let Some(request) = self.first(params.request_key.take(), CommandKind::Message, reply) else {
+            return;
+        };
+        if let Err(failure) = self.check_message(&params.message, &params.images) {
+            return self.refuse(request, failure);
+        }
+        if let Err(failure) = self.expand(&mut params.message).await {
+            return self.refuse(request, failure);
+        }
+        params.streaming_behavior = None;
+        self.run.cancel();
+        for (_, waiting) in self.run.take_waiting() {
+            let text = "Another prompt took the place of this one before its run began.";
+            self.refuse(waiting, Failure::new(ErrorCode::Aborted, text));
+        }
+        self.give_up_compactions();
+        let waits = self.run.wait(params, request);
+        if let Some((params, request)) =
+            waits.and_then(|(params, request)| self.compacting.replace(params, request))
+        {
+            self.take_prompt(params, request).await;
+        }
+    }
+
+    /// Starts a run, queues the message, or says why neither.
+    pub(super) async fn take_prompt(&mut self, params: PromptParams, request: PendingRequest) {
+        if self.closing {
+            return self.refuse(request, shutting_down());
+        }
+        if self.compacting.is_asked_for() {
+            let text = "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry.";
+            let hint = "steer and follow_up are taken, for the next run.";
+            return self.refuse(request, Failure::new(ErrorCode::Busy, text).hint(hint));
+        }
+        // A message for the running work need not wait for its end, which a retry or a compaction puts off.
+        let is_held = self.run.is_pausing() || self.compacting.is_active();
+        let queues = is_held && params.streaming_behavior.is_some();
+        if self.run.is_ending() && !queues {
+            if let Err(failure) = self.check_waiting(&params.message, &params.images) {
+                return self.refuse(request, failure);
+            }
+            if let Some((params, request)) = self.run.wait(params, request) {
+                self.start_run(prompt(params), request);
+            }
+            return;
+        }
+        if !self.run.is_active() {
+            self.refresh_models().await;
+            return self.start_run(prompt(params), request);
+        }
+        let Some(to) = params.streaming_behavior else {
+            let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue \
+                        the message.";
+            return self.refuse(request, Failure::new(ErrorCode::Busy, text));
+        };
+        self.take_queued(queue_of(to), params.message, params.images, request).await;
+    }
+
+    pub(super) async fn queue(&mut self, kind: QueueKind, params: QueueParams, reply: Reply) {
+        let QueueParams { mut message, images, request_key } = params;
+        let Some(request) = self.first(request_key, CommandKind::Message, reply) else { return };
+        if let Err(failure) = self.check_message(&message, &images) {
+            return self.refuse(request, failure);
+        }
+        match self.expand(&mut message).await {
+            Ok(()) => self.take_queued(kind, message, images, request).await,
+            Err(failure) => self.refuse(request, failure),
+        }
+    }
+
+    /// Goes on from the context as it stands, or with what waits in the queues.
+    pub(super) fn continue_run(&mut self, reply: Reply) {
+        if let Some(request) = self.first(None, CommandKind::Message, reply) {
+            self.take_continue(request);
+        }
+    }
+
+    /// Starts a run without a prompt, or says why not.
+    pub(super) fn take_continue(&mut self, request: PendingRequest) {
+        if self.closing {
+            return self.refuse(request, shutting_down());
+        }
+        if self.compacting.is_asked_for() {
+            let text =
+                "Cannot continue while compaction is in progress. Wait for compaction to finish and retry.";
+            return self.refuse(request, Failure::new(ErrorCode::Busy, text));
+        }
+        if self.run.is_ending() {
+            return self.run.wait_to_continue(request);
+        }
+        if self.run.is_active() {
+            let text = "Agent is already processing. Wait for agent_settled before continuing.";
+            let hint = "steer and follow_up queue a message for the active run.";
+            return self.refuse(request, Failure::new(ErrorCode::Busy, text).hint(hint));
+        }
+        if let Err(failure) = self.check_message("", &[]) {
+            return self.refuse(request, failure);
+        }
+        match self.where_to_continue() {
+            Ok(beginning) => {
+                self.going_on.give_up();
+                self.start(beginning, Some(request));
+            }
+            Err(text) => {
+                let hint = "Send a prompt, or queue a message with steer or follow_up first.";
+                self.refuse(request, Failure::new(ErrorCode::Unsupported, text).hint(hint));
+            }
+        }
+    }
+
+    /// What a run without a prompt begins with.
+    fn where_to_continue(&self) -> Result<RunBeginning, &'static str> {
+        let messages = self.journal.messages().iter().rev().filter_map(|message| message.get());
+        let last = messages.into_iter().find(|message| !matches!(message, Message::System(_)));
+        match last {
+            Some(Message::Assistant(_)) | None if self.queues.len() > 0 => Ok(RunBeginning::Queued),
+            Some(Message::Assistant(_)) => Err("Cannot continue from message role: assistant"),
+            None => Err("Cannot continue: no messages in context"),
+            Some(_) => Ok(RunBeginning::Context),
+        }
+    }
+
+    /// Lets a message wait, once the intent log knows of it.
+    async fn take_queued(
+        &mut self,
+        kind: QueueKind,
+        text: String,
+        images: Vec<Image>,
+        request: PendingRequest,
+    ) {
+        if self.closing {
+            return self.refuse(request, shutting_down());
+        }
+        if let Err(failure) = self.check_waiting(&text, &images) {
+            return self.refuse(request, failure);
+        }
+        let images: Vec<ImageContent> = images.into_iter().map(Into::into).collect();
+        let about = self.queues.about(kind, &text, &images, request.key());
+        if let Err(error) = self.journal.intent_log().intend(vec![IntentRecord::Queued(about)]).await {
+            return self.refuse(request, store_failure(&error));
+        }
+        self.queues.push(kind, text, images, request.key().cloned(), &self.feed);
+        self.accept(request, Disposition::Queued);
+        if kind == QueueKind::Steering && self.interrupt_mode == InterruptMode::Immediate {
+            self.interrupt_tools();
+        }
+    }
+
+    /// Takes all messages back. Nothing comes of them, so that their keys are free again.
+    pub(super) async fn clear_queue(&mut self, reply: Reply) {
+        if self.held_back.forget() {
+            self.journal.intent_log().note(IntentRecord::Unqueued).await;
+        } else {
+            self.forget_waiting().await;
+        }
+        let (cleared, keys) = self.queues.clear(&self.feed);
+        for key in keys {
+            self.requests.forget(&key);
+        }
+        reply.data(&self.feed, cleared);
+    }
+
+    /// What waits is to be forgotten, after a crash as well.
+    pub(super) async fn forget_waiting(&self) {
+        if self.queues.len() > 0 {
+            self.journal.intent_log().note(IntentRecord::Unqueued).await;
+        }
+    }
+
+    /// Messages that waited when the daemon was killed wait again; who sends them once more is answered as before.
+    pub(super) fn let_wait(&mut self, messages: Vec<QueuedRecord>) {
+        for key in self.queues.restore(messages) {
+            // Nobody waits for an answer yet.
+            let _ = self.requests.answer(key, CachedAnswer::Accepted(Disposition::Queued));
+        }
+    }
+
+    /// Whether the session takes a message at all.
+    ///
+    /// # Errors
+    /// `limit_reached`, for whoever sent it; `io` where the session's file can only be read.
+    fn check_message(&self, text: &str, images: &[Image]) -> Result<(), Failure> {
+        self.journal.check_writable().map_err(|error| store_failure(&error))?;
+        let limits = self.context.services.limits.intake;
+        limits.check_message(message_bytes(text, images))?;
+        limits.check_session(self.journal.bytes())
+    }
+
+    /// Whether a message may wait.
+    ///
+    /// # Errors
+    /// `limit_reached`, for whoever sent it.
+    fn check_waiting(&mut self, text: &str, images: &[Image]) -> Result<(), Failure> {
+        let (queued, prompts) = (self.queues.waiting(), self.run.waiting());
+        let waiting =
+            WaitingSize { messages: queued.messages + prompts.messages, bytes: queued.bytes + prompts.bytes };
+        let bytes = message_bytes(text, images);
+        self.context.services.limits.intake.check_queue(bytes, waiting)?;
+        self.queues.room_for(waiting.bytes.saturating_add(bytes))
+    }
+
+    /// Puts the text in the place of a message that calls a skill or a prompt template. The session waits for the files, so
+    /// that messages keep their order.
+    ///
+    /// # Errors
+    /// The failure that answers the message.
+    async fn expand(&self, message: &mut String) -> Result<(), Failure> {
+        if !message.starts_with('/') {
+            return Ok(());
+        }
+        let (context, text) = (Arc::clone(&self.context), std::mem::take(message));
+        let work = spawn_blocking(move || {
+            let expanded = expand(&text, &context.resource_query())?;
+            Ok::<_, ExpandError>(expanded.unwrap_or(text))
+        });
+        *message = work.await.map_err(|error| broken(&error))?.map_err(|error| {
+            let code = match error {
+                ExpandError::Unreadable { .. } => ErrorCode::Io,
+                ExpandError::LongArguments { .. } | ExpandError::LongResult { .. } => ErrorCode::InvalidField,
+            };
+            Failure::new(code, error.to_string())
+        })?;
+        Ok(())
+    }
+
+    /// What a message can begin with.
+    pub(super) async fn get_commands(&self, reply: Reply) {
+        let context = Arc::clone(&self.context);
+        let with_skills = context.settings.enable_skill_commands.unwrap_or(true);
+        let work = spawn_blocking(move || load_resources(&context.resource_query()).commands(with_skills));
+        let result = work.await.map(|commands| SlashCommands { commands }).map_err(|error| broken(&error));
+        reply.result(&self.feed, result);
+    }
+}
+
+fn prompt(params: PromptParams) -> Prompt {
+    Prompt { text: params.message, images: params.images.into_iter().map(Into::into).collect() }
+}
+
+fn broken(error: &JoinError) -> Failure {
+    Failure::new(ErrorCode::Internal, format!("skills and prompt templates were not read: {error}"))
+}

@@ -1,0 +1,225 @@
+//! Opening a session: from its options to its running actor.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use agentd_protocol::resources::Diagnostic;
+use futures::FutureExt;
+use tokio::{sync::mpsc, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::{broken_run::broke_down, event_loop::Ended, session_actor::Actor};
+use crate::{
+    BranchCopy, SessionOptions,
+    abort::AbortSwitch,
+    compaction::Compacting,
+    context::Services,
+    feed::Feed,
+    handle::SessionHandle,
+    messages::{AttachQueue, INBOX},
+    models_file::ModelsFile,
+    open::{OpenError, PreparedSession, SessionSource, prepare},
+    queues::SessionQueues,
+    recovery::{HeldMessages, ResumeQuestion},
+    run::OpenEvents,
+    run_message::RUN_MESSAGES,
+    run_slot::RunSlot,
+    summary::SummaryCell,
+    survivors::DetachedCalls,
+    tools::SessionTools,
+    trust::ProjectTrust,
+    ui::{PendingDialogs, Ui},
+    unload::Unloaded,
+    user_bash::UserBash,
+};
+
+/// A session that was opened.
+pub struct Opened {
+    /// The way in.
+    pub handle: SessionHandle,
+    /// What the user should know of the session's files, settings and flags.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Opens a session and starts its actor.
+///
+/// # Errors
+/// [`OpenError`]; nothing was written then, but for folders that were missing.
+pub async fn open(services: Arc<Services>, options: SessionOptions) -> Result<Opened, OpenError> {
+    open_after(services, options, |_| 0).await
+}
+
+/// The same, for a daemon that may have told of the session before: its events are counted on from what `last_seq` gives for the
+/// session's id.
+///
+/// # Errors
+/// As [`open`].
+pub async fn open_after(
+    services: Arc<Services>,
+    options: SessionOptions,
+    last_seq: impl FnOnce(&str) -> u64 + Send,
+) -> Result<Opened, OpenError> {
+    let limits = services.limits.feed;
+    let feed = |id: &str| Feed::starting_after(last_seq(id), limits);
+    start(services, options, SessionSource::Options, feed).await
+}
+
+/// Makes a session of a copied branch and starts its actor. Of the options, the target does not count. Its events are counted as
+/// by [`open_after`].
+///
+/// # Errors
+/// [`OpenError`]; nothing is left on disk then.
+pub async fn open_copy(
+    services: Arc<Services>,
+    options: SessionOptions,
+    copied: BranchCopy,
+    last_seq: impl FnOnce(&str) -> u64 + Send,
+) -> Result<Opened, OpenError> {
+    let limits = services.limits.feed;
+    let feed = |id: &str| Feed::starting_after(last_seq(id), limits);
+    start(services, options, SessionSource::Copy(copied), feed).await
+}
+
+/// Brings a session back that has left memory by [`SessionHandle::unload`]. `options` are those that it was opened with, `feed`
+/// is its own: who listens there notices nothing, unless another program has changed the file meanwhile. Then those who count
+/// events are told that they lag, and no `since` of before is answered by events.
+///
+/// # Errors
+/// [`OpenError`]: its file is gone, or another process has it now. The feed stays open.
+pub async fn reload(
+    services: Arc<Services>,
+    options: SessionOptions,
+    unloaded: Unloaded,
+    feed: Feed,
+) -> Result<SessionHandle, OpenError> {
+    start(services, options, SessionSource::Unloaded(unloaded), |_| feed).await.map(|opened| opened.handle)
+}
+
+async fn start(
+    services: Arc<Services>,
+    options: SessionOptions,
+    beginning: SessionSource,
+    feed: impl FnOnce(&str) -> Feed + Send,
+) -> Result<Opened, OpenError> {
+    let options = Arc::new(options);
+    let was_trusted = matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted);
+    let had_trust =
+        matches!(&beginning, SessionSource::Unloaded(unloaded) if unloaded.trusted_files.is_some());
+    let prepared = {
+        let (services, options) = (Arc::clone(&services), Arc::clone(&options));
+        tokio::task::spawn_blocking(move || prepare(&services, &options, beginning)).await??
+    };
+    let PreparedSession {
+        context,
+        trust_is_open,
+        trusted_files,
+        journal,
+        was_changed,
+        after_crash,
+        unflushed,
+        waiting,
+        held_back,
+        origin,
+        requests,
+        tools,
+        chooser,
+        modes,
+        parent_id,
+        has_moved,
+        of_resources,
+    } = prepared;
+    let diagnostics = context.diagnostics.iter().cloned().chain(of_resources).collect();
+    let feed = feed(&context.session_id);
+    if was_changed {
+        feed.start_over();
+    }
+    let interrupt_mode = context.settings.interrupt_mode.unwrap_or_default();
+    let (inbox, mut commands) = mpsc::channel(INBOX);
+    let (to_actor, taken) = mpsc::channel(RUN_MESSAGES);
+    let (abort, closing, gone) = (AbortSwitch::default(), CancellationToken::new(), CancellationToken::new());
+    let summary = SummaryCell::new(journal.tree(), parent_id);
+    let handle = SessionHandle {
+        id: context.session_id.as_str().into(),
+        file: context.session_file.as_deref().map(Into::into),
+        feed: feed.clone(),
+        inbox,
+        abort: abort.clone(),
+        summary: summary.shown(),
+        processes: context.processes.view(),
+        ui: Ui {
+            to_actor: to_actor.clone(),
+            presence: feed.presence().clone(),
+            timeout: services.limits.ui_timeout,
+        },
+        closing: closing.clone(),
+        gone: gone.clone(),
+        intake: services.limits.intake,
+    };
+    let tools = SessionTools::new(feed.client_tools().clone(), to_actor.clone(), tools);
+    let (told, of_session) = (OpenEvents::default(), feed.clone());
+    let mut actor = Actor {
+        models_file: ModelsFile::new(context.models_stamp),
+        context: Arc::new(context),
+        feed,
+        journal,
+        queues: SessionQueues::new(
+            modes.0,
+            modes.1,
+            services.memory.open(agentd_memory::MemoryPurpose::Queues),
+        ),
+        chooser,
+        run: RunSlot::default(),
+        survivors: DetachedCalls::default(),
+        aborting_all: 0,
+        compacting: Compacting::default(),
+        user_bash: UserBash::default(),
+        abort,
+        to_actor,
+        tasks: JoinSet::new(),
+        idle_waiters: Vec::new(),
+        joining: AttachQueue::default(),
+        summary,
+        stopped_tools: Vec::new(),
+        stopped_run: Vec::new(),
+        tools_interrupted: false,
+        interrupt_mode,
+        requests,
+        has_moved,
+        dialogs: PendingDialogs::default(),
+        tools,
+        going_on: ResumeQuestion::default(),
+        held_back: HeldMessages::default(),
+        trust: ProjectTrust::new(options, trust_is_open, was_trusted, trusted_files),
+        open_events: told.clone(),
+        unflushed,
+        closing: false,
+    };
+    actor.trust.is_withdrawn = had_trust && trust_is_open;
+    actor.let_wait(waiting);
+    actor.queues.reserve(&held_back);
+    actor.held_back = HeldMessages::new(held_back, origin);
+    // The actor ends when it is closed, when it leaves memory, or when the last handle is gone. Subscribers are told of the end
+    // even if a bug brings it.
+    let end = handle.feed.close_at_the_end();
+    let (network, of_providers) = (Arc::clone(&actor.context.network), Arc::clone(&services));
+    services.tasks.spawn(async move {
+        let _gone = gone.drop_guard();
+        let working = actor.run(&mut commands, taken, closing, after_crash);
+        let ended = AssertUnwindSafe(working).catch_unwind().await;
+        // However it ended: a session that comes back makes connections of its own.
+        of_providers.providers.release(&network);
+        match ended {
+            Ok(Ended::Closed) => drop(end),
+            Err(_) => {
+                tracing::error!("a session panicked");
+                broke_down(&of_session, &told, &mut commands).await;
+                drop(end);
+            }
+            Ok(Ended::Unloading(unloaded, unloading)) => {
+                end.disarm();
+                // Whoever asked may have left: then nobody can bring the session back, and its file stays as it is.
+                let _ = unloading.send(Some(unloaded));
+            }
+        }
+    });
+    Ok(Opened { handle, diagnostics })
+}

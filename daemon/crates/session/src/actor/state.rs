@@ -1,0 +1,154 @@
+//! The commands that look at a session's state, its entries and its numbers, and those that change its modes and its name.
+
+use std::sync::atomic::Ordering;
+
+use agentd_agent::queue::QueueKind;
+use agentd_protocol::{
+    command::{GetEntriesParams, InterruptModeParams, Levels, QueueModeParams, SetSessionNameParams},
+    error::{ErrorCode, Failure},
+    event::{Event, SessionInfoChanged},
+    message::Message as TranscriptMessage,
+    session::SessionState,
+};
+use serde::Serialize;
+
+use super::session_actor::Actor;
+use crate::reply::Reply;
+
+/// What takes about a millisecond to write.
+const LONG_ANSWER_BYTES: usize = 1 << 20;
+
+impl Actor {
+    /// What the session is doing.
+    pub(super) fn state(&self) -> SessionState {
+        let choice = self.chooser.current();
+        let (steering_mode, follow_up_mode) = self.queues.modes();
+        SessionState {
+            model: (*choice.model).clone(),
+            thinking_level: choice.level,
+            is_streaming: self.run.is_active(),
+            is_compacting: self.compacting.is_active(),
+            steering_mode,
+            follow_up_mode,
+            interrupt_mode: self.interrupt_mode,
+            fallback_models: self.context.fallbacks.names().to_vec(),
+            fallback_model: self.chooser.substituted().map(|choice| choice.model.name()),
+            session_file: self.journal.file().map(|path| path.display().to_string()),
+            session_id: self.context.session_id.clone(),
+            session_name: self.journal.name(),
+            auto_compaction_enabled: self.context.auto_compaction.load(Ordering::Relaxed),
+            message_count: self.journal.messages().len() as u64,
+            pending_message_count: self.queues.len() as u64,
+            pending_tool_calls: None,
+            has_streaming_message: None,
+            error_message: None,
+        }
+    }
+
+    /// The same, for those who know more than the reference's clients.
+    pub(super) fn detailed_state(&self) -> SessionState {
+        let open = self.open_events.snapshot();
+        let messages = self.journal.messages().iter().rev().filter_map(|message| message.get());
+        let last = messages
+            .into_iter()
+            .find(|message| matches!(message, TranscriptMessage::Assistant(_) | TranscriptMessage::User(_)));
+        let error_message = match last {
+            Some(TranscriptMessage::Assistant(answer)) => answer.error_message.clone(),
+            _ => None,
+        };
+        SessionState {
+            pending_tool_calls: Some(open.calls),
+            has_streaming_message: Some(open.answer),
+            error_message,
+            ..self.state()
+        }
+    }
+
+    pub(super) async fn get_entries(&self, params: &GetEntriesParams, reply: Reply) {
+        let Some(list) = self.journal.entries(params.since.as_deref()) else {
+            let since = params.since.as_deref().unwrap_or_default();
+            let failure = Failure::new(ErrorCode::NotFound, format!("Entry not found: {since}"));
+            return reply.fail(&self.feed, failure);
+        };
+        self.answer_list(list.bytes(), reply, move || list.answer()).await;
+    }
+
+    /// Writes the answer here, or, with a list so long that it would keep a thread of the runtime busy, on a blocking
+    /// thread. The session waits for it either way: long answers come one at a time.
+    pub(super) async fn answer_list<T: Serialize>(
+        &self,
+        bytes: usize,
+        reply: Reply,
+        list: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) {
+        let feed = self.feed.clone();
+        let answer = move || reply.result(&feed, list());
+        if bytes <= LONG_ANSWER_BYTES {
+            answer();
+        } else if let Err(error) = tokio::task::spawn_blocking(answer).await {
+            tracing::error!(%error, "a long answer could not be written");
+        }
+    }
+
+    pub(super) fn get_stats(&mut self, reply: Reply) {
+        let window = self.chooser.current().model.context_window;
+        reply.data(&self.feed, self.journal.stats(window));
+    }
+
+    pub(super) fn get_thinking_levels(&self, reply: Reply) {
+        reply.data(&self.feed, Levels { levels: self.chooser.levels() });
+    }
+
+    /// The mode counts at once, also when it cannot be saved; that is then said.
+    pub(super) async fn set_mode(&mut self, kind: QueueKind, params: QueueModeParams, reply: Reply) {
+        self.queues.set_mode(kind, params.mode);
+        let key: &'static [&'static str] = match kind {
+            QueueKind::Steering => &["steeringMode"],
+            QueueKind::FollowUp => &["followUpMode"],
+        };
+        let saved = self.context.save_setting(key, &params.mode).await;
+        reply.outcome(&self.feed, saved);
+    }
+
+    /// The mode counts at once, also when it cannot be saved; that is then said.
+    pub(super) async fn set_interrupt_mode(&mut self, params: &InterruptModeParams, reply: Reply) {
+        self.interrupt_mode = params.mode;
+        let saved = self.context.save_setting(&["interruptMode"], &params.mode).await;
+        reply.outcome(&self.feed, saved);
+    }
+
+    /// The switch counts at once, also when it cannot be saved; that is then said.
+    pub(super) async fn set_auto_retry(&mut self, enabled: bool, reply: Reply) {
+        self.context.auto_retry.store(enabled, Ordering::Relaxed);
+        let saved = self.context.save_setting(&["retry", "enabled"], &enabled).await;
+        reply.outcome(&self.feed, saved);
+    }
+
+    pub(super) async fn set_name(&mut self, params: &SetSessionNameParams, reply: Reply) {
+        let outcome = match checked_name(&params.name) {
+            Ok(name) => self.use_name(name).await,
+            Err(failure) => Err(failure),
+        };
+        reply.outcome(&self.feed, outcome);
+    }
+
+    /// Changes the name; on record first.
+    pub(super) async fn use_name(&mut self, name: &str) -> Result<(), Failure> {
+        self.journal.set_name(name).await?;
+        self.show_summary();
+        self.publish(&Event::from(SessionInfoChanged { name: self.journal.name() }));
+        Ok(())
+    }
+}
+
+/// A name as it is kept.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn checked_name(name: &str) -> Result<&str, Failure> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err(Failure::new(ErrorCode::InvalidField, "Session name cannot be empty"));
+    }
+    Ok(name)
+}
