@@ -1,4 +1,4 @@
-//! Limits that a setting lowers and a client reaches: whoever does is told the limit and the setting, and all others work on.
+//! Limits that a setting lowers and a client reaches: the client gets the limit and the setting, and all others work on.
 
 use std::{
     fs,
@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 
 use crate::support::{answers, ended, text};
 
-/// A daemon with these settings.
 pub(crate) fn daemon(server: &MockServer, settings: Value) -> (Home, Service) {
     let home = Home::with_model(server);
     home.settings(&settings);
@@ -32,7 +31,7 @@ pub(crate) fn open(client: &mut SocketClient, home: &Home) -> String {
     opened["sessionId"].as_str().expect("an id").to_owned()
 }
 
-/// A command that is refused for a limit, which the hint names.
+/// Sends a command that is refused for a limit; returns the error, whose hint names the setting.
 #[track_caller]
 pub(crate) fn refused(client: &mut SocketClient, command: Value, setting: &str) -> String {
     let answer = client.refused(command);
@@ -47,7 +46,7 @@ fn check(answer: &Value, setting: &str) -> String {
     answer["error"].as_str().expect("a text").to_owned()
 }
 
-/// Another client, in a session of its own, is as well off as ever.
+/// Checks that another client can work in a session of its own.
 fn works(service: &Service, home: &Home) {
     let mut other = service.client();
     open(&mut other, home);
@@ -84,7 +83,7 @@ fn messages_have_a_length_and_queues_have_an_end() {
     client.done(json!({"type": "steer", "message": "short"}));
     refused(&mut client, json!({"type": "follow_up", "message": "x"}), "limits.maxQueuedMessages");
     works(&service, &home);
-    // What was taken back leaves room.
+    // Messages that were taken back free their room.
     client.done(json!({"type": "clear_queue"}));
     client.done(json!({"type": "follow_up", "message": fits}));
     gate.open();
@@ -108,7 +107,7 @@ fn a_session_that_is_full_is_read_and_not_written() {
     assert!(said.contains("20000"), "{said}");
     assert!(client.done(json!({"type": "get_messages"}))["messages"].as_array().unwrap().len() >= 4);
     works(&service, &home);
-    // Also after it was closed; a file of more than twice the limit stays closed.
+    // The limit also holds after the session was closed; a file of more than twice the limit is not opened.
     client.done(json!({"type": "close_session", "sessionId": id}));
     client.done(json!({"type": "attach_session", "sessionId": id}));
     client.done(json!({"type": "close_session", "sessionId": id}));
@@ -126,11 +125,11 @@ fn a_session_that_is_full_is_read_and_not_written() {
     works(&service, &home);
 }
 
-/// What a connection is told that is not served.
+/// The only line that a refused connection receives.
 fn only_line(service: &Service) -> Value {
     let mut stream = UnixStream::connect(service.socket()).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
-    // The one that is not even asked what it wants is gone already.
+    // The connection without a place may be closed before the write.
     let _ = stream.write_all(b"{\"type\":\"list_sessions\"}\n");
     let mut lines = BufReader::new(stream).lines();
     let line = lines.next().expect("a line").unwrap();
@@ -172,27 +171,27 @@ fn one_client_follows_so_many_sessions_and_waits_for_so_many_answers() {
     let (first, second) = (open(&mut client, &home), open(&mut client, &home));
     let another = json!({"type": "open_session", "cwd": home.project()});
     refused(&mut client, another, "daemon.maxFollowedSessions");
-    // Those that it follows it can attach to again.
+    // It can attach again to sessions that it follows.
     client.done(json!({"type": "attach_session", "sessionId": first}));
     client.done(json!({"type": "detach_session", "sessionId": second}));
     client.done(json!({"type": "prompt", "message": "Hi", "sessionId": first}));
     client.event("message_update");
     client.send(&json!({"id": "closing", "type": "close_session", "sessionId": first, "mode": "drain"}));
     refused(&mut client, json!({"type": "list_sessions"}), "daemon.maxPendingCommands");
-    // What sessions answer is not meant.
+    // The limit does not count commands that sessions answer.
     client.done(json!({"type": "get_state", "sessionId": first}));
     works(&service, &home);
     gate.open();
     client.until("the close", |line| line["id"] == "closing");
     client.done(json!({"type": "list_sessions"}));
-    // Those that are closed do not count.
+    // Closed sessions do not count.
     for _ in 0..3 {
         let id = open(&mut client, &home);
         client.done(json!({"type": "close_session", "sessionId": id}));
     }
 }
 
-/// The daemon, with that soft and that hard limit of open files.
+/// Starts the daemon with these arguments of `ulimit`.
 fn with_files(home: &Home, limits: &str) -> Service {
     let mut command = home.command("prlimit");
     command.arg(format!("--nofile={limits}")).arg(binaries::agentd()).arg("serve");
@@ -226,18 +225,18 @@ fn without_descriptors_what_runs_goes_on_and_what_is_new_is_told() {
     open(&mut client, &home);
     client.send(&json!({"type": "prompt", "message": "Go."}));
     client.event("message_update");
-    // Whoever is taken in is silent; whoever is not is told.
+    // Accepted clients receive nothing; refused ones receive an error.
     let crowd: Vec<UnixStream> = (0..120).map(|_| UnixStream::connect(service.socket()).unwrap()).collect();
     let mut last = BufReader::new(crowd.last().unwrap().try_clone().unwrap());
     last.get_ref().set_read_timeout(Some(DEADLINE)).unwrap();
     let mut line = String::new();
     last.read_line(&mut line).unwrap();
     check(&serde_json::from_str(&line).unwrap(), "ulimit -Hn");
-    // Sessions take turns with what is left: those with nothing to do leave memory, and their files with it.
+    // Sessions share the remaining descriptors: idle ones are unloaded, which closes their files.
     for id in &files {
         let another =
             json!({"type": "open_session", "cwd": home.project(), "sessionId": id, "attach": false});
-        // While some of the crowd are still being told, there may be too little left for a moment.
+        // While connections of the crowd are still being refused, too few descriptors may be left for a moment.
         let end = Instant::now() + DEADLINE;
         while client.call(another.clone())["success"] != json!(true) {
             assert!(Instant::now() < end, "no descriptor was free any more");
@@ -268,12 +267,12 @@ fn a_daemon_without_memory_to_spare_begins_nothing_new() {
     assert_eq!(status["usage"]["memoryBytes"]["limit"], json!(1), "{status}");
 }
 
-/// A session file of so many megabytes, and its id.
+/// Writes a session file of so many megabytes; returns its id.
 fn large_session(home: &Home, number: usize, megabytes: usize) -> String {
     session_file(home, number, megabytes, 1 << 20)
 }
 
-/// A session file of so many messages of so many bytes, and its id.
+/// Writes a session file of so many messages of so many bytes; returns its id.
 pub(crate) fn session_file(home: &Home, number: usize, messages: usize, bytes: usize) -> String {
     let id = format!("0196c000-0000-7000-8000-00000000000{number}");
     let folder = home.agent_dir().join("sessions").join("--large--");
@@ -305,7 +304,7 @@ fn under_pressure_the_sessions_idle_longest_are_unloaded() {
         let status = service.client().done(json!({"type": "daemon_status"}));
         status["usage"]["memoryBytes"]["used"].as_u64().unwrap()
     };
-    // Room for two or three of five.
+    // Two or three of five sessions fit.
     let limit = before + (60 << 20);
     home.settings(&json!({"daemon": {"maxMemoryBytes": limit}}));
     let service = Service::start(&home, &[]);
@@ -322,7 +321,7 @@ fn under_pressure_the_sessions_idle_longest_are_unloaded() {
     let live = client.done(json!({"type": "list_sessions", "live": true}));
     let is_live = |id: &str| live["sessions"].as_array().unwrap().iter().any(|session| session["id"] == id);
     assert!(!is_live(&ids[0]) && is_live(&ids[4]), "{live}");
-    // They come back as if nothing had been.
+    // Unloaded sessions come back unchanged.
     let state = client.done(json!({"type": "get_state", "sessionId": ids[0]}));
     assert_eq!(state["messageCount"], json!(16));
 }
@@ -337,7 +336,7 @@ fn a_private_daemon_has_the_same_limits() {
         let mut daemon = Daemon::start(&home, &[]);
         daemon.done(json!({"type": "daemon_status"}))["usage"]["memoryBytes"]["used"].as_u64().unwrap()
     };
-    // Room for two of three.
+    // Two of three sessions fit.
     let limit = before + (40 << 20);
     home.settings(&json!({"daemon": {"maxMemoryBytes": limit, "maxSessions": 4, "idleUnloadMs": 1}}));
     let mut daemon = Daemon::start(&home, &[]);
@@ -348,7 +347,7 @@ fn a_private_daemon_has_the_same_limits() {
         let state = daemon.done(json!({"type": "get_state"}));
         assert_eq!((&state["sessionId"], &state["messageCount"]), (&json!(id), &json!(16)));
     }
-    // Room for what has grown is made beside everything else.
+    // Sessions are unloaded in the background.
     let end = Instant::now() + DEADLINE;
     let status = loop {
         let status = daemon.done(json!({"type": "daemon_status"}));
@@ -360,7 +359,7 @@ fn a_private_daemon_has_the_same_limits() {
     assert_eq!(status["usage"]["memoryBytes"]["limit"], json!(limit), "{status}");
     let refused = daemon.refused(json!({"type": "attach_session", "sessionId": ids[3]}));
     check(&refused, "daemon.maxSessions");
-    // What left comes back.
+    // The unloaded session comes back.
     let state = daemon.done(json!({"type": "get_state", "sessionId": ids[0]}));
     assert_eq!(state["messageCount"], json!(16));
     daemon.done(json!({"type": "attach_session", "sessionId": own}));
@@ -414,7 +413,7 @@ fn long_outputs_have_an_end_and_old_ones_go() {
     );
     let usual = ctl::run(&home, &["clean"]);
     assert_eq!(usual.stdout, "0 outputs (0 bytes) removed, 1 (102400 bytes) left\n", "{usual:?}");
-    // The next daemon has less room for them.
+    // The next daemon has a lower limit.
     home.settings(&json!({"storage": {"maxArtifactBytes": 1000}}));
     let service = Service::start(&home, &[]);
     let mut client = service.client();
@@ -424,7 +423,7 @@ fn long_outputs_have_an_end_and_old_ones_go() {
         assert!(Instant::now() < end, "{} is still there", path.display());
     }
     assert!(!path.exists());
-    // The conversation is what it was.
+    // The conversation is unchanged.
     assert_eq!(client.done(json!({"type": "get_state"}))["messageCount"], json!(5));
 }
 

@@ -10,13 +10,13 @@ use crate::{
     unload::gone,
 };
 
-/// What becomes of flags in a session that is open.
+/// The effect of a flag on an open session.
 enum Live {
-    /// They count: what then holds of its state, and the tools that are active.
+    /// The flag is applied: a check of the state and of the active tools.
     Applied(fn(&Value, &[&str]) -> bool),
-    /// They are refused, by this name.
+    /// The flag is refused, under this name.
     Refused(&'static str),
-    /// They say which session it is, or are about the client.
+    /// The flag selects the session or concerns the client.
     Counts,
 }
 
@@ -68,7 +68,7 @@ const FLAGS: &[(&[&str], Live)] = &[
     (&["--offline"], Counts),
 ];
 
-/// Flags of the help that have a test of their own below, or are none of a session that is open.
+/// Flags of the help that have a test of their own, or do not apply to an open session.
 const ELSEWHERE: &[&str] = &[
     "--demo",
     "--session",
@@ -105,7 +105,7 @@ pub(crate) fn home(server: &MockServer, idle_ms: Option<u64>) -> Home {
         "baseUrl": server.base_url(), "api": "openai-completions", "apiKey": "test-key-1234",
         "models": [{"id": "fake", "reasoning": true}, {"id": "other", "reasoning": true}],
     }}}));
-    // Something to trust, and nobody who says so.
+    // The project has settings to trust, and no default for it.
     home.write(".agentd/settings.json", "{}");
     if let Some(idle_ms) = idle_ms {
         home.settings(&json!({"daemon": {"idleUnloadMs": idle_ms}}));
@@ -127,7 +127,7 @@ pub(crate) fn text(value: &Value) -> String {
     value.as_str().expect("a text").to_owned()
 }
 
-/// A session with something said in it, opened with these flags.
+/// A session that was opened with these flags and has a message.
 pub(crate) fn begun(client: &mut SocketClient, home: &Home, args: &[&str]) -> String {
     let id = text(&client.done(open(home, args))["sessionId"]);
     client.done(json!({"type": "prompt", "message": "Hi"}));
@@ -141,7 +141,7 @@ pub(crate) fn active(client: &mut SocketClient) -> Vec<String> {
     tools.map(|tool| text(&tool["name"])).collect()
 }
 
-/// Opens a session again with flags, and sees what comes of it.
+/// Opens a session again with flags, and checks their effect.
 fn check(client: &mut SocketClient, home: &Home, id: &str, args: &[&str], live: &Live) {
     let session = ["--session", id];
     let counts_itself = args.iter().any(|arg| ["-c", "--continue"].contains(arg));
@@ -229,7 +229,7 @@ fn on_disk_they_all_count() {
         let session =
             text(&json!(home.session_files().iter().find(|file| file.display().to_string().contains(&id))));
         match live {
-            // Where another folder is searched, the file says which session it is.
+            // With another session folder, the file names the session.
             Refused(_) => {
                 let opened = client.done(open(&home, &[&["--session", &session], *args].concat()));
                 assert_eq!(opened["sessionId"], json!(id), "{args:?}");
@@ -254,7 +254,7 @@ fn what_is_there_already_is_no_difference() {
         assert_eq!((&again["sessionId"], &again["seq"]), (&json!(id), &opened["seq"]), "{name}");
         client.done(json!({"type": "close_session", "sessionId": id}));
     }
-    // What is there by default, too.
+    // Default values count as equal, too.
     let id = begun(&mut client, &home, &[]);
     let folder = home.session_files()[0].parent().expect("a folder").display().to_string();
     for args in

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{answers, assert_says, complaint, text};
 
-/// A home whose provider `p` has a model and tokens at `server`.
+/// A home whose provider `p` has its models and tokens at `server`.
 fn home_of(server: &MockServer) -> Home {
     let home = Home::new();
     let url = server.base_url();
@@ -34,7 +34,7 @@ fn tokens(access: &str) -> Reply {
     json_reply(200, &json!({"access_token": access, "refresh_token": "hush-r2", "expires_in": 3600}))
 }
 
-/// A stored login that ends in so many seconds.
+/// Stores a login that expires in so many seconds.
 fn login_ending_in(home: &Home, seconds: i64) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
     let entry = json!({"type": "oauth", "access": "hush-1", "refresh": "hush-r1", "expires": now + seconds * 1000, "x": 1});
@@ -51,7 +51,7 @@ fn bearers(server: &MockServer) -> Vec<String> {
     of_model.map(|request| request.header("authorization").unwrap().to_owned()).collect()
 }
 
-/// Goes to an address as a browser does.
+/// Requests an address as a browser does.
 fn visit(url: &str) -> String {
     let rest = url.strip_prefix("http://127.0.0.1:").unwrap();
     let (port, target) = rest.split_once('/').unwrap();
@@ -74,7 +74,7 @@ fn a_token_that_is_refused_in_mid_run_is_renewed_and_the_turn_goes_on() {
         refused(),
         tokens("hush-2"),
         Reply::stream(ProviderApi::Chat.answer("Hello.")),
-        // The next prompt: everything is refused from here on.
+        // From the next prompt on, everything is refused.
         refused(),
         tokens("hush-3"),
         refused(),
@@ -135,7 +135,7 @@ fn a_client_of_the_protocol_shows_a_login_and_finishes_it() {
     let url = started["url"].as_str().unwrap();
     assert!(url.starts_with("https://auth.invalid/authorize?response_type=code&client_id=mine&"), "{url}");
     daemon.send(&json!({"id": "f", "type": "login_finish", "loginId": started["loginId"]}));
-    // A client can do something else meanwhile.
+    // The client can send other commands meanwhile.
     daemon.done(json!({"type": "get_state"}));
     let refused =
         daemon.refused(json!({"type": "login_finish", "loginId": started["loginId"], "code": "hush#no"}));
@@ -211,7 +211,7 @@ fn ctrl_c_leaves_nothing_of_a_login() {
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
 }
 
-/// A home with a login whose account has the models `ids`; `None` where it is not known which.
+/// A home with a login whose account has the models `ids`; `None` if they are unknown.
 fn home(server: &MockServer, ids: Option<&[&str]>) -> Home {
     let home = Home::new();
     let model = |id: &str| json!({"id": id, "api": "openai-completions"});

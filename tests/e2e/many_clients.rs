@@ -1,4 +1,4 @@
-//! Clients that come in the middle, fall behind or die, on one session that goes on.
+//! Clients that join in the middle, fall behind or die, in one session that goes on.
 
 use agentd_e2e::{Ctl, Gate, Home, MockServer, Reply, Service, SocketClient, processes, sse};
 use rustix::process::Signal;
@@ -6,31 +6,31 @@ use serde_json::{Value, json};
 
 use crate::support::{records, text};
 
-/// Deltas before the gate and after it. Each becomes an event of about [`EVENT_BYTES`].
+/// Deltas before the gate, and as many after it. Each becomes an event of about [`EVENT_BYTES`].
 const DELTAS: usize = 60_000;
 
-/// What an event of one letter takes on the wire, at least.
+/// The least number of bytes of an event with one letter.
 const EVENT_BYTES: u64 = 150;
 
-/// How much the daemon may grow while it hands on a stream that is several times as large: what may wait for each client,
-/// twice, the transcript, and code that was not needed before.
+/// How much the daemon may grow while it sends a stream that is several times as large: the queues of each client, twice,
+/// the transcript, and code that is loaded on first use.
 const MAY_GROW: u64 = 16 << 20;
 
-/// A client, and the transcript as far as it can tell from what it was sent.
+/// A client, and the transcript that it can rebuild from the lines that it received.
 struct View {
     client: SocketClient,
     session: String,
     epoch: Value,
-    /// The last event.
+    /// The number of the last event.
     seq: u64,
-    /// The messages that are finished.
+    /// The finished messages.
     messages: Vec<Value>,
-    /// What the deltas of an unfinished answer add up to.
+    /// The text of the unfinished answer, from its deltas.
     streamed: String,
 }
 
 impl View {
-    /// Attaches, and knows what a client knows that looks at the transcript first.
+    /// Attaches, and starts with the messages that the session has.
     fn attach(service: &Service, session: &str, since: Option<(&Value, u64)>) -> (Self, Value) {
         let mut client = service.client();
         client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
@@ -53,7 +53,7 @@ impl View {
         (view, attached)
     }
 
-    /// Takes the next event, which must be the next in number; `None` when it is cut off instead.
+    /// Takes the next event, whose number must follow the last; `None` when the client is cut off instead.
     fn step(&mut self) -> Option<Value> {
         let event = self.client.line();
         if event["type"] == "lagged" {
@@ -73,7 +73,7 @@ impl View {
             self.streamed.push_str(delta["delta"].as_str().expect("a text"));
         }
         if event["type"] == "message_end" {
-            // What was streamed is what the message says.
+            // The deltas equal the message.
             if event["message"]["role"] == "assistant" {
                 assert_eq!(std::mem::take(&mut self.streamed), text(&event["message"]));
             }
@@ -82,7 +82,7 @@ impl View {
         Some(event)
     }
 
-    /// Takes events until as much of the answer is there.
+    /// Takes events until the answer has this length.
     fn until_streamed(&mut self, length: usize) {
         while self.streamed.len() < length {
             self.step().expect("a client that keeps up is not cut off");
@@ -93,7 +93,7 @@ impl View {
         while self.step().expect("a client that keeps up is not cut off")["type"] != "agent_settled" {}
     }
 
-    /// Takes what it still can, up to the place where it was cut off.
+    /// Takes the remaining events up to `lagged`.
     fn until_lagged(&mut self) {
         while self.step().is_some() {}
     }
@@ -123,7 +123,7 @@ fn whoever_stays_or_comes_back_has_the_whole_transcript() {
     let (mut slower, _) = View::attach(&service, &session, None);
     steady.client.send(&json!({"type": "prompt", "message": "Go."}));
     steady.until_streamed(1);
-    // In the middle of the message: one that stays, and a program that will be killed.
+    // Two clients join in the middle of the message: one stays, the other is a program that will be killed.
     let (mut late, attached) = View::attach(&service, &session, None);
     assert_eq!(text(&attached["inFlight"]["message"]), "a", "{attached}");
     let mut program = Ctl::start(&home, &["attach", "--observe", &session]);
@@ -134,7 +134,7 @@ fn whoever_stays_or_comes_back_has_the_whole_transcript() {
     program.wait_for_stdout("bbb");
     program.signal(Signal::KILL);
     assert_eq!(program.finish().code, 128 + 9);
-    // Both read on while the two slow ones do not. What they got is far more than could wait for anyone.
+    // Both read on while the two slow ones do not. They receive far more than any queue may hold.
     let reading = std::thread::spawn(move || {
         late.until_streamed(1 + DELTAS);
         late
@@ -143,7 +143,7 @@ fn whoever_stays_or_comes_back_has_the_whole_transcript() {
     let late = reading.join().expect("the late one reads");
     second.wait_until_reached();
 
-    // They were cut off. One comes back by number, the other one takes the connection for a new beginning.
+    // The slow clients were cut off. One comes back with its number, the other one starts anew.
     slow.until_lagged();
     assert!(slow.seq < steady.seq / 2, "{} of {}", slow.seq, steady.seq);
     slower.until_lagged();
@@ -151,7 +151,7 @@ fn whoever_stays_or_comes_back_has_the_whole_transcript() {
     assert_eq!((&again["replayed"], slow.seq), (&json!(false), steady.seq), "so much is not kept");
     let (slower, again) = View::of(slower.client, &session, None);
     assert_eq!(text(&again["inFlight"]["message"]), steady.streamed);
-    // One that was away for a moment misses nothing and gets nothing twice.
+    // A client that was away for a moment misses nothing and gets nothing twice.
     let away = steady.seq - 100;
     let (mut back, again) = View::attach(&service, &session, Some((&steady.epoch, away)));
     assert_eq!((&again["replayed"], &again["seq"]), (&json!(true), &json!(away)));
@@ -184,7 +184,7 @@ fn whoever_stays_or_comes_back_has_the_whole_transcript() {
         let view = view.join().expect("each of them reads to the end");
         assert_eq!((shown(&view), view.seq), (expected.clone(), steady.seq));
     }
-    // Two took all of it, and three a good part.
+    // Two clients took all of it, and three a good part.
     let stream = 2 * steady.seq * EVENT_BYTES;
     assert!(stream > 2 * MAY_GROW, "{stream} bytes prove nothing");
     let grown = after.peak.saturating_sub(before.resident);
@@ -200,7 +200,7 @@ fn a_client_that_is_alone_is_waited_for() {
     let opened = host.done(json!({"type": "open_session", "cwd": home.project(), "attach": false}));
     let (mut alone, _) = View::attach(&service, opened["sessionId"].as_str().expect("an id"), None);
     alone.client.send(&json!({"type": "prompt", "message": "Go."}));
-    // It takes its time with each piece, and all of them are there in the end.
+    // The client reads slowly, and receives everything.
     alone.client.wait_until_readable();
     alone.until_settled();
     assert_eq!(text(alone.messages.last().expect("an answer")).len(), DELTAS);

@@ -12,7 +12,7 @@ fn page() -> String {
     std::fs::read_to_string(binaries::workspace().join("docs/models.md")).expect("the page")
 }
 
-/// The only fenced block of this language that holds `part`.
+/// The only fenced block of docs/models.md in this language that holds `part`.
 pub(super) fn block(language: &str, part: &str) -> String {
     let page = page();
     let fence = format!("```{language}\n");
@@ -158,7 +158,7 @@ fn every_command_of_it_can_be_given() {
     for line in commands {
         let script = line.replacen("agentctl", &binaries::agentctl().display().to_string(), 1);
         let output = home.command("/bin/sh").args(["-c", &script]).output().unwrap();
-        // Without a key, the first has nothing to show.
+        // Without a key, `agentctl models` has nothing to show.
         let expected = i32::from(line.starts_with("agentctl models  "));
         assert_eq!(output.status.code(), Some(expected), "{line}: {output:?}");
     }
@@ -205,11 +205,11 @@ fn a_live_session_sees_other_providers_addresses_and_keys() {
     let home = Home::with_model(&one);
     let mut daemon = Daemon::start(&home, &[]);
     assert_eq!(said(&mut daemon, "Hi"), "One.");
-    // Another address and key of the model that is in use.
+    // The model in use gets another address and key.
     home.configure(&json!({"providers": {"fake": provider(&two, "key-number-two", &["fake"])}}));
     assert_eq!(said(&mut daemon, "Hi"), "Two.");
     assert_eq!(two.requests()[0].header("authorization"), Some("Bearer key-number-two"));
-    // Another provider, its headers included.
+    // Another provider is added, with headers.
     let mut more = provider(&one, "key-number-three", &["m"]);
     more["headers"] = json!({"x-mine": "yes"});
     home.configure(
@@ -223,7 +223,7 @@ fn a_live_session_sees_other_providers_addresses_and_keys() {
     assert_eq!(available(&mut daemon), ["m", "n"]);
     let refused = daemon.refused(json!({"type": "set_model", "provider": "fake", "modelId": "fake"}));
     assert_eq!(refused["code"], json!("no_model"));
-    // A variable that is a model's key now does not reach commands.
+    // A variable that became a model's key does not reach commands.
     home.configure(&json!({"providers": {"more": provider(&one, "$LANG_KEY", &["m"])}}));
     assert_eq!(available(&mut daemon).len(), 0, "the variable is not set");
 }
@@ -271,7 +271,7 @@ fn a_broken_file_keeps_the_models_and_is_reported_once() {
     assert_eq!(notices(&daemon.prompt("Hi")), 0);
     let told = daemon.done(json!({"type": "get_diagnostics"})).to_string();
     assert_says(&told, &["models.json"]);
-    // What is right again counts again.
+    // A repaired file is used again.
     home.configure(&json!({"providers": {"fake": provider(&server, "key-1234", &["fake", "other"])}}));
     assert_eq!(available(&mut daemon), ["fake", "other"]);
     assert!(!daemon.done(json!({"type": "get_diagnostics"})).to_string().contains("models.json"));

@@ -69,14 +69,14 @@ fn one_writer_at_a_time() {
     let ended = Daemon::start(&home, &["--session", &file]).wait();
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
     assert_says(&ended.stderr, &[&file, &first.id().to_string()]);
-    // The first one is not disturbed, and the lock goes with its holder.
+    // The first process is not disturbed, and the lock ends with it.
     first.prompt("Still here?");
     drop(first);
     let mut second = Daemon::start(&home, &["--session", &file]);
     assert_eq!(second.done(json!({"type": "get_state"}))["messageCount"], 5);
 }
 
-/// Hosts do so when they load a session anew: they do not wait for the end of the process that had it.
+/// Hosts reload a session this way: they do not wait for the end of the old process.
 #[test]
 fn a_session_opens_while_its_last_process_ends() {
     let server =
@@ -89,7 +89,7 @@ fn a_session_opens_while_its_last_process_ends() {
     first.signal(Signal::TERM);
     let mut second = Daemon::start(&home, &["--session", &file]);
     let messages = second.done(json!({"type": "get_messages"}))["messages"].clone();
-    // All that the first one had to store is there.
+    // Everything that the first process had to store is there.
     assert!(messages.as_array().unwrap().iter().any(|message| message["role"] == "toolResult"), "{messages}");
     assert_eq!(first.wait().status.code(), Some(143));
 }
@@ -148,7 +148,7 @@ fn session_folders_follow_flag_variable_and_setting() {
     let (flag, variable, setting) =
         (home.root().join("flag"), home.root().join("variable"), home.root().join("setting"));
     home.settings(&json!({"sessionDir": setting}));
-    // A daemon that is killed may leave a ledger beside a session.
+    // A killed daemon may leave an intent log beside a session.
     let count = |folder: &Path| {
         let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
         names.filter(|name| name.as_encoded_bytes().ends_with(b".jsonl")).count()

@@ -1,4 +1,4 @@
-//! What published clients of pi rely on, and the cumulative updates that those before 0.84 expect.
+//! Behaviour that published clients of pi rely on, and the cumulative updates that clients before 0.84 expect.
 
 use std::collections::HashMap;
 
@@ -128,7 +128,7 @@ fn stray_answers_and_empty_lists_do_no_harm() {
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     daemon.send(&json!({"type": "extension_ui_response", "id": "nobody", "cancelled": true}));
     daemon.send(&json!({"id": "p", "type": "prompt", "message": "Hi", "images": []}));
-    // The stray answer gets no response of its own.
+    // The stray answer gets no response.
     assert_eq!(daemon.line()["id"], "p");
     daemon.settled();
 }
@@ -171,7 +171,7 @@ fn deltas_alone_rebuild_the_message() {
 
 #[test]
 fn partial_results_are_cumulative() {
-    // A pipe for each step: one that is opened again could still be open from before.
+    // One pipe for each step: a pipe that is opened again could still be open from before.
     let script = "mkfifo 1 2 3; for i in 1 2 3; do echo $i; read -r x < $i; done";
     let server = MockServer::start([
         Reply::stream(sse::calls(&[("c1", "bash", json!({"command": script}))])),
@@ -203,13 +203,13 @@ fn separators_of_other_parsers_are_escaped() {
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(!stdout.contains(['\u{2028}', '\u{2029}']), "{stdout}");
     assert!(stdout.contains(r"a\u2028b\u2029c"), "{stdout}");
-    // On disk they stand as they are.
+    // The file holds them unescaped.
     let file = std::fs::read_to_string(&home.session_files()[0]).unwrap();
     assert!(file.contains("a\u{2028}b\u{2029}c"), "{file}");
 }
 
-/// Whatever is configured badly or printed by tools, stdout holds records of the protocol alone: the harness checks
-/// every line of every test; this one provokes.
+/// stdout holds only records of the protocol, whatever the configuration or a tool's output. The harness checks every line
+/// of every test; this test provokes.
 #[test]
 fn stdout_stays_clean() {
     let server = MockServer::start([
@@ -240,7 +240,7 @@ fn lines_may_end_as_on_windows() {
     assert_eq!((&answer["id"], &answer["success"]), (&json!("a"), &json!(true)));
 }
 
-/// One client passes nothing on but these, so that `AGENTD_DIR` does not get through.
+/// One client passes only these variables, so `AGENTD_DIR` is not set.
 #[test]
 fn a_bare_environment_and_the_variables_of_pi_are_enough() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
@@ -283,7 +283,7 @@ fn replies() -> [Reply; 2] {
     ]
 }
 
-/// Checks every line of a run, and that both forms of the answer are what the deltas add up to.
+/// Checks every line of a run, and that both forms of the answer equal the sum of the deltas.
 fn check(lines: &[Value]) {
     let mut texts: HashMap<u64, String> = HashMap::new();
     let mut updates = 0;
@@ -325,7 +325,7 @@ fn check(lines: &[Value]) {
     assert!(updates > 10, "{updates} updates");
 }
 
-/// What arguments were as they came.
+/// The arguments of the call in each update.
 fn commands(lines: &[Value]) -> Vec<Value> {
     let deltas = lines.iter().filter(|line| line["assistantMessageEvent"]["type"] == "toolcall_delta");
     let mut commands: Vec<Value> =
@@ -334,7 +334,7 @@ fn commands(lines: &[Value]) -> Vec<Value> {
     commands
 }
 
-/// The same over the private wire, the bridge, and the socket.
+/// Runs over a private daemon, the bridge, and the socket.
 #[test]
 fn every_update_carries_the_answer_so_far() {
     let wanted = [
@@ -376,7 +376,7 @@ fn every_update_carries_the_answer_so_far() {
     assert!(update["seq"].is_u64() && update["sessionId"].is_string());
 }
 
-/// The session is the same for everyone: the form is each connection's own.
+/// The form belongs to a connection, not to the session.
 #[test]
 fn joining_in_the_middle_goes_on_from_there() {
     let gate = Gate::new();
@@ -393,7 +393,7 @@ fn joining_in_the_middle_goes_on_from_there() {
     late.done(
         json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true, "cumulative": true}}),
     );
-    // Whatever it has already: updates alone would not say what came before them.
+    // A client that comes back needs the answer so far, even with a number.
     let since = json!({"epoch": opened["epoch"], "seq": 1});
     let attached =
         late.done(json!({"type": "attach_session", "sessionId": opened["sessionId"], "since": since}));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{answers, assert_says, kinds, records, roles, text};
 
-/// A picture of one pixel; its first bytes say what it is.
+/// An image of one pixel; its first bytes tell its type.
 const GIF: &[u8] =
     b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
@@ -24,7 +24,7 @@ fn lines(said: &Finished) -> Vec<Value> {
     said.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
-/// What the model was asked last in a request.
+/// The last user message of a request.
 fn asked(request: &agentd_e2e::mock_server::Request) -> String {
     let last = request.messages().last().expect("a message");
     text(last)
@@ -98,7 +98,7 @@ fn prompts_are_put_together_from_stdin_files_and_words() {
     assert!(
         first["content"][1]["image_url"]["url"].as_str().unwrap().starts_with("data:image/gif;base64,R0lG")
     );
-    // The others follow in the same session.
+    // Further words become prompts of the same session.
     assert_eq!((asked(&requests[1]), asked(&requests[2])), ("second".into(), "@third".into()));
     assert_eq!(requests[2].messages().len(), 6);
     assert_eq!(home.session_files().len(), 1);
@@ -132,7 +132,7 @@ fn failures_have_exit_code_1_and_their_reason_on_stderr() {
     check(&[failed], &["a"], 1, "", &["no such thing"]);
     let truncated = "Response was truncated: the model reached its output token limit.\n";
     check(&[cut], &["a"], 1, "Half an ans\n", &[truncated]);
-    // The last one counts; that an earlier one failed is told.
+    // The last answer decides; an earlier failure is reported.
     check(
         &[failed, good],
         &["a", "b"],
@@ -159,7 +159,7 @@ fn what_cannot_begin_says_why() {
         let said = run(&home, args);
         assert_eq!(said.code, 1, "{args:?}: {said:?}");
         assert_says(&said.stderr, says);
-        // In JSON the header may be there already.
+        // With `--mode json` the header may be printed already.
         assert!(said.stdout.is_empty() || args[1] == "json" && said.stdout.lines().count() == 1, "{said:?}");
     }
     assert_eq!(home.session_files(), Vec::<std::path::PathBuf>::new());
@@ -181,7 +181,7 @@ fn json_is_the_header_and_the_events_of_the_protocol() {
     let records_said = lines(&said);
     assert_eq!(records_said[0], records(&home.session_files()[0])[0]);
 
-    // The same over stdin and stdout.
+    // `agentd --stdio` sends the same events.
     let server = MockServer::start(replies());
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &[]);
@@ -259,7 +259,7 @@ fn a_reader_that_leaves_ends_the_run() {
     let mut command = agentd(&home, &["--mode", "json", "Go."]);
     command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    // The command holds the writing end, too.
+    // The command holds the write end, too.
     drop(command);
     gate.wait_until_reached();
     drop(reader);
@@ -273,7 +273,7 @@ fn a_reader_that_leaves_ends_the_run() {
     assert_eq!(last["message"]["stopReason"], "aborted");
 }
 
-/// More than all buffers on the way hold, and a reader that begins late.
+/// The output exceeds all buffers on the way, and the reader begins late.
 #[test]
 fn a_slow_reader_gets_everything() {
     let word = "x".repeat(1 << 16);

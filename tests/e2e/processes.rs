@@ -16,7 +16,7 @@ fn list(daemon: &mut Daemon) -> Vec<Value> {
     processes_of(daemon.done(json!({"type": "list_processes"})))
 }
 
-/// The list, once it is as wished: what it tells of changes without an event that says so.
+/// Polls the list until it matches: processes change without an event.
 fn list_until(daemon: &mut Daemon, wished: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let end = Instant::now() + DEADLINE;
     loop {
@@ -32,19 +32,18 @@ fn processes_of(mut data: Value) -> Vec<Value> {
     serde_json::from_value(data["processes"].take()).expect("a list")
 }
 
-/// The process with that id.
 fn find(list: &[Value], pid: i32) -> &Value {
     list.iter().find(|process| process["pid"] == pid).unwrap_or_else(|| panic!("no {pid} in {list:?}"))
 }
 
-/// The process ids that a script printed, a line `pid N` each.
+/// The process ids in lines `pid N`.
 fn printed(output: &str) -> Vec<i32> {
     output.lines().filter_map(|line| line.strip_prefix("pid ")?.parse().ok()).collect()
 }
 
 #[test]
 fn a_tool_call_is_listed_with_all_that_came_of_it() {
-    // A grandchild, and one whose parent is gone, in a session of its own.
+    // A grandchild, and an orphan in a session of its own.
     let script = "sh -c 'sleep 1001 & echo pid $!; wait' & \
                   (setsid bash -c 'sleep 1002 & echo pid $!; disown; exit' &); echo pid $$; wait";
     let server = running(script);
@@ -57,7 +56,7 @@ fn a_tool_call_is_listed_with_all_that_came_of_it() {
         ids = printed(&text(&daemon.event("tool_execution_update")["partialResult"]));
     }
     let session = daemon.done(json!({"type": "get_state"}))["sessionId"].clone();
-    // A child that was forked is a shell for a moment, and one that a shell leaves has a parent for a moment.
+    // A forked child is a shell until it executes its program, and an orphan keeps its parent for a moment.
     let listed = list_until(&mut daemon, |listed| {
         let is = |process: &Value, command: &str| process["command"] == command;
         let left = |process: &Value| is(process, "sleep 1002") && process.get("parentPid").is_none();
@@ -123,12 +122,12 @@ fn each_session_of_a_daemon_has_its_own() {
     let mut opened = Vec::new();
     for client in &mut clients {
         let data = client.done(json!({"type": "open_session", "cwd": home.project(), "ephemeral": true}));
-        // Says something only once it is the program that is listed.
+        // `tail` prints only after it replaced the shell.
         client.send(&json!({"id": 7, "type": "bash", "command": "exec tail -f said"}));
         client.event("bash_execution_update");
         opened.push(data["sessionId"].as_str().expect("an id").to_owned());
     }
-    // An observer may look, and the order is that of the sessions.
+    // An observer may list processes; they are in the order of the sessions.
     let mut observer = service.client();
     observer.done(json!({"type": "hello", "protocol": 1, "role": "observe"}));
     let all = processes_of(observer.done(json!({"type": "list_processes"})));
@@ -147,14 +146,14 @@ fn each_session_of_a_daemon_has_its_own() {
     assert_says(&complaint(&refused), &["nobody"]);
 }
 
-/// How long what is killed may be seen.
+/// How long a killed process may remain visible.
 const AFTERLIFE: Duration = Duration::from_secs(2);
 
-/// How long a session that is closed may take: those that ignore a request to end get 2 seconds.
+/// How long closing a session may take: processes that ignore SIGTERM get 2 seconds.
 const POLITE: Duration = Duration::from_secs(5);
 
-/// A script that starts `count` processes in each of five ways to get away, and prints `pid N` for each, then `ready`:
-/// children; sessions of their own; without a parent; ignoring signals; without their environment, on top of all that.
+/// A script that starts `count` processes in each of five ways of escaping, and prints `pid N` for each, then `ready`:
+/// children; sessions of their own; orphans; ignoring signals; ignoring signals without their environment.
 fn escape_artists(count: usize) -> String {
     format!(
         "dir=$(mktemp -d); n={count}
@@ -174,12 +173,12 @@ fn escape_artists(count: usize) -> String {
     )
 }
 
-/// The processes that a script said it started.
+/// The processes that a script reported.
 fn said(output: &str) -> Vec<i32> {
     output.lines().filter_map(|line| line.strip_prefix("pid ")?.parse().ok()).collect()
 }
 
-/// Starts a script as a command of the user, and waits until it has said `ready`.
+/// Starts a script as a command of the user, and waits until it prints `ready`.
 fn start(daemon: &mut Daemon, script: &str) -> Watched {
     daemon.send(&json!({"id": "work", "type": "bash", "command": script}));
     let mut output = String::new();
@@ -189,8 +188,8 @@ fn start(daemon: &mut Daemon, script: &str) -> Watched {
     processes::watch(&said(&output))
 }
 
-/// Waits until the daemon knows of no process. A shell that ignores signals may start one more child before it is
-/// killed itself, and nobody watches that one.
+/// Waits until the daemon lists no process. A shell that ignores signals may start one more child before it is killed, and
+/// that child is not watched.
 fn nothing_runs(daemon: &mut Daemon) {
     let end = Instant::now() + AFTERLIFE;
     loop {
@@ -202,7 +201,7 @@ fn nothing_runs(daemon: &mut Daemon) {
     }
 }
 
-/// A model that runs a script with these arguments, and then says something.
+/// A model that runs this script, then answers with text.
 fn running(script: &str) -> MockServer {
     MockServer::start([
         Reply::stream(sse::calls(&[("c1", "bash", json!({"command": script}))])),
@@ -215,7 +214,7 @@ fn result(events: &[Value]) -> Value {
     ended(events, "toolResult")[0].clone()
 }
 
-/// The daemon, its guard, and its scopes.
+/// The daemon, its guard, and its supervisors.
 fn everything_of(daemon: &Daemon) -> Vec<u32> {
     let guards = processes::children(daemon.id());
     let scopes = guards.iter().flat_map(|guard| processes::children(guard.unsigned_abs()));
@@ -226,7 +225,7 @@ fn everything_of(daemon: &Daemon) -> Vec<u32> {
 
 #[test]
 fn a_fork_bomb_ends_with_its_call() {
-    // It doubles ten times and then waits, so that one which nothing stops does no harm.
+    // The bomb doubles ten times and then waits, so that it does no harm if nothing stops it.
     let bomb = "bomb() { [ $1 = 0 ] && exec sleep 1000; bomb $(($1 - 1)) | bomb $(($1 - 1)) & wait; }";
     let server = running(&format!("{bomb}; bomb 10; sleep 1000"));
     let home = Home::with_model(&server);
@@ -294,7 +293,7 @@ fn a_full_disk_loses_the_file_and_not_the_result() {
     let server = running("head -c 300000 /dev/zero | tr '\\0' x; echo; echo end");
     let home = Home::with_model(&server);
     let mut command = home.command("/bin/bash");
-    // In blocks of a kilobyte; the signal would end the process where a full disk gives an error.
+    // `ulimit -f` counts kilobytes; without the trap, the signal would end the process where a full disk returns an error.
     let script = "trap '' XFSZ; ulimit -f 16; exec \"$AGENTD\" --stdio --no-session";
     command.args(["-c", script]).env("AGENTD", binaries::agentd());
     let mut daemon = Daemon::start_command(command);
@@ -330,7 +329,7 @@ fn fifty_children_of_a_daemon_killed_with_all_its_helpers_end_at_the_next_start(
 
     let mut next = Daemon::start(&home, &["--no-session"]);
     children.assert_gone_within(AFTERLIFE);
-    // And so it is for its own commands, of which it notes that they are its own.
+    // Its own commands end likewise: the daemon notes that they are its own.
     let owners = home.agent_dir().join("run/owners");
     let notes = || std::fs::read_dir(&owners).map_or(0, Iterator::count);
     let mark = next.done(json!({"type": "bash", "command": "echo $AGENTD_OWNER"}));

@@ -37,7 +37,7 @@ fn a_run_with_every_tool() {
     assert_eq!(results[2]["details"]["firstChangedLine"], 2);
     assert_eq!(text(answers(&events)[4]), "All done.");
 
-    // Each request repeats what came before, and answers each call once.
+    // Each request repeats the messages before it, and answers each call once.
     let requests = server.requests();
     assert_eq!(requests.len(), 5);
     for (index, request) in requests.iter().enumerate() {
@@ -53,7 +53,7 @@ fn a_run_with_every_tool() {
     let names: Vec<&Value> = tools.iter().map(|tool| &tool["function"]["name"]).collect();
     assert_eq!(names, ["read", "bash", "edit", "write"]);
 
-    // The file says what was sent, in the order of the events.
+    // The file holds the events' messages in their order.
     assert!(daemon.close().status.success());
     let files = home.session_files();
     let records = records(&files[0]);
@@ -119,7 +119,7 @@ fn the_order_of_events_is_the_documented_one() {
 #[test]
 fn calls_of_one_answer_run_at_the_same_time() {
     let home = Home::new();
-    // Each waits for the other: one after the other they would wait for ever.
+    // Each call waits for the other: in sequence they would never end.
     let wait = |own: &str, other: &str| {
         json!({"command": format!("mkfifo {own} 2>/dev/null; mkfifo {other} 2>/dev/null; \
             if [ {own} = a ]; then echo x > a; cat b; else cat a; echo y > b; fi"), "timeout": 20})
@@ -132,7 +132,7 @@ fn calls_of_one_answer_run_at_the_same_time() {
     let mut daemon = Daemon::start(&home, &[]);
     let events = daemon.prompt("Meet.");
     let results = ended(&events, "toolResult");
-    // In the order of the calls, whichever ended first.
+    // The results are in the order of the calls.
     assert_eq!(results.iter().map(|result| text(result)).collect::<Vec<_>>(), ["y\n", "x\n"]);
     let ids: Vec<&Value> = results.iter().map(|result| &result["toolCallId"]).collect();
     assert_eq!(ids, ["c1", "c2"]);
@@ -194,7 +194,7 @@ fn a_second_prompt_goes_on_with_the_conversation() {
     let mut daemon = Daemon::start(&home, &[]);
     daemon.prompt("One?");
     let events = daemon.prompt("Two?");
-    // The system prompt is told once.
+    // The system prompt is sent once.
     assert!(ended(&events, "system").is_empty());
     let requests = server.requests();
     let said: Vec<String> = requests[1].messages()[1..].iter().map(text).collect();
@@ -218,20 +218,20 @@ fn a_message_that_was_queued_while_idle_is_sent_by_continue() {
     for (kind, message) in [("steer", "One"), ("follow_up", "Two")] {
         daemon.done(json!({"type": kind, "message": message}));
     }
-    // Both, one after the other.
+    // Both messages go out, in order.
     assert_eq!(daemon.done(json!({"type": "continue"})), json!({"disposition": "started"}));
     let events = daemon.settled();
     assert_eq!(ended(&events, "user").into_iter().map(text).collect::<Vec<_>>(), ["One", "Two"]);
     assert_eq!(events.iter().filter(|event| event["type"] == "agent_settled").count(), 1);
     let answered = daemon.refused(json!({"type": "continue"}));
     assert_eq!(answered["error"], "Cannot continue from message role: assistant");
-    // A command of the user's is something to answer.
+    // A command of the user can be answered, too.
     daemon.done(json!({"type": "bash", "command": "echo look"}));
     daemon.done(json!({"type": "continue"}));
     daemon.settled();
     let requests = server.requests();
     assert!(text(requests[2].messages().last().unwrap()).contains("look"));
-    // The model was told of its tools once, before all.
+    // The tools are announced once, at the start.
     let messages = daemon.done(json!({"type": "get_messages"}))["messages"].clone();
     let roles: Vec<&Value> = messages.as_array().unwrap().iter().map(|message| &message["role"]).collect();
     assert_eq!(roles, ["system", "user", "assistant", "user", "assistant", "bashExecution", "assistant"]);
@@ -282,7 +282,7 @@ fn the_state_in_the_middle_of_a_run() {
 fn calls_run_one_by_one_where_the_setting_says_so() {
     for (setting, order) in [(json!({"toolExecution": "sequential"}), ["1", "2"]), (json!({}), ["2", "1"])] {
         let call = |id: &'static str, command: &str| (id, "bash", json!({"command": command}));
-        // Side by side, the first ends only after the second.
+        // In parallel, the first call ends only after the second.
         let first = if order[0] == "1" { "true" } else { "cat pipe" };
         let server = MockServer::start([
             Reply::stream(sse::calls(&[call("1", first), call("2", "echo > pipe")])),

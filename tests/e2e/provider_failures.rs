@@ -1,5 +1,5 @@
-//! What goes wrong between the daemon and a provider, over each API, as a user of `agentctl prompt` sees it; how long connections
-//! are kept.
+//! Failures between the daemon and a provider over each API, as a user of `agentctl prompt` sees them; the life of
+//! connections.
 
 use std::fs;
 
@@ -12,17 +12,16 @@ use serde_json::{Value, json};
 
 use crate::support::{answers, assert_says, kinds, text};
 
-/// The key of every model here.
 const KEY: &str = "test-key-1234";
 
-/// A prompt to a model behind `wire` whose server gives these replies; how it ended, and how many requests there were.
+/// The end of a prompt, and its number of requests.
 struct Asked {
     done: Finished,
     requests: usize,
 }
 
 impl Asked {
-    /// The model answered after `requests` requests.
+    /// Asserts that the model answered after `requests` requests.
     fn answered(&self, api: ProviderApi, requests: usize) {
         assert_eq!(
             (self.done.code, self.done.stdout.as_str()),
@@ -33,7 +32,7 @@ impl Asked {
         assert_eq!(self.requests, requests, "{api:?}: {:?}", self.done);
     }
 
-    /// There was no answer after `requests` requests; the last line of stderr says why.
+    /// Asserts that there was no answer after `requests` requests; the last line of stderr gives the reason.
     fn failed(&self, api: ProviderApi, requests: usize, parts: &[&str]) {
         assert_eq!((self.done.code, self.done.stdout.as_str()), (1, ""), "{api:?}: {:?}", self.done);
         assert_eq!(self.requests, requests, "{api:?}: {:?}", self.done);
@@ -56,7 +55,7 @@ fn ask_with(
     let server = MockServer::start(replies);
     let home = Home::new();
     home.configure(&json!({"providers": {api.model(): api.provider(&server)}}));
-    // Recovery from a context that is too long is another matter.
+    // The overflow retry is tested elsewhere.
     home.settings(&json!({"retry": retry, "compaction": {"enabled": false}}));
     let done = ctl::run(&home, args);
     let requests = server.requests();
@@ -69,7 +68,7 @@ fn ask_with(
             "each attempt is the same"
         );
     }
-    // Neither shown nor stored.
+    // The key is neither shown nor stored.
     let sessions =
         home.session_files().into_iter().map(|file| fs::read_to_string(file).expect("a session file"));
     for text in sessions.chain([done.stdout.clone(), done.stderr.clone()]) {
@@ -82,12 +81,12 @@ fn ask(api: ProviderApi, retry: &Value, replies: impl IntoIterator<Item = Reply>
     ask_with(&["prompt", "Hello?"], api, retry, replies)
 }
 
-/// Two retries that come at once.
+/// Two retries without a pause.
 fn quick() -> Value {
     json!({"baseDelayMs": 1, "maxRetries": 2})
 }
 
-/// No retries that a user would see, and two below them.
+/// No visible retries, and two hidden ones.
 fn hidden() -> Value {
     json!({"enabled": false, "provider": {"maxRetries": 2}})
 }
@@ -119,8 +118,9 @@ fn a_rate_limit_is_waited_for() {
         let asked = ask(api, &hidden(), [busy(), busy(), busy(), here(api)]);
         asked.failed(api, 3, &["429: ", "Rate limit reached"]);
 
-        let patience = refusal(429, api.error("rate_limit_error", "Slow down")).header("Retry-After", "3600");
-        ask(api, &quick(), [patience]).failed(api, 1, &["Server requested 3600s retry delay", "Slow down"]);
+        let long_pause =
+            refusal(429, api.error("rate_limit_error", "Slow down")).header("Retry-After", "3600");
+        ask(api, &quick(), [long_pause]).failed(api, 1, &["Server requested 3600s retry delay", "Slow down"]);
     }
 }
 
@@ -190,7 +190,7 @@ fn web_pages_are_no_answers() {
         assert_eq!((asked.done.code, asked.requests), (1, 3), "{:?}", asked.done);
         assert_says(&asked.done.stderr, &["Error: 502: <!DOCTYPE html>", "Bad Gateway"]);
 
-        // A page where the API should be is the wrong address, whatever it claims to be.
+        // A web page means a wrong address, whatever its content type.
         for kind in ["text/html", "text/event-stream"] {
             let asked = ask(api, &quick(), [Reply::status(200, kind, page), here(api)]);
             let hint = format!("Check the baseUrl of provider \"{}\"", api.model());
@@ -236,7 +236,7 @@ fn an_answer_that_breaks_off_is_never_sent_again_unseen() {
             &["Error: Connection lost in the middle of the answer of 127.0.0.1:"],
         );
 
-        // The session's own retry: in the events, as an answer of its own.
+        // The session's own retry is visible in the events as a separate answer.
         let asked = ask_with(&["prompt", "--json", "Hello?"], api, &quick(), [half(), here(api)]);
         assert_eq!((asked.done.code, asked.requests), (0, 2), "{:?}", asked.done);
         let events =
@@ -312,7 +312,7 @@ fn they_are_closed_with_the_last_session_that_uses_them() {
     let second = open(&mut two, &home, "chat/chat");
     let third = open(&mut three, &home, "messages/messages");
     [&mut one, &mut two, &mut three].into_iter().for_each(ask_once);
-    // Both sessions go by the same one, or by another where that is not free yet.
+    // Both sessions use one connection, or a second one while the first is busy.
     chat.wait_for_a_connection();
     messages.wait_for_a_connection();
 
@@ -321,14 +321,14 @@ fn they_are_closed_with_the_last_session_that_uses_them() {
     chat.wait_for_a_connection();
     two.done(json!({"type": "close_session", "sessionId": second}));
     chat.wait_for_no_connection();
-    // What another session uses stays, whoever else has left.
+    // Connections of another session stay open.
     ask_once(&mut three);
     messages.wait_for_a_connection();
     assert_eq!((chat.requests().len(), messages.requests().len()), (3, 2));
     three.done(json!({"type": "close_session", "sessionId": third}));
     messages.wait_for_no_connection();
 
-    // Who comes later gets new ones.
+    // A later session opens a new connection.
     open(&mut one, &home, "chat/chat");
     ask_once(&mut one);
     chat.wait_for_a_connection();

@@ -12,7 +12,7 @@ fn said(server: &MockServer, request: usize) -> Vec<String> {
     server.requests()[request].messages()[1..].iter().map(text).collect()
 }
 
-/// A run whose first answer calls a tool once the gate is open.
+/// A run whose first answer calls a tool after the gate opens.
 fn tool_run(gate: &Gate, more: &[&str]) -> MockServer {
     let call = sse::calls(&[("c1", "bash", json!({"command": "echo tool"}))]);
     let server = MockServer::start([Reply::stream(sse::text("Hm.")).gate(gate).then(call)]);
@@ -37,7 +37,7 @@ fn steering_comes_after_the_tools_and_follow_ups_at_the_end() {
     assert_eq!(users, ["Left!", "And then?"]);
     assert_eq!(said(&server, 1), ["Go.", "Hm.", "tool\n", "Left!"]);
     assert_eq!(said(&server, 2), ["Go.", "Hm.", "tool\n", "Left!", "Steered.", "And then?"]);
-    // Each leaves the queue right before its message begins.
+    // Each message leaves the queue right before it begins.
     let starts: Vec<usize> = (0..events.len())
         .filter(|i| events[*i]["message"]["role"] == "user" && events[*i]["type"] == "message_start")
         .collect();
@@ -92,7 +92,7 @@ fn modes_decide_how_many_are_delivered() {
             })
             .collect();
         assert_eq!(new, expected, "{mode}");
-        // The choice is saved for later sessions.
+        // The mode is saved for later sessions.
         drop(daemon);
         let mut later = Daemon::start(&home, &["--no-session"]);
         assert_eq!(later.done(json!({"type": "get_state"}))["followUpMode"], mode);
@@ -146,7 +146,7 @@ fn armed(home: &Home, args: &[&str], points: &str) -> Daemon {
     })
 }
 
-/// What the user said, by the session file.
+/// The user messages in the session file.
 fn said_in_file(home: &Home) -> Vec<String> {
     // One of these crashes leaves a torn line.
     let content = fs::read_to_string(&home.session_files()[0]).expect("a session file");
@@ -171,12 +171,12 @@ fn fine() -> Reply {
     Reply::stream(sse::answer("Fine."))
 }
 
-/// A model that answers its first question never, and all others.
+/// A model that never answers its first request, and answers all others.
 fn server() -> MockServer {
     MockServer::start([Reply::stream(sse::text("Well ")).hang(), fine(), fine(), fine(), fine()])
 }
 
-/// A run with these messages behind it, and the end of its daemon.
+/// Queues these messages behind a run, and kills the daemon.
 fn killed_with(home: &Home, messages: &[Value]) {
     let mut daemon = Daemon::start(home, &[]);
     daemon.send(&prompt("Go."));
@@ -200,10 +200,9 @@ fn what_waited_waits_again_and_is_delivered_once() {
         &found,
         &["3 messages that waited in queues when the daemon was killed wait again", "clear_queue"],
     );
-    // Sent again, it is not there twice.
+    // Sending it again does not queue it twice.
     daemon.done(steer("Not so fast."));
     assert_eq!(waiting(&mut daemon), 3);
-    // A second kill changes nothing.
     daemon.signal(Signal::KILL);
     daemon.wait();
     let mut daemon = Daemon::start(&home, &["--continue"]);
@@ -221,10 +220,10 @@ fn what_waited_waits_again_and_is_delivered_once() {
     assert_eq!(waiting(&mut daemon), 0);
 }
 
-/// The daemon dies before, in, and after the write of the message's entry.
+/// The daemon dies before, during, and after the write of the message's entry.
 #[test]
 fn a_message_that_is_being_delivered_is_there_once() {
-    // The messages before are three entries; then comes the first of those that waited, and the second.
+    // Three entries come before; then the first queued message, and the second.
     for point in [
         "store.append@4",
         "store.append@4:torn",
@@ -268,14 +267,14 @@ fn what_was_taken_back_stays_so() {
     assert!(!ledger(&home).exists());
     daemon.done(steer("One."));
     assert_eq!(waiting(&mut daemon), 1, "its key is free");
-    // Whoever closes a session knows what waits in it.
+    // A client that closes a session knows its queue.
     assert!(daemon.close().status.success());
     assert!(!ledger(&home).exists());
     let mut daemon = Daemon::start(&home, &["--continue"]);
     assert_eq!(waiting(&mut daemon), 0);
 }
 
-/// A message that waits before its session has a file.
+/// A message is queued before its session has a file.
 #[test]
 fn what_waits_for_the_first_prompt_is_kept_from_then_on() {
     let server = server();
@@ -292,14 +291,14 @@ fn what_waits_for_the_first_prompt_is_kept_from_then_on() {
     assert_eq!(said_in_file(&home), ["Go.", "And now?", "Later."]);
 }
 
-/// A message that cannot be noted is refused; one whose entry the disk does not take waits again.
+/// A message that cannot be written to the intent log is refused; one whose entry cannot be stored is queued again.
 #[test]
 fn a_full_disk_loses_no_message_that_waits() {
     let gate = Gate::new();
     let first = Reply::stream(sse::text("Well ")).gate(&gate).then(sse::answer("then."));
     let server = MockServer::start([first, fine(), fine()]);
     let home = Home::with_model(&server);
-    // The intents before are those of the run.
+    // The earlier intents belong to the run.
     let mut daemon = armed(&home, &[], "intent_log.intent@3:enospc,store.append@4:enospc");
     daemon.send(&prompt("Go."));
     daemon.event("message_update");
@@ -317,13 +316,13 @@ fn a_full_disk_loses_no_message_that_waits() {
     assert!(!ledger(&home).exists());
 }
 
-/// The disk is full when the session is opened: what waited does so again once there is room.
+/// The disk is full when the session is opened: messages are queued again once there is room.
 #[test]
 fn what_cannot_be_recovered_at_once_waits_later() {
     let server = server();
     let home = Home::with_model(&server);
     killed_with(&home, &[follow_up("Then this.")]);
-    // The end of the answer that was streaming cannot be stored, and once more.
+    // The end of the interrupted answer cannot be stored, twice.
     let mut daemon = armed(&home, &["--continue"], "store.append@1:enospc,store.append@2:enospc");
     assert_eq!(waiting(&mut daemon), 0);
     let refused = daemon.refused(steer("Too early."));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{answers, assert_says, text};
 
-/// The same models, whose provider is not there and has no key.
+/// The same models, without server and key.
 fn without_server(home: &Home) {
     let mut models = models("http://127.0.0.1:9/elsewhere/v1");
     models["providers"]["fake"]["apiKey"] = json!("$NO_SUCH_KEY");
@@ -47,7 +47,7 @@ fn a_recorded_session_plays_back_without_provider_and_key() {
     let recorded = [daemon.prompt("Say hi."), daemon.prompt("And now?")];
     daemon.close();
     assert_eq!(record_count(&folder), 4);
-    // Variables of the daemon itself are not those of its commands.
+    // Variables of the daemon do not reach its commands.
     assert!(
         recorded[0].iter().any(|event| event["type"] == "tool_execution_end"
             && event["result"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("hi\n0"))),
@@ -59,7 +59,7 @@ fn a_recorded_session_plays_back_without_provider_and_key() {
     let played = [daemon.prompt("Say hi."), daemon.prompt("And now?")];
     for (recorded, played) in recorded.iter().zip(&played) {
         assert_eq!(texts(played), texts(recorded));
-        // How often a command's output is shown on the way is a matter of timing.
+        // The number of progress events depends on timing.
         let kinds = |events: &[Value]| -> Vec<Value> {
             let kinds = events.iter().map(|event| event["type"].clone());
             kinds.filter(|kind| kind != "tool_execution_update").collect()
@@ -162,7 +162,7 @@ fn agentd(home: &Home, args: &[&str]) -> Finished {
     Ctl::start_with(ctl::agentd(home, args), Stdio::null()).finish()
 }
 
-/// Records a prompt to a model that is configured in more ways than one.
+/// Records a prompt to a model that is configured in more than one place.
 fn recorded(home: &Home, api: ProviderApi, folder: &Path) {
     let server = MockServer::start([Reply::stream(api.answer("Recorded."))]);
     let mut provider = api.provider(&server);
@@ -187,7 +187,7 @@ fn a_recording_is_answered_by_its_own_model_on_every_api() {
         let home = Home::new();
         let folder = home.root().join("r");
         recorded(&home, api, &folder);
-        // Nothing, something that cannot be read, and another model are left of the configuration.
+        // The configuration is then missing, unreadable, or has another model.
         let other = json!({"providers": {"other": {"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions",
             "apiKey": "k", "models": [{"id": "m"}]}}});
         for file in ["{}", "{", &other.to_string()] {
@@ -227,7 +227,7 @@ fn change(folder: &Path, change: impl Fn(&mut Value)) {
     fs::write(&path, format!("{request}\n{rest}")).unwrap();
 }
 
-/// As older versions of agentd recorded it.
+/// A recording of an older version of agentd.
 #[test]
 fn a_recording_that_does_not_hold_enough_fails_and_says_what_is_missing() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! A model that refuses, over each API: one stop reason, one code, one exit code, no second request, other models in its place.
+//! Refusals of a model over each API: one stop reason, one code, one exit code, no second request, and fallback models.
 
 use std::collections::HashSet;
 
@@ -47,7 +47,7 @@ fn the_last_answer_decides_about_the_exit_code() {
     let home = Home::with_model(&server);
     let done = run(&home, &["-p", "One?", "Two?"]);
     assert_eq!((done.code, done.stdout.as_str()), (0, "Fine.\n"), "{done:?}");
-    // What it said in the place of an answer is nothing that the next request goes on from.
+    // The text of the refusal is not part of the next request.
     let second = server.requests()[1].body.to_string();
     assert!(
         second.contains("One?") && second.contains("Two?") && !second.contains("help with that"),
@@ -101,7 +101,7 @@ fn a_summary_that_is_refused_says_so() {
 struct Refusal {
     api: &'static str,
     body: Vec<u8>,
-    /// What the model said, and what the user is told.
+    /// The text of the model, and the error for the user.
     said: &'static str,
     told: &'static str,
 }
@@ -128,14 +128,14 @@ fn responses(delta: &str, item: Option<Value>, end: (&str, Value)) -> Vec<u8> {
     stream(&events)
 }
 
-/// In words of the model's own.
+/// A refusal as text of the model.
 fn spoken() -> Vec<u8> {
     let item =
         json!({"type": "message", "id": "i", "content": [{"type": "refusal", "refusal": "No, thanks."}]});
     responses("response.refusal.delta", Some(item), ("response.completed", json!({"status": "completed"})))
 }
 
-/// By a filter that cuts the answer off.
+/// A filter cuts the answer off.
 fn filtered() -> Vec<u8> {
     let response = json!({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}});
     responses("response.output_text.delta", None, ("response.incomplete", response))

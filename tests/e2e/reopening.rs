@@ -1,5 +1,5 @@
-//! Opening a session that the daemon has open already: other flags are applied, or refused by name, and each client works in its
-//! own environment.
+//! Opening a session that is already open: other flags are applied, or refused by name, and each client works in its own
+//! environment.
 
 use agentd_e2e::{Ctl, Daemon, Gate, MockServer, Reply, Service, SocketClient, ctl, sse};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ fn a_session_that_is_kept_is_not_opened_as_one_that_is_not() {
     let id = begun(&mut client, &home, &[]);
     let refused = client.refused(open(&home, &["--no-session", "--session-id", &id]));
     assert_says(&complaint(&refused), &["--no-session", &id]);
-    // One in memory only is what it is.
+    // A session without a file stays without one.
     let own = ["--no-session", "--session-id", "mine-1"];
     client.done(open(&home, &own));
     assert_eq!(client.done(open(&home, &own))["sessionId"], json!("mine-1"));
@@ -141,11 +141,11 @@ fn each_client_works_in_its_own_environment() {
     };
     shows(&mut first, "one none none");
     shows(&mut second, "none /venv none");
-    // It is the client's also after the session left memory.
+    // The environment remains after the session was unloaded.
     gone(&mut watcher, &id);
     shows(&mut second, "none /venv none");
     shows(&mut first, "one none none");
-    // A key of a model stays behind, whoever brings it.
+    // A model's key does not reach commands, whichever client sends it.
     home.configure(&json!({"providers": {"fake": {
         "baseUrl": server.base_url(), "api": "openai-completions", "apiKey": "$FAKE_KEY", "models": [{"id": "fake"}],
     }}}));
@@ -153,7 +153,7 @@ fn each_client_works_in_its_own_environment() {
     second.done(open(Some(&id), env(json!({"FAKE_KEY": "sk-hush-hush-hush"}))));
     let output = second.done(json!({"type": "bash", "command": SHOW}))["output"].clone();
     assert_eq!(output, json!("none none none\n"));
-    // Who opens it without one works in the session's.
+    // A client without an environment works in the session's.
     let mut third = hello(&service);
     third.done(json!({"type": "open_session", "cwd": home.project(), "sessionId": id}));
     assert_eq!(third.done(json!({"type": "bash", "command": "echo $MARK"}))["output"], json!("one\n"));

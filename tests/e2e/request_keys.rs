@@ -1,4 +1,4 @@
-//! Commands that are sent again after an answer that never came: done once, answered each time.
+//! Request keys: a command that is sent again after a lost response is done once and answered each time.
 
 use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, sse};
 use rustix::process::Signal;
@@ -10,7 +10,7 @@ fn keyed(kind: &str, message: &str, key: &str) -> Value {
     json!({"type": kind, "message": message, "requestKey": key})
 }
 
-/// The one session file's entries with a key: key, disposition, role.
+/// The entries with a request key in the only session file: key, disposition, role.
 fn recorded(home: &Home) -> Vec<(String, Value, String)> {
     let files = home.session_files();
     assert_eq!(files.len(), 1);
@@ -35,14 +35,13 @@ fn a_prompt_sent_twice_runs_once() {
     let mut daemon = Daemon::start(&home, &[]);
     let first = daemon.call(keyed("prompt", "Go.", "the-key-1"));
     let settled = daemon.settled();
-    // The same answer, under the name and the id of the repetition.
+    // The same response, with the name and id of the repetition.
     let again = daemon.call(keyed("prompt", "Go.", "the-key-1"));
     assert_ne!(again["id"], first["id"]);
     assert_eq!((&again["success"], &again["data"]), (&json!(true), &first["data"]));
     let steered = daemon.done(keyed("steer", "Go.", "the-key-1"));
     assert_eq!(steered, json!({"disposition": "started"}));
     assert_eq!(daemon.done(json!({"type": "get_state"}))["pendingMessageCount"], 0);
-    // Another key is another prompt.
     daemon.done(keyed("prompt", "Go on.", "the-key-2"));
     let more = daemon.settled();
     assert_eq!((users(&settled), users(&more)), (vec!["Go.".into()], vec!["Go on.".into()]));
@@ -51,7 +50,7 @@ fn a_prompt_sent_twice_runs_once() {
         recorded(&home),
         [("the-key-1".into(), started.clone(), "user".into()), ("the-key-2".into(), started, "user".into())]
     );
-    // The key is the entry's, not the message's: no event, no list of messages and no model sees it.
+    // The key belongs to the entry: no event, list of messages or model sees it.
     let messages = daemon.done(json!({"type": "get_messages"}));
     let requests = server.requests();
     let bodies = requests.iter().map(|request| request.body.to_string());
@@ -86,7 +85,7 @@ fn a_client_that_comes_back_repeats_what_it_does_not_know_the_answer_of() {
     drop(lost);
     let mut client = service.client();
     client.done(json!({"type": "attach_session", "sessionId": id}));
-    // Without the key this would be refused: the session is busy.
+    // Without the key, the busy session would refuse this.
     assert_eq!(client.done(keyed("prompt", "Go.", "k")), json!({"disposition": "started"}));
     assert_eq!(client.done(keyed("follow_up", "And then?", "f")), json!({"disposition": "queued"}));
     assert_eq!(client.done(json!({"type": "get_state"}))["pendingMessageCount"], 1);
@@ -102,7 +101,7 @@ fn repetitions_wait_while_the_first_is_checked() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::new();
     let mut models = agentd_e2e::home::models(&server.base_url());
-    // The key of the model comes from a command that waits for the test.
+    // The model's key comes from a command that waits for the test.
     let go = home.root().join("go");
     let command = format!("!until [ -e {} ]; do sleep 0.01; done; echo secret", go.display());
     models["providers"]["fake"]["apiKey"] = json!(command);
@@ -113,7 +112,7 @@ fn repetitions_wait_while_the_first_is_checked() {
         prompt["id"] = json!(id);
         daemon.send(&prompt);
     }
-    // All three are taken by now, and none is answered.
+    // The daemon has read all three and answered none.
     assert_eq!(daemon.done(json!({"type": "get_state"}))["isStreaming"], true);
     std::fs::write(go, "").expect("a file in the home");
     let lines = daemon.settled();
@@ -188,7 +187,7 @@ fn a_bash_command_sent_twice_runs_once_and_both_get_its_end() {
     for id in ["a", "b"] {
         daemon.send(&json!({"id": id, "type": "bash", "command": "cat pipe", "requestKey": "k"}));
     }
-    // One reader: a second one would wait for a writer of its own.
+    // There is one reader: a second one would wait for a writer of its own.
     daemon.done(json!({"type": "bash", "command": "echo through > pipe"}));
     let through = json!({"output": "through\n", "exitCode": 0, "cancelled": false, "truncated": false});
     let mut answered = Vec::new();
@@ -201,7 +200,7 @@ fn a_bash_command_sent_twice_runs_once_and_both_get_its_end() {
     let again = json!({"type": "bash", "command": "cat pipe", "requestKey": "k"});
     assert_eq!(daemon.done(again), through);
 
-    // What is stopped is answered so, each time.
+    // An aborted command is answered as aborted, each time.
     let long = json!({"id": "l", "type": "bash", "command": "echo up; sleep 1000", "requestKey": "long"});
     daemon.send(&long);
     daemon.event("bash_execution_update");
@@ -213,7 +212,7 @@ fn a_bash_command_sent_twice_runs_once_and_both_get_its_end() {
     }
 }
 
-/// The result of a command that ends during a run is stored after it; its key comes with it.
+/// The result of a command that ends during a run is stored after it, with its key.
 #[test]
 fn a_bash_command_beside_a_run_keeps_its_key() {
     let gate = Gate::new();
@@ -263,7 +262,7 @@ fn keys_that_cannot_be() {
     assert_eq!(daemon.done(longest)["output"], "x\n");
     let none = json!({"type": "bash", "command": "echo x", "requestKey": null});
     assert_eq!(daemon.done(none)["output"], "x\n");
-    // The answers of messages and of commands have different shapes.
+    // Responses to messages and to commands have different shapes.
     daemon.done(json!({"type": "bash", "command": "true", "requestKey": "b"}));
     let refused = daemon.refused(keyed("steer", "Go.", "b"));
     assert_eq!(refused["code"], "invalid_field");

@@ -1,4 +1,4 @@
-//! Skills, prompt templates and files of the system prompt, as models, clients and users see them.
+//! Skills, prompt templates and context files, as models, clients and users see them.
 
 use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, binaries, sse};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn skill(name: &str) -> String {
     format!("---\nname: {name}\ndescription: About {name}.\n---\n\nDo {name}.\n")
 }
 
-/// A home with a model that always says the same.
+/// A home with a model that always gives the same answer.
 fn home() -> (MockServer, Home) {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
     let home = Home::with_model(&server);
@@ -21,7 +21,7 @@ fn system(server: &MockServer, request: usize) -> String {
     text(&server.requests()[request].messages()[0])
 }
 
-/// What the user said last in a request.
+/// The last user message of the last request.
 fn last_said(server: &MockServer) -> String {
     let requests = server.requests();
     text(requests.last().expect("a request").messages().last().expect("a message"))
@@ -76,7 +76,7 @@ fn a_skill_is_told_to_the_model_and_called_by_the_user() {
         daemon.prompt(unknown);
         assert_eq!(last_said(&server), unknown);
     }
-    // Nobody could read them.
+    // Without `read`, skills are not offered.
     Daemon::start(&home, &["--no-session", "--tools", "edit"]).prompt("Hi");
     assert!(!system(&server, server.requests().len() - 1).contains("available_skills"));
 }
@@ -116,7 +116,7 @@ fn queued_messages_are_expanded_as_they_are_queued() {
     let mut daemon = Daemon::start(&home, &[]);
     daemon.send(&prompt("Go."));
     daemon.event("message_update");
-    // While the run is on.
+    // The list is available during the run.
     assert_eq!(daemon.done(GET())["commands"].as_array().map(Vec::len), Some(2));
     daemon.done(json!({"type": "follow_up", "message": "/skill:pdf x"}));
     daemon.done(json!({"type": "steer", "message": "/hi A"}));
@@ -199,7 +199,7 @@ fn skills_can_be_left_out_of_the_list() {
     assert!(last_said(&server).contains("Do u."));
 }
 
-/// Resources of a project count when it is trusted, in a folder of either name.
+/// Resources of a project are used when it is trusted, in a folder of either name.
 #[test]
 fn a_project_has_to_be_trusted() {
     for folder in [".agentd", ".pi"] {
@@ -231,7 +231,7 @@ fn a_project_has_to_be_trusted() {
     }
 }
 
-/// A folder that the reference filled works as it is.
+/// An agent directory of pi works unchanged.
 #[test]
 fn the_agent_directory_of_pi() {
     let (server, home) = home();
@@ -289,7 +289,7 @@ fn broken_files_are_reported_and_cost_only_themselves() {
         .find(|it| it["message"].as_str().is_some_and(|text| text.contains("YAML")) && it["kind"] == "skill");
     let broken = broken.expect("the broken skill");
     assert_eq!((&broken["level"], &broken["line"]), (&json!("error"), &json!(6)), "{broken}");
-    // What was repaired is not told any more.
+    // A repaired file is no longer reported.
     home.write_agent("skills/broken/SKILL.md", &skill("broken"));
     assert_eq!(found().len(), list.len() - 1);
     daemon.prompt("/good");
@@ -308,7 +308,7 @@ fn broken_files_are_reported_and_cost_only_themselves() {
     }
 }
 
-/// Files are read at every run: what differs is told the model in a system message of its own.
+/// Files are read at every run: changes reach the model in a system message.
 #[test]
 fn changes_between_runs_reach_the_model_in_the_next_one() {
     let (server, home) = home();
@@ -338,7 +338,7 @@ fn changes_between_runs_reach_the_model_in_the_next_one() {
     assert!(context.contains("Only this.") && !context.contains("Hum."), "{context}");
 }
 
-/// Sessions of a daemon have flags of their own.
+/// Sessions of a daemon have their own flags.
 #[test]
 fn a_session_of_the_daemon_takes_the_flags() {
     let (server, home) = home();
@@ -354,7 +354,7 @@ fn a_session_of_the_daemon_takes_the_flags() {
     let mut other = service.client();
     other.done(json!({"type": "open_session", "cwd": home.project()}));
     assert_eq!(commands(&home, &other.done(GET())), ["skill:u auto agent/skills/u/SKILL.md"]);
-    // Who only looks may ask.
+    // An observer may list commands.
     let mut observer = service.client();
     observer.done(json!({"type": "hello", "protocol": 1, "client": {"name": "t"}, "role": "observe"}));
     let id = other.done(json!({"type": "get_state"}))["sessionId"].clone();
@@ -362,7 +362,7 @@ fn a_session_of_the_daemon_takes_the_flags() {
     assert_eq!(observer.done(GET())["commands"].as_array().map(Vec::len), Some(1));
 }
 
-/// What docs/resources.md shows works as it stands there.
+/// The example of docs/resources.md works unchanged.
 #[test]
 fn the_example_of_the_documentation_runs() {
     let page = std::fs::read_to_string(binaries::workspace().join("docs/resources.md")).unwrap();

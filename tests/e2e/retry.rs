@@ -1,11 +1,11 @@
-//! Answers that fail for a reason that passes: asked for again, in the open, and never more than allowed.
+//! Retries: answers that fail for a temporary reason are requested again, visibly and at most as often as allowed.
 
 use agentd_e2e::{Daemon, Home, MockServer, Reply, ctl, sse};
 use serde_json::{Value, json};
 
 use crate::support::{answers, assert_says, kinds, prompt, records, text};
 
-/// A home whose retries come at once.
+/// A home without pauses before retries.
 fn home(server: &MockServer) -> Home {
     let home = Home::with_model(server);
     home.settings(&json!({"retry": {"baseDelayMs": 1}}));
@@ -65,10 +65,10 @@ fn a_failed_answer_is_asked_for_again() {
     let ends: Vec<bool> =
         of_kind(&events, "agent_end").iter().map(|end| end["willRetry"] == json!(true)).collect();
     assert_eq!(ends, [true, true, false]);
-    // A run of its own, with nothing but its own messages.
+    // Each attempt is a run with its own messages only.
     assert_eq!(of_kind(&events, "agent_end")[2]["messages"].as_array().unwrap().len(), 1);
 
-    // The model never sees the failures; the file keeps them, and says that they are left out.
+    // The model never sees the failures; the file keeps them, marked as left out.
     for request in server.requests() {
         let roles: Vec<&Value> = request.messages().iter().map(|message| &message["role"]).collect();
         assert_eq!(roles, ["system", "user"]);
@@ -103,7 +103,7 @@ fn retries_end_with_their_number() {
         [&json!({"type": "auto_retry_end", "success": false, "attempt": 3,
             "finalError": "503: {\"message\":\"overloaded\"}"})]
     );
-    // The next prompt has all of its retries again.
+    // The next prompt has all retries again.
     server.push(overloaded());
     server.push(Reply::stream(sse::answer("Now.")));
     let events = daemon.prompt("And now?");
@@ -135,7 +135,7 @@ fn what_does_not_pass_is_not_tried_again() {
     for (status, body) in lasting {
         let server = MockServer::always(error(status, body));
         let home = home(&server);
-        // Recovery from a context that is too long is another matter.
+        // The overflow retry is tested elsewhere.
         home.settings(&json!({"compaction": {"enabled": false}, "retry": {"baseDelayMs": 1}}));
         let events = Daemon::start(&home, &[]).prompt("Hello?");
         assert!(of_kind(&events, "auto_retry_start").is_empty(), "{status} {body}");
@@ -204,7 +204,7 @@ fn the_switch_counts_at_once_and_is_saved() {
 #[test]
 fn a_provider_can_ask_for_a_longer_pause() {
     let busy = || error(429, r#"{"error":{"message":"rate limit"}}"#);
-    // Below the retries that clients see: nothing is told of these.
+    // Hidden retries send no events.
     let server = MockServer::start([
         busy().header("retry-after-ms", "5"),
         busy().header("x-should-retry", "true").header("retry-after", "0"),
@@ -217,13 +217,13 @@ fn a_provider_can_ask_for_a_longer_pause() {
     assert!(of_kind(&events, "auto_retry_start").is_empty());
     assert_eq!(server.requests().len(), 3);
 
-    // The pause that clients see is no shorter than what the provider wants.
+    // The visible pause is at least as long as the provider asks for.
     let server =
         MockServer::start([busy().header("retry-after-ms", "40"), Reply::stream(sse::answer("Here."))]);
     let events = Daemon::start(&self::home(&server), &[]).prompt("Hello?");
     assert_eq!(of_kind(&events, "auto_retry_start")[0]["delayMs"], 40);
 
-    // More patience than there is ends it.
+    // A pause beyond the limit ends the attempts.
     let server = MockServer::always(busy().header("retry-after", "3600"));
     let events = Daemon::start(&self::home(&server), &[]).prompt("Hello?");
     assert!(of_kind(&events, "auto_retry_start").is_empty());

@@ -11,7 +11,7 @@ use std::{
 use agentd_e2e::binaries;
 use agentd_protocol::schema;
 
-/// Fails when a generated file is not what the types say now, with the place and the command that mends it.
+/// Fails with the place and the command that fixes it when a generated file is not current.
 fn check(file: &str, expected: &str) {
     let found = fs::read_to_string(binaries::workspace().join(file)).unwrap_or_default();
     if found == expected {
@@ -31,7 +31,7 @@ fn they_are_current() {
     for (name, expected) in &files {
         check(&format!("schemas/{name}"), expected);
     }
-    // What makes the types of other languages, and where it puts them.
+    // The generators of other languages' types, and their output folders.
     let others = ["generate", "python", "typescript"];
     for entry in fs::read_dir(binaries::workspace().join("schemas")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -45,7 +45,7 @@ fn the_protocol_reference_is_current() {
     check("docs/protocol-reference.md", &schema::reference());
 }
 
-/// Whether they are exactly what their generators make, `tests/outside/run types` finds out.
+/// The suite `types` of `tests/outside/run` checks that they are exactly the output of their generators.
 #[test]
 fn the_types_of_other_languages_were_made_from_the_present_schema() {
     let output =
@@ -68,7 +68,6 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// All files of Rust below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -107,7 +106,7 @@ fn unsafe_code_is_where_the_page_says() {
                 reasons >= blocks,
                 "{name} has {blocks} unsafe blocks and {reasons} remarks on why they are sound"
             );
-            // It counts allocations in tests.
+            // This file counts allocations in tests.
             if !name.ends_with("ai/src/fuzz/work.rs") {
                 found.insert(name);
             }

@@ -14,7 +14,7 @@ fn open(client: &mut SocketClient, home: &Home) -> String {
     opened["sessionId"].as_str().expect("an id").to_owned()
 }
 
-/// The numbers of events, which must have no hole.
+/// Asserts that the event numbers have no gap.
 fn assert_no_hole(events: &[Value], session: &str, first: u64) {
     let events = events.iter().filter(|line| line["type"] != "response");
     for (expected, event) in (first..).zip(events) {
@@ -22,7 +22,7 @@ fn assert_no_hole(events: &[Value], session: &str, first: u64) {
     }
 }
 
-/// What the deltas of a message add up to.
+/// The text of a message from its deltas.
 fn streamed(events: &[Value]) -> String {
     let deltas = events.iter().map(|event| &event["assistantMessageEvent"]);
     deltas.filter(|delta| delta["type"] == "text_delta").filter_map(|delta| delta["delta"].as_str()).collect()
@@ -67,7 +67,7 @@ fn a_late_client_sees_the_rest_of_a_message_and_all_of_them_the_same() {
         line["assistantMessageEvent"]["delta"].as_str().is_some_and(|text| text.contains("First half"))
     });
     drop(leaving);
-    // In the middle of the message.
+    // The client joins in the middle of the message.
     let attached = late.done(json!({"type": "attach_session", "sessionId": id}));
     assert_eq!(attached["replayed"], json!(false));
     let so_far = &attached["inFlight"]["message"];
@@ -93,7 +93,7 @@ fn a_late_client_sees_the_rest_of_a_message_and_all_of_them_the_same() {
         .collect();
     assert_eq!(stored.last(), told.as_array().unwrap().last());
 
-    // What was missed is sent again; what was never there is not.
+    // Missed events are sent again; a number that never existed gives none.
     let epoch = attached["epoch"].clone();
     let mut back = service.client();
     hello(&mut back);
@@ -138,7 +138,7 @@ fn everyone_opens_the_same_session_and_its_end_is_reported() {
     let closed = one.event("session_closed");
     assert_eq!(closed["sessionId"], json!(id));
     assert_eq!(one.refused(json!({"type": "get_state"}))["code"], "no_session");
-    // Its file is there, and opens again.
+    // The file can be opened again.
     let opened = one.done(json!({"type": "open_session", "cwd": home.project(), "path": file}));
     assert_eq!(opened["sessionId"], json!(id));
     assert_eq!(one.done(json!({"type": "get_last_assistant_text"}))["text"], "Hello.");
@@ -148,7 +148,7 @@ fn everyone_opens_the_same_session_and_its_end_is_reported() {
     assert_eq!(one.refused(json!({"type": "delete_session", "sessionId": id}))["code"], "session_not_found");
 }
 
-/// Who followed a session that another client has closed and opened again is answered by what is there now.
+/// A client that followed a session which was closed and opened again talks to the new one.
 #[test]
 fn a_session_that_was_opened_again_answers_those_of_before() {
     let server = MockServer::always(Reply::stream(sse::answer("Hello.")));
@@ -167,7 +167,7 @@ fn a_session_that_was_opened_again_answers_those_of_before() {
     other.done(json!({"type": "attach_session", "sessionId": id}));
     assert_eq!(one.done(json!({"type": "get_state", "sessionId": id}))["messageCount"], 3);
     one.done(json!({"type": "abort", "sessionId": id}));
-    // It does not follow that one, which has none of its tools.
+    // It does not follow the new session, which has none of its tools.
     let refused = one.refused(json!({"type": "register_tools", "tools": [tool], "sessionId": id}));
     assert_eq!(refused["code"], "unsupported", "{refused}");
     assert_eq!(one.refused(json!({"type": "get_state"}))["code"], "no_session");
@@ -198,14 +198,14 @@ fn commands_find_their_session_by_name() {
     client.done(json!({"type": "detach_session", "sessionId": second}));
     assert_eq!(client.refused(json!({"type": "get_state"}))["code"], "no_session");
     assert_eq!(client.refused(json!({"type": "get_state", "sessionId": "x"}))["code"], "session_not_found");
-    // One that does not follow it is answered, and hears nothing else.
+    // A client that does not follow it gets the response and no events.
     plain.done(json!({"type": "prompt", "message": "Hi", "sessionId": second}));
     plain.done(json!({"type": "open_session", "cwd": home.project(), "ephemeral": true}));
     let state = plain.done(json!({"type": "get_state", "sessionId": second}));
     assert_eq!(state["sessionId"], json!(second));
     plain.end_input();
     assert_eq!(plain.closed(), Vec::<Value>::new());
-    // A client that left stopped nothing.
+    // A client that leaves stops nothing.
     client.done(json!({"type": "attach_session", "sessionId": second}));
     while client.done(json!({"type": "get_state"}))["isStreaming"] == json!(true) {
         client.event("agent_settled");
@@ -246,14 +246,14 @@ fn a_client_that_does_not_read_stalls_nobody() {
     reader.done(json!({"type": "prompt", "message": "Flood"}));
     let events = reader.settled();
     assert_no_hole(&events, &id, 1);
-    // The one that slept reads what it was sent before it was cut off, and is told where that ended.
+    // The slow client reads the lines from before it was cut off, and learns where they ended.
     let before = sleeper.all_until("lagged", |line| line["type"] == "lagged");
     let (lagged, before) = before.split_last().unwrap();
     assert_no_hole(before, &id, 1);
     assert_eq!(lagged["fromSeq"], json!(before.len() + 1), "{lagged}");
     let attached = sleeper.done(json!({"type": "attach_session", "sessionId": id}));
     assert_eq!(attached["seq"], json!(events.len()));
-    // One that could not understand that is told in its own words, and left.
+    // A plain client would not understand `lagged`: it gets an error and is disconnected.
     let rest = plain.closed();
     assert_eq!(rest.last().unwrap()["success"], json!(false), "{:?}", rest.last());
     assert_eq!(roles(&home.session_files()[0]).last().unwrap(), "assistant");
@@ -360,7 +360,6 @@ fn a_watcher_hears_of_sessions_that_it_does_not_follow() {
     watcher.done(json!({"type": "unwatch_sessions"}));
     let mut other = service.client();
     other.done(json!({"type": "attach_session", "sessionId": id}));
-    // Nothing comes before this answer.
     watcher.send(&json!({"id": "last", "type": "daemon_status"}));
     assert_eq!(watcher.line()["id"], "last");
 }

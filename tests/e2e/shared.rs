@@ -26,7 +26,6 @@ fn until_it_streams(bridge: &mut Daemon) {
     bridge.until("a delta", |line| line["assistantMessageEvent"]["type"] == "text_delta");
 }
 
-/// A client that has joined the session.
 fn join(service: &Service, id: &Value) -> (SocketClient, Value) {
     let mut client = service.client();
     client.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
@@ -55,7 +54,7 @@ fn others_join_the_session_and_both_see_all_of_it() {
     let (seen, theirs) = (bridge.settled(), other.settled());
     let last = |events: &[Value]| text(answers(events).last().expect("an answer"));
     assert_eq!((last(&seen), last(&theirs)), ("Steered.".into(), "Steered.".into()));
-    // The wire of the bridge is the plain one.
+    // The bridge speaks the plain protocol.
     assert!(seen.iter().all(|line| line.get("seq").is_none() && line.get("sessionId").is_none()));
     assert_eq!(bridge.close().status.code(), Some(0));
 }
@@ -131,7 +130,7 @@ fn a_signal_ends_the_bridge_and_not_the_session() {
 fn what_is_refused_is_refused_as_without_the_daemon() {
     let server = MockServer::start([Reply::stream(sse::answer("Ok."))]);
     let home = Home::with_model(&server);
-    // A session that another process writes.
+    // Another process has the session open.
     let mut holder = Daemon::start(&home, &["--session-id", "held"]);
     holder.prompt("Hi");
     let file = home.session_files()[0].display().to_string();
@@ -152,7 +151,7 @@ fn what_is_refused_is_refused_as_without_the_daemon() {
         let (private, shared) = (refused(args, false), refused(args, true));
         assert_eq!((private.status.code(), shared.status.code()), (Some(1), Some(1)), "{args:?}");
         assert_eq!(shared.rest, Vec::<Value>::new(), "{args:?}");
-        // The daemon may add what to do.
+        // The daemon may add a hint.
         assert!(
             shared.stderr.starts_with(private.stderr.trim_end()),
             "{}\n{}",
@@ -178,7 +177,7 @@ fn warnings_go_to_stderr() {
 fn the_daemon_is_started_when_it_is_needed_and_stays() {
     let home = Home::new();
     let daemon = OnDemand(&home);
-    // Several at the same time: one of them starts it.
+    // Several bridges start at once: one of them starts the daemon.
     let mut bridges: Vec<Daemon> = (0..3).map(|_| Daemon::start_shared(&home, &[])).collect();
     for bridge in &mut bridges {
         bridge.done(json!({"type": "get_state"}));
@@ -277,7 +276,7 @@ fn what_was_asked_is_finished_before_the_end() {
         let texts: Vec<String> = answers(&lines).into_iter().map(text).collect();
         assert_eq!(texts, ["One.", "Two."], "shared: {shared}");
         assert_eq!(lines.last().expect("a line")["type"], "agent_settled");
-        // A session of the daemon stays there.
+        // A session of the daemon stays open.
         if service.is_some() {
             assert_eq!(live_sessions(&home).len(), 1);
         }
@@ -326,7 +325,6 @@ fn rpc_reports_a_daemon_that_dies() {
     let server = MockServer::start([Reply::stream(sse::text("First")).gate(&gate)]);
     let home = Home::with_model(&server);
     let service = Service::start(&home, &[]);
-    // Its stdin stays open.
     let mut running = Ctl::start_with(ctl::command(&home, &["rpc"]), Stdio::piped());
     running.type_line(&prompt("Hi").to_string());
     running.wait_for_stdout("First");

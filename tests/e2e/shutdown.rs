@@ -12,8 +12,8 @@ use crate::{
     support::{assert_says, prompt, records, text},
 };
 
-/// Clients kill after a second, and look 50 ms before.
-const PATIENCE_OF_CLIENTS: Duration = Duration::from_millis(950);
+/// Hosts kill agentd after a second, and look 50 ms earlier.
+const HOST_TIMEOUT: Duration = Duration::from_millis(950);
 
 #[test]
 fn idle_at_the_end_of_input() {
@@ -64,11 +64,11 @@ fn signals_have_their_exit_codes() {
         daemon.signal(signal);
         let ended = daemon.wait();
         assert_eq!(ended.status.code(), Some(code), "{ended:?}");
-        assert!(begin.elapsed() < PATIENCE_OF_CLIENTS, "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < HOST_TIMEOUT, "{:?}", begin.elapsed());
     }
 }
 
-/// Hosts answer the end of a run with more commands, and break when nobody is there to read them.
+/// Hosts send more commands at the end of a run, and fail when there is no reader.
 #[test]
 fn after_a_signal_nothing_more_is_said_and_all_is_stored() {
     let server = MockServer::start([Reply::stream(sse::text("Part")).hang()]);
@@ -104,11 +104,11 @@ fn a_signal_in_the_middle_of_a_tool_leaves_nothing_behind() {
     }
     let children = processes::watch(&ids);
     let begin = Instant::now();
-    // As the reference's own client does it: both at once.
+    // pi's own client does both at once.
     daemon.end_input();
     daemon.signal(Signal::TERM);
     let ended = daemon.wait();
-    assert!(begin.elapsed() < PATIENCE_OF_CLIENTS, "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < HOST_TIMEOUT, "{:?}", begin.elapsed());
     assert!(matches!(ended.status.code(), Some(0 | 143)), "{ended:?}");
     children.assert_gone_within(Duration::from_secs(1));
     let result = records(&home.session_files()[0])
@@ -161,7 +161,7 @@ fn signals_end_it_with_zero_and_the_socket_vanishes() {
     }
 }
 
-/// A client with a session at work: the model has begun to answer.
+/// A client whose session works: the model has begun to answer.
 fn at_work(service: &Service, home: &Home) -> SocketClient {
     let mut client = service.client();
     client.done(json!({"type": "open_session", "cwd": home.project()}));
@@ -183,7 +183,7 @@ fn work_is_finished_first() {
     let service = Service::start(&home, &[]);
     let client = at_work(&service, &home);
     service.signal(Signal::TERM);
-    // It takes no new work, and finishes what runs.
+    // It refuses new work and finishes the run.
     gate.open();
     let rest = client.closed();
     assert!(rest.iter().any(|line| line["type"] == "agent_settled"), "{rest:?}");
@@ -246,7 +246,7 @@ fn a_second_signal_means_now() {
     let service = manager.start(&home);
     let _client = at_work(&service, &home);
     service.signal(Signal::TERM);
-    // It has taken the first one when it says that it stops.
+    // It has handled the first signal when it reports `STOPPING`.
     assert_eq!((manager.told(), manager.told()), ("READY=1\n".into(), "STOPPING=1\n".into()));
     service.signal(Signal::TERM);
     let socket = service.socket().to_owned();
@@ -259,7 +259,7 @@ fn a_client_that_takes_nothing_holds_nobody_up() {
     let home = Home::new();
     let service = Service::start(&home, &[]);
     let mut silent = service.client();
-    // An answer longer than the system holds: once it has begun, the daemon waits with this client alone.
+    // The response exceeds the socket's buffer: once it has begun, the daemon waits only for this client.
     silent.send(&json!({"type": "daemon_status", "id": "x".repeat(4 << 20)}));
     silent.wait_until_readable();
     let mut other = service.client();
@@ -270,7 +270,7 @@ fn a_client_that_takes_nothing_holds_nobody_up() {
     assert_says(&ended.stderr, &["clients did not take their last lines in time"]);
 }
 
-/// A daemon that finishes work before it ends: it says so, takes no new work, and can be told to hurry.
+/// A daemon that finishes work before it ends says so, refuses new work, and can be told to hurry.
 #[test]
 fn a_daemon_that_is_ending_says_so_and_can_be_hurried() {
     let server = MockServer::start([Reply::stream(sse::text("Half")).hang()]);
@@ -290,7 +290,7 @@ fn a_daemon_that_is_ending_says_so_and_can_be_hurried() {
     );
     assert!(status["ending"]["remainingMs"].as_u64().unwrap() <= 600_000, "{status}");
 
-    // Who comes now can look, and begins nothing.
+    // New clients may read and begin nothing.
     let mut late = service.client();
     let open = json!({"type": "open_session", "cwd": home.project()});
     assert_eq!(late.refused(open)["code"], "shutting_down");
@@ -299,7 +299,7 @@ fn a_daemon_that_is_ending_says_so_and_can_be_hurried() {
     let prompt = ctl::run(&home, &["prompt", "Hi"]);
     assert_eq!(prompt.code, 9, "{prompt:?}");
     assert_says(&prompt.stderr, &["is ending", "agentctl up"]);
-    // A later deadline changes nothing, an earlier one does.
+    // A later deadline changes nothing, an earlier one counts.
     late.done(json!({"type": "shutdown", "deadlineMs": 900_000}));
     let remaining = |client: &mut SocketClient| {
         client.done(json!({"type": "daemon_status"}))["ending"]["remainingMs"].as_u64().unwrap()
@@ -308,7 +308,7 @@ fn a_daemon_that_is_ending_says_so_and_can_be_hurried() {
     late.done(json!({"type": "shutdown", "deadlineMs": 300_000}));
     assert!(remaining(&mut late) <= 300_000);
 
-    // The next daemon is started when this one has ended, which somebody else brings about.
+    // `up` starts the next daemon after this one ended, which another client causes.
     let mut up = Ctl::start(&home, &["up"]);
     up.wait_for_stderr("is ending: waiting for 1 session(s) to finish");
     let down = ctl::run(&home, &["down", "--abort"]);

@@ -1,11 +1,11 @@
-//! What a client can ask about a session, and set.
+//! State of a session: what a client can read and set.
 
 use agentd_e2e::{Daemon, Home, MockServer, Reply, home::models, sse};
 use serde_json::{Value, json};
 
 use crate::support::records;
 
-/// Three models: a plain one, one that thinks, one that thinks to the utmost.
+/// Three models: without thinking, with thinking, and with all thinking levels.
 fn three_models(home: &Home, server: &MockServer) {
     let mut file = models(&server.base_url());
     file["providers"]["fake"]["models"] = json!([
@@ -37,7 +37,7 @@ fn state_of_a_new_session() {
     ] {
         assert_eq!(state[key], expected, "{key}");
     }
-    // The file is known and its folder is there, before anything is written.
+    // The file's name is known and its folder exists before anything is written.
     let file = state["sessionFile"].as_str().expect("a session file").to_owned();
     assert!(file.contains(state["sessionId"].as_str().unwrap()));
     let file = std::path::Path::new(&file);
@@ -195,7 +195,7 @@ fn entries_and_stats() {
         stats["tokens"],
         json!({"input": 60, "output": 10, "cacheRead": 10, "cacheWrite": 0, "total": 80})
     );
-    // 60 tokens in at a dollar a million, 10 out at two.
+    // 60 input tokens at one dollar per million, 10 output tokens at two.
     let cost = stats["cost"].as_f64().unwrap();
     assert!((cost - 0.000_08).abs() < 1e-12, "{cost}");
     assert_eq!(stats["contextUsage"]["contextWindow"], 1000);

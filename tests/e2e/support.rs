@@ -21,8 +21,8 @@ pub(crate) fn ended<'a>(events: &'a [Value], role: &str) -> Vec<&'a Value> {
     ends.map(|event| &event["message"]).filter(|message| message["role"] == role).collect()
 }
 
-/// Waits until nobody has a lock on the file. A lock of this process can outlive its file for a moment: in a child that was
-/// forked meanwhile, until that has become another program.
+/// Waits until the file is not locked. A lock of this process can outlive its file handle for a moment: a child that
+/// another thread forked holds it until it executes its program.
 pub(crate) fn wait_until_free(path: &Path) {
     let (free, waiting) = std::sync::mpsc::channel();
     let file = fs::File::open(path).expect("a file");
@@ -44,7 +44,7 @@ pub(crate) fn text(message: &Value) -> String {
     }
 }
 
-/// The types of events, with repetitions in a row left out.
+/// The types of events without consecutive repetitions.
 pub(crate) fn kinds(events: &[Value]) -> Vec<&str> {
     let mut kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
     kinds.dedup();
@@ -64,14 +64,14 @@ pub(crate) fn roles(file: &Path) -> Vec<String> {
     messages.map(|record| record["message"]["role"].as_str().expect("a role").to_owned()).collect()
 }
 
-/// An error says what happened to which thing and what to do: it holds all of these.
+/// Asserts that a text, such as an error, holds all of these parts.
 pub(crate) fn assert_says(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is missing in: {text}");
     }
 }
 
-/// Error and hint of a refused command.
+/// The error and the hint of a refused command.
 pub(crate) fn complaint(response: &Value) -> String {
     [&response["error"], &response["hint"]]
         .into_iter()
@@ -80,11 +80,11 @@ pub(crate) fn complaint(response: &Value) -> String {
         .join("\n")
 }
 
-/// The daemon of a home that something starts when it is needed. It is ended with the test.
+/// The daemon that something starts in a home on demand. Dropping this ends it.
 pub(crate) struct OnDemand<'a>(pub(crate) &'a Home);
 
 impl OnDemand<'_> {
-    /// Its process; `None` while none runs.
+    /// The process id; `None` while no daemon runs.
     pub(crate) fn pid(&self) -> Option<u32> {
         let said = ctl::run(self.0, &["status", "--json"]);
         let status: Value = serde_json::from_str(&said.stdout).expect("one line of JSON");
@@ -94,28 +94,28 @@ impl OnDemand<'_> {
 
 impl Drop for OnDemand<'_> {
     fn drop(&mut self) {
-        // Ours by its socket, which nobody else has; not running is as good. It waits for the end of the process.
-        // A test that fails already must not take the others with it.
+        // The socket belongs to this home alone; a daemon that does not run is fine. `down` waits for the end of the
+        // process. A panic here would abort the process of a test that already fails.
         let _ = std::panic::catch_unwind(|| ctl::run(self.0, &["down", "--abort"]));
     }
 }
 
-/// The sessions in the memory of a home's daemon.
+/// The loaded sessions of a home's daemon.
 pub(crate) fn live_sessions(home: &Home) -> Vec<Value> {
     let said = ctl::run(home, &["sessions", "--live", "--json"]);
     let list: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
     list["sessions"].as_array().expect("a list").clone()
 }
 
-/// A client that has a session, however it reaches the daemon.
+/// A client with a session, over stdin and stdout or over the socket.
 pub(crate) trait TestClient {
     /// Sends a command.
     fn send(&mut self, command: Value);
-    /// Sends a command that must be done, and gives its data.
+    /// Sends a command that must succeed, and returns its data.
     fn done(&mut self, command: Value) -> Value;
-    /// Sends a command that must be refused, and gives the response.
+    /// Sends a command that must be refused, and returns the response.
     fn refused(&mut self, command: Value) -> Value;
-    /// Waits for the line that `wanted` picks, and gives it with all before it.
+    /// Waits for the line that matches `wanted`, and returns it with all lines before it.
     fn lines_until(&mut self, what: &str, wanted: &dyn Fn(&Value) -> bool) -> Vec<Value>;
 
     /// Sends a prompt and waits for the end of the run.
@@ -124,19 +124,18 @@ pub(crate) trait TestClient {
         self.lines_until("agent_settled", &|line| line["type"] == "agent_settled")
     }
 
-    /// Sends a command, and gives everything up to its response, that included.
+    /// Sends a command, and returns all lines up to and including its response.
     fn lines_until_done(&mut self, mut command: Value) -> Vec<Value> {
         command["id"] = json!("until");
         self.send(command);
         self.lines_until("the response", &|line| line["id"] == "until" && line["type"] == "response")
     }
 
-    /// The state.
     fn state(&mut self) -> Value {
         self.done(json!({"type": "get_state"}))
     }
 
-    /// The entries with text of the user: id and text.
+    /// The user messages that can be forked: id and text.
     fn fork_messages(&mut self) -> Vec<(String, String)> {
         let data = self.done(json!({"type": "get_fork_messages"}));
         let field = |message: &Value, name: &str| message[name].as_str().expect("a text").to_owned();
@@ -144,7 +143,7 @@ pub(crate) trait TestClient {
         messages.iter().map(|message| (field(message, "entryId"), field(message, "text"))).collect()
     }
 
-    /// What the context holds: the role and text of each message, the system's left out.
+    /// The messages of the context as `role: text`, without the system's.
     fn context(&mut self) -> Vec<String> {
         let data = self.done(json!({"type": "get_messages"}));
         let messages = data["messages"].as_array().expect("a list").iter();
@@ -192,8 +191,8 @@ impl TestClient for SocketClient {
     }
 }
 
-/// Runs a test twice, in a home of its own each time: with a plain client on stdin and stdout, and with one of the socket.
-/// `args` are the flags of the session.
+/// Runs a test over stdin and stdout, then over the socket, each in a home of its own. `args` are the flags of the
+/// session.
 pub(crate) fn both(replies: &[Reply], args: &[&str], test: impl Fn(&Home, &MockServer, &mut dyn TestClient)) {
     let server = MockServer::start(replies.to_vec());
     let home = Home::with_model(&server);
@@ -207,7 +206,7 @@ pub(crate) fn both(replies: &[Reply], args: &[&str], test: impl Fn(&Home, &MockS
     test(&home, &server, &mut client);
 }
 
-/// A home in which the model `fake/fake` has a window of 1000 tokens, of which 200 are kept free.
+/// A home in which the model `fake/fake` has a window of 1000 tokens, of which 200 are reserved.
 pub(crate) fn small_window_home(server: &MockServer) -> Home {
     small_window_home_with(server, &json!({"reserveTokens": 200, "keepRecentTokens": 1}))
 }
@@ -222,12 +221,12 @@ pub(crate) fn small_window_home_with(server: &MockServer, compaction: &Value) ->
     home
 }
 
-/// An answer to a request that had so many tokens.
+/// An answer to a request of `input` tokens.
 pub(crate) fn answer_to_tokens(text: &str, input: u64) -> Reply {
     Reply::stream(sse::text(text) + &sse::end("stop", (input, 0, 2)))
 }
 
-/// A call of `read`, in answer to a request that had so many tokens.
+/// A call of `read` in answer to a request of `input` tokens.
 pub(crate) fn read_call(path: &str, input: u64) -> Reply {
     Reply::stream(
         sse::call_start(0, "call_1", "read")
@@ -240,7 +239,7 @@ pub(crate) fn context_overflow() -> Reply {
     Reply::status(400, "application/json", r#"{"error":{"message":"maximum context length is 1000 tokens"}}"#)
 }
 
-/// Whether a request asks for a summary.
+/// Returns `true` for a request for a summary.
 pub(crate) fn asks_for_summary(request: &agentd_e2e::mock_server::Request) -> bool {
     let system = request.messages()[0]["content"].to_string();
     system.contains("You summarise conversations")
@@ -250,7 +249,7 @@ pub(crate) fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
 
-/// The types of events from the first `from` on, messages and their updates left out.
+/// The types of events from the first `from` on, without those of messages.
 pub(crate) fn frame_from<'a>(events: &'a [Value], from: &str) -> Vec<&'a str> {
     let kinds = events.iter().filter_map(|event| event["type"].as_str());
     kinds.skip_while(|kind| *kind != from).filter(|kind| !kind.starts_with("message_")).collect()

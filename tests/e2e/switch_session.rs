@@ -33,7 +33,7 @@ fn a_new_session_follows_beside_the_file_that_was_opened() {
     daemon.done(json!({"type": "new_session"}));
     let state = daemon.done(json!({"type": "get_state"}));
     assert_eq!(file(&state).parent(), Some(folder.as_path()));
-    // One that follows that one is there, too.
+    // The session follows its predecessor in the same folder.
     daemon.done(json!({"type": "new_session"}));
     assert_eq!(file(&daemon.done(json!({"type": "get_state"}))).parent(), Some(folder.as_path()));
 }
@@ -71,7 +71,7 @@ fn a_file_is_switched_to_and_back() {
         assert_eq!(client.done(switch.clone()), json!({"cancelled": false}));
         assert_eq!(client.state(), first);
         assert_eq!(client.context(), ["user: first", "assistant: One."]);
-        // To where it is already.
+        // Switching to the current file does nothing.
         assert_eq!(client.done(switch), json!({"cancelled": false}));
         assert_eq!(client.state(), first);
         client.say("third");
@@ -129,7 +129,7 @@ fn what_cannot_be_switched_to_leaves_the_session_alone() {
         assert_eq!(client.refused(switch(&""))["code"], "invalid_field");
         assert_eq!(client.refused(switch(&home.project()))["success"], json!(false), "a folder");
         assert_eq!(client.state(), state);
-        // None of them is held.
+        // None of the files is locked.
         drop(taken);
         for name in ["notes.jsonl", "gone.jsonl", "taken.jsonl"] {
             wait_until_free(&path(name));
@@ -160,7 +160,7 @@ fn flags_of_the_start_count_again_and_choices_do_not() {
     assert_eq!(model(&mut daemon), "fake", "the flag counts again");
     drop(daemon);
 
-    // Without the flag, the target says.
+    // Without the flag, the target session decides.
     let mut daemon = Daemon::start(&home, &["--continue"]);
     let before = model(&mut daemon);
     assert_eq!(before, "other");
@@ -193,12 +193,12 @@ fn others_keep_the_session_that_one_leaves() {
     assert_eq!(settled.last().unwrap()["aborted"], json!(false));
     assert_eq!(other.done(json!({"type": "get_state"}))["sessionId"], id);
 
-    // One that names sessions copies one that it does not follow, and goes there; the others stay where they are.
+    // A client that names sessions can fork a session that it does not follow; the other clients stay.
     let forked = other.done(json!({"type": "fork", "sessionId": id, "entryId": messages[1].0}));
     assert_eq!(forked["text"], "second");
     let moved = other.done(json!({"type": "get_state"}))["sessionId"].clone();
     assert!(moved != id && moved != fork);
-    // Back to the one that lives: joined as it is.
+    // Switching back joins the loaded session.
     let listed = other.done(json!({"type": "list_sessions", "live": true}))["sessions"].clone();
     let path = listed.as_array().unwrap().iter().find(|session| session["id"] == id).unwrap()["path"].clone();
     plain.done(json!({"type": "switch_session", "sessionPath": path}));
@@ -209,7 +209,7 @@ fn others_keep_the_session_that_one_leaves() {
     assert_eq!(clients, json!(2), "the plain one came back, the other never left");
 }
 
-/// Each goes where the other comes from, and would end what it leaves.
+/// Each client switches to the other's session, which closes its own.
 #[test]
 fn clients_that_swap_sessions_do_not_wait_for_each_other() {
     let server = MockServer::start(answers(&["One.", "Two."]));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_says, ended, text};
 
-/// Runs one call, and gives its result message.
+/// Runs one call, and returns its result message.
 fn call(home: &Home, args: &[&str], tool: &str, arguments: Value) -> Value {
     let server = MockServer::start([
         Reply::stream(sse::calls(&[("c1", tool, arguments)])),
@@ -133,7 +133,7 @@ fn a_flood_of_output_stays_bounded() {
 
 const CALLS: usize = 100;
 
-/// Has a model make all these calls in one answer; gives the results' `isError`.
+/// Makes all these calls in one answer; returns `isError` of the results.
 fn at_once(home: &Home, calls: &[(String, &str, Value)]) -> Vec<Value> {
     let calls: Vec<(&str, &str, Value)> =
         calls.iter().map(|(id, tool, arguments)| (id.as_str(), *tool, arguments.clone())).collect();
@@ -168,7 +168,7 @@ fn writes_and_edits_of_one_file_keep_the_order_of_the_calls() {
     let home = Home::new();
     home.write("real.txt", "0\n");
     symlink("real.txt", home.project().join("link.txt")).unwrap();
-    // Each edit finds only what the call before it has written.
+    // Each edit matches only the text that the previous call wrote.
     let calls: Vec<_> = (1..=CALLS)
         .map(|number| {
             let path = ["real.txt", "link.txt"][number % 2];
@@ -255,7 +255,8 @@ fn a_search_ends_with_its_run() {
         Reply::stream(sse::answer("Again.")),
     ]);
     let home = Home::with_model(&server);
-    // A file with holes, which reads as NUL bytes for hours; the mark in front makes it UTF-16, which is read on.
+    // A sparse file, which reads as NUL bytes for hours; its byte order mark makes it UTF-16, so that it is not skipped as
+    // binary.
     home.write("huge", "");
     let huge = home.project().join("huge");
     std::fs::write(&huge, [0xff, 0xfe, b'a', 0]).expect("a file");

@@ -1,4 +1,4 @@
-//! The tree of a session: its branches, going back in it, labels; `agentctl tree` and `agentctl fork`.
+//! The tree of a session: branches, navigation, labels; `agentctl tree` and `agentctl fork`.
 
 use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, SocketClient, ctl, sse};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn answers(texts: &[&str]) -> Vec<Reply> {
     texts.iter().map(|text| Reply::stream(sse::answer(text))).collect()
 }
 
-/// The messages of a tree as `user(assistant(user user))`, other kinds of entries passed over, labels in brackets.
+/// The messages of a tree as `user(assistant(user user))`, without other kinds of entries; labels in brackets.
 fn shape(nodes: &Value) -> String {
     let one = |node: &Value| {
         let below = shape(&node["children"]);
@@ -45,12 +45,12 @@ fn going_back_to_a_message_opens_another_branch() {
         let tree = client.done(json!({"type": "get_tree"}));
         assert_eq!(shape(&tree["tree"]), "user(assistant(user(assistant) user(assistant)))");
 
-        // To the end of the branch that was left: after it, and nothing to edit.
+        // Navigating to the end of the abandoned branch continues after it, with no text to edit.
         let went = navigate(client, leaf.as_str().unwrap());
         assert_eq!(went, json!({"cancelled": false, "leafId": leaf}));
         assert_eq!(client.context().last().unwrap(), "assistant: Two.");
         assert_eq!(client.state()["messageCount"], json!(5));
-        // Nothing of this is in the file but what was said.
+        // Navigation writes nothing: the file holds only the messages.
         let file = &home.session_files()[0];
         assert_eq!(roles(file).iter().filter(|role| *role == "user").count(), 3);
         assert!(
@@ -82,7 +82,7 @@ fn a_session_at_work_goes_nowhere_and_what_is_not_there_is_said() {
         client.done(json!({"type": "prompt", "message": "first"}));
         let refused = client.refused(json!({"type": "navigate_tree", "entryId": leaf}));
         assert_eq!(refused["code"], "busy", "{refused}");
-        // All that only looks, and a label, may come at any time.
+        // Read-only commands and labels are allowed at any time.
         client.done(json!({"type": "get_tree"}));
         client.done(json!({"type": "set_label", "entryId": leaf, "label": "here"}));
         client.done(json!({"type": "abort"}));
@@ -119,7 +119,7 @@ fn labels_are_set_and_cleared() {
         let said: Vec<Option<&str>> =
             labels.iter().map(|label| label.get("label").map(|text| text.as_str().unwrap())).collect();
         assert_eq!(said, [Some("start"), Some("begin"), None, None]);
-        // The shape that the reference writes, and the place of any other entry.
+        // Labels have the form that pi writes, as an entry like any other.
         let sample = include_str!("../data/sessions/v3-1.5.jsonl")
             .lines()
             .find(|line| line.contains("\"label\""))
@@ -167,7 +167,7 @@ fn a_branch_gets_the_model_and_level_that_it_goes_on_with() {
         .take_while(|record| record["message"]["role"] != "assistant")
         .filter_map(|record| record["type"].as_str())
         .collect();
-    // Those of the branch, then those of the commands, from the end.
+    // The values of the branch, then those of the commands, from the end.
     assert_eq!(
         changes,
         ["thinking_level_change", "model_change", "thinking_level_change", "model_change"]
@@ -203,7 +203,7 @@ fn the_model_of_a_session_that_went_back_outlives_its_leaving_memory() {
     client.say("first");
     gone();
     let entry = client.fork_messages()[0].0.clone();
-    // In one go, so that it leaves memory only afterwards.
+    // Sent at once, so that the session is unloaded only afterwards.
     client.send_bytes(
         format!(
             "{}\n{}\n",
@@ -270,7 +270,7 @@ fn server() -> MockServer {
     MockServer::start(["One.", "Two.", "Three."].map(|text| Reply::stream(sse::answer(text))))
 }
 
-/// An outline without ids: marks, lines and words.
+/// An outline without ids.
 fn without_ids(text: &str) -> Vec<String> {
     let is_id = |word: &str| word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit());
     let words =
@@ -300,7 +300,7 @@ fn branches_are_shown_from_a_file_and_from_the_daemon() {
         );
         assert!(said.stdout.contains(&messages[2].0), "{said:?}");
     }
-    // A daemon knows where the session went back to.
+    // A daemon knows the current leaf of the session.
     let service = Service::start(&home, &[]);
     let said = ctl::run(&home, &["tree", &id]);
     assert_eq!(without_ids(&said.stdout), outline, "no daemon has it yet: {said:?}");
@@ -367,7 +367,7 @@ fn forks_are_made_with_a_daemon_and_without_one() {
         assert_eq!(home.session_files().len(), files);
         service.get_or_insert_with(|| Service::start(&home, &[]));
     }
-    // Of what was asked of the daemon, nothing is left in its memory but sessions that have a file.
+    // The daemon keeps only sessions that have a file.
     let service = service.expect("it was started");
     let mut client = service.client();
     let list = client.done(json!({"type": "list_sessions"}))["sessions"].clone();

@@ -10,7 +10,7 @@ use crate::{
     support::{answers, text, wait_until_free},
 };
 
-/// A daemon whose sessions leave memory as soon as they have nothing to do.
+/// A daemon that unloads its sessions as soon as they are idle.
 fn impatient(server: &MockServer) -> (Home, Service) {
     let home = Home::with_model(server);
     home.settings(&json!({"daemon": {"idleUnloadMs": 1}}));
@@ -18,11 +18,11 @@ fn impatient(server: &MockServer) -> (Home, Service) {
     (home, service)
 }
 
-/// Waits until the session is not in memory: looks, and looks again whenever the watcher is told of a change.
+/// Waits until the session is unloaded: checks again at each `session_changed`.
 pub(crate) fn gone(watcher: &mut SocketClient, id: &str) {
     loop {
-        let resting = watcher.done(json!({"type": "list_sessions", "live": false}));
-        if resting["sessions"].as_array().unwrap().iter().any(|session| session["id"] == id) {
+        let unloaded = watcher.done(json!({"type": "list_sessions", "live": false}));
+        if unloaded["sessions"].as_array().unwrap().iter().any(|session| session["id"] == id) {
             return;
         }
         watcher.event("session_changed");
@@ -50,7 +50,7 @@ fn a_session_comes_back_without_its_clients_noticing() {
     let status = watcher.done(json!({"type": "daemon_status"}));
     assert_eq!((&status["liveSessions"], &status["restingSessions"]), (&json!(0), &json!(1)), "{status}");
 
-    // Who follows it goes on where it was, with the next number.
+    // A subscriber goes on with the next number.
     let state = client.done(json!({"type": "get_state"}));
     assert_eq!((&state["sessionId"], &state["messageCount"]), (&json!(id), &json!(3)));
     gone(&mut watcher, &id);
@@ -60,7 +60,7 @@ fn a_session_comes_back_without_its_clients_noticing() {
     assert_eq!(text(answers(&second)[0]), "Two.");
     gone(&mut watcher, &id);
 
-    // So does a plain client that joins, and one that comes back.
+    // So do a plain client that joins, and one that comes back.
     other.done(json!({"type": "attach_session", "sessionId": id}));
     let messages = other.done(json!({"type": "get_messages"}));
     assert_eq!(messages["messages"].as_array().unwrap().len(), 5);
@@ -90,12 +90,12 @@ fn a_session_without_a_message_yet_comes_back_too() {
     assert_eq!(client.done(json!({"type": "get_state"}))["sessionName"], "still here");
 }
 
-/// Whoever asks in the very moment that a session leaves memory does not hear that there is none.
+/// A command at the moment of unloading is answered.
 #[test]
 fn a_session_on_its_way_out_is_still_there() {
     let server = MockServer::start([]);
     let (home, service) = impatient(&server);
-    // With so many entries it takes a while to leave.
+    // With so many entries unloading takes a while.
     let id = session_file(&home, 0, 20_000, 1);
     let mut watcher = watcher(&service);
     let mut client = service.client();
@@ -104,7 +104,7 @@ fn a_session_on_its_way_out_is_still_there() {
     for _ in 0..5 {
         assert_eq!(client.done(json!({"type": "get_state"}))["messageCount"], json!(20_000));
         loop {
-            // Does not bring it back.
+            // This command does not load it.
             client.done(json!({"type": "list_processes", "sessionId": id}));
             if watcher.done(json!({"type": "daemon_status"}))["restingSessions"] == json!(1) {
                 break;
@@ -124,7 +124,7 @@ fn a_closed_session_is_opened_by_name_only() {
     client.done(json!({"type": "prompt", "message": "Hi"}));
     client.settled();
     gone(&mut watcher, &id);
-    // Also one that is not in memory.
+    // Closing works for an unloaded session, too.
     watcher.done(json!({"type": "close_session", "sessionId": id}));
     assert_eq!(client.event("session_closed")["sessionId"], json!(id));
     assert_eq!(watcher.event("session_closed")["sessionId"], json!(id));
@@ -171,7 +171,7 @@ fn a_file_that_someone_else_took_meanwhile_is_said_to_be_theirs() {
     assert_eq!(refused["code"], "session_locked", "{refused}");
     drop(file);
     wait_until_free(&path);
-    // A child that is forked at this moment holds what this process has locked until it is another program.
+    // A child that is forked at this moment holds this process's locks until it executes its program.
     let state = loop {
         let state = client.call(json!({"type": "get_state"}));
         if state["code"] != "session_locked" {
@@ -182,7 +182,7 @@ fn a_file_that_someone_else_took_meanwhile_is_said_to_be_theirs() {
     assert_eq!(state["data"]["messageCount"], json!(3), "{state}");
 }
 
-/// Another client asks for a session in the moment in which it is closed: it gets it, or is told that it has just ended.
+/// Another client asks for a session while it is being closed: it gets the session, or the error that it has just ended.
 #[test]
 fn a_session_that_is_being_closed_opens_again() {
     let server = MockServer::start([Reply::stream(sse::answer("Hi."))]);
@@ -230,16 +230,16 @@ fn evicted_sessions_come_back_by_any_command() {
     }
     let status = client.done(json!({"type": "daemon_status"}));
     assert_eq!(status["usage"]["sessions"], json!({"used": 2, "limit": 2}), "{status}");
-    // The first had to go: it is there all the same. Its events count on, and no number of before is the newest of now.
+    // The first session was evicted and comes back. Its event numbers continue, above all earlier ones.
     let state = client.done(json!({"type": "get_state", "sessionId": ids[0]}));
     assert_eq!(state["messageCount"], json!(3));
     let attached = client.done(json!({"type": "attach_session", "sessionId": ids[0]}));
     assert_eq!(attached["seq"].as_u64(), Some(last + 1), "{attached}");
-    // One that was closed is not.
+    // A closed session does not come back.
     client.done(json!({"type": "close_session", "sessionId": ids[2]}));
     let unknown = client.refused(json!({"type": "get_state", "sessionId": ids[2]}));
     assert_eq!(unknown["code"], "session_not_found", "{unknown}");
-    // One whose file does not have its name comes back, too.
+    // A session in a file with another name comes back, too.
     let elsewhere = home.root().join("mine.jsonl");
     let file =
         home.session_files().into_iter().find(|file| file.to_string_lossy().contains(&ids[1])).unwrap();
@@ -253,7 +253,7 @@ fn evicted_sessions_come_back_by_any_command() {
     client.done(json!({"type": "detach_session", "sessionId": another}));
     gone(&mut watcher, &another);
     assert_eq!(client.done(json!({"type": "get_state", "sessionId": ids[1]}))["messageCount"], json!(3));
-    // Those that are followed stay, and then there is no place.
+    // Followed sessions stay, so a further session is refused.
     client.done(json!({"type": "attach_session", "sessionId": ids[1]}));
     let another = json!({"type": "open_session", "cwd": home.project()});
     let said = refused(&mut client, another, "daemon.maxSessions");
@@ -262,7 +262,7 @@ fn evicted_sessions_come_back_by_any_command() {
     assert_eq!(text(answers(&client.settled())[0]), "Fine.");
 }
 
-/// Whoever opens sessions and says nothing in them does not use them up.
+/// Sessions without messages do not use up the limit.
 #[test]
 fn sessions_without_messages_are_evicted_for_others() {
     let server = MockServer::start([fine(), fine()]);
@@ -274,7 +274,7 @@ fn sessions_without_messages_are_evicted_for_others() {
         client.done(json!({"type": "detach_session", "sessionId": id}));
         gone(watcher, id);
     };
-    // One has a file, and a place in it that no file knows; in one nothing was said but by the user's own command.
+    // One session has a file and a leaf that no file knows; one has only a command of the user.
     let placed = open(&mut client, &home);
     client.done(json!({"type": "prompt", "message": "Hi"}));
     client.settled();
@@ -296,21 +296,21 @@ fn sessions_without_messages_are_evicted_for_others() {
     let state =
         |client: &mut SocketClient, id: &str| client.done(json!({"type": "get_state", "sessionId": id}));
     assert_eq!(state(&mut client, &placed)["messageCount"], json!(0), "it is where it was");
-    // Followed, the blank one stays; the other one comes back from its file.
+    // The followed empty session stays; the other one comes back from its file.
     client.done(json!({"type": "attach_session", "sessionId": blank}));
     let last = open(&mut client, &home);
     assert_eq!(state(&mut client, &blank)["messageCount"], json!(0));
     leave(&mut client, &mut watcher, &last);
     assert_eq!(state(&mut client, &placed)["messageCount"], json!(3));
     assert_eq!(state(&mut client, &kept)["messageCount"], json!(1));
-    // What is in no file is not given up.
+    // Unsaved content is not evicted.
     let another = json!({"type": "open_session", "cwd": home.project()});
     client.done(json!({"type": "attach_session", "sessionId": placed}));
     let said = refused(&mut client, another, "daemon.maxSessions");
     assert!(said.starts_with("3 sessions"), "{said}");
 }
 
-/// A session that nobody follows leaves memory before its time where its place is wanted.
+/// An unfollowed session is unloaded before its time when its place is needed.
 #[test]
 fn idle_sessions_are_evicted_before_their_time() {
     let server = MockServer::start([fine(), fine(), fine(), fine()]);
@@ -329,14 +329,14 @@ fn idle_sessions_are_evicted_before_their_time() {
         client.done(json!({"type": "detach_session", "sessionId": id}));
         earlier.push(id);
     }
-    // They come back, in the place of others.
+    // They come back and evict others.
     for id in &earlier {
         let state = client.done(json!({"type": "get_state", "sessionId": id}));
         assert_eq!(state["messageCount"], json!(3), "{id}");
     }
 }
 
-/// A session that was forgotten and could not come back at once is not forgotten altogether.
+/// An evicted session that could not come back at once can come back later.
 #[test]
 fn a_client_refused_an_evicted_session_finds_it_later_as_it_was() {
     let server = MockServer::start([fine(), fine()]);

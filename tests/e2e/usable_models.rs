@@ -1,5 +1,5 @@
-//! Which model answers: a provider's key in the environment is enough, and without a usable model nothing answers unless the demo
-//! model is asked for.
+//! The model that answers: a provider's key in the environment is enough, and without a usable model nothing answers
+//! unless the demo model is asked for.
 
 use std::process::Stdio;
 
@@ -31,7 +31,7 @@ fn prompt(home: &Home, variable: Option<(&str, &str)>) -> Finished {
     Ctl::start_with(command, Stdio::null()).finish()
 }
 
-/// Every one-shot way ends with 1 and says why; none of them answers.
+/// Checks that every one-shot command ends with 1 and gives the reason.
 fn check(home: &Home, variable: Option<(&str, &str)>, says: &[&str]) {
     let ended = [
         prompt(home, variable),
@@ -67,7 +67,7 @@ fn empty_key_variables_are_named() {
     doctor.env("ANTHROPIC_API_KEY", "");
     let looked = Ctl::start_with(doctor, Stdio::null()).finish();
     assert_says(&looked.stdout, &["warn keys: ANTHROPIC_API_KEY is set and empty"]);
-    // One that a provider of the user reads.
+    // A variable that a provider of the user reads.
     let mut file = models("http://127.0.0.1:9/v1");
     file["providers"]["fake"]["apiKey"] = json!("$MY_OWN_KEY");
     home.configure(&file);
@@ -84,7 +84,7 @@ fn unreadable_files_are_named_with_the_reason() {
         let home = Home::new();
         home.write_agent(name, text);
         check(&home, None, says);
-        // Not even at a terminal.
+        // The error is the same at a terminal.
         let seen = Terminal::start(&home, &binaries::agentctl(), &["prompt", "Hi"]).finish();
         assert_eq!(seen.code, 1, "{name}: {seen:?}");
         assert_says(&seen.stdout, &[name]);
@@ -110,7 +110,7 @@ fn who_asks_for_the_demo_model_gets_it() {
     assert_eq!(both.code, 2, "{both:?}");
 }
 
-/// A person who tries agentctl for the first time sees it work, and how to get a real model.
+/// A user who tries agentctl for the first time gets an answer, and how to get a real model.
 #[test]
 fn at_a_bare_terminal_with_nothing_configured_the_demo_answers() {
     let home = Home::new();
@@ -134,7 +134,7 @@ fn at_a_bare_terminal_with_nothing_configured_the_demo_answers() {
     assert_says(&seen.stdout, &["No usable model is configured"]);
 }
 
-/// A session keeps the model that it was begun with; the demo model has to be asked for again all the same.
+/// A session keeps its model, but the demo model has to be requested again.
 #[test]
 fn a_session_of_the_demo_model_goes_on_with_it_only_when_asked() {
     let home = Home::new();
@@ -160,7 +160,7 @@ fn a_session_of_the_demo_model_goes_on_with_it_only_when_asked() {
 
 const KEY: &str = "key-of-the-test-4711";
 
-/// Each provider whose default model agentd speaks to, and the variables that are all it needs.
+/// Each provider whose default model agentd supports, and the variables that it needs.
 const PROVIDERS: &[(&str, &[&str])] = &[
     ("ant-ling", &["ANT_LING_API_KEY"]),
     ("anthropic", &["ANTHROPIC_API_KEY"]),
@@ -194,7 +194,7 @@ const PROVIDERS: &[(&str, &[&str])] = &[
     ("xiaomi-token-plan-sgp", &["XIAOMI_TOKEN_PLAN_SGP_API_KEY"]),
 ];
 
-/// Those whose variables another provider of the table reads too: that one comes first, so they are asked for by name.
+/// Providers that share their variables with an earlier one, so they are named explicitly.
 const SECOND: &[(&str, &[&str])] = &[
     ("moonshotai-cn", &["MOONSHOT_API_KEY"]),
     ("opencode-go", &["OPENCODE_API_KEY"]),
@@ -207,25 +207,25 @@ fn api_of(model: &Value) -> Option<ProviderApi> {
     ProviderApi::ALL.into_iter().find(|api| model["api"] == api.api())
 }
 
-/// The default model of a provider, as the catalogue has it.
+/// The default model of a provider in the catalogue.
 fn default_of(provider: &str) -> Value {
     let row = rows().into_iter().find(|row| row["id"] == provider).expect("a provider of the catalogue");
     let mut models = catalogue(provider).into_iter();
     models.find(|model| model["id"] == row["default"]).expect("the provider's default model")
 }
 
-/// The variables with their values: the first is the key, the others are names of accounts.
+/// The variables with values: the first is the key, the others are account names.
 fn values(names: &[&'static str]) -> Vec<(&'static str, &'static str)> {
     names.iter().enumerate().map(|(at, name)| (*name, if at == 0 { KEY } else { "acc-1" })).collect()
 }
 
-/// What follows the host in the provider's address.
+/// The path of the provider's address.
 fn path_of(base_url: &str) -> String {
     let rest = base_url.split_once("://").expect("an address").1;
     rest.split_once('/').map_or(String::new(), |(_, path)| format!("/{path}"))
 }
 
-/// Prompts with nothing but these variables, and a `models.json` that moves the provider to a server of ours; what arrives.
+/// Prompts with only these variables, and a `models.json` that moves the provider to a mock server; returns the request.
 fn prompted(provider: &str, names: &[&'static str], flags: &[&str]) -> Request {
     let model = default_of(provider);
     let api = api_of(&model).expect("an API that agentd speaks");
@@ -253,7 +253,7 @@ fn prompted(provider: &str, names: &[&'static str], flags: &[&str]) -> Request {
     request
 }
 
-/// The key stands in the header that the API wants it in, and nowhere else.
+/// Asserts that the key is in the API's header, and nowhere else.
 fn assert_keyed(provider: &str, request: &Request) {
     let expected = match default_of(provider)["api"].as_str() {
         _ if provider == "cloudflare-ai-gateway" => {

@@ -1,5 +1,5 @@
-//! Where the programs under test are. A test run of the workspace does not build the binaries of other packages by
-//! itself, so this does.
+//! The programs under test. A test run of the workspace does not build the binaries of other packages, so this module
+//! does.
 
 use std::{
     env,
@@ -8,12 +8,12 @@ use std::{
     sync::OnceLock,
 };
 
-/// Names a folder with programs that were built before, to test those instead.
+/// A variable that names a folder with built programs to test instead.
 const FOLDER_VARIABLE: &str = "AGENTD_E2E_BIN_DIR";
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Tests the programs in `folder`, whatever the variable says. To be called before anything asks for a program.
+/// Tests the programs in `folder`, despite the variable. Has to be called before any path is requested.
 pub fn choose(folder: PathBuf) {
     assert!(FOLDER.set(folder).is_ok(), "the programs under test were chosen before");
 }
@@ -33,12 +33,12 @@ pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the workspace folder")
 }
 
-/// The folder of both programs, built first when that has not happened in this process.
+/// The folder of both programs, which are built on first use.
 fn folder() -> &'static Path {
     FOLDER.get_or_init(|| env::var_os(FOLDER_VARIABLE).map_or_else(build, PathBuf::from))
 }
 
-/// Builds both programs into the target folder and profile that this test runs from.
+/// Builds both programs into the target folder and profile of this test.
 fn build() -> PathBuf {
     let test = env::current_exe().expect("the path of this test");
     // <target>/<profile>/deps/<test>, or <target>/<profile>/<benchmark>
@@ -60,7 +60,7 @@ fn build() -> PathBuf {
             .output()
             .expect("cargo can be run")
     };
-    // A registry is only asked when something is missing.
+    // The registry is used only when something is missing.
     if !run(&["--offline"]).status.success() {
         let built = run(&[]);
         assert!(

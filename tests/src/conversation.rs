@@ -1,4 +1,4 @@
-//! A conversation with the daemon: commands go out, lines come in, whatever carries them.
+//! A conversation with the daemon: commands go out and lines come in, over any transport.
 
 use std::{collections::VecDeque, io, time::Instant};
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::DEADLINE;
 
-/// How many of the last lines are shown when a test fails.
+/// The number of last lines in the message of a failed test.
 const SHOWN_LINES: usize = 60;
 
-/// How much of a line is shown then, in characters.
+/// The number of characters of each of these lines.
 const SHOWN_OF_LINE: usize = 500;
 
-/// What carries lines to the daemon and back.
+/// A transport of lines to the daemon and back.
 pub trait LineTransport {
     /// Sends bytes as they are.
     ///
@@ -20,23 +20,22 @@ pub trait LineTransport {
     /// When the daemon takes none.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// The next line without its end; `None` when no more comes.
+    /// Returns the next line without its end; `None` after the last one.
     ///
     /// # Errors
-    /// `TimedOut` when none has come by `end`, and whatever else is wrong with what came.
+    /// `TimedOut` when none has come by `end`, or another error of the transport.
     fn receive(&mut self, end: Instant) -> io::Result<Option<String>>;
 
-    /// What else is known about a daemon that did not do as it should. It may be ended for that.
+    /// Returns further output of a daemon that failed a test. May end the daemon.
     fn last_words(&mut self) -> String {
         String::new()
     }
 }
 
-/// One side of a conversation, over a [`LineTransport`]. Whatever is not as it should be panics with the last lines in both
-/// directions.
+/// One side of a conversation over a [`LineTransport`]. Failures panic with the last lines in both directions.
 pub struct Conversation<W> {
     pub(crate) transport: W,
-    /// Lines that `call` passed over.
+    /// Lines that `call` skipped.
     backlog: VecDeque<Value>,
     /// Every line in both directions.
     log: Vec<String>,
@@ -62,7 +61,7 @@ impl<W: LineTransport> Conversation<W> {
         }
     }
 
-    /// Sends a command under a new id, and waits for its response. What comes before is kept for later.
+    /// Sends a command under a new id, and waits for its response. Lines before it are kept.
     pub fn call(&mut self, mut command: Value) -> Value {
         let id = json!(format!("c{}", self.new_id()));
         command["id"] = id.clone();
@@ -79,7 +78,7 @@ impl<W: LineTransport> Conversation<W> {
         }
     }
 
-    /// Sends a command that must be done, and gives its data (`null` where there is none).
+    /// Sends a command that must succeed, and returns its data (`null` where there is none).
     pub fn done(&mut self, command: Value) -> Value {
         let response = self.call(command);
         if response["success"] != json!(true) {
@@ -88,7 +87,7 @@ impl<W: LineTransport> Conversation<W> {
         response["data"].clone()
     }
 
-    /// Sends a command that must be refused, and gives the response.
+    /// Sends a command that must be refused, and returns the response.
     pub fn refused(&mut self, command: Value) -> Value {
         let response = self.call(command);
         if response["success"] != json!(false) {
@@ -102,12 +101,12 @@ impl<W: LineTransport> Conversation<W> {
         self.next(Instant::now() + DEADLINE, "a line")
     }
 
-    /// Waits for the line that `wanted` picks. Those before it are gone.
+    /// Waits for the line that matches `wanted`, and drops those before it.
     pub fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.all_until(what, wanted).pop().expect("a list with at least the line that was waited for")
     }
 
-    /// Waits for the line that `wanted` picks, and gives it with all before it.
+    /// Waits for the line that matches `wanted`, and returns it with all lines before it.
     pub fn all_until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
         let end = Instant::now() + DEADLINE;
         let mut lines = Vec::new();
@@ -126,12 +125,12 @@ impl<W: LineTransport> Conversation<W> {
         self.until(kind, |line| line["type"] == kind)
     }
 
-    /// Waits for the end of the run, and gives everything up to it.
+    /// Waits for the end of the run, and returns all lines up to it.
     pub fn settled(&mut self) -> Vec<Value> {
         self.all_until("agent_settled", |line| line["type"] == "agent_settled")
     }
 
-    /// Sends a prompt and waits for the end of the run. Gives everything in between, the response first or later.
+    /// Sends a prompt, waits for the end of the run, and returns all lines in between, the response included.
     pub fn prompt(&mut self, message: &str) -> Vec<Value> {
         let id = format!("p{}", self.new_id());
         self.send(&json!({"id": id, "type": "prompt", "message": message}));
@@ -145,7 +144,7 @@ impl<W: LineTransport> Conversation<W> {
         lines
     }
 
-    /// Everything that comes until no more does.
+    /// Returns the remaining lines up to the end.
     pub(crate) fn rest(&mut self) -> Vec<Value> {
         let end = Instant::now() + DEADLINE;
         let mut rest: Vec<Value> = self.backlog.drain(..).collect();
@@ -155,7 +154,7 @@ impl<W: LineTransport> Conversation<W> {
         rest
     }
 
-    /// Panics with everything that was seen.
+    /// Panics with the last lines.
     pub(crate) fn fail(&mut self, complaint: &str) -> ! {
         let first = self.log.len().saturating_sub(SHOWN_LINES);
         panic!("{complaint}\n{}\n{}", self.log[first..].join("\n"), self.transport.last_words());
@@ -174,7 +173,7 @@ impl<W: LineTransport> Conversation<W> {
         }
     }
 
-    /// The next line off the transport.
+    /// Returns the next line of the transport.
     fn fresh(&mut self, end: Instant, what: &str) -> Value {
         match self.read(end, what) {
             Some(line) => line,
@@ -182,7 +181,7 @@ impl<W: LineTransport> Conversation<W> {
         }
     }
 
-    /// The next line off the transport, which has to be a record of the protocol; `None` at the end.
+    /// Returns the next line of the transport, which has to be a record of the protocol; `None` at the end.
     fn read(&mut self, end: Instant, what: &str) -> Option<Value> {
         let line = match self.transport.receive(end) {
             Ok(line) => line?,
@@ -194,7 +193,7 @@ impl<W: LineTransport> Conversation<W> {
         self.log.push(format!("< {}", line.chars().take(SHOWN_OF_LINE).collect::<String>()));
         match serde_json::from_str::<Value>(&line) {
             Ok(value) if value["type"].is_string() => Some(value),
-            _ => self.fail("that is no record of the protocol"),
+            _ => self.fail("the last line is no record of the protocol"),
         }
     }
 }

@@ -17,7 +17,7 @@ use rustix::{
 
 use crate::{DEADLINE, Home, binaries, processes};
 
-/// How a program ended, and what it said.
+/// The end of a program and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
     /// The exit code; 128 + N after signal N.
@@ -28,7 +28,7 @@ pub struct Finished {
     pub stderr: String,
 }
 
-/// A running program, `agentctl` unless it is told which. It is killed when the test forgets it.
+/// A running program, by default `agentctl`. Dropping it kills the program.
 pub struct Ctl {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -62,7 +62,7 @@ pub fn feed(command: Command, input: &str) -> Finished {
     let mut stdin = ctl.stdin.take().expect("a piped stdin");
     match stdin.write_all(input.as_bytes()) {
         Ok(()) => {}
-        // It may have seen enough before it read that.
+        // The program may end before it has read its input.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         Err(error) => panic!("the program does not take input: {error}"),
     }
@@ -70,7 +70,7 @@ pub fn feed(command: Command, input: &str) -> Finished {
     ctl.finish()
 }
 
-/// The command that [`run`] runs.
+/// The command of [`run`].
 #[must_use]
 pub fn command(home: &Home, args: &[&str]) -> Command {
     let mut command = home.command(binaries::agentctl());
@@ -133,7 +133,7 @@ impl Ctl {
         self.wait_for(Stream::Err, text);
     }
 
-    /// Writes a line to stdin, which was to be piped.
+    /// Writes a line to stdin, which has to be piped.
     pub fn type_line(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("a piped stdin");
         stdin.write_all(format!("{line}\n").as_bytes()).expect("the program takes input");
@@ -173,7 +173,7 @@ impl Ctl {
         }
     }
 
-    /// Takes what comes next; false at the end of both streams.
+    /// Takes the next output; `false` at the end of both streams.
     fn take(&mut self, end: Instant) -> bool {
         use std::sync::mpsc::RecvTimeoutError;
 
@@ -193,7 +193,7 @@ impl Ctl {
 
 impl Drop for Ctl {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone.
+        // Both fail only for a process that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -203,7 +203,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A running program whose three streams are one terminal. It is killed when the test forgets it.
+/// A running program whose three streams are one terminal. Dropping it kills the program.
 pub struct Terminal {
     child: Child,
     keyboard: File,
@@ -222,7 +222,7 @@ impl Terminal {
             OpenOptions::new().read(true).write(true).open(std::ffi::OsStr::from_bytes(name.as_bytes()));
         let slave = slave.expect("the other side of a terminal");
         let stream = || Stdio::from(slave.try_clone().expect("another descriptor"));
-        // util-linux makes the terminal the controlling one, so that Ctrl-C reaches the foreground group.
+        // `setsid` of util-linux makes the terminal the controlling one, so that Ctrl-C reaches the foreground group.
         let mut command: Command = home.command("setsid");
         command.args(["--ctty", "--wait"]).arg(program).args(args).env("TERM", "xterm");
         let child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().expect("setsid starts");
@@ -231,7 +231,7 @@ impl Terminal {
         let (sender, screen) = channel();
         thread::spawn(move || {
             let mut buffer = vec![0; 1 << 16];
-            // It ends with an error once nobody has the other side open.
+            // The read fails once the other side is closed.
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
                 if sender.send(buffer[..count].to_owned()).is_err() {
                     return;
@@ -249,18 +249,18 @@ impl Terminal {
         }
     }
 
-    /// What was shown until now.
+    /// The output until now.
     #[must_use]
     pub fn shown(&self) -> String {
         self.text()
     }
 
-    /// Types.
+    /// Types keys.
     pub fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).expect("a terminal takes keys");
     }
 
-    /// Waits for the end. Everything shown stands in `stdout`.
+    /// Waits for the end. `stdout` holds all output.
     #[must_use]
     pub fn finish(mut self) -> Finished {
         let end = Instant::now() + DEADLINE;
@@ -269,7 +269,7 @@ impl Terminal {
         Finished { code, stdout: self.text(), stderr: String::new() }
     }
 
-    /// Takes what is shown next; false once nobody can show anything any more.
+    /// Takes the next output; `false` once the other side is closed.
     fn take(&mut self, end: Instant) -> bool {
         match self.screen.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(bytes) => self.shown.extend_from_slice(&bytes),
@@ -286,7 +286,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone.
+        // Both fail only for a process that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

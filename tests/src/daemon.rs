@@ -17,7 +17,7 @@ use crate::{
     processes,
 };
 
-/// A running daemon. It is killed when the test forgets it.
+/// A running daemon. Dropping it kills the process.
 pub type Daemon = Conversation<Pipes>;
 
 /// The three streams of a daemon, and its process.
@@ -33,9 +33,9 @@ pub struct Pipes {
 pub struct Ended {
     /// The exit status.
     pub status: ExitStatus,
-    /// What it still said on stdout.
+    /// The remaining lines on stdout.
     pub rest: Vec<Value>,
-    /// Everything it said on stderr.
+    /// All of stderr.
     pub stderr: String,
 }
 
@@ -46,7 +46,7 @@ impl Daemon {
         Self::start_with(home, args, |_| {})
     }
 
-    /// As [`Daemon::start`], with changes of the command, such as variables.
+    /// Like [`Daemon::start`], with changes of the command, such as variables.
     #[must_use]
     pub fn start_with(home: &Home, args: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let mut command = home.command(binaries::agentd());
@@ -106,7 +106,7 @@ impl Daemon {
     /// Waits for the end.
     pub fn wait(mut self) -> Ended {
         let rest = self.rest();
-        // stdout is closed: the process is ending, or a child holds it open no longer.
+        // stdout is closed: the process is ending, or a child held it open until now.
         let status = wait(&mut self.transport.child);
         let stderr = self.transport.errors.take().map(|errors| errors.join().expect("stderr is read"));
         Ended { status, rest, stderr: stderr.unwrap_or_default() }
@@ -147,7 +147,7 @@ impl LineTransport for Pipes {
     }
 
     fn last_words(&mut self) -> String {
-        // It fails only for a process that is gone.
+        // It fails only for a process that has ended.
         let _ = self.child.kill();
         let stderr = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
         format!("stderr:\n{stderr}")
@@ -156,7 +156,7 @@ impl LineTransport for Pipes {
 
 impl Drop for Pipes {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone.
+        // Both fail only for a process that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

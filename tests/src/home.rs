@@ -1,4 +1,4 @@
-//! A home of its own for each test: no file, variable or program setting of the machine gets in.
+//! A home of its own for each test, isolated from the files, variables and settings of the machine.
 
 use std::{
     env, fs,
@@ -14,7 +14,7 @@ use crate::mock_server::MockServer;
 /// A temporary folder with a home, an agent directory, a project folder and a folder for temporary files.
 pub struct Home {
     root: PathBuf,
-    // Removed with its content at the end of the test.
+    // Dropping it removes the folder.
     _folder: TempDir,
 }
 
@@ -44,7 +44,7 @@ impl Home {
         home
     }
 
-    /// Everything else is below this.
+    /// The root of the temporary folder.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -94,7 +94,7 @@ impl Home {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// Every session file in the agent directory. One that goes away meanwhile may be missing.
+    /// Every session file in the agent directory. A file that is removed meanwhile may be missing.
     #[must_use]
     pub fn session_files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
@@ -105,7 +105,7 @@ impl Home {
                 if path.is_dir() {
                     folders.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-                    // Beside it may be a folder with its artifacts.
+                    // A folder with the session's artifacts may stand beside it.
                     files.push(path);
                 }
             }
@@ -127,7 +127,7 @@ impl Home {
             .env("LANG", "C.UTF-8")
             .current_dir(self.project());
         if !rustix::process::getuid().is_root() {
-            // Tests look at what a daemon uses, which is closed to other programs of its user.
+            // Tests read the daemon's memory use, which is closed to other programs of its user.
             command.env("AGENTD_DUMPABLE", "1");
         }
         command

@@ -1,4 +1,4 @@
-//! A model server of our own: each request gets the next scripted reply, and is kept for the test to look at.
+//! A mock model server: each request gets the next scripted reply and is recorded.
 
 use std::{
     collections::VecDeque,
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::{DEADLINE, Gate};
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Such as `POST /v1/chat/completions`.
+    /// Method and path, such as `POST /v1/chat/completions`.
     pub target: String,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body; `null` when it is no JSON.
     pub body: Value,
@@ -43,25 +43,25 @@ enum Step {
     Bytes(Vec<u8>),
     /// Waits for the test.
     Gate(Gate),
-    /// Waits until the client is gone.
+    /// Waits until the client has disconnected.
     Hang,
     /// Closes the connection in the middle of the body.
     Cut,
-    /// Bytes of the body that are made when it is their turn.
+    /// Bytes of the body that are made on demand.
     Live(Arc<Live>),
 }
 
-/// Makes pieces of a body, and sends each as it is made.
+/// Makes and sends pieces of a body.
 type Live = dyn Fn(&mut Pieces<'_>) -> io::Result<()> + Send + Sync;
 
-/// The connection of a reply whose pieces are made while it is sent.
+/// The connection of a reply whose pieces are made on demand.
 pub struct Pieces<'a>(&'a mut TcpStream);
 
 impl Pieces<'_> {
-    /// Sends a piece of the body at once. An empty one is none.
+    /// Sends a piece of the body at once. An empty piece is skipped.
     ///
     /// # Errors
-    /// When the client is gone.
+    /// When the client has disconnected.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -73,7 +73,7 @@ impl Pieces<'_> {
     }
 }
 
-/// What the server does with one request.
+/// The server's reply to one request.
 #[derive(Clone)]
 pub struct Reply {
     status: u16,
@@ -138,7 +138,7 @@ impl Reply {
         self
     }
 
-    /// More of the body, made piece by piece when it is its turn.
+    /// More of the body, made on demand, piece by piece.
     #[must_use]
     pub fn live(mut self, make: impl Fn(&mut Pieces<'_>) -> io::Result<()> + Send + Sync + 'static) -> Self {
         self.steps.push(Step::Live(Arc::new(make)));
@@ -159,14 +159,14 @@ impl Reply {
         self
     }
 
-    /// Says nothing more until the client is gone.
+    /// Sends nothing more until the client disconnects.
     #[must_use]
     pub fn hang(mut self) -> Self {
         self.steps.push(Step::Hang);
         self
     }
 
-    /// Closes the connection without the end of the body.
+    /// Closes the connection before the end of the body.
     #[must_use]
     pub fn cut(mut self) -> Self {
         self.steps.push(Step::Cut);
@@ -174,7 +174,7 @@ impl Reply {
     }
 }
 
-/// Thinks of a reply when the request is there.
+/// Makes the reply to a request.
 type Answer = dyn Fn(&Request) -> Reply + Send + Sync;
 
 #[derive(Default)]
@@ -190,7 +190,7 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    /// Answers every request, and nothing is kept.
+    /// Answers every request; requests are not recorded.
     answer: Option<Box<Answer>>,
 }
 
@@ -221,7 +221,7 @@ impl MockServer {
         Self::listen(shared)
     }
 
-    /// A server that answers each request as `answer` says, and keeps none: for as many as there may be.
+    /// A server that answers each request by `answer`, and records none: for any number of requests.
     #[must_use]
     pub fn answering(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self::listen(Shared { answer: Some(Box::new(answer)), ..Shared::default() })
@@ -232,7 +232,7 @@ impl MockServer {
         let port = listener.local_addr().expect("the address of a listener").port();
         let shared = Arc::new(shared);
         let server = Self { shared: Arc::clone(&shared), port };
-        // Threads live as long as the test process: they hold nothing that outlasts it.
+        // The threads live as long as the test process.
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
@@ -259,7 +259,7 @@ impl MockServer {
         self.shared.lock().replies.push_back(reply);
     }
 
-    /// What a model's `baseUrl` has to be.
+    /// The `baseUrl` for a model.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
@@ -271,7 +271,7 @@ impl MockServer {
         self.shared.lock().requests.clone()
     }
 
-    /// Waits until `count` requests have come, and gives them.
+    /// Waits for `count` requests, and returns them.
     #[must_use]
     pub fn wait_for_requests(&self, count: usize) -> Vec<Request> {
         self.wait(|state| state.requests.len() >= count, &format!("{count} requests")).requests.clone()
@@ -287,7 +287,7 @@ impl MockServer {
         drop(self.wait(|state| state.connections == 0, "the end of all connections"));
     }
 
-    /// Waits until `count` clients have gone away before their answer was complete.
+    /// Waits until `count` clients have disconnected before the end of their answer.
     pub fn wait_for_disconnects(&self, count: usize) {
         drop(self.wait(|state| state.disconnects >= count, &format!("{count} disconnects")));
     }
@@ -303,7 +303,7 @@ impl MockServer {
 
 /// Serves one connection until the client leaves.
 fn serve(connection: TcpStream, shared: &Shared) {
-    // Pieces go out when they are written, not when the one before has arrived.
+    // Sends pieces at once, without waiting for acknowledgements.
     let _ = connection.set_nodelay(true);
     let mut reader = BufReader::new(connection);
     while let Ok(Some(request)) = read_request(&mut reader) {
@@ -353,7 +353,8 @@ fn answer(connection: &mut BufReader<TcpStream>, reply: &Reply) -> io::Result<Ou
             Step::Live(make) => make(&mut Pieces(connection.get_mut()))?,
             Step::Gate(gate) => gate.pass(),
             Step::Hang => {
-                // A client that waits for an answer sends nothing: whatever ends the wait is the end of the connection.
+                // A client that waits for an answer sends nothing, so any result of this read is the end of the
+                // connection.
                 let mut byte = [0];
                 return match connection.read(&mut byte) {
                     Ok(1..) => Err(io::Error::other("a second request on a busy connection")),
@@ -367,7 +368,7 @@ fn answer(connection: &mut BufReader<TcpStream>, reply: &Reply) -> io::Result<Ou
     Ok(Outcome::Complete)
 }
 
-/// The next request; `None` when the client is gone.
+/// Reads the next request; `None` when the client has disconnected.
 fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

@@ -12,10 +12,10 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
 };
 
-/// Processes, held in a way that survives the reuse of their numbers.
+/// Watched processes, by descriptors that survive the reuse of their ids.
 pub struct Watched(Vec<(i32, OwnedFd)>);
 
-/// Watches the processes with these ids. All of them must be alive.
+/// Watches the processes with these ids, which must be alive.
 #[must_use]
 pub fn watch(ids: &[i32]) -> Watched {
     let open = |id: &i32| {
@@ -27,21 +27,21 @@ pub fn watch(ids: &[i32]) -> Watched {
 }
 
 impl Watched {
-    /// Waits until all have ended. Those that have not within `deadline` make it panic.
+    /// Waits until all have ended, and panics after `deadline`.
     pub fn assert_gone_within(&self, deadline: Duration) {
         let end = Instant::now() + deadline;
         let left: Vec<i32> = self.0.iter().filter(|(_, fd)| !ended(fd, end)).map(|(id, _)| *id).collect();
         assert!(left.is_empty(), "still alive after {deadline:?}: {}", describe(&left));
     }
 
-    /// Whether all are alive.
+    /// Returns `true` if all are alive.
     #[must_use]
     pub fn all_alive(&self) -> bool {
         self.0.iter().all(|(_, fd)| !ended(fd, Instant::now()))
     }
 }
 
-/// Whether the process has ended by then: its descriptor is readable from that moment on.
+/// Returns `true` if the process has ended by then: its descriptor is readable from that moment on.
 fn ended(fd: &OwnedFd, by: Instant) -> bool {
     loop {
         let left = by.saturating_duration_since(Instant::now());
@@ -72,34 +72,34 @@ pub fn signal(id: u32, signal: Signal) {
 #[must_use]
 pub fn children(id: u32) -> Vec<i32> {
     let parent = |stat: &str| {
-        // The name stands in brackets and may hold anything; state and parent follow it.
+        // The name stands in brackets and may hold any character; state and parent follow it.
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
     };
     let processes = std::fs::read_dir("/proc").expect("a list of processes").flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    // A process that ended meanwhile has no file any more.
+    // A process that ended meanwhile has no file.
     ids.filter(|child| {
         std::fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| parent(&stat) == Some(id))
     })
     .collect()
 }
 
-/// What a process uses at the moment.
+/// Resource use of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Memory that it has in RAM, shared pages included, in bytes.
+    /// Memory in RAM, shared pages included, in bytes.
     pub resident: u64,
-    /// The most that `resident` ever was, in bytes.
+    /// The peak of `resident`, in bytes.
     pub peak: u64,
-    /// Memory that it has in RAM, with each shared page divided by those who share it, in bytes.
+    /// Memory in RAM, each shared page divided by the number of its users, in bytes.
     pub proportional: u64,
-    /// Memory that it alone has in RAM, in bytes: what its end would free.
+    /// Memory in RAM that no other process shares, in bytes: what its end would free.
     pub private: u64,
-    /// Time on a processor so far, in the program and in the system for it, of all threads.
+    /// Processor time of all threads so far, in the program and the system.
     pub cpu: Duration,
 }
 
-/// What the process with that id uses. It must be alive, and ours to look at.
+/// Reads the resource use of a process, which must be alive and ours.
 #[must_use]
 pub fn usage(id: u32) -> Usage {
     let read = |name: &str| {
@@ -116,16 +116,16 @@ pub fn usage(id: u32) -> Usage {
     }
 }
 
-/// The field of that name, which the system gives in KiB, in bytes.
+/// A field in KiB, in bytes.
 fn kib(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
     number.unwrap_or_else(|| panic!("no {name} in {text}")) << 10
 }
 
-/// The times of program and system in `stat`, which count in ticks.
+/// The times of program and system in `stat`, in ticks.
 fn cpu(stat: &str) -> Duration {
-    // The name stands in brackets and may hold anything. The third field follows it; the 14th and 15th are meant.
+    // The name stands in brackets and may hold any character; state and parent follow it.
     let fields = stat.rsplit_once(") ").expect("a name in brackets").1;
     let ticks: u64 =
         fields.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().expect("a time")).sum();

@@ -1,4 +1,4 @@
-//! Random decisions that come again with the same seed.
+//! Random decisions that a seed repeats.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -16,7 +16,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A generator of its own for one part of the work: what one part draws changes nothing for the others.
+    /// A generator for one part of the work: the draws of one part do not affect the others.
     #[must_use]
     pub fn part(seed: u64, part: u64) -> Self {
         let mut own = Self(seed ^ part.wrapping_mul(0xD1B5_4A32_D192_ED03));
@@ -40,25 +40,24 @@ impl Random {
 
     /// An index of a list of that length, which must not be 0.
     pub fn index(&mut self, length: usize) -> usize {
-        // The remainder is smaller than a length.
         usize::try_from(self.bits() % length as u64).expect("an index")
     }
 
-    /// One of the list, which must not be empty.
+    /// An item of the list, which must not be empty.
     pub fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.index(list.len())]
     }
 
-    /// Whether something happens that does so `percent` times in a hundred.
+    /// Returns `true` in `percent` of a hundred cases.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.bits() % 100 < percent
     }
 }
 
-/// A seed that nobody has used before.
+/// A fresh seed.
 #[must_use]
 pub fn fresh_seed() -> u64 {
-    // Every state is made with keys of its own. Short enough to be typed.
+    // Every `RandomState` has its own keys. The seed is short enough to be typed.
     RandomState::new().hash_one(std::process::id()) & 0xFFFF_FFFF
 }
 

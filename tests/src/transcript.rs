@@ -12,9 +12,9 @@ use crate::{Daemon, Home};
 /// A line of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
-    /// Sent as it stands.
+    /// Sent unchanged.
     Sent(String),
-    /// Awaited, normalised.
+    /// Awaited, in normalised form.
     Awaited(String),
 }
 
@@ -54,7 +54,7 @@ pub fn play(name: &str, home: &Home, daemon: &mut Daemon) {
             }
             Record::Awaited(expected) => {
                 let got = normalizer.line(&daemon.line());
-                // What a test composed by hand need not be written the way a program prints it.
+                // A line written by hand may differ in form from printed JSON.
                 let expected: Value = serde_json::from_str(&expected).expect("a transcript line holds JSON");
                 let expected = expected.to_string();
                 assert_eq!(
@@ -69,25 +69,25 @@ pub fn play(name: &str, home: &Home, daemon: &mut Daemon) {
     }
 }
 
-/// Normalises the records of one transcript. Ids keep their identity: the first one is `<id-1>`, and so on.
+/// Normalises the records of one transcript. Ids keep their identity: the first one becomes `<id-1>`, and so on.
 pub struct Normalizer {
     root: String,
     ids: Vec<String>,
 }
 
 impl Normalizer {
-    /// For records of a daemon that ran in `home`.
+    /// A normaliser for records of a daemon in `home`.
     #[must_use]
     pub fn new(home: &Home) -> Self {
         Self { root: home.root().display().to_string(), ids: Vec::new() }
     }
 
-    /// The record as it stands in a transcript.
+    /// The record in the form of a transcript.
     #[must_use]
     pub fn line(&mut self, record: &Value) -> String {
         let mut record = record.clone();
         if record["type"] == "message_start" && record["message"]["role"] == "assistant" {
-            // A live snapshot: a server may or may not have put the first deltas into it.
+            // A live snapshot may or may not hold the first deltas.
             if record["message"]["stopReason"] == "pending" {
                 record["message"]["content"] = Value::Array(Vec::new());
                 record["message"]["usage"] = "<usage>".into();
@@ -95,7 +95,7 @@ impl Normalizer {
         }
         if record["type"] == "message_update" {
             record["usage"] = "<usage>".into();
-            // The answer so far, for clients that want it.
+            // Cumulative updates hold the answer so far.
             for pointer in ["/message/usage", "/assistantMessageEvent/partial/usage"] {
                 if let Some(usage) = record.pointer_mut(pointer) {
                     *usage = "<usage>".into();
@@ -117,7 +117,7 @@ impl Normalizer {
 
     fn object(&mut self, fields: &mut Map<String, Value>) {
         let is_tool = fields.contains_key("parameters") && fields.contains_key("name");
-        // The id of an entry; ids of commands and of tool calls are the test's own.
+        // Only ids of entries are replaced; ids of commands and of tool calls are the test's own.
         let is_entry = fields.contains_key("parentId");
         for (name, value) in fields.iter_mut() {
             match (name.as_str(), &*value) {
@@ -128,12 +128,12 @@ impl Normalizer {
                     sections.for_each(|(_, text)| *text = "…".into());
                 }
                 ("description" | "parameters", _) if is_tool => *value = "…".into(),
-                // Advice for people; that there is some counts, not its words.
+                // The presence of a hint counts, not its words.
                 ("hint", Value::String(_)) => *value = "…".into(),
                 ("sessionId" | "parentId" | "entryId" | "leafId" | "targetId", Value::String(id)) => {
                     *value = self.id(id).into();
                 }
-                // Below: the parent's comes first.
+                // Replaced below, after the parent's id.
                 ("id", _) if is_entry => {}
                 _ => self.value(value),
             }
@@ -152,7 +152,7 @@ impl Normalizer {
         format!("<id-{}>", index + 1)
     }
 
-    /// Paths below the home, in which ids already seen are replaced as well.
+    /// Replaces paths below the home, and ids already seen in them.
     fn text(&self, text: &str) -> String {
         let mut text = text.replace(&self.root, "<home>");
         for (index, id) in self.ids.iter().enumerate() {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::assert_says;
 
-/// The command, with that umask.
+/// The command under this umask.
 pub(super) fn with_umask(home: &Home, umask: &str, command: &Command) -> Command {
     let mut shell = home.command("/bin/sh");
     shell.arg("-c").arg(format!("umask {umask}; exec \"$0\" \"$@\"")).arg(command.get_program());
@@ -33,11 +33,11 @@ fn run(home: &Home, umask: &str, args: &[&str], input: &str) -> String {
     done.stdout
 }
 
-/// All that is below a folder, with its mode.
+/// Collects everything below a folder with its mode.
 fn modes(folder: &Path, found: &mut BTreeMap<PathBuf, u32>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        // As in `names.rs`: a ledger may go.
+        // An intent log may disappear meanwhile.
         let Ok(about) = fs::symlink_metadata(&path) else { continue };
         if about.is_dir() {
             modes(&path, found);
@@ -48,7 +48,7 @@ fn modes(folder: &Path, found: &mut BTreeMap<PathBuf, u32>) {
     }
 }
 
-/// Does with a home what leaves a file of every kind.
+/// Creates a file of every kind in a home.
 fn rich_life(home: &Home, server: &MockServer, umask: &str) {
     let long = json!({"command": "seq 1 9000"});
     let file = json!({"path": "made/new.txt", "content": "of the project"});
@@ -76,7 +76,7 @@ fn rich_life(home: &Home, server: &MockServer, umask: &str) {
     run(&["bug-report", &id, "-o", home.root().join("home/report.jsonl").to_str().unwrap()], "");
     run(&["doctor"], "");
     run(&["down"], "");
-    // A session of its own, which records and keeps no file.
+    // A session that records and keeps no file.
     answers().into_iter().for_each(|answer| server.push(answer));
     let folder = home.root().join("home/traffic");
     let args = ["--stdio", "--no-session", "--model", "fake/fake", "--record", folder.to_str().unwrap()];
@@ -105,7 +105,7 @@ fn everything_is_private_under_the_most_open_umask() {
     {
         assert!(made(kind), "the test left no {kind}: {:?}", found.keys());
     }
-    // What tools make for the user is as the user has it.
+    // Files that tools create for the user follow the user's umask.
     assert_eq!(found[&home.project().join("made/new.txt")], 0o666);
     assert_eq!(found[&home.project().join("made")], 0o777);
 }
@@ -129,7 +129,7 @@ fn everything_works_under_the_closest_umasks() {
     }
 }
 
-/// Nobody waits for the other end of a pipe that lies where a file should be.
+/// A pipe in the place of a file blocks nobody.
 #[test]
 fn pipes_in_the_place_of_files_hang_nobody() {
     for name in ["settings.json", "models.json", "auth.json", "trust.json", "SYSTEM.md", "AGENTS.md"] {
@@ -154,7 +154,7 @@ fn pipes_in_the_place_of_files_hang_nobody() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
     let sessions = ctl::run(&home, &["sessions"]);
-    // It is passed over, and there is no other.
+    // The pipe is skipped, and there is no other session.
     assert_eq!(sessions.code, 1, "{sessions:?}");
     assert!(sessions.stderr.contains("No session fits"), "{sessions:?}");
     let command = ctl::agentd(&home, &["--stdio", "--session", pipe.to_str().unwrap()]);
@@ -175,7 +175,7 @@ fn with_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Neither program works with the agent directory as it is; both say this.
+/// Asserts that both programs refuse the agent directory with this error.
 #[track_caller]
 fn assert_refused(home: &Home, says: &[&str]) {
     for args in [&["-p", "--no-session", "Hi"][..], &["--stdio"], &["--list-models"], &["--fsck"], &[]] {
@@ -190,7 +190,7 @@ fn assert_refused(home: &Home, says: &[&str]) {
     }
     let made: Vec<_> = fs::read_dir(home.agent_dir()).into_iter().flatten().flatten().collect();
     assert!(made.len() <= 1, "{made:?}");
-    // What does without it works.
+    // Commands that do not need it work.
     assert_eq!(ctl::feed(ctl::agentd(home, &["--version"]), "").code, 0);
 }
 
@@ -203,7 +203,7 @@ fn one_that_others_can_change_is_refused() {
         let agent_dir = home.agent_dir().display().to_string();
         assert_refused(&home, &["other users can change", &agent_dir, "chmod go-w", "AGENTD_DIR"]);
     }
-    // As it says.
+    // The suggested command fixes it.
     with_mode(&home.agent_dir(), 0o755);
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     daemon.prompt("Hi");
@@ -223,7 +223,7 @@ fn one_of_another_user_is_refused() {
         &["belongs to another user (uid 65534; this program runs as uid 0)", "HOME", "AGENTD_DIR"],
     );
     chown(home.agent_dir(), Some(0), Some(0)).unwrap();
-    // The home directory of another user, who could put another folder in the place of this one.
+    // The home directory belongs to another user, who could replace this folder.
     chown(home.root(), Some(65534), Some(65534)).unwrap();
     assert_refused(&home, &["in a folder of another user", "uid 65534", "HOME"]);
     fs::remove_dir_all(home.agent_dir()).unwrap();
@@ -231,7 +231,7 @@ fn one_of_another_user_is_refused() {
     assert!(!home.agent_dir().exists());
 }
 
-/// A folder around it that everybody can change is told of.
+/// A parent folder that everybody can change is reported.
 #[test]
 fn a_folder_around_it_that_is_open_to_all_is_reported() {
     let server = MockServer::start([]);
@@ -241,7 +241,7 @@ fn a_folder_around_it_that_is_open_to_all_is_reported() {
     assert_eq!(done.code, 0, "{done:?}");
     assert_says(&done.stderr, &["put another folder in the place of the agent directory", "chmod o-w"]);
     assert_says(&ctl::run(&home, &["doctor"]).stdout, &["put another folder in its place", "chmod o-w"]);
-    // Of those where only the owner can take something away, nothing is said.
+    // A sticky parent folder is not reported.
     with_mode(home.root(), 0o1777);
     let done = ctl::feed(ctl::agentd(&home, &["--stdio", "--no-session"]), "");
     assert!(!done.stderr.contains("another folder"), "{done:?}");

@@ -1,4 +1,4 @@
-//! A machine whose clock was never set shows a time before 1970: nothing breaks down, and what cannot work says why.
+//! A machine whose clock was never set shows a time before 1970: nothing fails, except what needs the time, with a reason.
 
 use std::{path::PathBuf, process::Command};
 
@@ -10,7 +10,7 @@ use crate::{
     support::{answers, records, text},
 };
 
-/// What a program is started with that is to believe that it is 1969.
+/// A preloaded library that makes a program believe that it is 1969.
 const CLOCK: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 }
 "#;
 
-/// The library, made by the compiler that links the programs, too.
+/// Compiles the library with the linker's compiler.
 fn library(home: &Home) -> PathBuf {
     let (source, library) = (home.root().join("clock.c"), home.root().join("clock.so"));
     std::fs::write(&source, CLOCK).unwrap();
@@ -62,7 +62,7 @@ fn a_clock_before_1970_breaks_nothing() {
         let told = ctl::feed(command, "");
         assert_eq!(told.code, 0, "{args:?}: {told:?}");
     }
-    // No certificate can be checked at such a time.
+    // No certificate is valid at such a time.
     let models = json!({"providers": {"far": {"baseUrl": "https://127.0.0.1:9/v1", "api": "openai-completions",
         "apiKey": "k-123456789", "models": [{"id": "m"}]}}});
     home.configure(&models);

@@ -1,4 +1,4 @@
-//! A command that a session runs is not the user, however it connects.
+//! A command that a session runs does not have the user's rights, however it connects.
 
 use std::io::Write;
 
@@ -24,7 +24,7 @@ fn open(client: &mut SocketClient, home: &Home) -> Value {
     client.done(json!({"type": "open_session", "cwd": home.project()}))["sessionId"].clone()
 }
 
-/// What a program of this home brings as its own environment.
+/// The environment of a program of this home.
 fn own_environment(home: &Home) -> Value {
     json!({"PATH": "/usr/bin:/bin", "HOME": home.root().join("home"), "MINE": "of the command"})
 }
@@ -65,7 +65,7 @@ fn a_command_does_not_answer_for_the_user() {
         let session = session.as_str().unwrap();
         assert_says(&complaint(&refused), &["A command of the session", session, "answer questions"]);
     }
-    // Nor by opening a session that is trusted.
+    // Opening a trusted session does not help either.
     let approved = json!({"type": "open_session", "cwd": home.project(), "env": own_environment(&home), "args": ["--approve"]});
     assert_says(&forbidden(&mut command, approved), &["--approve"]);
     user.send(&json!({"type": "extension_ui_response", "id": question["id"], "value": THIS_TIME}));
@@ -73,9 +73,9 @@ fn a_command_does_not_answer_for_the_user() {
     assert!(!home.agent_dir().join("trust.json").exists());
 }
 
-/// What a command of one session may and may not do, whatever shape it comes in.
+/// Checks what a command of a session may do, whatever form it has.
 fn is_kept_in(command: &mut SocketClient, own: Option<&Value>, other: &Value, home: &Home) {
-    // The daemon, settings and credentials.
+    // It may not reach the daemon, settings and credentials.
     for asked in [
         json!({"type": "shutdown"}),
         json!({"type": "login", "provider": "openai", "key": "sk-of-the-command"}),
@@ -88,7 +88,7 @@ fn is_kept_in(command: &mut SocketClient, own: Option<&Value>, other: &Value, ho
     ] {
         forbidden(command, asked);
     }
-    // Another session.
+    // It may not reach another session.
     for asked in [
         json!({"type": "get_messages"}),
         json!({"type": "get_state"}),
@@ -122,7 +122,7 @@ fn is_kept_in(command: &mut SocketClient, own: Option<&Value>, other: &Value, ho
     assert_eq!(ids, own.into_iter().collect::<Vec<_>>());
     let status = command.done(json!({"type": "daemon_status"}));
     assert_eq!(status["liveSessions"], json!(ids.len()));
-    // By opening it.
+    // Nor open it.
     let env = own_environment(home);
     for asked in [
         json!({"sessionId": other, "env": env}),
@@ -154,7 +154,7 @@ fn a_command_sees_its_own_session_alone_and_changes_nothing() {
     let plain = inside.command();
     for shape in [
         plain.clone(),
-        // A process that has left its command, its session and its parents.
+        // A process that left its command, its session and its parents.
         format!("(setsid sh -c '{} & ' &) ; sleep 0", plain.replace('\'', "'\\''")),
         format!(
             "nohup sh -c 'exec {}' &",
@@ -164,7 +164,7 @@ fn a_command_sees_its_own_session_alone_and_changes_nothing() {
     ] {
         let mut command = inside.run(&mut user, &own, &shape);
         is_kept_in(&mut command, Some(&own), &other, &home);
-        // What it says of itself changes nothing.
+        // Its `hello` changes nothing.
         command.done(
             json!({"type": "hello", "protocol": 1, "role": "control", "capabilities": {"sessions": true}}),
         );
@@ -176,7 +176,7 @@ fn a_command_sees_its_own_session_alone_and_changes_nothing() {
     assert_eq!(user.done(json!({"type": "get_state", "sessionId": other}))["sessionName"], Value::Null);
 }
 
-/// A command of a model is told by what the model's tool starts, as the user's `bash` is.
+/// A command of a model's tool is recognised like the user's `bash`.
 #[test]
 fn a_command_of_a_model_is_one() {
     let server = MockServer::start([]);
@@ -193,8 +193,8 @@ fn a_command_of_a_model_is_one() {
     user.done(json!({"type": "abort", "sessionId": own}));
 }
 
-/// A command that has connected gives the connection to a child and ends, before the daemon has looked who it was. Nobody can say
-/// then whose command it was.
+/// A command connects, passes the connection to a child and ends before the daemon has looked at the peer. The command can
+/// then no longer be identified.
 #[test]
 fn a_connection_that_was_handed_on_is_no_way_out() {
     let home = Home::new();
@@ -245,14 +245,14 @@ fn a_command_works_in_sessions_of_its_own_with_its_own_environment() {
     assert!(ids.contains(&&session) && ids.contains(&&copy), "{ids:?}");
     user.done(json!({"type": "abort_bash", "sessionId": session}));
 
-    // The next command of the same session goes on there, and one of another session does not.
+    // The next command of the same session can use its sessions; one of another session cannot.
     let mut next = inside.run(&mut user, &session, &inside.command());
     next.done(json!({"type": "open_session", "cwd": home.project(), "sessionId": copy, "env": env}));
     next.prompt("Hello.");
     let stranger = open(&mut user, &home);
     let mut stranger = inside.run(&mut user, &stranger, &inside.command());
     forbidden(&mut stranger, json!({"type": "prompt", "sessionId": copy, "message": "Hello."}));
-    // Tools that it provides go to no session of the user's.
+    // Its tools reach no session of the user.
     next.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
     let tool = json!({"name": "leak", "description": "d", "parameters": {"type": "object"}});
     next.done(json!({"type": "register_tools", "tools": [tool]}));
@@ -276,7 +276,7 @@ fn agentctl_works_within_a_command() {
         ran["output"].as_str().unwrap().to_owned()
     };
     assert_says(&run("prompt --shared Hello"), &["Done.", "exit 0"]);
-    // What the command began, it goes on with; `--continue` never means a session of the user's.
+    // The command can continue its own session; `--continue` never selects a session of the user.
     assert_says(&run("prompt --shared --continue Hello"), &["Done.", "exit 0"]);
     assert_says(&run("status"), &["exit 0"]);
     let down = run("down");
@@ -289,7 +289,7 @@ fn agentctl_works_within_a_command() {
     user.done(json!({"type": "daemon_status"}));
 }
 
-/// Processes of another agentd of the user's hang on no command of this one, and are told by their mark.
+/// Processes of another agentd of the user descend from no command of this one; their mark identifies them.
 #[test]
 fn a_command_of_another_agentd_is_no_user_either() {
     let home = Home::new();
@@ -317,7 +317,7 @@ fn another_hello_does_not_widen_a_role() {
     observer.done(json!({"type": "attach_session", "sessionId": session}));
     forbidden(&mut observer, json!({"type": "bash", "command": "true"}));
     observer.done(hello("observe"));
-    // The other way round is a promise that anybody may give.
+    // A client may narrow its own role.
     let mut careful = service.client();
     careful.done(hello("control"));
     careful.done(hello("observe"));
@@ -335,14 +335,14 @@ fn only_those_who_follow_a_session_and_said_so_answer_its_questions() {
     let session = open(&mut second, &home);
     let question = second.event("extension_ui_request");
     let answer = |value: &str| json!({"type": "extension_ui_response", "id": question["id"], "value": value});
-    // It follows another session, and names this one or none.
+    // The client follows another session, and names this one or none.
     first.send(&merged(&answer(ALWAYS), &session));
     let refused = first.until("a refusal", |line| line["type"] == "response");
     assert_eq!(refused["code"], "forbidden");
     assert_says(&complaint(&refused), &["does not follow", session.as_str().unwrap()]);
     first.send(&answer(ALWAYS));
     first.done(json!({"type": "daemon_status"}));
-    // It follows this one, and did not say that it answers.
+    // The client follows this session and did not announce `ui`.
     let mut silent = service.client();
     silent.done(json!({"type": "hello", "protocol": 1, "capabilities": {"sessions": true}}));
     silent.done(json!({"type": "attach_session", "sessionId": session}));
@@ -350,7 +350,7 @@ fn only_those_who_follow_a_session_and_said_so_answer_its_questions() {
     let refused = silent.until("a refusal", |line| line["type"] == "response");
     assert_eq!(refused["code"], "forbidden");
     assert_says(&complaint(&refused), &["did not say", "ui"]);
-    // The plain wire knows dialogs of extensions alone.
+    // The plain protocol has only the dialogs of extensions.
     let mut plain = service.client();
     let attached = plain.done(json!({"type": "attach_session", "sessionId": session}));
     assert_eq!(attached["pendingUi"][0]["id"], question["id"]);

@@ -1,13 +1,13 @@
-//! Nothing that a shell completes is an order to the shell: typed, completed and sent off in a real interactive bash.
+//! Completions are never executed by the shell: tested in a real interactive bash, from typing to running the line.
 //!
-//! zsh and fish do the same where they are installed, and in `tests/outside/shells` always.
+//! zsh and fish are tested where they are installed, and always in `tests/outside/shells`.
 
 use std::{fs, path::Path};
 
 use agentd_e2e::{Home, MockServer, Reply, Service, Terminal, binaries, sse};
 use serde_json::json;
 
-/// What a server or a folder may have in a name, `FILE` being one that appears when a shell takes it for an order.
+/// Hostile names of models and files. `FILE` is a file that appears when the shell executes the name.
 const PAYLOADS: [&str; 26] = [
     "$(touch${IFS}FILE)",
     "`touch${IFS}FILE`",
@@ -37,18 +37,18 @@ const PAYLOADS: [&str; 26] = [
     "é\u{301}|",
 ];
 
-/// What is left out: it cannot be shown on a line, or steers the terminal.
+/// Names that are not offered: they do not fit on a line, or contain control characters.
 fn is_left_out(payload: &str) -> bool {
     payload.contains('\n')
 }
 
-/// A shell, what makes it ready, and how its words begin.
+/// A shell, its set-up, and its quoting.
 struct Shell {
     program: &'static str,
     args: &'static [&'static str],
     ready: &'static str,
     quotes: &'static [&'static str],
-    /// Whether it has a way to write `!` inside of double quotes.
+    /// The shell can quote `!` inside of double quotes.
     quotes_bangs: bool,
 }
 
@@ -105,7 +105,7 @@ impl Trap {
     }
 }
 
-/// A shell that completes.
+/// A running interactive shell.
 struct Interactive {
     terminal: Terminal,
     typed: usize,
@@ -122,12 +122,12 @@ impl Interactive {
         Self { terminal, typed: 0 }
     }
 
-    /// The words of a line in which the shell completed `typed`. They are printed instead of run.
+    /// Types and completes `typed`, then prints the words of the line instead of running it.
     fn words(&mut self, typed: &str, after: &str) -> Vec<String> {
         self.typed += 1;
         let (begin, end) = (format!("\nbegin{}\n", self.typed), format!("\nend{}\n", self.typed));
-        // Ctrl-A and Ctrl-E go to the begin and to the end of the line. Shells begin what a command prints with escapes: hence
-        // the empty line.
+        // Ctrl-A and Ctrl-E go to the beginning and the end of the line. Shells print escapes before a command's output,
+        // hence the empty line.
         self.terminal.press(&format!(
             "{typed}\t{after}\u{1}printf '%s\\n' '' be''gin{n} \u{5} en''d{n}\n",
             n = self.typed
@@ -168,7 +168,7 @@ fn completes_only_words(shell: &Shell) {
     }
 }
 
-/// Whether a shell is there. `tests/outside/shells` brings them all.
+/// Returns `true` for an installed shell. `tests/outside/shells` installs all.
 fn is_installed(shell: &Shell) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path).any(|folder| folder.join(shell.program).is_file());
@@ -195,7 +195,7 @@ fn fish_completes_nothing_that_it_runs() {
     }
 }
 
-/// The whole way: a line that was completed is sent off, and the server is asked for the model that it listed.
+/// A completed line runs, and the server receives a request for the model that it listed.
 #[test]
 fn a_completed_model_is_asked_for_by_its_name() {
     let trap = Trap::new();
@@ -207,7 +207,7 @@ fn a_completed_model_is_asked_for_by_its_name() {
     assert_eq!(asked["model"], "m0-$(touch${IFS}ran)");
 }
 
-/// What several have in common is inserted without running any of it, and can be gone on with.
+/// The common prefix of several completions is inserted without running any of it, and can be continued.
 #[test]
 fn several_that_fit_are_no_order_either() {
     let trap = Trap::new();

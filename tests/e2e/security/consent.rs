@@ -1,4 +1,4 @@
-//! Silence is not consent: what was not said is not taken for the wider of two meanings.
+//! A missing value is never taken for the wider of two meanings.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::assert_says;
 
-/// Flags whose empty value would mean another place, session, recipient or more than what was to be written there.
+/// Flags whose empty value could mean another folder, session or recipient, or more than intended.
 const NEVER_EMPTY: [&str; 9] = [
     "--ssh",
     "--session-dir",
@@ -26,7 +26,7 @@ const NEVER_EMPTY: [&str; 9] = [
     "--models",
 ];
 
-/// `--ssh "$HOST"` with a variable that is not set.
+/// The attack: `--ssh "$HOST"` with an unset variable.
 #[test]
 fn an_empty_value_is_not_the_wider_meaning() {
     let call = sse::calls(&[("c1", "bash", json!({"command": "touch ran-here"}))]);
@@ -77,7 +77,7 @@ fn an_empty_value_is_not_the_wider_meaning() {
     assert!(server.requests().is_empty() && !home.project().join("ran-here").exists());
 }
 
-/// What the reference takes for a flag that was not given stays one where its ways are asked for, but for what is ours.
+/// Values that pi treats as a missing flag are treated so in pi's modes, except for agentd's own flags.
 #[test]
 fn clients_of_pi_may_leave_values_empty() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
@@ -90,7 +90,7 @@ fn clients_of_pi_may_leave_values_empty() {
     assert_eq!(done.code, 1, "{done:?}");
 }
 
-/// An id that was chosen names one session, also before there is a file of it.
+/// A chosen id names one session, even before it has a file.
 #[test]
 fn a_new_id_means_one_folder() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
@@ -108,19 +108,19 @@ fn a_new_id_means_one_folder() {
         assert_eq!(answer["code"], "invalid_field", "{answer}");
         assert_says(&answer.to_string(), &["cwd", "chosen", &one.display().to_string()]);
     };
-    // With no file yet, at rest or in memory.
+    // The session has no file yet, and is unloaded or loaded.
     refuse(open(&other, "chosen"));
     refuse(json!({"type": "open_session", "cwd": other, "args": ["--session-id", "chosen"]}));
     first.prompt("Hi.");
     refuse(open(&other, "chosen"));
     let mut same = service.client();
     assert_eq!(same.done(open(&one, "chosen"))["sessionId"], "chosen");
-    // Nor is it begun a second time when it is closed.
+    // It is not created a second time after it was closed.
     same.done(json!({"type": "close_session", "sessionId": "chosen"}));
     refuse(open(&other, "chosen"));
     assert_eq!(home.session_files().len(), 1);
     assert_eq!(service.client().done(open(&one, "chosen"))["messageCount"], 3);
-    // Two at the same time: one of them has it.
+    // Of two simultaneous requests, one gets it.
     let (mut left, mut right) = (service.client(), service.client());
     left.send(&json!({"id": "l", "type": "open_session", "cwd": one, "sessionId": "both"}));
     right.send(&json!({"id": "r", "type": "open_session", "cwd": other, "sessionId": "both"}));
@@ -129,7 +129,7 @@ fn a_new_id_means_one_folder() {
     assert_ne!(left["success"], right["success"], "{left} {right}");
 }
 
-/// Anybody on this machine can knock at the port of a login.
+/// The attack: any local process can connect to the port of a login.
 #[test]
 fn half_requests_do_not_keep_the_browser_out() {
     let tokens = json!({"access_token": "hush-a", "refresh_token": "hush-r", "expires_in": 3600});
@@ -148,7 +148,7 @@ fn half_requests_do_not_keep_the_browser_out() {
     let mut halves = Vec::new();
     for number in 0..100 {
         let mut half = TcpStream::connect(address).unwrap();
-        // What is turned away may be closed already.
+        // A refused connection may be closed already.
         let _ = half.write_all(format!("GET /{path}?code=stolen-{number}&state=").as_bytes());
         halves.push(half);
     }
@@ -163,7 +163,7 @@ fn half_requests_do_not_keep_the_browser_out() {
     assert_eq!(daemon.until("the login", |line| line["id"] == "f")["success"], true);
 }
 
-/// A server of another user on a usual port reads all that is sent to it.
+/// The attack: a server of another user on a usual port would read every request.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_server_of_another_user_is_not_set_up_in_silence() {
@@ -176,7 +176,7 @@ fn a_server_of_another_user_is_not_set_up_in_silence() {
     };
     let own = listing();
     let others = thread::spawn(move || {
-        // Of this thread and those that it starts, which the server is.
+        // Changes the user of this thread and of the server's threads, which it starts.
         let user = Uid::from_raw(65534);
         set_thread_res_uid(user, user, user).unwrap();
         listing()
@@ -202,7 +202,7 @@ fn a_server_of_another_user_is_not_set_up_in_silence() {
     let done = ctl::run(&home, &["setup", "local", "--url", &url, "--other-user"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert_says(&done.stdout, &["Another user listens there", "Written to"]);
-    // What is there already is asked for again without a word.
+    // A configured server is accepted again without a question.
     assert_eq!(ctl::run(&home, &["setup", "local", "--url", &url]).code, 0);
     let done = ctl::run(&home, &["setup", "local", "--url", &own.base_url()]);
     assert_eq!(done.code, 0, "{done:?}");

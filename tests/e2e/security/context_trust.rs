@@ -1,4 +1,4 @@
-//! Instructions that are not simply the project's are given to no model before somebody trusts the project.
+//! Instructions from outside of the project's own files reach no model before the project is trusted.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ fn home() -> (MockServer, Home) {
     (server, home)
 }
 
-/// The system prompt that the model gets in the project, and what is wrong with it.
+/// The system prompt in the project, and the diagnostics.
 fn prompt(home: &Home, server: &MockServer, args: &[&str]) -> (String, String) {
     prompt_in(home, server, args, &home.project())
 }
@@ -41,7 +41,7 @@ fn link(home: &Home, target: impl AsRef<Path>) -> PathBuf {
     link
 }
 
-/// The attack: a clone whose instructions are a link to a secret.
+/// The attack: a clone's instructions are a link to a secret.
 #[test]
 fn a_link_to_a_secret_is_sent_to_nobody() {
     let (server, home) = home();
@@ -58,7 +58,7 @@ fn a_link_to_a_secret_is_sent_to_nobody() {
         assert!(!system.contains(SECRET) && !system.contains("AGENTD_DIR"), "{}: {system}", target.display());
         assert_says(&told, &["project/AGENTS.md"]);
     }
-    // Not even a project that is trusted leads there.
+    // Not even a trusted project may link there.
     for (target, says) in [
         (home.agent_dir().join("auth.json"), "leads into the agent directory"),
         ("/proc/self/environ".into(), "file of /proc"),
@@ -70,7 +70,7 @@ fn a_link_to_a_secret_is_sent_to_nobody() {
     }
 }
 
-/// What a link leads to is named where the user is asked, and trust is for that.
+/// The question names the target of the link, and trust is for that target.
 #[test]
 fn a_link_out_of_the_project_is_asked_about() {
     let (server, home) = home();
@@ -104,7 +104,7 @@ fn a_link_out_of_the_project_is_asked_about() {
         server.requests().last().expect("a request").body.to_string()
     };
     assert!(asks("After").contains("Whistle."));
-    // A pull, or a command of the model's, lets it lead elsewhere.
+    // A pull, or a command of the model, changes the target.
     link(&home, "../home/.ssh/id_rsa");
     assert!(!asks("Later").contains(SECRET));
     let (system, told) = prompt(&home, &server, &["--no-session"]);
@@ -112,7 +112,7 @@ fn a_link_out_of_the_project_is_asked_about() {
     assert_says(&told, &["AGENTS.md", "was changed since", "a link that leads out of the project, to "]);
 }
 
-/// Links that stay in the project are what they always were.
+/// Links within the project are read as before.
 #[test]
 fn links_within_the_project_need_no_trust() {
     let (server, home) = home();
@@ -129,7 +129,7 @@ fn links_within_the_project_need_no_trust() {
     }
 }
 
-/// The file of a folder above the project, which may be anybody's.
+/// The file of a folder above the project may belong to anybody.
 #[test]
 fn instructions_above_the_project_need_trust() {
     let (server, home) = home();
@@ -144,7 +144,7 @@ fn instructions_above_the_project_need_trust() {
     let (system, told) = prompt(&home, &server, &["--no-session", "--approve"]);
     assert!(system.contains("Whistle.") && system.contains("Hum."), "{system}");
     assert!(!told.contains("outside of the project"), "{told}");
-    // It is the same project for the one who trusts it, however often its own file is written.
+    // Trust remains when the project's own file changes.
     home.write_agent("trust.json", &json!({home.project().display().to_string(): true}).to_string());
     for word in ["Whistle.", "Growl."] {
         fs::write(home.root().join("AGENTS.md"), word).unwrap();
@@ -152,7 +152,7 @@ fn instructions_above_the_project_need_trust() {
     }
 }
 
-/// The attack: a file of another user above or in the project, such as `/tmp/AGENTS.md`.
+/// The attack: a file of another user in or above the project, such as `/tmp/AGENTS.md`.
 #[test]
 fn instructions_of_another_user_need_trust() {
     if !rustix::process::getuid().is_root() {
@@ -169,7 +169,7 @@ fn instructions_of_another_user_need_trust() {
         assert!(prompt(&home, &server, &["--no-session", "--approve"]).0.contains("Whistle."));
         fs::remove_file(file).unwrap();
     }
-    // Trust that was given before is not for a file that comes then.
+    // Earlier trust does not cover a file that appears later.
     home.write(".pi/settings.json", "{}");
     home.write_agent("trust.json", &json!({home.project().display().to_string(): true}).to_string());
     prompt(&home, &server, &["--no-session"]);
@@ -193,12 +193,12 @@ fn root_takes_the_instructions_of_the_user_whose_project_it_is() {
         chown(path, Some(1000), Some(1000)).unwrap();
     }
     assert!(prompt(&home, &server, &["--no-session"]).0.contains("Whistle."));
-    // A third user's are not.
+    // Instructions of a third user are not used.
     chown(home.project().join("AGENTS.md"), Some(65534), None).unwrap();
     assert!(!prompt(&home, &server, &["--no-session"]).0.contains("Whistle."));
 }
 
-/// A session file can name another folder than the one whose project is trusted.
+/// A session file can name another folder than the trusted project.
 #[test]
 fn trust_is_for_the_folder_that_a_session_is_opened_in() {
     let (server, home) = home();

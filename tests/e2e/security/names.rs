@@ -1,11 +1,11 @@
-//! No name leads anywhere that it should not, and none steers a terminal.
+//! Names do not escape their folder, and do not control a terminal.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use agentd_e2e::{Home, MockServer, Reply, Service, SocketClient, ctl, sse};
 use serde_json::{Value, json};
 
-/// What someone may try in the place of a name.
+/// Hostile names.
 fn hostile() -> Vec<String> {
     let mut all: Vec<String> = [
         "",
@@ -47,11 +47,11 @@ fn hostile() -> Vec<String> {
     all
 }
 
-/// Every file below a folder, with its length.
+/// Collects every file below a folder with its length.
 fn files(folder: &Path, found: &mut BTreeMap<String, u64>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        // A ledger goes when nothing is under way, which may be now.
+        // An intent log is removed when nothing is under way, which may be now.
         let Ok(about) = fs::symlink_metadata(&path) else { continue };
         let kind = if about.is_dir() { 0 } else { about.len() };
         found.insert(path.display().to_string(), kind);
@@ -64,7 +64,7 @@ fn files(folder: &Path, found: &mut BTreeMap<String, u64>) {
 fn all_files(home: &Home) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     files(home.root(), &mut found);
-    // Notes of the daemon's own life, and a ledger, which goes some time after its run has settled.
+    // Notes of the daemon itself, and an intent log, which is removed some time after its run has settled.
     found.retain(|path, _| {
         !path.contains("/agent/run/") && !path.contains("/agent/logs/") && !path.ends_with(".ledger")
     });
@@ -82,7 +82,7 @@ const REFUSALS: [&str; 8] = [
     "no_credentials",
 ];
 
-/// Refused, by an error that says something short.
+/// Asserts a refusal with a short error.
 fn assert_refused(command: &Value, answer: &Value) {
     assert_eq!(answer["success"], false, "{command} was done: {answer}");
     let code = answer["code"].as_str().unwrap_or_default();
@@ -109,7 +109,7 @@ fn hostile_ids_are_refused_and_touch_nothing() {
             json!({"type": "fork", "entryId": name}),
             json!({"type": "set_model", "provider": name, "modelId": name}),
         ];
-        // A word of letters is a good id for a session, a provider and a tool.
+        // A word of letters is a valid id for a session, a provider and a tool.
         if name != "CON" {
             commands.extend([
                 json!({"type": "open_session", "cwd": home.project(), "sessionId": name}),
@@ -133,7 +133,7 @@ fn hostile_ids_are_refused_and_touch_nothing() {
         }
     }
     assert_eq!(all_files(&home), before);
-    // It all is as it was.
+    // Nothing has changed.
     assert!(client.prompt("Go on.").iter().any(|line| line["type"] == "message_end"));
 }
 
@@ -164,7 +164,7 @@ fn client_session(client: &mut SocketClient) -> String {
     client.done(json!({"type": "get_state"}))["sessionId"].as_str().unwrap().to_owned()
 }
 
-/// What a terminal would take for an order: to set its title, to fill the clipboard, to answer, to write backwards.
+/// Terminal escapes: set the title, fill the clipboard, answer, write backwards.
 const STEERING: &str =
     "a\u{1b}]0;owned\u{7}b\u{1b}]52;c;eA==\u{7}c\u{9b}31md\u{1b}[2Je\u{202e}f\u{2066}g\u{8}h\ri";
 

@@ -1,5 +1,5 @@
-//! Files of the agent directory, of a project and of the command line in whose place something else lies: nobody hangs, no memory is
-//! filled, nothing is told that was not meant, and the file is named.
+//! Unexpected objects in the place of files of the agent directory, a project or the command line: nothing hangs, no
+//! memory is filled, no content leaks, and the error names the file.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ pub(super) fn make_pipe(path: &Path) {
     assert!(path.metadata().unwrap().file_type().is_fifo());
 }
 
-/// A file that is longer than all memory, and takes no room.
+/// Makes a sparse file that exceeds all memory.
 pub(super) fn make_endless(path: &Path) {
     fs::File::create(path).unwrap().set_len(5 << 40).unwrap();
 }
@@ -60,7 +60,7 @@ fn what_lies_in_the_place_of_a_configuration_file_is_named_and_not_read() {
     }
 }
 
-/// Programs that manage such files put links in their place.
+/// Programs that manage dotfiles replace files by links.
 #[test]
 fn links_of_the_user_to_files_of_the_user_count() {
     let server = MockServer::start([Reply::stream(sse::answer("Ok."))]);
@@ -145,7 +145,7 @@ fn locks_are_neither_followed_nor_cut() {
         daemon.close();
         assert_eq!(fs::read_to_string(&precious).unwrap(), before, "{}", lock.display());
     }
-    // The lock of the socket.
+    // The lock beside the socket.
     let place = home.root().join("home/run");
     fs::create_dir(&place).unwrap();
     fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
@@ -163,7 +163,7 @@ fn locks_are_neither_followed_nor_cut() {
     }
 }
 
-/// A process whose limit of file locks is that number: as much as a mark is.
+/// Starts a process with this limit of file locks, which is how a mark is stored.
 fn innocent(limit: &str) -> std::process::Child {
     let script = format!("ulimit -x {limit} && echo set && exec sleep 1000");
     let mut child =
@@ -184,10 +184,10 @@ fn notes_of_dead_daemons_kill_only_what_these_started() {
     let watched = processes::watch(&ids);
     fs::write(owners.join(names[0]), "").unwrap();
     fs::write(owners.join(names[1]), "1\n1\n").unwrap();
-    // As a daemon that was killed before it noted itself, and as one that started later than they did.
+    // Notes as of a daemon that was killed before it wrote its processes, and of one that started later than they did.
     fs::write(owners.join(names[2]), "").unwrap();
     fs::write(owners.join(names[3]), format!("1\n{}\n", u64::MAX)).unwrap();
-    // And what hung every command.
+    // A pipe that used to block every command.
     make_pipe(&owners.join("0000001000000002"));
     symlink("/dev/zero", owners.join("0000001000000003")).unwrap();
     make_endless(&owners.join("0000001000000004"));
@@ -219,12 +219,12 @@ fn a_pipe_as_log_or_as_target_of_an_export_hangs_nobody() {
     let refused = ctl::run(&home, &[&export[..], &["--force"]].concat());
     assert_eq!(refused.code, 1, "{refused:?}");
     assert_says(&refused.stderr, &["page.md", "nobody reads from this named pipe"]);
-    // Somebody reads: it is as good as stdout.
+    // A pipe with a reader is as good as stdout.
     let mut cat = home.command("/bin/cat");
     cat.arg(&pipe);
     let reader = Ctl::start_with(cat, Stdio::null());
     let writing = ctl::run(&home, &[&export[..], &["--force"]].concat());
-    // Whether the reader has opened it by then is the system's: both ends are fine.
+    // The reader may or may not have opened the pipe: both results are fine.
     if writing.code == 0 {
         assert_says(&reader.finish().stdout, &["Hello.", "Ok."]);
     } else {
@@ -236,7 +236,7 @@ fn a_pipe_as_log_or_as_target_of_an_export_hangs_nobody() {
         assert_eq!(done.code, 0, "{done:?}");
         assert_eq!(done.stdout.contains("Hello."), device == "/dev/stdout", "{done:?}");
     }
-    // A report is a new file, whatever stands there.
+    // A report is only written to a new file.
     let refused = ctl::run(&home, &["bug-report", &session, "-o", pipe.to_str().unwrap()]);
     assert_says(&refused.stderr, &["page.md", "is there already"]);
 
@@ -273,7 +273,7 @@ fn files_for_a_prompt_are_files() {
         assert_says(&refused.stderr, &[problem]);
     }
     assert_eq!(server.requests().len(), 0);
-    // What the shell hands over is a pipe with somebody at its other end.
+    // The shell passes a pipe with a writer.
     let ctl_program = ctl::command(&home, &[]);
     let mut shell = home.command("/bin/bash");
     shell.args(["-c", "exec \"$0\" prompt --model fake/fake Look. @<(echo from a command)"]);

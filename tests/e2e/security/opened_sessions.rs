@@ -1,4 +1,4 @@
-//! Session files and what lies beside them, where something else lies in their place, or nobody may write to them.
+//! Session files and their companions: unexpected objects in their place, and files that cannot be written.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::opened_files::{make_endless, make_pipe};
 use crate::support::assert_says;
 
-/// A home with a session at rest, and its file.
+/// A home with a closed session, and its file.
 fn with_session(server: &MockServer) -> (Home, PathBuf) {
     let home = Home::with_model(server);
     let mut daemon = Daemon::start(&home, &[]);
@@ -23,7 +23,7 @@ fn with_session(server: &MockServer) -> (Home, PathBuf) {
     (home, file)
 }
 
-/// What the user and the model said.
+/// The messages of user and model.
 fn said(daemon: &mut Daemon) -> Vec<Value> {
     let mut messages = daemon.done(json!({"type": "get_messages"}))["messages"].as_array().unwrap().clone();
     messages.retain(|message| message["role"] != "system");
@@ -46,7 +46,7 @@ fn a_session_file_without_end_is_refused_at_once() {
     let (home, file) = with_session(&server);
     let good = home.agent_dir().join("good.jsonl");
     fs::copy(&file, &good).unwrap();
-    // The header stays as it is; behind the last line come zeros.
+    // The header is valid; zeros follow the last line.
     fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(5 << 40).unwrap();
     let named = file.to_str().unwrap();
     let sessions = ctl::run(&home, &["sessions"]);
@@ -69,7 +69,7 @@ fn a_session_file_without_end_is_refused_at_once() {
     let refused = Ctl::start_with(command, Stdio::null()).finish();
     assert_ne!(refused.code, 0, "{refused:?}");
     assert_says(&refused.stderr, &[named]);
-    // Nor is its ledger read without end.
+    // An endless intent log is not read either.
     fs::rename(&good, &file).unwrap();
     make_endless(&file.with_extension("ledger"));
     let mut daemon = Daemon::start(&home, &["--session", named]);
@@ -123,7 +123,7 @@ fn a_session_may_be_named_by_a_link_and_is_listed_when_it_is_ours() {
     if rustix::process::getuid().is_root() {
         chown(&kept, Some(65534), None).unwrap();
         assert_says(&ctl::run(&home, &["sessions"]).stderr, &["No session fits"]);
-        // Whoever names it means it.
+        // A named link is followed.
         let mut daemon = Daemon::start(&home, &["--session", kept.to_str().unwrap()]);
         daemon.done(json!({"type": "get_messages"}));
     }
@@ -142,7 +142,7 @@ fn deleting_a_session_reaches_nothing_behind_a_link() {
     let id = id_of(&file);
     let service = Service::start(&home, &[]);
     let mut client = service.client();
-    // Nor is it read through the link, or written.
+    // The session is neither read nor written through the link.
     client.done(json!({"type": "attach_session", "sessionId": id}));
     let listed = client.done(json!({"type": "list_artifacts"}));
     assert!(!listed.to_string().contains("deadbeef"), "{listed}");
@@ -154,7 +154,7 @@ fn deleting_a_session_reaches_nothing_behind_a_link() {
     assert!(!file.exists() && !outputs.is_symlink());
 }
 
-/// The programs as a user runs them whom modes of files bind: another one, where the test runs as root.
+/// Runs the programs as a user who is bound by file modes: another user, where the test runs as root.
 struct Bound<'a> {
     home: &'a Home,
     is_root: bool,
@@ -176,7 +176,7 @@ impl<'a> Bound<'a> {
         it
     }
 
-    /// Everything belongs to that user.
+    /// Gives everything to that user.
     fn hand_over(&self) {
         if self.is_root {
             let done = Command::new("chown").args(["-R", "65534:65534"]).arg(self.home.root()).status();
@@ -234,7 +234,7 @@ fn a_session_file_that_may_only_be_read_is_read() {
         daemon.close();
         assert_eq!((server.requests().len(), fs::read(&file).unwrap()), (asked, before.clone()));
     }
-    // Once it can be written to, it goes on.
+    // The session continues once its file can be written.
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let mut daemon = Daemon::start_command(bound.command("agentd", &["--stdio", "--session", named]));

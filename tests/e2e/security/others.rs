@@ -12,16 +12,16 @@ use agentd_e2e::{Home, Service, ctl};
 use rustix::{process::Uid, thread::set_thread_res_uid};
 use serde_json::json;
 
-/// A user that is not root, for a test that root runs; `None` for a test that someone else runs, who cannot be another.
+/// A user other than root, if the test runs as root; otherwise `None`.
 fn nobody() -> Option<u32> {
     rustix::process::getuid().is_root().then_some(65534)
 }
 
-/// What the daemon at a socket says to another user.
+/// The daemon's response to another user.
 fn ask_as(user: u32, socket: &Path) -> io::Result<String> {
     let socket = socket.to_owned();
     let asking = std::thread::spawn(move || {
-        // Of this thread alone, which ends with the question.
+        // Changes the user of this thread only, which ends with the question.
         let user = Uid::from_raw(user);
         set_thread_res_uid(user, user, user)?;
         let mut stream = UnixStream::connect(socket)?;
@@ -33,7 +33,7 @@ fn ask_as(user: u32, socket: &Path) -> io::Result<String> {
     asking.join().unwrap()
 }
 
-/// Runs a script as another user, who is in no group of ours.
+/// Runs a script as another user without our groups.
 fn as_user(user: u32, script: &str, args: &[&str]) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", &user.to_string(), "--regid", &user.to_string(), "--clear-groups", "--"]);
@@ -47,9 +47,9 @@ fn another_user_gets_no_word_out_of_the_daemon() {
     let home = Home::new();
     let service = Service::start(&home, &[]);
     let socket = service.socket();
-    // Its folder alone keeps others out.
+    // The folder keeps others out.
     assert_eq!(ask_as(nobody, socket).unwrap_err().kind(), ErrorKind::PermissionDenied);
-    // And so does the daemon, should somebody open that.
+    // The daemon refuses them, too, when the folder is open.
     let mut folder = Some(socket);
     while let Some(path) = folder.filter(|path| path.starts_with(home.root())) {
         let mode = if path.is_dir() { 0o755 } else { 0o666 };
@@ -63,10 +63,10 @@ fn another_user_gets_no_word_out_of_the_daemon() {
             assert!(ended.contains(&error.kind()), "{error}");
         }
     }
-    // Its own user is heard as before.
+    // Its own user is served.
     assert!(ask_as(0, socket).unwrap().contains("success\":true"));
 }
-/// Gives a home to another user, whose programs agentd is then one of.
+/// Gives a home to another user, who then runs agentd.
 fn hand_over(home: &Home, user: u32) {
     let done =
         Command::new("chown").arg("-R").arg(format!("{user}:{user}")).arg(home.root()).status().unwrap();
@@ -74,7 +74,7 @@ fn hand_over(home: &Home, user: u32) {
     fs::set_permissions(home.root(), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-/// A place where another user can run the programs under test.
+/// A folder in which another user can run the programs under test.
 fn programs(home: &Home) -> Option<String> {
     let folder = home.root().join("programs");
     fs::create_dir(&folder).ok()?;
@@ -83,8 +83,7 @@ fn programs(home: &Home) -> Option<String> {
     folder.join("agentd").to_str().map(str::to_owned)
 }
 
-/// A command of a model is a program of the same user. It cannot read the daemon's memory, nor the environment that the daemon was
-/// started with.
+/// A model's command runs as the same user. It can read neither the daemon's memory nor its initial environment.
 #[test]
 #[cfg(target_os = "linux")]
 fn commands_cannot_look_into_the_daemon() {
@@ -109,7 +108,7 @@ fn commands_cannot_look_into_the_daemon() {
     let said = run("A=1");
     assert!(!said.contains("canary-of-the-daemon") && !said.contains("readable"), "{said}");
     assert!(said.contains("Permission denied"), "{said}");
-    // The test sees what there would be to see.
+    // Control: with `AGENTD_DUMPABLE` it can.
     let said = run("AGENTD_DUMPABLE=1");
     assert!(said.contains("readable"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! What the programs get that a session starts, and commands that stop (SIGSTOP) what watches them.
+//! The environment of a session's commands, and commands that stop (SIGSTOP) their supervisors.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::support::assert_says;
 
-/// The names that a part of the page lists, between its marker and the next one.
+/// The names in a part of docs/security.md, between its marker and the next one.
 fn documented(part: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md");
     let page = fs::read_to_string(path).unwrap();
@@ -30,18 +30,18 @@ fn documented(part: &str) -> Vec<String> {
     list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// What a user has beside keys.
+/// Variables of a user without secrets.
 const OF_USERS: [&str; 6] =
     ["DATABASE_URL", "GOOGLE_API_TOKEN_OF_MINE", "HTTPS_PROXY", "KUBECONFIG", "PI_OFFLINE", "SSH_AUTH_SOCK"];
 
-/// What agentd sets for every command.
+/// Variables that agentd sets for every command.
 const OF_AGENTD: [&str; 4] = ["AGENTD_OWNER", "AI_AGENT", "PATH", "PI_CODING_AGENT"];
 
-/// What agentd sets for commands of a model, in a session with a file.
+/// Variables that agentd sets for a model's commands in a session with a file.
 const OF_SESSION: [&str; 5] =
     ["PI_MODEL", "PI_PROVIDER", "PI_REASONING_LEVEL", "PI_SESSION_FILE", "PI_SESSION_ID"];
 
-/// What each home of a test has, and every shell makes.
+/// Variables of every test home and every shell.
 const OF_TESTS: [&str; 7] = ["AGENTD_DIR", "HOME", "LANG", "PWD", "OLDPWD", "SHLVL", "TMPDIR"];
 
 /// The names in `NAME=value` lines that end with NUL or LF.
@@ -53,7 +53,7 @@ fn names(output: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What a daemon has that was started with every variable that is spoken of.
+/// A daemon that was started with every documented variable.
 struct Everything {
     withheld: Vec<String>,
     passed: Vec<String>,
@@ -68,7 +68,7 @@ impl Everything {
         let fixed = ["WORK_KEY", "HEADER_TOKEN", "STORED_NAME", "AGENTD_RECORDING_OF_MINE"];
         let all = self.withheld.iter().chain(&self.passed).cloned();
         let all = all.chain(fixed.into_iter().chain(OF_USERS).map(str::to_owned));
-        // The home of the test stays one.
+        // The variables of the test's home stay.
         all.filter(|name| !OF_TESTS.contains(&name.as_str()) && !name.contains('*')).map(|name| {
             let value = format!("value-of-{name}");
             (name, value)
@@ -86,7 +86,7 @@ fn home(server: &MockServer) -> Home {
     home
 }
 
-/// Prints the environment of the shell, and those of all that stand between it and the daemon.
+/// Prints the environment of the shell and of each process between it and the daemon.
 const ALL: &str = r#"tr '\0' '\n' </proc/$$/environ; p=$PPID
 while [ "$(cat /proc/$p/comm)" != agentd ]; do tr '\0' '\n' </proc/$p/environ; echo; p=$(cut -d' ' -f4 /proc/$p/stat); done"#;
 
@@ -125,7 +125,7 @@ fn children_get_what_the_page_says_and_nothing_else() {
     assert!(more.is_empty(), "commands of a model get more than the page says: {more:?}");
     assert!(!text.contains("value-of-OPENAI_API_KEY") && text.contains("value-of-GITHUB_TOKEN"), "{text}");
 
-    // What a command prints is made of what commands get: whoever can write `models.json` would else read all keys.
+    // `!command` keys run with the environment of commands: otherwise a writer of `models.json` could read all keys.
     let headers = &server.requests()[0].headers;
     let has = |name: &str, value: &str| headers.iter().any(|(key, is)| key == name && is == value);
     assert!(has("authorization", "Bearer k-value-of-WORK_KEY"), "{headers:?}");
@@ -165,12 +165,12 @@ fn the_user_says_what_else_is_withheld_and_what_is_not() {
     let (seen, told) = of(json!({"childEnvironment": {"pass": 5, "withhold": ["KUBECONFIG"]}}));
     assert_eq!(seen, "HF_TOKEN");
     assert!(told.contains("\\\"childEnvironment.pass\\\" is ignored"), "{told}");
-    // A project, trusted or not, has no say.
+    // A project's setting has no effect, even if trusted.
     home.write(".agentd/settings.json", r#"{"childEnvironment": {"pass": ["*"]}}"#);
     assert_eq!(of(json!({})).0, "HF_TOKEN KUBECONFIG");
 }
 
-/// One key may be needed to get another: the user says which.
+/// A key may be needed to get another one: the user passes it.
 #[test]
 fn what_prints_keys_gets_what_the_user_passes() {
     let server = MockServer::start([Reply::stream(sse::answer("Done."))]);
@@ -184,7 +184,7 @@ fn what_prints_keys_gets_what_the_user_passes() {
     assert_eq!(server.requests()[0].header("x-command"), Some("value-of-OPENAI_API_KEY"));
 }
 
-/// A session of the common daemon has the environment of whoever opened it, and the daemon's own keys are in none.
+/// A session of the shared daemon has the environment of its client, without the daemon's keys.
 #[test]
 fn sessions_of_the_common_daemon_get_their_own() {
     let server = MockServer::start([]);
@@ -201,25 +201,25 @@ fn sessions_of_the_common_daemon_get_their_own() {
     assert!(!output.contains("of-the-daemon"), "{output}");
 }
 
-/// How long what is killed may be seen. A supervisor that is stopped again and again is given a second.
+/// How long a killed process may remain visible. A supervisor that is stopped again and again gets a second.
 const AFTERLIFE: Duration = Duration::from_secs(10);
 
 /// The parent of process `$1`.
 const PARENT: &str = "parent() { local stat; stat=$(cat /proc/$1/stat); set -- ${stat##*) }; echo $2; }; ";
 
-/// What a command does to its supervisors, and how many processes it has then, but for children that come and go.
+/// An attack on the supervisors, and the number of its processes without short-lived children.
 type Attack = (&'static str, usize);
 
 /// Stops the command's own supervisor, once.
 const ONCE: Attack = ("kill -STOP $PPID; ", 2);
 
-/// The same, whenever somebody has it go on.
+/// Stops it again whenever it is continued.
 const ALWAYS: Attack = ("(trap '' TERM; while :; do kill -STOP $PPID; done) & echo pid $!; ", 3);
 
-/// The supervisor and the guard.
+/// Stops the supervisor and the guard.
 const BOTH: Attack = ("g=$(parent $PPID); kill -STOP $PPID; kill -STOP $g; ", 2);
 
-/// Both, always, from a process that has left the command's session.
+/// Stops both again and again, from a process that left the command's session.
 const BOTH_ALWAYS: Attack = (
     "g=$(parent $PPID); s=$PPID; setsid bash -c \"trap '' TERM; echo pid \\$\\$; while :; do kill -STOP $s $g; done\" & ",
     3,
@@ -228,7 +228,7 @@ const BOTH_ALWAYS: Attack = (
 /// Kills the guard, and stops the supervisor.
 const KILLED: Attack = ("g=$(parent $PPID); kill -KILL $g; kill -STOP $PPID; ", 2);
 
-/// A command that does this to its supervisors, says which processes it has, and stays.
+/// A command that attacks its supervisors, prints its processes, and stays.
 fn script((attack, _): Attack) -> String {
     format!(
         "{PARENT}{attack}setsid sleep 1000 > /dev/null 2>&1 & echo pid $!; trap '' TERM; echo pid $$; echo ready; \
@@ -240,7 +240,7 @@ fn said(output: &str) -> Vec<i32> {
     output.lines().filter_map(|line| line.strip_prefix("pid ")?.parse().ok()).collect()
 }
 
-/// Starts it, and waits until it has said which processes it has.
+/// Starts the attack, and waits for the ids of its processes.
 fn start(client: &mut Conversation<impl LineTransport>, attack: Attack) -> Watched {
     client.send(&json!({"id": "work", "type": "bash", "command": script(attack)}));
     let mut output = String::new();
@@ -259,7 +259,7 @@ fn a_stopped_supervisor_keeps_no_command_alive() {
         assert!(children.all_alive(), "{attack:?}");
         daemon.done(json!({"type": "abort_bash"}));
         children.assert_gone_within(AFTERLIFE);
-        // What comes after it runs as ever.
+        // Later commands run normally.
         let done = daemon.done(json!({"type": "bash", "command": "echo well"}));
         assert_eq!(done["output"], "well\n", "{attack:?}");
     }
@@ -282,7 +282,7 @@ fn nothing_outlives_a_daemon_whose_guard_is_stopped() {
     }
 }
 
-/// Run by the next test as a command: holds memory in a file that only memory has, and that it does not map.
+/// Run by the next test as a command: holds memory in an unmapped memory file.
 #[test]
 fn holds_memory_when_it_is_told_to() {
     let Some(bytes) = env::var("AGENTD_TEST_HOLD").ok().and_then(|bytes| bytes.parse::<usize>().ok()) else {
@@ -293,7 +293,6 @@ fn holds_memory_when_it_is_told_to() {
     for _ in 0..bytes >> 20 {
         file.write_all(&piece).unwrap();
     }
-    // Until the other end is closed.
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
@@ -304,12 +303,13 @@ fn memory_that_is_only_held_counts() {
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     let program = env::current_exe().unwrap();
     let hold = |bytes: u64| {
-        let test = "security::guards::holds_memory_when_it_is_told_to";
+        let module = module_path!().split_once("::").expect("the name of the crate").1;
+        let test = format!("{module}::holds_memory_when_it_is_told_to");
         format!("sleep 1000 | AGENTD_TEST_HOLD={bytes} {} --exact {test} --nocapture", program.display())
     };
     let held = daemon.done(json!({"type": "bash", "command": hold(400 << 20)}));
     assert_says(held["output"].as_str().unwrap(), &["memory (setting processes.maxMemoryBytes)"]);
-    // What several have counts once.
+    // Shared memory counts once.
     let shared = "exec 3< <(sleep 1); for i in 1 2 3 4 5 6; do sleep 1 & done; wait; echo well";
     assert_eq!(daemon.done(json!({"type": "bash", "command": shared}))["output"], "well\n");
 }

@@ -1,4 +1,4 @@
-//! A client of the daemon that is a command: the test talks to it through a program that a session starts.
+//! A relay: a command of a session that connects to the daemon on behalf of the test.
 
 use std::{
     env, fs,
@@ -20,13 +20,13 @@ use rustix::{
 };
 use serde_json::{Value, json};
 
-/// Holds the socket of the daemon, that of the test and how to connect, a line each.
+/// Holds the daemon's socket, the test's socket and the way to connect, one per line.
 const PLACES: &str = "AGENTD_E2E_RELAY";
 
-/// Set where the standard input is the connection to the daemon.
+/// Set if stdin is the connection to the daemon.
 const HANDED_ON: &str = "AGENTD_E2E_RELAY_HANDED_ON";
 
-/// Where commands of sessions report to the test.
+/// The socket at which commands of sessions reach the test.
 pub(super) struct Inside {
     listener: UnixListener,
     path: PathBuf,
@@ -36,18 +36,18 @@ pub(super) struct Inside {
 impl Inside {
     pub(super) fn new(home: &Home, service: &Service) -> Self {
         let path = home.root().join("relay.sock");
-        // A test has several.
+        // A test may have several.
         let _ = fs::remove_file(&path);
         let listener = UnixListener::bind(&path).unwrap();
         Self { listener, path, socket: service.socket().to_owned() }
     }
 
-    /// The shell command that connects to the daemon and lets the test talk there.
+    /// The shell command that connects to the daemon and relays to the test.
     pub(super) fn command(&self) -> String {
         self.script("connect")
     }
 
-    /// The same for a command that connects, hands the connection to a child and ends, when it gets a byte from the test.
+    /// The same, but the command passes the connection to a child and ends when it receives a byte from the test.
     pub(super) fn handing_on(&self) -> String {
         self.script("hand on")
     }
@@ -61,7 +61,6 @@ impl Inside {
         )
     }
 
-    /// The connection of the next command.
     pub(super) fn arrival(&self) -> UnixStream {
         let timeout = Timespec { tv_sec: DEADLINE.as_secs().cast_signed(), tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&timeout));
@@ -69,14 +68,14 @@ impl Inside {
         self.listener.accept().unwrap().0
     }
 
-    /// Has a session of the user's run a command, and gives the client that this is.
+    /// Runs a command in a session of the user, and returns it as a client.
     pub(super) fn run(&self, user: &mut SocketClient, session: &Value, command: &str) -> SocketClient {
         user.send(&json!({"type": "bash", "sessionId": session, "command": command}));
         SocketClient::over_stream(self.arrival())
     }
 }
 
-/// No test of its own: what [`Inside::command`] runs. It ends with the session.
+/// Not a test: the program of [`Inside::command`]. It ends with the session.
 #[test]
 fn talks_for_the_tests() {
     let Ok(places) = env::var(PLACES) else { return };
@@ -84,7 +83,7 @@ fn talks_for_the_tests() {
     let [daemon, test, how] = places[..] else { panic!("{places:?}") };
     if env::var_os(HANDED_ON).is_some() {
         let daemon = UnixStream::from(io::stdin().as_fd().try_clone_to_owned().unwrap());
-        // Until there is nobody whose number the system could still find.
+        // Waits until no parent is left that the system could find by its number.
         if let Some(parent) = getppid()
             && env::var(HANDED_ON).is_ok_and(|id| id == parent.as_raw_nonzero().to_string())
             && let Ok(parent) = pidfd_open(parent, PidfdFlags::empty())
@@ -104,7 +103,7 @@ fn talks_for_the_tests() {
         .env(HANDED_ON, std::process::id().to_string())
         .stdin(Stdio::from(OwnedFd::from(daemon)));
     next.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // The child is the session's to end.
+    // The session ends the child.
     std::process::exit(0);
 }
 
@@ -116,7 +115,7 @@ fn talk(daemon: UnixStream, test: UnixStream) {
 
 fn pass(mut from: UnixStream, mut to: UnixStream) {
     let mut buffer = [0; 4096];
-    // Either side may be gone at any time.
+    // Either side may end at any time.
     while let Ok(count @ 1..) = from.read(&mut buffer)
         && to.write_all(&buffer[..count]).is_ok()
     {}

@@ -13,7 +13,7 @@ use crate::{
     support::{answers, ended, text},
 };
 
-/// A quarter of a gigabyte: an eighth of it is for lines, and an eighth for answers.
+/// A quarter of a gigabyte: an eighth is for lines, and an eighth for answers.
 const MEMORY: u64 = 256 << 20;
 
 fn small() -> Value {
@@ -47,20 +47,21 @@ fn unfinished_lines_of_all_clients_together_have_a_bound() {
     let (home, service) = daemon(&server, small());
     let mut working = service.client();
     open(&mut working, &home);
-    // 160 MiB, of which 32 are kept. Nobody ends the line.
+    // 160 MiB, of which 32 are kept. No line ends.
     let mut crowd: Vec<SocketClient> = (0..20).map(|_| service.client()).collect();
     crowd.iter().for_each(|client| begin_line(client, 8 << 20));
-    // At most four keep their lines. Which ones depends on how long the others stood still, and so on the load of the machine.
+    // At most four keep their lines. Which ones depends on how long the others stood still, and so on the load of the
+    // machine.
     let refused = SocketClient::first_readable(&crowd);
     let refusal = crowd[refused].until("a refusal", is_refusal);
     assert!(refusal["hint"].as_str().unwrap().contains("daemon.maxMemoryBytes"), "{refusal}");
     assert!(processes::usage(service.id()).peak < MEMORY, "{:?}", processes::usage(service.id()));
     assert_eq!(text(answers(&working.prompt("Hi"))[0]), "Fine.");
     works(&service, &home);
-    // The rest of a line that was given up is skipped, and the next one counts.
+    // The rest of a line that was given up is skipped, and the next line counts.
     crowd[refused].send_bytes(b"\"}\n");
     crowd[refused].done(json!({"type": "daemon_status"}));
-    // A line that moves gets the room of those that stand still.
+    // A growing line takes the room of lines that stand still.
     let long = json!({"type": "daemon_status", "more": "y".repeat(20 << 20)});
     let end = Instant::now() + DEADLINE;
     loop {
@@ -87,7 +88,7 @@ fn a_line_without_an_end_has_a_deadline() {
     assert_eq!((&next["id"], &next["success"]), (&json!("next"), &json!(true)), "{next}");
 }
 
-/// Answers without an end where a message says so.
+/// Answers endlessly where a message asks for it.
 fn endless(request: &Request) -> Reply {
     if !request.messages().iter().any(|message| message.to_string().contains("endless")) {
         return fine();
@@ -109,13 +110,13 @@ fn answers_without_an_end_share_their_memory_and_the_rest_works_on() {
     let sessions: Vec<String> = (0..3).map(|_| open(&mut client, &home)).collect();
     for id in &sessions {
         client.done(json!({"type": "prompt", "message": "endless", "sessionId": id}));
-        // Nobody is left whom the session would wait for.
+        // Without subscribers the session waits for nobody.
         client.done(json!({"type": "detach_session", "sessionId": id}));
     }
     works(&service, &home);
     client.done(json!({"type": "daemon_status"}));
     server.wait_for_disconnects(sessions.len());
-    // Each ends as soon as its answer is stored.
+    // Each run ends as soon as its answer is stored.
     let end = Instant::now() + DEADLINE;
     for id in &sessions {
         while client.done(json!({"type": "get_state", "sessionId": id}))["isStreaming"] != json!(false) {
@@ -171,12 +172,12 @@ fn updates_of_the_queue_are_not_quadratic() {
             }
         }
     }
-    // What the last ones changed is told soon, too.
+    // The last changes are reported soon, too.
     if last < MESSAGES {
         let all = |line: &Value| line["followUp"].as_array().is_some_and(|all| all.len() == MESSAGES);
         client.until("the whole queue", all);
     }
-    // Each by itself it would be two gigabytes; the first few are.
+    // One update per message would be two gigabytes; the first few are sent singly.
     assert!(updates >= 16 && bytes < 200 << 20, "{updates} updates of {bytes} bytes");
     client.done(json!({"type": "clear_queue"}));
     assert_eq!(client.event("queue_update")["followUp"], json!([]));
@@ -206,7 +207,7 @@ fn full(settings: Value) -> (MockServer, Home, Service, Vec<SocketClient>) {
     let (home, service) = daemon(&server, settings);
     let mut clients: Vec<SocketClient> = (0..2).map(|_| service.client()).collect();
     for client in &mut clients {
-        // They are taken in, and say nothing more.
+        // They are accepted and send nothing more.
         client.done(json!({"type": "daemon_status"}));
     }
     (server, home, service, clients)
@@ -223,7 +224,7 @@ fn status_and_down_work_when_all_places_are_taken() {
     assert_eq!(status.code, 0, "{status:?}");
     let said: Value = serde_json::from_str(&status.stdout).unwrap();
     assert_eq!(said["running"], json!(true), "{said}");
-    // Everything else is told why not.
+    // Other commands get the reason.
     let listed = ctl::run(&home, &["sessions"]);
     assert!(listed.code != 0 && listed.stderr.contains("daemon.maxClients"), "{listed:?}");
     let down = ctl::run(&home, &["down"]);
@@ -240,7 +241,7 @@ fn a_reserved_place_is_for_the_daemon_itself_and_nobody_keeps_it() {
     assert!(one.done(json!({"type": "daemon_status"}))["usage"]["clients"]["used"].as_u64() >= Some(3));
     refused(&mut one, json!({"type": "list_sessions"}), "daemon.maxClients");
     assert!(one.closed().is_empty());
-    // Those who take the places and say nothing are told and left after a while, and others come in.
+    // Silent clients in the reserved places are told and disconnected after a while, and others get in.
     let silent: Vec<SocketClient> = (0..4).map(|_| service.client()).collect();
     let mut told = 0;
     for client in silent {
@@ -275,7 +276,7 @@ fn thirty_two_descriptors_are_enough_for_a_session_with_a_command() {
     assert_eq!(status.code, 0, "{status:?}");
     drop(client);
     assert_eq!(ctl::run(&home, &["down"]).code, 0);
-    // And for a private daemon.
+    // A private daemon manages with as few.
     let alone = ctl::feed(with_files(&home, 32, &["-p", "Go."]), "");
     assert_eq!((alone.code, alone.stdout.trim()), (0, "Fine."), "{alone:?}");
     let mut by_the_client = home.command("prlimit");

@@ -1,16 +1,16 @@
-//! What reaches a terminal is clean, whichever of the two programs says it, and on whichever stream: names, errors and warnings
-//! hold what others wrote.
+//! Output on a terminal contains no foreign control characters: both programs clean names, errors and warnings on both
+//! streams.
 
 use std::{fs, path::Path};
 
 use agentd_e2e::{Home, MockServer, Reply, Service, Terminal, binaries, ctl, sse};
 use serde_json::json;
 
-/// Orders to a terminal, as others would have them in a name: to fill the clipboard, to set the title, to be asked and answer, to
-/// clear; control characters of one byte and of two; marks that turn the direction of writing.
+/// Terminal escapes as an attacker puts them into a name: fill the clipboard, set the title, request an answer, clear;
+/// control characters of one byte and of two; marks that reverse the direction of writing.
 const STEERING: &str = "a\u{1b}]52;c;eA==\u{7}b\u{1b}]0;owned\u{7}c\u{9b}6nd\u{1b}[2Je\u{202e}f\u{2066}g\u{8}h\ri\u{200f}j\u{61c}k\u{85}l";
 
-/// The same for a name of a file.
+/// The same as the name of a file.
 fn file_name(end: &str) -> String {
     format!("{STEERING}{end}")
 }
@@ -26,7 +26,7 @@ fn assert_harmless(what: &str, text: &str) {
     assert!(found.is_empty(), "{what} says {found:?}: {text:?}");
 }
 
-/// A home in which everything that can have a name has that one.
+/// A home in which everything with a name has that one.
 fn hostile_home(server: &MockServer) -> Home {
     let home = Home::new();
     home.configure(&json!({"providers": {"fake": {
@@ -41,7 +41,7 @@ fn hostile_home(server: &MockServer) -> Home {
     home
 }
 
-/// A session file whose header names a folder that is not there.
+/// A torn session file whose header names a missing folder.
 fn torn_session(home: &Home) -> String {
     let header = json!({"type": "session", "version": 3, "id": "0198aaaa-0000-7000-8000-000000000001",
         "timestamp": "2026-01-01T00:00:00.000Z", "cwd": format!("/gone-{STEERING}\nError: forged")});
@@ -178,19 +178,19 @@ fn nothing_that_agentctl_says_steers_a_terminal() {
     assert_eq!(ctl::run(&home, &["down"]).code, 0);
     for (what, done) in said {
         assert_harmless(&format!("stderr of {what}"), &done.stderr);
-        // The answer itself goes into a pipe as it is.
+        // The answer itself goes into a pipe unchanged.
         if what != "a prompt" {
             assert_harmless(&format!("stdout of {what}"), &done.stdout);
         }
     }
-    // People look at the log with `cat`.
+    // Users read the log with `cat`.
     let logs = fs::read_dir(home.agent_dir().join("logs")).into_iter().flatten().flatten();
     for log in logs {
         assert_harmless(&log.path().display().to_string(), &fs::read_to_string(log.path()).unwrap());
     }
 }
 
-/// An answer on a terminal is clean; in a pipe it is what the model wrote.
+/// An answer is cleaned on a terminal and unchanged in a pipe.
 #[test]
 fn an_answer_steers_no_terminal() {
     let server = MockServer::always(Reply::stream(sse::answer(STEERING)));
@@ -208,7 +208,7 @@ fn an_answer_steers_no_terminal() {
     assert_harmless("agentctl prompt", &without_colours);
 }
 
-/// What a shell shows beside a completion is clean, and no word that steers is offered.
+/// Descriptions of completions are cleaned, and words with control characters are not offered.
 #[test]
 fn completions_steer_no_terminal() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
@@ -240,7 +240,7 @@ fn completions_steer_no_terminal() {
                 .env("AGENTCTL_COMPLETE_AT", (words.len() - 1).to_string());
             command.env("AGENTCTL_COMPLETE_LINE", line).env("AGENTCTL_COMPLETE_WORD", words[words.len() - 1]);
             let done = ctl::feed(command, "");
-            // They part what they offer with control characters of their own.
+            // The scripts separate completions by control characters of their own.
             let text: String = done.stdout.replace(['\u{b}', '\u{1f}', '\0'], "\n");
             assert_harmless(&format!("{shell}: {words:?}"), &text);
             assert_harmless(&format!("{shell}: {words:?}"), &done.stderr);
@@ -250,11 +250,11 @@ fn completions_steer_no_terminal() {
     assert!(offered.contains(&id), "something is offered: {offered}");
 }
 
-/// Both programs have one way to stderr each, which cleans.
+/// Each program has one function that writes to stderr, and it cleans.
 #[test]
 fn there_is_one_way_to_stderr() {
     const WAYS: [&str; 2] = ["daemon/src/logging.rs", "client/src/exit.rs"];
-    /// Duplicates of the descriptor, a question about it, and the guard, which says nothing that others wrote.
+    /// Other uses: duplicates of the descriptor, `is_terminal`, and the guard, which prints no foreign text.
     const OTHER_USES: [&str; 4] = ["is_terminal()", "dup2_stdout", "fcntl_dupfd", "linux/guard.rs"];
     fn look(folder: &Path, root: &Path, found: &mut Vec<String>) {
         for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -278,7 +278,7 @@ fn there_is_one_way_to_stderr() {
     let root = binaries::workspace();
     let mut found = Vec::new();
     ["client", "daemon", "protocol"].iter().for_each(|part| look(&root.join(part), &root, &mut found));
-    // The guard's line is broken by the formatter.
+    // The formatter splits the guard's line.
     found.retain(|line| !line.starts_with("daemon/crates/process/src/linux/guard.rs"));
     assert!(found.is_empty(), "{found:#?}");
 }

@@ -1,4 +1,4 @@
-//! Tools in a stranger's project: ignore files and files that are no files, and files that agentd itself is controlled by.
+//! Tools in a stranger's project: hostile ignore files, special files, and the files that control agentd.
 
 use std::{
     fs,
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_says, ended, text};
 
-/// Gives the results of the calls that a model makes one after the other in a home, by a daemon whose memory is bounded by the system: what
-/// reads without end ends it.
+/// Makes these calls one after the other; returns their results. The system bounds the daemon's memory, so that endless
+/// reading ends it.
 fn results(home: &Home, server: &MockServer, calls: &[(&str, Value)]) -> Vec<String> {
     let named: Vec<(String, &str, &Value)> = calls
         .iter()
@@ -25,7 +25,7 @@ fn results(home: &Home, server: &MockServer, calls: &[(&str, Value)]) -> Vec<Str
     server.push(Reply::stream(sse::calls(&calls)));
     server.push(Reply::stream(sse::answer("Done.")));
     let mut daemon = Daemon::start_with(home, &["--no-session", "--tools", "+grep,+find,+ls"], |command| {
-        // 1 GiB of addresses.
+        // 1 GiB of address space.
         let program = command.get_program().to_owned();
         let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         let mut limited = home.command("/bin/sh");
@@ -45,7 +45,7 @@ fn pipe(path: &Path) {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).unwrap();
 }
 
-/// The ignore files that the tools look at, with the folder that each is in.
+/// The ignore files that the tools read, with their folders.
 const IGNORE_FILES: [&str; 5] = [".gitignore", ".ignore", ".rgignore", ".fdignore", ".git/info/exclude"];
 
 fn project(server: &MockServer) -> Home {
@@ -110,7 +110,7 @@ fn ignore_files_as_they_should_be_are_used_without_a_word() {
     assert_eq!(said, ["a.txt:1: needle", "a.txt"]);
 }
 
-/// A folder of this user's in one where everybody may put files.
+/// A folder of this user below a world-writable one.
 fn below_a_folder_for_all(home: &Home) -> (PathBuf, PathBuf) {
     let shared = home.root().join("shared");
     let mine = shared.join("mine");
@@ -141,7 +141,7 @@ fn ignore_files_of_another_user_hide_nothing() {
     let said = results(&home, &server, &calls(&mine));
     assert_says(&said[0], &["a.txt:1: needle", "belongs to another user (uid 65534)"]);
     assert_says(&said[1], &["a.txt", "belongs to another user (uid 65534)"]);
-    // Whose project it is says what counts in it, also where root works on it.
+    // The owner of a project decides, also where root works in it.
     let theirs = home.root().join("theirs");
     fs::create_dir(&theirs).unwrap();
     for (name, content) in [(".ignore", "b.txt\n"), ("a.txt", "needle\n"), ("b.txt", "needle\n")] {
@@ -218,7 +218,7 @@ fn a_search_that_meets_hostile_files_can_be_aborted_and_ends() {
     assert_says(&said[1], &["a.txt\nb.txt\np.txt\nzero.txt"]);
 }
 
-/// The tools that change files leave the agent directory alone, by whatever name.
+/// Tools that change files refuse the agent directory under any name.
 #[test]
 fn file_tools_leave_the_agent_directory_alone() {
     let server = MockServer::start([]);
@@ -270,7 +270,7 @@ fn file_tools_leave_the_agent_directory_alone() {
         ends.sort();
         ends
     };
-    // A project has no say, trusted or not.
+    // A project's setting has no effect, even if trusted.
     home.write(".agentd/settings.json", &json!({"agentDirWritable": ["*"]}).to_string());
     let refused = results(json!({}), &tried);
     assert_eq!(refused.len(), tried.len());
@@ -281,7 +281,7 @@ fn file_tools_leave_the_agent_directory_alone() {
     assert_eq!(fs::read_to_string(&models).unwrap(), before);
     let of_agent = |name: &str| home.agent_dir().join(name).exists();
     assert!(!of_agent("auth.json") && !of_agent("trust.json") && !of_agent("skills"));
-    // The user lets some of it be written.
+    // The user allows some of it.
     let tried = [write("link/skills/a/SKILL.md"), write("link/models.json"), write("plain")];
     let done = results(json!({"agentDirWritable": ["skills/*"]}), &tried);
     assert_eq!(done.iter().map(|(_, is_error, _)| *is_error).collect::<Vec<_>>(), [false, true, false]);

@@ -1,5 +1,4 @@
-//! Trust is for a project's files as they were when it was given, and reaches no repository below, and no folder that takes its
-//! place.
+//! Trust covers a project's files as they were when it was given; it covers no repository below, and no replaced folder.
 
 use std::fs;
 
@@ -12,7 +11,7 @@ const THIS_TIME: &str = "Trust it this time";
 
 const ALWAYS: &str = "Always trust this folder";
 
-/// A project whose settings change what every shell command prints.
+/// Gives the project settings that change the output of every shell command.
 fn says(home: &Home, what: &str) {
     home.write(".pi/settings.json", &json!({"shellCommandPrefix": format!("echo {what}")}).to_string());
 }
@@ -21,7 +20,7 @@ fn trust_by_hand(home: &Home) {
     home.write_agent("trust.json", &json!({home.project().display().to_string(): true}).to_string());
 }
 
-/// What a command of the user's prints first, and the diagnostics about trust.
+/// The first output of a command of the user, and the diagnostics about trust.
 fn look(home: &Home) -> (String, String) {
     let mut daemon = Daemon::start(home, &["--no-session"]);
     let ran = daemon.done(json!({"type": "bash", "command": "echo end"}));
@@ -54,7 +53,7 @@ fn runs_with(client: &mut SocketClient, session: &Value) -> String {
     ran["output"].as_str().expect("an output").trim().to_owned()
 }
 
-/// Written by the reference or by hand, `trust.json` says nothing of files: those that are seen first are meant.
+/// Written by pi or by hand, `trust.json` does not describe files: the first seen ones are meant.
 #[test]
 fn a_changed_file_is_not_covered_by_trust() {
     let home = Home::new();
@@ -72,13 +71,13 @@ fn a_changed_file_is_not_covered_by_trust() {
         &ctl::run(&home, &["doctor"]).stdout,
         &["warn project trust: ", "changed since", ".pi/settings.json"],
     );
-    // A file that comes to it is a change, too, and what was there before is trusted as before.
+    // A new file is a change, too, and the former state stays trusted.
     says(&home, "first");
     assert_eq!(look(&home).0, "first\nend");
     home.write(".pi/mcp.json", "{}");
     assert_eq!(look(&home).0, "end");
     fs::remove_file(home.project().join(".pi/mcp.json")).unwrap();
-    // So is a settings file that hides the other.
+    // So is a settings file that takes precedence over the other.
     home.write(".agentd/settings.json", "{}");
     assert_says(&look(&home).1, &[".agentd/settings.json"]);
     assert_eq!(
@@ -126,12 +125,12 @@ fn who_answers_is_shown_what_changed_and_asked_again() {
     assert_eq!(runs_with(&mut client, &id), "end");
     answer(&mut client, &question, ALWAYS);
     assert_eq!(runs_with(&mut client, &id), "second\nend");
-    // From now on it is for these.
+    // From now on trust is for these files.
     let id = open(&mut client, &home);
     assert_eq!(runs_with(&mut client, &id), "second\nend");
 }
 
-/// An answer is about what was there when the question was asked.
+/// An answer covers the files at the time of the question.
 #[test]
 fn a_change_behind_an_open_question_is_not_covered() {
     for chosen in [THIS_TIME, ALWAYS] {
@@ -150,7 +149,7 @@ fn a_change_behind_an_open_question_is_not_covered() {
     }
 }
 
-/// A session that comes back reads its settings anew: trust for a time, and that of a flag, are for the old ones.
+/// A loaded session reads its settings anew: temporary trust, and that of a flag, cover only the old ones.
 #[test]
 fn a_session_that_comes_back_does_not_bring_trust_for_changed_files() {
     for flag in [false, true] {
@@ -172,7 +171,7 @@ fn a_session_that_comes_back_does_not_bring_trust_for_changed_files() {
         let mut watcher = service.client();
         watcher.done(json!({"type": "watch_sessions"}));
         gone(&mut watcher, id.as_str().unwrap());
-        // As it was, it is trusted still.
+        // The former state is still trusted.
         assert_eq!(runs_with(&mut client, &id), "first\nend");
         gone(&mut watcher, id.as_str().unwrap());
         says(&home, "second");
@@ -184,7 +183,7 @@ fn a_session_that_comes_back_does_not_bring_trust_for_changed_files() {
     }
 }
 
-/// What comes to a project that had nothing is looked at when the project is opened the next time.
+/// New settings of a project without any are checked when the project is opened the next time.
 #[test]
 fn a_project_without_settings_gets_none_behind_the_back() {
     let server = MockServer::always(Reply::stream(sse::answer("Ok.")));
@@ -198,7 +197,7 @@ fn a_project_without_settings_gets_none_behind_the_back() {
     assert!(!asked.contains("as the project wants it") && !asked.contains("planted"), "{asked}");
 }
 
-/// Settings of a project whose shell commands print a word first.
+/// Gives a folder settings that make each shell command print a word first.
 fn says_in(home: &Home, folder: &str, what: &str) {
     let settings = json!({"shellCommandPrefix": format!("echo {what}")});
     home.write(&format!("{folder}/.pi/settings.json"), &settings.to_string());
@@ -208,7 +207,7 @@ fn open_in(client: &mut SocketClient, home: &Home, folder: &str) -> Value {
     client.done(json!({"type": "open_session", "cwd": home.project().join(folder)}))["sessionId"].clone()
 }
 
-/// Opens a session, and trusts its folder for good. The question is given back.
+/// Opens a session and trusts its folder for good; returns the question.
 fn trust(client: &mut SocketClient, home: &Home, folder: &str) -> String {
     open_in(client, home, folder);
     let question = client.event("extension_ui_request");
@@ -217,7 +216,7 @@ fn trust(client: &mut SocketClient, home: &Home, folder: &str) -> String {
     question["title"].as_str().expect("a title").to_owned()
 }
 
-/// What a command prints first in a session of that folder for which nobody is asked, and what is said of trust.
+/// The first output of a command in that folder without a question, and the diagnostics.
 fn look_in(home: &Home, folder: &str) -> (String, String) {
     let mut daemon = Daemon::start_with(home, &["--no-session"], |command| {
         command.current_dir(home.project().join(folder));
@@ -228,7 +227,7 @@ fn look_in(home: &Home, folder: &str) -> (String, String) {
     (ran["output"].as_str().expect("an output").trim().to_owned(), found)
 }
 
-/// The attack: a repository that the user trusts has another one in it, as a submodule, a clone in `vendor` or a worktree.
+/// The attack: a trusted repository contains another one: a submodule, a clone in `vendor` or a worktree.
 #[test]
 fn a_repository_in_a_trusted_one_is_asked_about_itself() {
     for (inner, git) in [
@@ -259,7 +258,7 @@ fn a_repository_in_a_trusted_one_is_asked_about_itself() {
     }
 }
 
-/// A folder of many projects, trusted by hand or by the reference: a clone that comes to it is asked about, a folder of it is not.
+/// A parent folder of projects, trusted by hand or by pi, covers its plain folders and not a clone in it.
 #[test]
 fn trust_for_a_folder_above_is_for_what_is_no_repository() {
     let home = Home::new();
@@ -270,7 +269,7 @@ fn trust_for_a_folder_above_is_for_what_is_no_repository() {
     assert_eq!(look_in(&home, "plain").0, "plain\nend");
     assert_eq!(look_in(&home, "clone").0, "end");
     assert_eq!(look_in(&home, "clone/.pi").0, "end");
-    // A no reaches everything.
+    // Refused trust covers everything below.
     home.write_agent("trust.json", &json!({home.project().display().to_string(): false}).to_string());
     let service = Service::start(&home, &[]);
     let mut client = hello(&service);
@@ -284,7 +283,7 @@ fn trust_for_a_folder_above_is_for_what_is_no_repository() {
     );
 }
 
-/// The attack: the folder is deleted or moved, and another one is put in its place, the same in all that is hashed.
+/// The attack: the folder is deleted or moved, and replaced by another one with the same hash.
 #[test]
 fn what_takes_the_place_of_a_trusted_folder_is_asked_about() {
     let home = Home::new();
@@ -312,7 +311,7 @@ fn what_takes_the_place_of_a_trusted_folder_is_asked_about() {
         assert_says(&title, &["again", "Another folder was trusted"]);
         assert_eq!(look_in(&home, "work").0, "first\nend");
     }
-    // A folder below one that was replaced.
+    // A folder below a replaced one.
     says_in(&home, "work/part", "part");
     assert_eq!(look_in(&home, "work/part").0, "part\nend");
     fs::rename(&work, home.project().join("third")).unwrap();
@@ -320,7 +319,7 @@ fn what_takes_the_place_of_a_trusted_folder_is_asked_about() {
     assert_eq!(look_in(&home, "work/other").0, "end");
 }
 
-/// Another repository that is put into the same folder.
+/// Another repository is put into the same folder.
 #[test]
 fn another_repository_in_a_trusted_folder_is_asked_about() {
     let home = Home::new();
@@ -330,7 +329,7 @@ fn another_repository_in_a_trusted_folder_is_asked_about() {
         &json!({home.project().join("work").display().to_string(): true}).to_string(),
     );
     assert_eq!(look_in(&home, "work").0, "first\nend");
-    // To become one is no change of that kind.
+    // Becoming a repository is not such a change.
     home.write("work/.git/HEAD", "ref: refs/heads/main\n");
     assert_eq!(look_in(&home, "work").0, "first\nend");
     trust_with_repository(&home);
@@ -340,7 +339,6 @@ fn another_repository_in_a_trusted_folder_is_asked_about() {
     assert_eq!(look_in(&home, "work").0, "end");
 }
 
-/// Trusts the repository as it is now.
 fn trust_with_repository(home: &Home) {
     says_in(home, "work", "second");
     let service = Service::start(home, &[]);
