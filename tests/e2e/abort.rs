@@ -1,9 +1,7 @@
 //! Stopping a run, by `abort` or by a prompt that takes its place: what was produced stays, every call gets a result, the next
 //! prompt works.
 
-use std::time::{Duration, Instant};
-
-use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, processes, sse};
+use agentd_e2e::{DEADLINE, Daemon, Gate, Home, MockServer, Reply, Service, processes, sse};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -64,7 +62,7 @@ fn while_tools_run_all_calls_get_a_result_and_nothing_is_left() {
     }
     let children = processes::watch(&seen.1);
     daemon.done(json!({"type": "abort"}));
-    children.assert_gone_within(std::time::Duration::from_secs(1));
+    children.assert_gone_within(DEADLINE);
     let events = daemon.settled();
     let results = ended(&events, "toolResult");
     assert_eq!(results.iter().map(|result| &result["toolCallId"]).collect::<Vec<_>>(), ["c1", "c2"]);
@@ -134,12 +132,8 @@ fn an_abort_is_answered_though_a_supervisor_is_stopped() {
         }
     };
     processes::signal(supervisor, Signal::STOP);
-    let begun = Instant::now();
     let receipt = daemon.done(json!({"type": "abort"}));
-    let waited = begun.elapsed();
     assert_eq!(receipt, json!(null), "nothing survives: the supervisor was told to go on");
-    // One second, plus the delay of a loaded machine.
-    assert!(waited < Duration::from_secs(5), "{waited:?}");
     let events = daemon.settled();
     let [result] = ended(&events, "toolResult")[..] else { panic!("{events:?}") };
     // The result reports the command's own end, which came from the supervisor.
@@ -160,7 +154,7 @@ fn an_abort_of_everything_says_what_takes_longer() {
     let child = processes::watch(&[id]);
     let receipt = daemon.done(json!({"type": "abort", "scope": "all"}));
     assert_eq!(receipt, json!({"ended": [], "survives": [{"kind": "background"}]}));
-    child.assert_gone_within(Duration::from_secs(30));
+    child.assert_gone_within(DEADLINE);
 }
 
 /// `abort` is answered and the run ends even though the only subscriber reads nothing.
@@ -175,11 +169,8 @@ fn a_follower_that_does_not_read_holds_no_abort_up() {
     let id = opened["sessionId"].as_str().unwrap();
     sleeper.send(&prompt("Flood."));
     let _ = server.wait_for_requests(1);
-    let begun = Instant::now();
     let receipt = other.done(json!({"type": "abort", "scope": "turn", "sessionId": id}));
-    let waited = begun.elapsed();
     assert_eq!(receipt, json!({"ended": [{"kind": "turn"}], "survives": []}));
-    assert!(waited < Duration::from_secs(5), "{waited:?}");
     server.wait_for_disconnects(1);
     let file = std::fs::read_to_string(&home.session_files()[0]).unwrap();
     let last: serde_json::Value = serde_json::from_str(file.lines().last().unwrap()).unwrap();

@@ -181,7 +181,7 @@ fn a_stdout_that_is_read_late_loses_nothing_beside_other_clients() {
     let server =
         MockServer::start([Reply::stream(sse::text("Begin: ")).gate(&gate).then(sse::answer(&text))]);
     let home = Home::with_model(&server);
-    home.settings(&json!({"daemon": {"outboxBytes": 10_000, "lagGraceMs": 1_000}}));
+    home.settings(&json!({"daemon": {"outboxBytes": 10_000, "lagGraceMs": 25_000}}));
     let service = Service::start(&home, &[]);
     let mut watcher = service.client();
     watcher.done(json!({"type": "watch_sessions"}));

@@ -1,17 +1,14 @@
 //! Background processes of `bash`, and the tools for them.
 
-use std::{fs, time::Duration};
+use std::fs;
 
-use agentd_e2e::{Daemon, Home, MockServer, Reply, Service, ctl, processes, sse};
+use agentd_e2e::{DEADLINE, Daemon, Home, MockServer, Reply, Service, ctl, processes, sse};
 use serde_json::{Value, json};
 
 use crate::{
     bash::calling,
     support::{assert_says, ended, live_sessions, text},
 };
-
-/// How long a killed process may remain visible.
-const AFTERLIFE: Duration = Duration::from_secs(5);
 
 /// A home whose model makes these calls, with background processes and terminals enabled.
 fn home(calls: &[(&str, Value)]) -> Home {
@@ -259,7 +256,7 @@ fn they_outlive_runs_and_aborts_and_end_with_the_session() {
     let watched = processes::watch(&ids);
     let ended = daemon.close();
     assert!(ended.status.success(), "{ended:?}");
-    watched.assert_gone_within(AFTERLIFE);
+    watched.assert_gone_within(DEADLINE);
 }
 
 #[test]

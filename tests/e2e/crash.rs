@@ -1,16 +1,13 @@
 //! `kill -9` at bad moments, and bugs in the daemon: nothing is left running, nothing that was told is lost, and one session's
 //! breakdown does not touch the others.
 
-use std::{fs, time::Duration};
+use std::fs;
 
-use agentd_e2e::{Daemon, Gate, Home, MockServer, Reply, Service, processes, sse};
+use agentd_e2e::{DEADLINE, Daemon, Gate, Home, MockServer, Reply, Service, processes, sse};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{assert_says, prompt, records, roles, text};
-
-/// How long processes of the daemon may outlive it.
-const AFTERLIFE: Duration = Duration::from_secs(1);
 
 #[test]
 fn kill_in_the_middle_of_a_tool_call() {
@@ -34,7 +31,7 @@ fn kill_in_the_middle_of_a_tool_call() {
     let children = processes::watch(&ids);
     assert!(children.all_alive());
     daemon.signal(Signal::KILL);
-    children.assert_gone_within(AFTERLIFE);
+    children.assert_gone_within(DEADLINE);
     drop(daemon);
 
     // Everything acknowledged is there, and the conversation goes on: the open call has a result for the model.
@@ -88,7 +85,7 @@ fn background_processes_end_with_the_session() {
     let background = processes::watch(&[id]);
     assert!(background.all_alive(), "a finished command's background process goes on");
     assert!(daemon.close().status.success());
-    background.assert_gone_within(AFTERLIFE);
+    background.assert_gone_within(DEADLINE);
 }
 
 /// Wherever a write was cut short, the entries before are complete and the next entry is on a line of its own.
@@ -172,7 +169,7 @@ fn a_killed_guard_is_replaced() {
     assert_eq!(daemon.done(json!({"type": "bash", "command": "echo again"}))["output"], "again\n");
     assert!(running.all_alive());
     daemon.done(json!({"type": "abort_bash"}));
-    running.assert_gone_within(AFTERLIFE);
+    running.assert_gone_within(DEADLINE);
 }
 
 /// A full disk ends the run that cannot be stored, with the reason; stored entries are complete, and the daemon lives on.

@@ -1,14 +1,12 @@
 //! `agentctl doctor` and `agentctl setup local`, with the real daemon behind them.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
-use agentd_e2e::{Ctl, Daemon, Home, MockServer, Reply, Terminal, binaries, ctl, ctl::Finished, sse};
+use agentd_e2e::{
+    Ctl, Daemon, Home, MockServer, Reply, Terminal, binaries,
+    ctl::{self, Finished},
+    sse,
+};
 use serde_json::{Value, json};
 
 use crate::support::assert_says;
@@ -71,9 +69,7 @@ fn snapshot(folder: &Path) -> Vec<(String, Vec<u8>)> {
 fn a_fresh_home_has_warnings_and_no_problem() {
     let home = home();
     let before = snapshot(home.root());
-    let start = Instant::now();
     let done = ctl::run(&home, &["doctor"]);
-    let took = start.elapsed();
     assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done:?}");
     assert_says(
         &done.stdout,
@@ -92,8 +88,6 @@ fn a_fresh_home_has_warnings_and_no_problem() {
     );
     assert!(done.stdout.lines().all(|line| line.len() > 5), "{done:?}");
     assert_eq!(snapshot(home.root()), before, "a look changes nothing");
-    // The servers that do not answer take half a second; the rest is for a loaded machine.
-    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[test]

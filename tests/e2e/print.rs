@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use agentd_e2e::{
-    Daemon, Gate, Home, MockServer, Reply, binaries,
+    DEADLINE, Daemon, Gate, Home, MockServer, Reply, binaries,
     ctl::{Ctl, Finished, agentd, feed},
     processes, sse,
 };
@@ -247,7 +247,7 @@ fn a_signal_ends_what_tools_started() {
     let child = processes::watch(&[home.read("pid").trim().parse().unwrap()]);
     print.signal(Signal::TERM);
     assert_eq!(print.finish().code, 143);
-    child.assert_gone_within(std::time::Duration::from_secs(5));
+    child.assert_gone_within(DEADLINE);
 }
 
 #[test]

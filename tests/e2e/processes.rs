@@ -91,7 +91,7 @@ fn a_tool_call_is_listed_with_all_that_came_of_it() {
 
     let watched = processes::watch(&ids);
     daemon.done(json!({"type": "abort", "scope": "all"}));
-    watched.assert_gone_within(AFTERLIFE);
+    watched.assert_gone_within(DEADLINE);
     assert_eq!(list(&mut daemon), [0; 0]);
 }
 
@@ -109,7 +109,7 @@ fn what_a_finished_call_left_is_in_the_background() {
     assert_eq!((listed.len(), process.get("parentPid")), (1, None));
     let survivors = daemon.done(json!({"type": "abort", "scope": "all"}));
     assert_eq!(survivors["ended"], json!([{"kind": "background"}]));
-    background.assert_gone_within(AFTERLIFE);
+    background.assert_gone_within(DEADLINE);
     assert_eq!(list(&mut daemon), [0; 0]);
 }
 
@@ -145,12 +145,6 @@ fn each_session_of_a_daemon_has_its_own() {
     assert_eq!(refused["code"], "session_not_found");
     assert_says(&complaint(&refused), &["nobody"]);
 }
-
-/// How long a killed process may remain visible.
-const AFTERLIFE: Duration = Duration::from_secs(2);
-
-/// How long closing a session may take: processes that ignore SIGTERM get 2 seconds.
-const POLITE: Duration = Duration::from_secs(5);
 
 /// A script that starts `count` processes in each of five ways of escaping, and prints `pid N` for each, then `ready`:
 /// children; sessions of their own; orphans; ignoring signals; ignoring signals without their environment.
@@ -191,7 +185,7 @@ fn start(daemon: &mut Daemon, script: &str) -> Watched {
 /// Waits until the daemon lists no process. A shell that ignores signals may start one more child before it is killed, and
 /// that child is not watched.
 fn nothing_runs(daemon: &mut Daemon) {
-    let end = Instant::now() + AFTERLIFE;
+    let end = Instant::now() + DEADLINE;
     loop {
         let left = daemon.done(json!({"type": "list_processes"}));
         if left["processes"] == json!([]) {
@@ -267,12 +261,12 @@ fn a_command_may_close_its_output_and_live() {
     let children = start(&mut daemon, "echo pid $$; echo ready; exec sleep 1000 >&- 2>&-");
     assert!(children.all_alive());
     daemon.done(json!({"type": "abort_bash"}));
-    children.assert_gone_within(AFTERLIFE);
+    children.assert_gone_within(DEADLINE);
     let left = daemon.done(json!({"type": "bash", "command": "sleep 1000 >&- 2>&- & echo pid $!"}));
     let left = processes::watch(&said(left["output"].as_str().expect("output")));
     assert!(left.all_alive(), "it is in the background");
     daemon.close();
-    left.assert_gone_within(AFTERLIFE);
+    left.assert_gone_within(DEADLINE);
 }
 
 #[test]
@@ -312,7 +306,7 @@ fn fifty_children_end_with_a_killed_daemon() {
     let children = start(&mut daemon, &(escape_artists(10) + "wait"));
     daemon.signal(Signal::KILL);
     drop(daemon);
-    children.assert_gone_within(AFTERLIFE);
+    children.assert_gone_within(DEADLINE);
 }
 
 #[test]
@@ -328,7 +322,7 @@ fn fifty_children_of_a_daemon_killed_with_all_its_helpers_end_at_the_next_start(
     assert!(children.all_alive(), "nobody was left to end them");
 
     let mut next = Daemon::start(&home, &["--no-session"]);
-    children.assert_gone_within(AFTERLIFE);
+    children.assert_gone_within(DEADLINE);
     // Its own commands end likewise: the daemon notes that they are its own.
     let owners = home.agent_dir().join("run/owners");
     let notes = || std::fs::read_dir(&owners).map_or(0, Iterator::count);
@@ -349,7 +343,7 @@ fn daemons_of_one_directory_leave_each_other_alone() {
     let others = start(&mut second, &(escape_artists(2) + "wait"));
     second.signal(Signal::KILL);
     drop(second);
-    others.assert_gone_within(AFTERLIFE);
+    others.assert_gone_within(DEADLINE);
     let mut third = Daemon::start(&home, &["--no-session"]);
     third.done(json!({"type": "bash", "command": "true"}));
     assert!(children.all_alive());
@@ -362,7 +356,7 @@ fn whatever_ends_a_command_leaves_nothing() {
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     let children = start(&mut daemon, &format!("{script} wait"));
     daemon.done(json!({"type": "abort_bash"}));
-    children.assert_gone_within(AFTERLIFE);
+    children.assert_gone_within(DEADLINE);
     nothing_runs(&mut daemon);
 
     let left = start(&mut daemon, &script);
@@ -377,13 +371,13 @@ fn whatever_ends_a_command_leaves_nothing() {
 fn a_time_limit_leaves_nothing() {
     let script = escape_artists(3) + "wait";
     let server = MockServer::start([
-        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": script, "timeout": 3}))])),
+        Reply::stream(sse::calls(&[("c1", "bash", json!({"command": script, "timeout": 6}))])),
         Reply::stream(sse::answer("Done.")),
     ]);
     let home = Home::with_model(&server);
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     let result = result(&daemon.prompt("Go."));
-    assert_says(&text(&result), &["ready", "Command timed out after 3 seconds"]);
+    assert_says(&text(&result), &["ready", "Command timed out after 6 seconds"]);
     for id in said(&text(&result)) {
         assert!(!std::path::Path::new(&format!("/proc/{id}/exe")).exists(), "{id} is still there");
     }
@@ -401,5 +395,5 @@ fn a_closed_session_leaves_nothing() {
     let left = processes::watch(&said(output.as_str().expect("output")));
     assert!(left.all_alive());
     client.done(json!({"type": "close_session", "sessionId": opened["sessionId"]}));
-    left.assert_gone_within(POLITE);
+    left.assert_gone_within(DEADLINE);
 }

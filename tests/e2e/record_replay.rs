@@ -123,7 +123,7 @@ fn a_slow_provider_is_reported_to_those_who_said_hello() {
         Reply::stream(sse::answer("Here again.")),
     ]);
     let home = Home::with_model(&server);
-    home.settings(&json!({"deadlines": {"firstByteMs": 400}, "retry": {"baseDelayMs": 1}}));
+    home.settings(&json!({"deadlines": {"firstByteMs": 1_500}, "retry": {"baseDelayMs": 1}}));
     let mut daemon = Daemon::start(&home, &["--no-session"]);
     let plain = daemon.prompt("Hello?");
     assert!(plain.iter().all(|event| event["type"] != "provider_stalled"), "{plain:?}");
@@ -133,16 +133,16 @@ fn a_slow_provider_is_reported_to_those_who_said_hello() {
         events.iter().position(|event| event["type"] == kind).unwrap_or_else(|| panic!("{kind}: {events:?}"))
     };
     let mut stalled = events[at("provider_stalled")].clone();
-    assert!(stalled["waitedMs"].as_u64().unwrap() >= 400, "{stalled}");
-    stalled["waitedMs"] = json!(400);
+    assert!(stalled["waitedMs"].as_u64().unwrap() >= 1_500, "{stalled}");
+    stalled["waitedMs"] = json!(1_500);
     assert_eq!(
         stalled,
         json!({"type": "provider_stalled", "phase": "first_byte", "provider": "fake", "model": "fake",
-        "waitedMs": 400, "limitMs": 400, "action": "retry"})
+        "waitedMs": 1_500, "limitMs": 1_500, "action": "retry"})
     );
     assert!(at("provider_stalled") < at("auto_retry_start"));
     let error = events[at("auto_retry_start")]["errorMessage"].as_str().unwrap();
-    assert_says(error, &["began no answer within 0.4 s", "deadlines.firstByteMs (400)"]);
+    assert_says(error, &["began no answer within 1.5 s", "deadlines.firstByteMs (1500)"]);
     assert_eq!(texts(&events).last().unwrap(), "Here again.");
 }
 

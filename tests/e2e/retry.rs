@@ -174,7 +174,7 @@ fn a_pause_can_be_given_up() {
 fn messages_for_the_running_work_wait_for_the_retry() {
     let server = MockServer::start([overloaded(), Reply::stream(sse::answer("Both."))]);
     let home = Home::with_model(&server);
-    home.settings(&json!({"retry": {"baseDelayMs": 300}}));
+    home.settings(&json!({"retry": {"baseDelayMs": 3_000}}));
     let mut daemon = Daemon::start(&home, &[]);
     daemon.send(&prompt("One."));
     daemon.event("auto_retry_start");

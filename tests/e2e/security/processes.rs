@@ -6,11 +6,10 @@ use std::{
     fs::{self, File},
     io::{Read as _, Write as _},
     path::Path,
-    time::Duration,
 };
 
 use agentd_e2e::{
-    Conversation, Daemon, Home, MockServer, Reply, Service,
+    Conversation, DEADLINE, Daemon, Home, MockServer, Reply, Service,
     conversation::LineTransport,
     ctl,
     processes::{self, Watched},
@@ -201,9 +200,6 @@ fn sessions_of_the_common_daemon_get_their_own() {
     assert!(!output.contains("of-the-daemon"), "{output}");
 }
 
-/// How long a killed process may remain visible. A supervisor that is stopped again and again gets a second.
-const AFTERLIFE: Duration = Duration::from_secs(10);
-
 /// The parent of process `$1`.
 const PARENT: &str = "parent() { local stat; stat=$(cat /proc/$1/stat); set -- ${stat##*) }; echo $2; }; ";
 
@@ -258,7 +254,7 @@ fn a_stopped_supervisor_keeps_no_command_alive() {
         let children = start(&mut daemon, attack);
         assert!(children.all_alive(), "{attack:?}");
         daemon.done(json!({"type": "abort_bash"}));
-        children.assert_gone_within(AFTERLIFE);
+        children.assert_gone_within(DEADLINE);
         // Later commands run normally.
         let done = daemon.done(json!({"type": "bash", "command": "echo well"}));
         assert_eq!(done["output"], "well\n", "{attack:?}");
@@ -277,8 +273,8 @@ fn nothing_outlives_a_daemon_whose_guard_is_stopped() {
         let down = ctl::run(&home, &["down", "--abort"]);
         assert_eq!(down.code, 0, "{attack:?}: {down:?}");
         assert!(service.wait().status.success(), "{attack:?}");
-        children.assert_gone_within(Duration::from_secs(1));
-        guards.assert_gone_within(AFTERLIFE);
+        children.assert_gone_within(DEADLINE);
+        guards.assert_gone_within(DEADLINE);
     }
 }
 
