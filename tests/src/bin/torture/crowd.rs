@@ -1,11 +1,9 @@
-//! Many clients in a few sessions, each doing what the others do not expect: they open, leave, end, delete, copy and change
-//! sessions under each other, while these leave memory as soon as they can and make place for one another. Every command has an
-//! answer, what was said to be stored is, and nothing is left when all have gone.
+//! Many clients in a few sessions: they open, leave, end, delete, copy and change sessions that others use, while sessions are
+//! unloaded and evicted at once. Every command has a response, acknowledged messages are stored, and nothing is left at the end.
 //!
 //! `torture crowd [--seconds S] [--clients N] [--sessions N]`
 
 mod guest;
-mod place;
 
 use std::{
     fs, thread,
@@ -15,18 +13,16 @@ use std::{
 use agentd_e2e::{Home, Random, Service, home};
 use serde_json::{Value, json};
 
-use self::{guest::Guest, place::Place};
+use self::guest::{Guest, KnownSessions};
 use crate::{
-    Outcome,
+    cli::{self, Options, Outcome},
     model::Model,
-    options::Options,
-    say,
-    soak::{self, Tally},
-    wire::{Peer, Trouble},
+    peer::{Peer, Trouble},
+    tally::{Tally, end_daemon},
 };
 
-/// How long the daemon has to come to rest when everybody has left.
-const REST: Duration = Duration::from_secs(30);
+/// How long the daemon has to settle when everybody has left.
+const SETTLE_TIME: Duration = Duration::from_secs(30);
 
 /// Runs the sub-command.
 pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
@@ -40,7 +36,7 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
     // Sessions leave memory at once, and some of them make place for others.
     home.settings(&json!({"daemon": {"idleUnloadMs": 1, "maxSessions": 2 * clients + sessions}}));
     let service = Service::start(&home, &[]);
-    let (tally, place) = (Tally::default(), Place::new(sessions, &home.project()));
+    let (tally, place) = (Tally::default(), KnownSessions::new(sessions, &home.project()));
     let begun = Instant::now();
     let guests = (0..clients).map(|number| Guest {
         socket: service.socket(),
@@ -54,11 +50,11 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
         thread::sleep(Duration::from_secs(seconds));
         tally.end();
     });
-    say::line(options, &format!("everybody has left after {:?}", begun.elapsed()));
-    if let Err(trouble) = rest(&service, &tally) {
+    cli::line(options, &format!("everybody has left after {:?}", begun.elapsed()));
+    if let Err(trouble) = settle(&service, &tally) {
         tally.find(&trouble.to_string());
     }
-    let (ended, left) = soak::end(service);
+    let (ended, left) = end_daemon(service);
     left.iter().for_each(|text| tally.find(text));
     let checked = check(&place, &tally);
     let summary = json!({
@@ -69,9 +65,9 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
 }
 
 /// Waits until nothing works and everything has left memory.
-fn rest(service: &Service, tally: &Tally) -> Result<(), Trouble> {
+fn settle(service: &Service, tally: &Tally) -> Result<(), Trouble> {
     let mut peer = Peer::counting(service.socket())?;
-    let end = Instant::now() + REST;
+    let end = Instant::now() + SETTLE_TIME;
     let live = |peer: &mut Peer| -> Result<Vec<String>, Trouble> {
         let listed = peer.done(json!({"type": "list_sessions", "live": true}))?["sessions"].take();
         let ids = listed.as_array().into_iter().flatten().filter_map(|session| session["id"].as_str());
@@ -97,7 +93,7 @@ fn rest(service: &Service, tally: &Tally) -> Result<(), Trouble> {
             return Ok(());
         }
         if Instant::now() > end {
-            tally.find(&format!("the daemon does not come to rest: {status}"));
+            tally.find(&format!("the daemon does not settle: {status}"));
             for id in live(&mut peer)? {
                 let state = peer.done(json!({"type": "get_state", "sessionId": id}))?;
                 tally.find(&format!("{id} does not leave memory: {state}"));
@@ -109,7 +105,7 @@ fn rest(service: &Service, tally: &Tally) -> Result<(), Trouble> {
 }
 
 /// Looks for every message that was said to be stored: once, in the file of its session. How many files and messages there were.
-fn check(place: &Place, tally: &Tally) -> (usize, usize) {
+fn check(place: &KnownSessions, tally: &Tally) -> (usize, usize) {
     let (mut files, mut messages) = (0, 0);
     for (id, file, texts) in place.stored() {
         let content = fs::read_to_string(&file).unwrap_or_default();

@@ -7,31 +7,23 @@
 // What goes wrong in the harness itself ends it with what was seen, as in a test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod cli;
 mod crowd;
 mod kill;
 mod load;
 mod model;
-mod options;
-mod say;
+mod peer;
 mod soak;
-mod wire;
+mod tally;
 
 use std::{env, process::ExitCode};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use options::Options;
+use cli::{Options, Outcome};
 
 /// A sub-command: it gives its summary and whether all promises held, or says what is wrong with the command line.
 type Run = fn(&mut Options) -> Result<Outcome, String>;
-
-/// What a sub-command found.
-pub(crate) struct Outcome {
-    /// Whether all promises held.
-    pub(crate) held: bool,
-    /// The summary: an object, to which name, seed and `held` are added.
-    pub(crate) summary: Value,
-}
 
 const COMMANDS: &[(&str, &str, Run)] = &[
     ("kill", "kill -9 at bad moments, and compare with what was acknowledged", kill::run),
@@ -45,11 +37,11 @@ fn main() -> ExitCode {
     let name = args.next().unwrap_or_default();
     let Some((name, _, run)) = COMMANDS.iter().find(|(known, ..)| *known == name) else {
         let list: String = COMMANDS.iter().map(|(name, about, _)| format!("\n  {name:<6}{about}")).collect();
-        say::error(&format!("usage: torture COMMAND [FLAGS]; there are:{list}"));
+        cli::error(&format!("usage: torture COMMAND [FLAGS]; there are:{list}"));
         return ExitCode::from(2);
     };
     let outcome = Options::read(args.collect()).and_then(|mut options| {
-        say::line(&options, &format!("torture {name} --seed {}", options.seed));
+        cli::line(&options, &format!("torture {name} --seed {}", options.seed));
         Ok((run(&mut options)?, options.seed))
     });
     match outcome {
@@ -58,11 +50,11 @@ fn main() -> ExitCode {
             for (key, value) in summary.as_object().into_iter().flatten() {
                 line[key] = value.clone();
             }
-            say::summary(&line);
+            cli::summary(&line);
             if held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(complaint) => {
-            say::error(&complaint);
+            cli::error(&complaint);
             ExitCode::from(2)
         }
     }

@@ -1,15 +1,11 @@
-//! Mixed work for as long as it is asked for, by good clients and bad ones, with a model that fails as models do: what
-//! the daemon uses stays flat, goes back when everybody has left, and nothing that was answered is lost.
+//! Mixed work of good and bad clients for as long as wanted, with a model that fails as models do: the daemon's use of resources
+//! stays flat and falls back when all clients have left, and nothing that was answered is lost.
 //!
 //! `torture soak [--seconds S] [--sessions N] [--clients N] [--pause MS] [--csv FILE] [--svg FILE]`
 
-mod picture;
-mod pool;
 mod prompt;
 mod rude;
-mod sample;
-mod tally;
-mod verdict;
+mod samples;
 mod work;
 
 use std::{
@@ -22,20 +18,17 @@ use std::{
 use agentd_e2e::{Home, Random, Service, home};
 use serde_json::{Value, json};
 
-pub(crate) use self::tally::Tally;
 use self::{
-    pool::Pool,
-    prompt::Task,
+    prompt::{Pool, Task},
     rude::Manner,
-    sample::{Looker, Sample},
+    samples::{Looker, Sample},
     work::Shift,
 };
 use crate::{
-    Outcome,
+    cli::{self, Options, Outcome},
     model::Model,
-    options::Options,
-    say,
-    wire::{Peer, Trouble},
+    peer::{Peer, Trouble},
+    tally::{Tally, end_daemon},
 };
 
 /// How long a session may do nothing before it leaves memory.
@@ -98,7 +91,7 @@ pub(crate) fn run(options: &mut Options) -> Result<Outcome, String> {
             json!({})
         }
     };
-    let (ended, left) = end(service);
+    let (ended, left) = end_daemon(service);
     left.iter().for_each(|text| tally.find(text));
     let mut summary = summary;
     summary["findings"] = json!(tally.findings());
@@ -140,8 +133,8 @@ impl Soak<'_> {
         let loaded = self.check_sessions()?;
         let after = self.rest(&mut looker, &before)?;
         self.say(&format!("after everybody has left: {}", after.json()));
-        verdict::back(&before, &after).iter().for_each(|text| self.tally.find(text));
-        let (figures, grown) = verdict::flat(&samples, self.plan.seconds);
+        samples::back(&before, &after).iter().for_each(|text| self.tally.find(text));
+        let (figures, grown) = samples::flat(&samples, self.plan.seconds);
         grown.iter().for_each(|text| self.tally.find(text));
         let looks = self.tally.looks();
         let slowest = looks.last().copied().unwrap_or_default();
@@ -163,7 +156,7 @@ impl Soak<'_> {
     }
 
     fn say(&self, text: &str) {
-        say::line(self.options, text);
+        cli::line(self.options, text);
     }
 
     fn looker(&self) -> Result<Looker<'_>, Trouble> {
@@ -187,7 +180,7 @@ impl Soak<'_> {
             peer.done(json!({"type": "open_session", "cwd": self.pool.project(), "ephemeral": true}))?;
         let mut random = Random::part(self.options.seed, u64::MAX);
         let id = opened["sessionId"].as_str().unwrap_or_default().to_owned();
-        let mut slot = pool::Slot { id: id.clone(), answered: Vec::new(), left: 1 };
+        let mut slot = prompt::Slot { id: id.clone(), answered: Vec::new(), left: 1 };
         prompt::run(&mut peer, &mut slot, &Task::new("tools", 1, &mut random), self.tally)?;
         peer.done(json!({"type": "close_session", "sessionId": id, "mode": "abort"}))?;
         peer.drop_dead();
@@ -287,7 +280,7 @@ impl Soak<'_> {
         let end = Instant::now() + REST;
         loop {
             let sample = self.quiet(looker)?;
-            if verdict::back(before, &sample).is_empty() || Instant::now() > end {
+            if samples::back(before, &sample).is_empty() || Instant::now() > end {
                 return Ok(sample);
             }
         }
@@ -302,7 +295,7 @@ impl Soak<'_> {
 
     fn write(&self, samples: &[Sample]) {
         let write = |path: &Path, text: &str| {
-            fs::write(path, text).unwrap_or_else(|error| say::error(&format!("{}: {error}", path.display())));
+            fs::write(path, text).unwrap_or_else(|error| cli::error(&format!("{}: {error}", path.display())));
         };
         if let Some(path) = &self.plan.csv {
             let rows: String = samples.iter().map(|sample| sample.row() + "\n").collect();
@@ -315,32 +308,9 @@ impl Soak<'_> {
                 self.plan.sessions,
                 self.plan.clients
             );
-            write(path, &picture::svg(&title, samples));
+            write(path, &samples::svg(&title, samples));
         }
     }
-}
-
-/// Ends the daemon, and gives how it ended and what is wrong with that.
-pub(crate) fn end(service: Service) -> (String, Vec<String>) {
-    let below = sample::descendants(service.id());
-    let told = Peer::connect(service.socket())
-        .and_then(|mut peer| peer.done(json!({"type": "shutdown", "mode": "abort"})));
-    let mut wrong = Vec::new();
-    if let Err(trouble) = told {
-        wrong.push(format!("shutdown: {trouble}"));
-        return ("killed".into(), wrong);
-    }
-    let ended = service.wait();
-    if !ended.status.success() {
-        wrong.push(format!("the daemon ended with {}", ended.status));
-    }
-    if let Some(line) = ended.stderr.lines().find(|line| line.contains("panicked")) {
-        wrong.push(format!("the log of the daemon: {line}"));
-    }
-    for id in below.into_iter().filter(|id| Path::new(&format!("/proc/{id}")).exists()) {
-        wrong.push(format!("process {id} outlived the daemon"));
-    }
-    (ended.status.to_string(), wrong)
 }
 
 fn at(sorted: &[Duration], percent: usize) -> Duration {

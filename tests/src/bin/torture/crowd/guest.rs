@@ -1,26 +1,126 @@
-//! A client among many.
+//! A client of the crowd, and the sessions that all of them know.
 
-use std::{path::Path, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::Duration,
+};
 
 use agentd_e2e::Random;
 use serde_json::{Value, json};
 
-use super::place::{Place, Room};
 use crate::{
-    soak::Tally,
-    wire::{Peer, Trouble, refusal},
+    peer::{Peer, Trouble, refusal},
+    tally::Tally,
 };
+
+/// A session with a file.
+#[derive(Debug, Clone)]
+pub(crate) struct KnownSession {
+    pub(crate) id: String,
+    pub(crate) file: PathBuf,
+}
+
+/// What all guests know.
+pub(crate) struct KnownSessions {
+    /// How many rooms there are at most.
+    most: usize,
+    project: PathBuf,
+    rooms: Mutex<Vec<KnownSession>>,
+    /// By the id of a session: its file, and texts of the user that are stored in it.
+    stored: Mutex<HashMap<String, (PathBuf, Vec<String>)>>,
+    /// Ids of sessions that were deleted.
+    deleted: Mutex<HashSet<String>>,
+    /// Ids of sessions that somebody wanted to delete, who may have left before he knew.
+    doubtful: Mutex<HashSet<String>>,
+}
+
+impl KnownSessions {
+    pub(crate) fn new(most: usize, project: &Path) -> Self {
+        Self {
+            most,
+            project: project.to_owned(),
+            rooms: Mutex::default(),
+            stored: Mutex::default(),
+            deleted: Mutex::default(),
+            doubtful: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn project(&self) -> &Path {
+        &self.project
+    }
+
+    /// One of the rooms; `None` as long as there are too few.
+    pub(crate) fn any(&self, random: &mut Random) -> Option<KnownSession> {
+        let rooms = self.rooms.lock().unwrap();
+        (rooms.len() == self.most).then(|| random.pick(&rooms).clone())
+    }
+
+    /// Another room, in the place of one of those that there are if there are enough.
+    pub(crate) fn add(&self, room: KnownSession, random: &mut Random) {
+        if self.deleted.lock().unwrap().contains(&room.id) {
+            return;
+        }
+        self.stored.lock().unwrap().entry(room.id.clone()).or_insert_with(|| (room.file.clone(), Vec::new()));
+        let mut rooms = self.rooms.lock().unwrap();
+        if rooms.iter().any(|other| other.id == room.id) {
+            return;
+        }
+        if rooms.len() < self.most {
+            rooms.push(room);
+        } else {
+            let index = random.index(rooms.len());
+            rooms[index] = room;
+        }
+    }
+
+    /// Somebody is about to delete a session.
+    pub(crate) fn doubt(&self, id: &str) {
+        self.doubtful.lock().unwrap().insert(id.to_owned());
+    }
+
+    /// Whether a session may have been deleted though nobody heard of it.
+    pub(crate) fn is_doubtful(&self, id: &str) -> bool {
+        self.doubtful.lock().unwrap().contains(id)
+    }
+
+    /// A session that nobody is to look for any more.
+    pub(crate) fn remove(&self, id: &str) {
+        self.deleted.lock().unwrap().insert(id.to_owned());
+        self.rooms.lock().unwrap().retain(|room| room.id != id);
+        self.stored.lock().unwrap().remove(id);
+    }
+
+    /// A client was told that a text is stored in a session.
+    pub(crate) fn store(&self, id: &str, text: &str) {
+        let mut stored = self.stored.lock().unwrap();
+        if let Some((_, texts)) = stored.get_mut(id)
+            && !texts.iter().any(|other| other == text)
+        {
+            texts.push(text.to_owned());
+        }
+    }
+
+    /// The sessions whose files have to be there, with the texts that have to be in them.
+    pub(crate) fn stored(&self) -> Vec<(String, PathBuf, Vec<String>)> {
+        let stored = self.stored.lock().unwrap();
+        let with_texts = stored.iter().filter(|(_, (_, texts))| !texts.is_empty());
+        with_texts.map(|(id, (file, texts))| (id.clone(), file.clone(), texts.clone())).collect()
+    }
+}
 
 /// How many commands are sent at once, at most.
 const BURST: u64 = 8;
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Somebody who comes, does something, and leaves, again and again.
 pub(crate) struct Guest<'a> {
     pub(crate) socket: &'a Path,
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a KnownSessions,
     pub(crate) tally: &'a Tally,
     pub(crate) random: Random,
     pub(crate) number: usize,
@@ -31,7 +131,7 @@ impl Guest<'_> {
     pub(crate) fn stay(mut self) {
         let is_plain = self.number.is_multiple_of(3);
         while !self.tally.is_over() {
-            let peer = Peer::connect_for(self.socket, PATIENCE);
+            let peer = Peer::connect_for(self.socket, TIMEOUT);
             let peer = if is_plain { peer } else { peer.and_then(Peer::count) };
             let visited =
                 peer.and_then(|peer| Visit { peer, guest: &mut self, is_plain, is_following: false }.go());
@@ -154,7 +254,7 @@ impl Visit<'_, '_> {
             return;
         };
         if state["messageCount"].as_u64() > Some(0) {
-            let room = Room { id: id.to_owned(), file: file.into() };
+            let room = KnownSession { id: id.to_owned(), file: file.into() };
             self.guest.place.add(room, &mut self.guest.random);
         }
     }
@@ -227,7 +327,7 @@ impl Visit<'_, '_> {
 }
 
 /// A message of the user is on the disk when its event is there. Only clients that name sessions know which one it is of.
-fn note_stored(place: &Place, line: &Value) {
+fn note_stored(place: &KnownSessions, line: &Value) {
     if line["type"] == "message_end"
         && line["message"]["role"] == "user"
         && let Some(id) = line["sessionId"].as_str()

@@ -31,11 +31,11 @@ struct Heard {
 
 /// How many lines all clients of a round have got.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct LineCount {
     count: AtomicU64,
 }
 
-impl Told {
+impl LineCount {
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -53,7 +53,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client of that name; `None` when the daemon is gone.
-    pub(crate) fn connect(daemon: &mut Daemon, name: &str, told: &Arc<Told>) -> Option<Self> {
+    pub(crate) fn connect(daemon: &mut Daemon, name: &str, told: &Arc<LineCount>) -> Option<Self> {
         let (output, input): (Box<dyn Write + Send>, Box<dyn Read + Send>) = match daemon.pipes.take() {
             Some((stdin, stdout)) => (Box::new(stdin), Box::new(stdout)),
             None => {

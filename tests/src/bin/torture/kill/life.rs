@@ -15,14 +15,13 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::{
-    Shared, Violation, check,
-    client::{Client, Told},
-    daemon::{self, Daemon, Started},
-    leftovers::{self, Held},
+    check,
+    client::{Client, LineCount},
+    daemon::{self, Daemon, Held, Mode, Moment, Plan, Started},
     load::{self, Stage},
     model_server::{EDITED, Model},
-    plan::{self, Mode, Moment, Plan},
-    record, reopen,
+    record,
+    shared::{Shared, Violation},
 };
 
 /// How long what the daemon started may outlive it.
@@ -43,7 +42,7 @@ pub(crate) fn live(shared: &Shared, model: &Model, number: u64) {
         shared,
         model,
         home: &home,
-        record: record::Model::default(),
+        record: record::Acknowledged::default(),
         left: Vec::new(),
         is_swept: true,
     };
@@ -53,7 +52,7 @@ pub(crate) fn live(shared: &Shared, model: &Model, number: u64) {
         if shared.kills.load(Ordering::Relaxed) >= shared.wanted {
             break;
         }
-        let plan = plan::plan(&mut random, round, &shared.points);
+        let plan = daemon::plan(&mut random, round, &shared.points);
         let violations = life.round(&plan, &format!("r{round}"));
         shared.report(number, round, &format!("{} {plan:?}", home.root().display()), &violations);
         if !violations.is_empty() {
@@ -66,7 +65,7 @@ pub(crate) fn live(shared: &Shared, model: &Model, number: u64) {
         shared.report(number, rounds, &format!("{} the end", home.root().display()), &violations);
         is_fine = violations.is_empty();
     }
-    leftovers::clean_up(&home, model.token());
+    daemon::clean_up(&home, model.token());
     if !is_fine && shared.keep {
         std::mem::forget(home);
     }
@@ -107,7 +106,7 @@ struct Life<'a> {
     shared: &'a Shared,
     model: &'a Model,
     home: &'a Home,
-    record: record::Model,
+    record: record::Acknowledged,
     /// Processes that a daemon left which was killed together with those that clean up.
     left: Vec<Held>,
     /// Whether a daemon came up since one was killed with those that clean up.
@@ -192,12 +191,12 @@ impl Life<'_> {
         heard: &mut Vec<Client>,
         violations: &mut Vec<Violation>,
     ) -> Killed {
-        let told = Arc::new(Told::default());
+        let told = Arc::new(LineCount::default());
         let Some(mut looking) = Client::connect(daemon, "l", &told) else { return Killed::ByItself };
         let begun = Instant::now();
         self.model.answer_at_once(true);
         let looked =
-            reopen::look(self.home, &mut looking, &mut self.record, random, &self.shared.counts, false);
+            check::look(self.home, &mut looking, &mut self.record, random, &self.shared.counts, false);
         self.model.answer_at_once(false);
         self.shared.counts.add("milliseconds of looks", millis(begun));
         violations.extend(looked.violations);
@@ -257,7 +256,7 @@ impl Life<'_> {
             if !daemon.is_dead() {
                 killed = if plan.with_guard { Killed::WithGuard } else { Killed::Alone };
                 if plan.with_guard {
-                    leftovers::kill_with_guard(daemon.child.id());
+                    daemon::kill_with_guard(daemon.child.id());
                 }
                 daemon.kill();
             }
@@ -271,11 +270,11 @@ impl Life<'_> {
     fn after_kill(&mut self, with_guard: bool, clients: Vec<record::Heard>, violations: &mut Vec<Violation>) {
         if with_guard {
             self.is_swept = false;
-            self.left.extend(leftovers::processes_of(self.home, self.model.token()));
+            self.left.extend(daemon::processes_of(self.home, self.model.token()));
             self.shared.counts.add("kills together with the guard and all scopes", 1);
         } else if self.is_swept {
             let begun = Instant::now();
-            let left = leftovers::wait_for_none(self.home, self.model.token(), AFTERLIFE + BUSY);
+            let left = daemon::wait_for_none(self.home, self.model.token(), AFTERLIFE + BUSY);
             if begun.elapsed() > AFTERLIFE {
                 self.shared.counts.add("processes that lived for more than a second", 1);
             }
@@ -294,7 +293,7 @@ impl Life<'_> {
     /// What a daemon left that was killed with those that clean up, is gone soon after the next start.
     fn gone_by_now(&mut self, violations: &mut Vec<Violation>) {
         self.is_swept = true;
-        let left = leftovers::still_there(&std::mem::take(&mut self.left), AFTERLIFE + BUSY);
+        let left = daemon::still_there(&std::mem::take(&mut self.left), AFTERLIFE + BUSY);
         if !left.is_empty() {
             violations.push(Violation { promise: "the next start ends what is left", seen: left.join(", ") });
         }
@@ -303,7 +302,7 @@ impl Life<'_> {
     /// The last daemon of the home opens everything, and ends when it is told to.
     fn end(&mut self, random: &mut Random) -> Vec<Violation> {
         let mut violations = Vec::new();
-        let told = Arc::new(Told::default());
+        let told = Arc::new(LineCount::default());
         let dead = notes(self.home);
         let mut daemon = match Daemon::spawn(self.home, Mode::Serve, None).up(self.home) {
             Started::Up(daemon) => daemon,
@@ -316,8 +315,7 @@ impl Life<'_> {
             return vec![Violation { promise: "the daemon starts", seen: "it takes no client".to_owned() }];
         };
         self.model.answer_at_once(true);
-        let looked =
-            reopen::look(self.home, &mut client, &mut self.record, random, &self.shared.counts, true);
+        let looked = check::look(self.home, &mut client, &mut self.record, random, &self.shared.counts, true);
         self.model.answer_at_once(false);
         violations.extend(looked.violations);
         if !looked.is_complete {

@@ -13,7 +13,7 @@ use std::{
 use agentd_e2e::Random;
 use serde_json::{Value, json};
 
-use super::{client::Client, model_server::script, reopen::Open};
+use super::{check::Open, client::Client, model_server::script};
 
 /// How long a client waits for an answer before it goes on.
 const SOON: Duration = Duration::from_millis(400);

@@ -13,7 +13,7 @@ use std::{
 use agentd_e2e::{MockServer, Random, Reply, apis::ProviderApi, mock_server::Request, sse};
 use serde_json::{Value, json};
 
-use super::Violation;
+use super::shared::Violation;
 
 /// The file that every `edit` goes to, and its content at first.
 pub(crate) const EDITED: (&str, &str) = ("edited.txt", "x-end\n");

@@ -1,8 +1,4 @@
-//! Floods beside a client that works: its prompt, with a tool call and an answer of thousands of deltas, may take no more
-//! than twice as long as alone.
-//!
-//! Whoever floods uses processors of the same machine, so there is a control: the same prompt beside threads that do nothing
-//! but count. What a flood may cost is twice the slower of both.
+//! Floods beside the prompt of another client, which may become slower, but not by more than a factor.
 
 use std::{
     io::{Read, Write},
@@ -18,11 +14,29 @@ use std::{
 use agentd_e2e::{Home, Service, home};
 use serde_json::{Value, json};
 
-use super::Load;
 use crate::{
+    cli::{self, Options},
     model::Model,
-    wire::{Peer, Trouble},
+    peer::{Peer, Trouble},
 };
+
+/// What all parts know.
+pub(crate) struct Load<'a> {
+    pub(crate) options: &'a Options,
+    /// Little of everything: to see that it holds, not to measure.
+    pub(crate) is_short: bool,
+}
+
+impl Load<'_> {
+    /// The number to use: the first one, and the second one when it has to be short.
+    pub(crate) fn of(&self, full: usize, short: usize) -> usize {
+        if self.is_short { short } else { full }
+    }
+
+    pub(crate) fn say(&self, text: &str) {
+        cli::line(self.options, text);
+    }
+}
 
 /// A flood may make a prompt so many times slower.
 const MAY_SLOW: f64 = 2.0;
@@ -220,7 +234,7 @@ fn prompt(peer: &mut Peer, session: Option<&Value>, text: &str) -> Result<(), Tr
     let (mut error, mut words) = (None, 0_usize);
     peer.until("agent_settled", |line| {
         if line["id"] == asked && line["success"] == false {
-            return Err(crate::wire::refusal(&line));
+            return Err(crate::peer::refusal(&line));
         }
         words += usize::from(line["assistantMessageEvent"]["type"] == "text_delta");
         if line["type"] == "message_end" {

@@ -13,7 +13,7 @@ use super::{
     prompt::{self, Task},
     work::Shift,
 };
-use crate::wire::{PATIENCE, Peer, Trouble};
+use crate::peer::{Peer, TIMEOUT, Trouble};
 
 /// The longest line that the daemon of the run takes, in bytes.
 pub(crate) const LONGEST_LINE: usize = 1 << 20;
@@ -162,7 +162,7 @@ impl Shift<'_> {
         }
         if again["state"]["isStreaming"] == true || again["replayed"] == true {
             // Where the answer has ended meanwhile and all of it was seen, no more comes.
-            let end = Instant::now() + PATIENCE;
+            let end = Instant::now() + TIMEOUT;
             let marker = peer.send(json!({"type": "get_state", "sessionId": slot.id}))?;
             let mut is_streaming = true;
             while is_streaming {
@@ -290,7 +290,7 @@ impl Shift<'_> {
         let asked = peer.send(json!({"type": "prompt", "message": task.text(), "sessionId": slot.id}))?;
         let request = peer.until("tool_request", |line| {
             if line["id"] == asked && line["success"] == false {
-                return Err(crate::wire::refusal(&line));
+                return Err(crate::peer::refusal(&line));
             }
             Ok((line["type"] == "tool_request").then(|| line["requestId"].clone()))
         })?;

@@ -5,12 +5,11 @@ use std::{path::Path, sync::atomic::Ordering, thread, time::Duration};
 use agentd_e2e::Random;
 use serde_json::{Value, json};
 
-use super::{
-    pool::{Pool, Slot},
-    prompt::{self, Task},
+use super::prompt::{self, Pool, Slot, Task};
+use crate::{
+    peer::{Peer, Trouble},
     tally::Tally,
 };
-use crate::wire::{Peer, Trouble};
 
 /// What a client of the run works with.
 pub(crate) struct Shift<'a> {
@@ -260,7 +259,7 @@ impl Shift<'_> {
         let mut words = self.random.below(0..30);
         peer.until("words to abort", |line| {
             if line["type"] == "response" && line["id"] == asked && line["success"] != true {
-                return Err(crate::wire::refusal(&line));
+                return Err(crate::peer::refusal(&line));
             }
             let is_word = line["type"] == "message_update" && line["sessionId"] == slot.id;
             words = words.saturating_sub(u64::from(is_word));

@@ -1,12 +1,74 @@
-//! The daemon's fail points, as it names them itself, and which of them it has died at.
+//! State of all lives: violations, counters, and the fail points that the daemon has died at.
 
 use std::sync::{
     Mutex,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use agentd_e2e::binaries;
 use serde_json::{Value, json};
+
+use crate::cli;
+
+/// Where a promise did not hold.
+#[derive(Debug, Clone)]
+pub(crate) struct Violation {
+    /// The promise, in a word or two.
+    pub(crate) promise: &'static str,
+    /// What was seen.
+    pub(crate) seen: String,
+}
+
+/// What all lives share.
+pub(crate) struct Shared {
+    pub(crate) seed: u64,
+    /// How many kills there are to be.
+    pub(crate) wanted: u64,
+    /// How many there were, or are about to be.
+    pub(crate) kills: AtomicU64,
+    pub(crate) points: Points,
+    /// How often things happened that are no violations, by name.
+    pub(crate) counts: Counts,
+    pub(crate) violations: Mutex<Vec<Value>>,
+    pub(crate) is_quiet: bool,
+    /// Homes of lives with violations are kept.
+    pub(crate) keep: bool,
+}
+
+/// Named counters.
+#[derive(Default)]
+pub(crate) struct Counts(Mutex<Vec<(&'static str, u64)>>);
+
+impl Counts {
+    pub(crate) fn add(&self, name: &'static str, number: u64) {
+        let mut counts = self.0.lock().unwrap();
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += number,
+            None => counts.push((name, number)),
+        }
+    }
+
+    pub(crate) fn value(&self) -> Value {
+        let mut counts = self.0.lock().unwrap().clone();
+        counts.sort_unstable();
+        counts.into_iter().map(|(name, count)| (name.to_owned(), json!(count))).collect()
+    }
+}
+
+impl Shared {
+    /// Says what was wrong, and how to see it again.
+    pub(crate) fn report(&self, life: u64, round: usize, home: &str, violations: &[Violation]) {
+        for Violation { promise, seen } in violations {
+            if !self.is_quiet {
+                cli::error(&format!(
+                    "VIOLATION ({promise}) life {life} round {round}: {seen}\n  home: {home}"
+                ));
+            }
+            let mut all = self.violations.lock().unwrap();
+            all.push(json!({"life": life, "round": round, "promise": promise, "seen": seen}));
+        }
+    }
+}
 
 /// The variable that arms them.
 pub(crate) const VARIABLE: &str = "AGENTD_FAIL_POINTS";

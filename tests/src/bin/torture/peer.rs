@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Value, json};
 
 /// How long anything may take, on a machine that does much else meanwhile.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What went wrong with a conversation.
 #[derive(Debug)]
@@ -41,22 +41,22 @@ pub(crate) struct Peer {
     input: BufReader<UnixStream>,
     next_id: u64,
     line: Vec<u8>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Peer {
     /// Connects.
     pub(crate) fn connect(socket: &Path) -> Result<Self, Trouble> {
-        Self::connect_for(socket, PATIENCE)
+        Self::connect_for(socket, TIMEOUT)
     }
 
     /// Connects, and waits for no answer longer than that.
-    pub(crate) fn connect_for(socket: &Path, patience: Duration) -> Result<Self, Trouble> {
+    pub(crate) fn connect_for(socket: &Path, timeout: Duration) -> Result<Self, Trouble> {
         let stream = UnixStream::connect(socket).map_err(closed)?;
-        stream.set_read_timeout(Some(patience)).map_err(closed)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(closed)?;
+        stream.set_read_timeout(Some(timeout)).map_err(closed)?;
+        stream.set_write_timeout(Some(TIMEOUT)).map_err(closed)?;
         let input = BufReader::with_capacity(16 << 10, stream.try_clone().map_err(closed)?);
-        Ok(Self { stream, input, next_id: 1, line: Vec::new(), patience })
+        Ok(Self { stream, input, next_id: 1, line: Vec::new(), timeout })
     }
 
     /// Connects, and says `hello` as a client that counts events.
@@ -98,7 +98,7 @@ impl Peer {
             Ok(_) => serde_json::from_slice(&self.line)
                 .map_err(|error| Trouble::Wrong(format!("a line that is no JSON: {error}"))),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                Err(Trouble::Wrong(format!("nothing came for {} s", self.patience.as_secs())))
+                Err(Trouble::Wrong(format!("nothing came for {} s", self.timeout.as_secs())))
             }
             Err(error) => Err(closed(error)),
         }
@@ -110,7 +110,7 @@ impl Peer {
         what: &str,
         mut wanted: impl FnMut(Value) -> Result<Option<T>, Trouble>,
     ) -> Result<T, Trouble> {
-        let end = Instant::now() + self.patience;
+        let end = Instant::now() + self.timeout;
         loop {
             let line = match self.next() {
                 Err(Trouble::Wrong(text)) => {
@@ -122,7 +122,7 @@ impl Peer {
                 return Ok(found);
             }
             if Instant::now() > end {
-                return Err(Trouble::Wrong(format!("no {what} within {} s", self.patience.as_secs())));
+                return Err(Trouble::Wrong(format!("no {what} within {} s", self.timeout.as_secs())));
             }
         }
     }

@@ -1,8 +1,13 @@
-//! The command line: flags that every sub-command has, and those of its own.
+//! The command line, the lines on the way, and the outcome of a sub-command.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    str::FromStr,
+};
 
 use agentd_e2e::{binaries, random};
+use serde_json::Value;
 
 /// What the command line asks for.
 pub(crate) struct Options {
@@ -49,4 +54,29 @@ impl Options {
     pub(crate) fn end(&self) -> Result<(), String> {
         if self.rest.is_empty() { Ok(()) } else { Err(format!("not understood: {}", self.rest.join(" "))) }
     }
+}
+
+/// What a sub-command found.
+pub(crate) struct Outcome {
+    /// Whether all promises held.
+    pub(crate) held: bool,
+    /// The summary: an object, to which name, seed and `held` are added.
+    pub(crate) summary: Value,
+}
+
+/// A line for people, on stderr, unless only the summary is wanted.
+pub(crate) fn line(options: &Options, text: &str) {
+    if !options.is_quiet {
+        error(text);
+    }
+}
+
+/// A line on stderr. Whoever has closed it does not want to know.
+pub(crate) fn error(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// The summary, on stdout.
+pub(crate) fn summary(line: &Value) {
+    let _ = writeln!(io::stdout(), "{line}");
 }

@@ -1,0 +1,128 @@
+//! Counts and findings of a sub-command, and the end of its daemon.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use agentd_e2e::Service;
+use serde_json::json;
+
+use crate::{cli, peer::Peer};
+
+/// How many findings are kept word for word.
+const KEPT: usize = 50;
+
+/// Counts of the whole run.
+#[derive(Default)]
+pub(crate) struct Tally {
+    /// Commands that were answered.
+    pub(crate) commands: AtomicU64,
+    /// Prompts whose run has settled as it had to.
+    pub(crate) prompts: AtomicU64,
+    is_over: AtomicBool,
+    kinds: Mutex<BTreeMap<String, u64>>,
+    findings: Mutex<Vec<String>>,
+    /// How long `daemon_status` took, each time.
+    looks: Mutex<Vec<Duration>>,
+}
+
+impl Tally {
+    /// Something happened that is no fault: an operation, an error that the protocol has.
+    pub(crate) fn note(&self, kind: &str) {
+        *self.kinds.lock().unwrap().entry(kind.to_owned()).or_default() += 1;
+    }
+
+    /// A promise was broken.
+    pub(crate) fn find(&self, text: &str) {
+        self.note("FINDING");
+        let mut findings = self.findings.lock().unwrap();
+        if findings.len() < KEPT {
+            cli::error(&format!("FINDING: {text}"));
+            findings.push(text.to_owned());
+        }
+    }
+
+    /// A look at the daemon took so long.
+    pub(crate) fn looked(&self, took: Duration) {
+        self.looks.lock().unwrap().push(took);
+    }
+
+    /// The times of all looks, sorted.
+    pub(crate) fn looks(&self) -> Vec<Duration> {
+        let mut looks = self.looks.lock().unwrap().clone();
+        looks.sort_unstable();
+        looks
+    }
+
+    /// Ends the clients' work.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether clients are to leave.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// How often each thing happened.
+    pub(crate) fn kinds(&self) -> BTreeMap<String, u64> {
+        self.kinds.lock().unwrap().clone()
+    }
+
+    /// What went wrong.
+    pub(crate) fn findings(&self) -> Vec<String> {
+        self.findings.lock().unwrap().clone()
+    }
+}
+
+/// Ends the daemon, and gives how it ended and what is wrong with that.
+pub(crate) fn end_daemon(service: Service) -> (String, Vec<String>) {
+    let below = descendants(service.id());
+    let told = Peer::connect(service.socket())
+        .and_then(|mut peer| peer.done(json!({"type": "shutdown", "mode": "abort"})));
+    let mut wrong = Vec::new();
+    if let Err(trouble) = told {
+        wrong.push(format!("shutdown: {trouble}"));
+        return ("killed".into(), wrong);
+    }
+    let ended = service.wait();
+    if !ended.status.success() {
+        wrong.push(format!("the daemon ended with {}", ended.status));
+    }
+    if let Some(line) = ended.stderr.lines().find(|line| line.contains("panicked")) {
+        wrong.push(format!("the log of the daemon: {line}"));
+    }
+    for id in below.into_iter().filter(|id| Path::new(&format!("/proc/{id}")).exists()) {
+        wrong.push(format!("process {id} outlived the daemon"));
+    }
+    (ended.status.to_string(), wrong)
+}
+
+/// The processes below one, in any depth.
+pub(crate) fn descendants(id: u32) -> Vec<u32> {
+    let mut below: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(child) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        // One that ended meanwhile has no file any more.
+        let Ok(stat) = fs::read_to_string(format!("/proc/{child}/stat")) else { continue };
+        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+        below.entry(parent.unwrap_or(0)).or_default().push(child);
+    }
+    let mut found = Vec::new();
+    let mut next = vec![id];
+    while let Some(id) = next.pop() {
+        let children = below.remove(&id).unwrap_or_default();
+        found.extend(&children);
+        next.extend(children);
+    }
+    found
+}
