@@ -1,4 +1,4 @@
-//! How `agentctl` ends: exit codes, faults that carry one, and signals.
+//! How `agentctl` ends: exit codes, faults that carry one, signals, and the last words on stderr.
 
 use std::io::{self, Write};
 
@@ -6,13 +6,12 @@ pub(crate) use agentd_protocol::exit_code::Exit;
 use agentd_protocol::terminal_text::{Shown, harmless};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// A reason to end, told on stderr.
+/// A reason to end, printed on stderr.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Fault {
-    /// How to end.
     pub(crate) exit: Exit,
-    /// What happened to which thing, and what to do.
+    /// The problem, and what to do about it.
     pub(crate) message: String,
 }
 
@@ -26,17 +25,17 @@ impl Fault {
     }
 }
 
-/// Writes a line to stderr, without what could steer a terminal. A closed stderr leaves nobody to tell.
+/// Writes a line to stderr, without characters that steer a terminal. A closed stderr has no reader.
 pub(crate) fn tell(message: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(message));
 }
 
-/// The one way to stderr besides [`tell`]: nothing that passes steers a terminal, but for colours.
+/// The only way to stderr besides [`tell`]: removes everything that steers a terminal, except colours.
 pub(crate) fn stderr() -> CleanStderr {
     CleanStderr(Shown::default())
 }
 
-/// See [`stderr`]. What is held back, since it may be a part of something, is written when this is dropped.
+/// See [`stderr`]. A partial sequence is held back until it is complete, or until this is dropped.
 pub(crate) struct CleanStderr(Shown);
 
 impl Write for CleanStderr {
@@ -56,7 +55,7 @@ impl Drop for CleanStderr {
     }
 }
 
-/// Has a panic told like everything else: its text may quote what others wrote.
+/// Prints panics through [`tell`]: their text may quote foreign input.
 pub(crate) fn tell_panics() {
     std::panic::set_hook(Box::new(|info| {
         let backtrace = std::backtrace::Backtrace::capture();
@@ -67,7 +66,7 @@ pub(crate) fn tell_panics() {
     }));
 }
 
-/// Tells the user what went wrong, if anything did. The end of a verb's `run`.
+/// Prints the fault, unless it has no message. The end of a verb's `run`.
 pub(crate) fn conclude(outcome: Result<Exit, Fault>) -> Exit {
     match outcome {
         Ok(exit) => exit,
@@ -80,7 +79,7 @@ pub(crate) fn conclude(outcome: Result<Exit, Fault>) -> Exit {
     }
 }
 
-/// Waits for SIGINT, SIGTERM and SIGHUP.
+/// SIGINT, SIGTERM and SIGHUP.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -88,7 +87,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals over: from here on they no longer end the process by themselves.
+    /// Takes over the signals: from here on they no longer end the process by themselves.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -97,7 +96,9 @@ impl Signals {
         })
     }
 
-    /// The next signal, as the exit that it means. Cancel safe: no signal is lost.
+    /// Waits for the next signal, and gives its exit.
+    ///
+    /// *Cancel safety*: no signal is lost.
     pub(crate) async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,

@@ -25,7 +25,7 @@ use crate::{
 fn main() -> ExitCode {
     exit::tell_panics();
     keep_own_rights();
-    // Where a shell asks what fits at its cursor, this answers and ends the program.
+    // Answers the request of a shell's completion script and ends the program.
     let completing = CompleteEnv::with_factory(Cli::command).shells(commands::complete::SHELLS);
     completing.var(commands::complete::VARIABLE).complete();
     let definition = Cli::command();
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             if error.use_stderr() {
-                // It quotes the arguments, which may be names of files.
+                // The text quotes the arguments, which may be names of files.
                 tell(error.render().to_string().trim_end());
                 return Exit::Usage.into();
             }
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     .into()
 }
 
-/// Files that the user could not read again are of no use: a umask that takes away the user's own rights does not.
+/// Gives the user back their own rights in the umask: files that the user cannot read are of no use.
 fn keep_own_rights() {
     let given = umask(Mode::RWXG | Mode::RWXO);
     umask(given - Mode::RWXU);

@@ -1,6 +1,6 @@
-//! stdout and stderr: texts that are printed at once, and a thread that writes what comes over time.
+//! Output: texts that are printed at once, and a thread that writes over time.
 //!
-//! The thread keeps a reader who does not read from keeping us from hearing Ctrl-C.
+//! The thread waits for slow readers, so that Ctrl-C is still noticed.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -13,20 +13,17 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::exit::{self, Exit, Fault};
 
-/// How many chunks wait for the writer before the daemon is waited with.
+/// How many chunks wait for the writer. After that, events are not read.
 const WAITING: usize = 64;
 
-/// Bytes for one of the two streams.
+/// Bytes for stdout or stderr.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Chunk {
-    /// For stdout.
     Out(Vec<u8>),
-    /// For stderr.
     Err(Vec<u8>),
 }
 
 impl Chunk {
-    /// Its length in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Out(bytes) | Self::Err(bytes) => bytes.len(),
@@ -34,19 +31,18 @@ impl Chunk {
     }
 }
 
-/// The sending side. Chunks are written in the order in which they are sent, across both streams.
+/// The sending side. Chunks are written in the order of sending, across both streams.
 pub(crate) struct Output {
     chunks: mpsc::Sender<Chunk>,
     ended: oneshot::Receiver<io::Result<()>>,
 }
 
 impl Output {
-    /// Starts the writing thread.
     pub(crate) fn start() -> io::Result<Self> {
         Self::start_with(io::stdout(), exit::stderr())
     }
 
-    /// The same with other streams in their place.
+    /// As [`Output::start`], with other streams.
     pub(crate) fn start_with(
         mut out: impl Write + Send + 'static,
         mut err: impl Write + Send + 'static,
@@ -58,14 +54,14 @@ impl Output {
             while let Some(chunk) = receiver.blocking_recv() {
                 match chunk {
                     Chunk::Out(bytes) => written = out.write_all(&bytes).and_then(|()| out.flush()),
-                    // Notices: a closed stderr must not stop the answer.
+                    // A closed stderr does not stop the answer.
                     Chunk::Err(bytes) => drop(err.write_all(&bytes).and_then(|()| err.flush())),
                 }
                 if written.is_err() {
                     break;
                 }
             }
-            // The other side may be gone.
+            // The receiver may be gone.
             let _ = end.send(written);
         })?;
         Ok(Self { chunks, ended })
@@ -76,24 +72,26 @@ impl Output {
         self.chunks.clone()
     }
 
-    /// Waits until writing to stdout fails. Cancel safe.
+    /// Waits until writing to stdout fails.
+    ///
+    /// *Cancel safety*: can be called again.
     pub(crate) async fn broken(&mut self) -> io::Error {
         match (&mut self.ended).await {
             Ok(Err(error)) => error,
-            // It ends without an error only once every sender is gone, which takes this value first.
+            // The thread ends without an error only when all senders are gone, this one included.
             Ok(Ok(())) | Err(_) => io::Error::other("the writing thread ended"),
         }
     }
 
-    /// Waits until everything sent is written.
+    /// Waits until everything is written.
     pub(crate) async fn finish(self) -> io::Result<()> {
         drop(self.chunks);
         self.ended.await.unwrap_or_else(|_| Err(io::Error::other("the writing thread ended")))
     }
 }
 
-/// Prints a text that ends with a line feed to stdout; a terminal gets nothing of it that steers, but for colours. A reader who has
-/// left is no fault, but an exit of its own.
+/// Prints a text that ends with a line feed to stdout. On a terminal, everything that steers it is removed, except
+/// colours. A closed stdout is an exit, not an error.
 ///
 /// # Errors
 /// When stdout cannot be written for another reason.
@@ -105,7 +103,7 @@ pub(crate) fn print(text: &str) -> Result<Exit, Fault> {
     write(&[shown.clean(text.as_bytes()), shown.finish()].concat())
 }
 
-/// Writes to stdout as it is.
+/// Writes to stdout unchanged.
 fn write(bytes: &[u8]) -> Result<Exit, Fault> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {

@@ -22,14 +22,12 @@ use crate::{
     rpc::{Client, Incoming},
 };
 
-/// How long a daemon that has ended may take to have its stderr read.
+/// How long reading the stderr of an agentd that has ended may take.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// A daemon of our own. Dropping it kills it.
+/// An agentd of our own. Dropping it kills it.
 pub(crate) struct PrivateDaemon {
-    /// Speaks to it.
     pub(crate) client: Client,
-    /// What it tells.
     pub(crate) incoming: Incoming,
     process: DaemonProcess,
 }
@@ -41,16 +39,16 @@ struct DaemonProcess {
     path: PathBuf,
 }
 
-/// How a daemon is started.
+/// The flags and the folder of an agentd of our own.
 pub(crate) struct StartOptions {
     /// Flags after `--stdio`.
     pub(crate) args: Vec<String>,
-    /// Its working folder; ours when `None`.
+    /// The working folder; `None` for ours.
     pub(crate) cwd: Option<PathBuf>,
 }
 
 impl PrivateDaemon {
-    /// Starts `agentd --stdio`. What it writes to stderr goes to `notices` line by line.
+    /// Starts `agentd --stdio`. Each line of its stderr goes to `notices`.
     ///
     /// # Errors
     /// When there is no `agentd`, or the system cannot start it.
@@ -65,7 +63,7 @@ impl PrivateDaemon {
             command.current_dir(cwd);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C in a terminal goes to everyone in the foreground group. The daemon is to hear of it from us, as `abort`.
+        // Ctrl-C in a terminal goes to the whole foreground group. The agentd gets an `abort` from us instead.
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(failed)?;
         let missing = || failed(io::Error::other("its pipes are missing"));
@@ -80,23 +78,23 @@ impl PrivateDaemon {
         Ok(Self { client, incoming, process: DaemonProcess { child, notices: tasks, path } })
     }
 
-    /// Ends the daemon as its protocol says, by the end of its input, and waits at most `grace` before it is killed.
+    /// Ends the agentd by the end of its input, and kills it after `grace`.
     pub(crate) async fn close(self, grace: Duration) {
         let Self { client, incoming, mut process } = self;
         drop(client);
         let tasks = incoming.discard();
         let ended = tokio::time::timeout(grace, process.wait()).await;
         if ended.is_err() {
-            // Fails only for a process that has ended meanwhile.
+            // Fails only for a process that has ended.
             let _ = process.child.kill().await;
         }
         drop(tasks);
     }
 
-    /// Why a daemon that closed its output before it answered anything is gone.
+    /// The fault of an agentd that closed its output before its first answer.
     ///
-    /// It refuses to start with exit code 1, after saying why: an unknown model or session, say. Every other end is a
-    /// fault of its own.
+    /// An agentd that refuses to start, for an unknown model or session, says why and exits with code 1. Every other
+    /// end is a breakdown.
     pub(crate) async fn not_started(mut self, grace: Duration) -> Fault {
         let path = self.process.path.display().to_string();
         match tokio::time::timeout(grace, self.process.wait()).await {
@@ -109,7 +107,7 @@ impl PrivateDaemon {
         }
     }
 
-    /// Why a daemon that closed its output before it was done is gone.
+    /// The text about an agentd that closed its output before the run was over.
     pub(crate) async fn died(mut self, grace: Duration) -> String {
         let how = describe(tokio::time::timeout(grace, self.process.wait()).await);
         let path = self.process.path.display();
@@ -120,7 +118,7 @@ impl PrivateDaemon {
     }
 }
 
-/// How a process ended, as far as that is known.
+/// The end of a process as text.
 fn describe(end: Result<io::Result<ExitStatus>, Elapsed>) -> String {
     match end {
         Ok(Ok(status)) => status.to_string(),
@@ -130,21 +128,21 @@ fn describe(end: Result<io::Result<ExitStatus>, Elapsed>) -> String {
 }
 
 impl DaemonProcess {
-    /// Waits until it has ended and what it wrote to stderr is passed on.
+    /// Waits until the process has ended and its stderr is passed on.
     async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
         let passed_on = async { while self.notices.join_next().await.is_some() {} };
-        // Someone else may hold its stderr open: that is no reason to wait on.
+        // Another process may keep the stderr open.
         let _ = tokio::time::timeout(LAST_WORDS, passed_on).await;
         Ok(status)
     }
 }
 
-/// Passes on what the daemon says on stderr.
+/// Passes on the stderr of agentd line by line.
 async fn forward(errors: ChildStderr, notices: mpsc::Sender<Chunk>) {
     let mut reader = BufReader::new(errors);
     let mut line = Vec::new();
-    // A read error on a pipe from a child means what its end means.
+    // A read error on a pipe counts as its end.
     while let Ok(1..) = reader.read_until(b'\n', &mut line).await {
         if notices.send(Chunk::Err(std::mem::take(&mut line))).await.is_err() {
             return;

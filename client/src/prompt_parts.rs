@@ -1,5 +1,4 @@
-//! The parts of a prompt on the command line: words with what is piped in at its place among them, files, and mistakes as faults
-//! of usage.
+//! The parts of a prompt on the command line: words, files, stdin. Mistakes are faults of usage.
 
 use std::{
     io::{self, IsTerminal},
@@ -14,32 +13,32 @@ use crate::exit::{Fault, tell};
 /// The word that stands for stdin.
 const STDIN: &str = "-";
 
-/// A message as it was given.
+/// The words of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct MessageWords<'a> {
-    /// The paths of `@path`, in order.
+    /// The paths of `@path` words, in order.
     pub(crate) files: Vec<&'a str>,
-    /// The words before `-`; all of them where there is none.
+    /// The words before `-`; all words without a `-`.
     before: String,
-    /// Those after it.
+    /// The words after `-`.
     after: Option<String>,
     /// Whether `-` comes before all words and files.
     leads: bool,
 }
 
 impl<'a> MessageWords<'a> {
-    /// Sorts words, in which `-` stands for stdin, and then `literal` ones, which are only words.
+    /// Sorts words, among which `-` stands for stdin, and `literal` words.
     ///
     /// # Errors
-    /// When `-` comes twice: stdin ends once.
+    /// When `-` comes twice.
     pub(crate) fn plain(words: &'a [String], literal: &'a [String]) -> Result<Self, InputError> {
         Self::sorted(words, literal, |_| None)
     }
 
-    /// As [`MessageWords::plain`], and `@path` names a file.
+    /// As [`MessageWords::plain`]; `@path` names a file.
     ///
     /// # Errors
-    /// As there.
+    /// As [`MessageWords::plain`].
     pub(crate) fn with_files(words: &'a [String], literal: &'a [String]) -> Result<Self, InputError> {
         Self::sorted(words, literal, |word| word.strip_prefix('@').filter(|path| !path.is_empty()))
     }
@@ -67,12 +66,12 @@ impl<'a> MessageWords<'a> {
         Ok(Self { files, before: before.join(" "), after: after.map(|words| words.join(" ")), leads })
     }
 
-    /// Whether `-` is among them: stdin is read even from a terminal.
+    /// Whether `-` is among the words: stdin is read even from a terminal.
     pub(crate) fn name_stdin(&self) -> bool {
         self.after.is_some()
     }
 
-    /// The message. What is piped in stands where `-` does, else before all else; blank lines set it off. The text of files comes
+    /// The message. Stdin takes the place of `-`, else it comes first; blank lines set it off. The text of files comes
     /// before the words.
     pub(crate) fn compose(&self, piped: &str, files: Attachments) -> PromptParams {
         let before = self.before.as_str();
@@ -97,7 +96,7 @@ pub(crate) fn read_files(paths: &[&str], base: &Path, home: Option<&Path>) -> Re
     agentd_input::read_files(paths, base, home).map_err(|error| fault(&error))
 }
 
-/// As [`agentd_input::read_piped`]; with `named`, the user asked for stdin, and may type there.
+/// As [`agentd_input::read_piped`]. With `named`, the user asked for stdin and may type there.
 pub(crate) fn read_piped(named: bool) -> Result<String, Fault> {
     let terminal = if named { TerminalInput::Read } else { TerminalInput::Ignored };
     let waiting = || {
@@ -112,7 +111,7 @@ pub(crate) fn read_piped(named: bool) -> Result<String, Fault> {
     agentd_input::read_piped(terminal, waiting).map_err(|error| fault(&error))
 }
 
-/// A mistake in the parts of a prompt.
+/// The fault for a mistake, with advice.
 pub(crate) fn fault(error: &InputError) -> Fault {
     let advice = match error {
         InputError::NotFound(_) => "\nText that begins with @ goes after `--`: agentctl prompt -- \"@...\"",

@@ -1,4 +1,4 @@
-//! The client side of the protocol: typed calls, and the events in between.
+//! The client side of the protocol: typed calls, and events.
 
 mod calls;
 mod replies;
@@ -33,55 +33,35 @@ use crate::exit::{Exit, Fault};
 /// The longest line taken from the daemon: 256 MiB. The event at the end of a run repeats all of its messages.
 const MAX_LINE_BYTES: usize = 256 << 20;
 
-/// How many events wait for us before the daemon is left to wait.
+/// How many events wait for us. After that, the connection is not read.
 const WAITING_EVENTS: usize = 256;
 
 /// How many commands wait to be written.
 const WAITING_COMMANDS: usize = 16;
 
-/// How much is read at once.
+/// How much is read at once, in bytes.
 const READ_BYTES: usize = 64 << 10;
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
-    /// The daemon refused.
+    /// The daemon refused the command.
     #[error("{error}")]
-    Refused {
-        /// Why.
-        error: String,
-        /// The same for programs.
-        code: Option<String>,
-        /// What to do about it.
-        hint: Option<String>,
-    },
-    /// The daemon does not take us in, and says why.
+    Refused { error: String, code: Option<String>, hint: Option<String> },
+    /// The daemon refuses the connection.
     #[error("{error}{}", hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default())]
-    TurnedAway {
-        /// Why.
-        error: String,
-        /// What to do about it.
-        hint: Option<String>,
-    },
+    TurnedAway { error: String, hint: Option<String> },
     /// The connection ended before the answer.
     #[error("agentd ended before it answered `{command}`")]
-    Ended {
-        /// What was asked.
-        command: &'static str,
-    },
-    /// The answer is not what this version of the protocol says.
+    Ended { command: &'static str },
+    /// The answer does not fit this version of the protocol.
     #[error(
         "agentd's answer to `{command}` cannot be read: {source}. Do agentd and agentctl come from the same build?"
     )]
-    Unreadable {
-        /// What was asked.
-        command: &'static str,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
+    Unreadable { command: &'static str, source: serde_json::Error },
 }
 
-/// A call without an answer, as the end of the program.
+/// The end of a program whose call has no result.
 impl From<&CallError> for Fault {
     fn from(error: &CallError) -> Self {
         match error {
@@ -102,31 +82,30 @@ impl From<CallError> for Fault {
     }
 }
 
-/// A connection to a daemon.
+/// The sending side of a connection to a daemon.
 pub(crate) struct Client {
     commands: mpsc::Sender<Vec<u8>>,
     pending: PendingCalls,
     next_id: AtomicU64,
 }
 
-/// What comes without being asked for.
+/// The receiving side of a connection.
 pub(crate) struct Incoming {
-    /// The events in the order of the wire; ends with the connection.
+    /// The events in their order; ends with the connection.
     pub(crate) events: mpsc::Receiver<EventLine>,
-    /// The two tasks that move lines; dropping them ends the connection.
+    /// The tasks that read and write; dropping them ends the connection.
     tasks: JoinSet<()>,
 }
 
 impl Incoming {
-    /// Lets the events go, so that a daemon which still has some to write is never held up by us. The connection lasts
-    /// as long as the result.
+    /// Drops the receiver of events, so that the daemon never waits for us. The connection lasts as long as the result.
     pub(crate) fn discard(self) -> JoinSet<()> {
         self.tasks
     }
 }
 
 impl Client {
-    /// Speaks to a daemon over its two streams. The daemon's input ends when the client is dropped.
+    /// Starts speaking to a daemon over its two streams. The daemon's input ends when the client is dropped.
     pub(crate) fn start(
         input: impl AsyncWrite + Unpin + Send + 'static,
         output: impl AsyncRead + Unpin + Send + 'static,
@@ -141,7 +120,8 @@ impl Client {
         (client, Incoming { events: receiver, tasks })
     }
 
-    /// Sends a command and waits for its answer. Events must be taken meanwhile where many may come before it.
+    /// Sends a command and waits for its answer. Events must be received meanwhile where more than a few come before
+    /// the answer.
     ///
     /// # Errors
     /// When the daemon refuses, ends, or answers with something else.
@@ -149,7 +129,7 @@ impl Client {
         self.call_to::<C>(None, params).await
     }
 
-    /// The same for a session by its id, whichever is the connection's current one.
+    /// As [`Client::call`], for a session that is not the connection's current one.
     ///
     /// # Errors
     /// As [`Client::call`].
@@ -161,7 +141,7 @@ impl Client {
         self.call_to::<C>(Some(session), params).await
     }
 
-    /// Answers a question to the user, which has no response.
+    /// Answers a dialog; there is no response.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -228,7 +208,7 @@ fn encode<C: Call>(
     Ok(bytes)
 }
 
-/// A daemon that no longer reads is about to end, which the reading side tells everyone.
+/// Writes lines. A failure means that the daemon is about to end, which the reading side reports.
 async fn write(mut input: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Vec<u8>>) {
     while let Some(line) = lines.recv().await {
         if input.write_all(&line).await.is_err() || input.flush().await.is_err() {
@@ -241,12 +221,12 @@ async fn read(mut output: impl AsyncRead + Unpin, pending: PendingCalls, events:
     let mut splitter = LineSplitter::new(MAX_LINE_BYTES);
     let mut buffer = vec![0; READ_BYTES];
     let mut lines = Vec::new();
-    // A read error on a pipe from a child means what its end means.
+    // A read error on a pipe counts as its end.
     while let Ok(count @ 1..) = output.read(&mut buffer).await {
         splitter.push(&buffer[..count], &mut lines);
         for line in lines.drain(..) {
             if let Some(event) = route(line, &pending) {
-                // Read on even when nobody wants events any more: a daemon that ends still has some to write.
+                // Reads on without a receiver of events: a daemon that ends still has some to write.
                 let _ = events.send(event).await;
             }
         }

@@ -1,4 +1,4 @@
-//! How a session file begins, for verbs that read it themselves.
+//! The beginning of a session file, for verbs that read it themselves.
 
 use std::{
     fs::File,
@@ -12,32 +12,31 @@ use agentd_protocol::{
 };
 use agentd_safe_open::{AcceptedOwner, LinkPolicy, OpenRules};
 
-/// Longer lines are passed over, as the daemon does.
+/// The longest line that is read; the daemon skips longer ones as well.
 const MAX_LINE_BYTES: u64 = 256 << 20;
 
-/// Why a file is no conversation.
+/// The reason why a file is no conversation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// The system refuses.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is another kind of file.
+    /// The file is of another kind.
     #[error("it is no session file: its first line is no header of a session")]
     NoSession,
-    /// A newer program wrote it.
+    /// A newer program wrote the file.
     #[error("it has format version {0}, newer than {SESSION_VERSION}: upgrade agentctl to read it")]
     TooNew(u32),
 }
 
-/// A header, and what it says of the entries that follow.
+/// A header, and the form of the entries after it.
 #[derive(Debug)]
 pub(crate) struct Beginning {
     pub(crate) header: SessionHeader,
-    /// Its entries have neither ids nor parents, and follow each other.
+    /// Whether entries have neither ids nor parents, and follow each other.
     pub(crate) in_a_row: bool,
 }
 
-/// Opens a session file; whoever names it means it, so that it may be a link, and somebody else's.
+/// Opens a session file that the user named: it may be a symbolic link, and anybody's.
 ///
 /// # Errors
 /// Those of the system, and for what is no regular file, or longer than any session.
@@ -47,8 +46,8 @@ pub(crate) fn open(path: &Path) -> io::Result<BufReader<File>> {
     rules.open(path).map(BufReader::new).map_err(|error| error.into_problem().into())
 }
 
-/// Reads a line into `line`, which is empty afterwards where the line is longer than any that is written. How many bytes it had;
-/// 0 at the end of the file.
+/// Reads a line into `line`, which stays empty for a line longer than the limit. Gives its length in bytes; 0 at the
+/// end of the file.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -62,13 +61,13 @@ pub(crate) fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Res
     Ok(count + input.skip_until(b'\n')? as u64)
 }
 
-/// Reads the header; `input` then stands before the first entry.
+/// Reads the header, up to the first entry.
 ///
 /// # Errors
 /// When it cannot be read, is no header, or a newer program's.
 pub(crate) fn begin(input: &mut impl BufRead) -> Result<Beginning, ReadError> {
     let mut line = Vec::new();
-    // Blank lines come before the header in files of other programs.
+    // Files of other programs may have blank lines before the header.
     while line.trim_ascii().is_empty() {
         if read_line(input, &mut line)? == 0 {
             return Err(ReadError::NoSession);

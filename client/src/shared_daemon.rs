@@ -1,4 +1,4 @@
-//! The user's daemon behind its socket: [`agentd_connect`] with typed calls, and faults of this program.
+//! The user's daemon behind its socket: [`agentd_connect`] with typed calls, and with faults of this program.
 
 use std::{ops::Deref, time::Duration};
 
@@ -15,21 +15,19 @@ use crate::{
     rpc::{CallError, Client, GetDaemonStatus, Hello, Incoming},
 };
 
-/// How long a daemon may take for an answer that it has at hand.
+/// How long a daemon may take for an answer that needs no work.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often to come back to a daemon that ends as we come.
+/// How often to try again when a daemon ends as we connect.
 const ATTEMPTS: usize = 3;
 
-/// Where the daemon of this user's agent directory is, if one runs.
+/// The place of this user's daemon, whether one runs or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint(agentd_connect::Endpoint);
 
-/// A connection to a daemon that others may be connected to as well. It ends when both parts are dropped.
+/// A connection to a daemon that other clients use as well. It ends when both parts are dropped.
 pub(crate) struct Connection {
-    /// Speaks to it.
     pub(crate) client: Client,
-    /// What it tells.
     pub(crate) incoming: Incoming,
 }
 
@@ -53,7 +51,7 @@ impl From<ConnectError> for Fault {
     }
 }
 
-/// How `agentctl` starts a daemon.
+/// The command that starts a daemon.
 ///
 /// # Errors
 /// When there is no program `agentd`.
@@ -61,17 +59,15 @@ pub(crate) fn launch() -> Result<LaunchOptions, Fault> {
     Ok(LaunchOptions { program: find_agentd()?, args: Vec::new() })
 }
 
-/// Who we are.
+/// Our name and version.
 pub(crate) fn client_info() -> ClientInfo {
     ClientInfo { name: "agentctl".into(), version: Some(env!("CARGO_PKG_VERSION").into()) }
 }
 
-/// Who does the work of a command that can have an agentd of its own.
+/// The agentd that works for a verb which does not need the shared daemon.
 #[derive(Debug)]
 pub(crate) enum ChosenDaemon {
-    /// The daemon that all clients share.
     Shared(Endpoint, UnixStream),
-    /// An agentd of our own.
     Private,
 }
 
@@ -79,7 +75,7 @@ impl ChosenDaemon {
     /// The daemon where one runs or is to be started, else an agentd of our own.
     ///
     /// # Errors
-    /// When the daemon is there and of no use, and when it is to be started and does not start.
+    /// When the daemon cannot be used, and when it does not start.
     pub(crate) async fn choose(choice: DaemonChoice) -> Result<Self, Fault> {
         if choice.private {
             return Ok(Self::Private);
@@ -89,7 +85,7 @@ impl ChosenDaemon {
             let ReachedDaemon { stream, .. } = endpoint.0.connect_or_start(&launch()?).await?;
             return Ok(Self::Shared(endpoint, stream));
         }
-        // Where not even the place is known, agentd says better what is wrong.
+        // An agentd of our own reports the problem better.
         let Ok(endpoint) = Endpoint::find() else { return Ok(Self::Private) };
         match endpoint.0.connect().await {
             Ok(Some(stream)) => Ok(Self::Shared(endpoint, stream)),
@@ -103,10 +99,10 @@ impl ChosenDaemon {
 }
 
 impl Endpoint {
-    /// Finds the place by the variables of our own process.
+    /// Finds the place by the environment of this process.
     ///
     /// # Errors
-    /// When there is no agent directory, or the socket's path is longer than the system takes.
+    /// When there is no agent directory, or the socket's path is longer than the system allows.
     pub(crate) fn find() -> Result<Self, Fault> {
         Ok(Self(agentd_connect::Endpoint::find(false)?))
     }
@@ -119,7 +115,7 @@ impl Endpoint {
         Ok(self.0.connect().await?.map(Connection::over))
     }
 
-    /// Connects, and starts a daemon first where none runs. The second value says whether it was started.
+    /// Connects, and starts a daemon first where none runs. The second value: whether it was started.
     ///
     /// # Errors
     /// As [`Endpoint::connect`], and when the daemon does not start.
@@ -128,11 +124,11 @@ impl Endpoint {
         Ok((Connection::over(stream), started))
     }
 
-    /// Connects, starts a daemon first where none runs, and asks it how it is. One that was about to end when we came, or was
-    /// killed, is followed by another. The last value says whether one was started.
+    /// Connects, starts a daemon first where none runs, and asks for its status. A daemon that ends or is killed as we
+    /// connect is replaced. The last value: whether one was started.
     ///
     /// # Errors
-    /// As [`Endpoint::connect_or_start`], and when something is there that does not answer.
+    /// As [`Endpoint::connect_or_start`], and when the daemon does not answer.
     pub(crate) async fn status_or_start(&self) -> Result<(Connection, DaemonStatus, bool), Fault> {
         for _ in 0..ATTEMPTS {
             let (connection, started) = self.connect_or_start().await?;
@@ -146,10 +142,10 @@ impl Endpoint {
         Err(self.unusable("agentd ended before it answered, again and again").into())
     }
 
-    /// Asks the daemon how it is; `None` when none runs.
+    /// Asks the daemon for its status; `None` when none runs.
     ///
     /// # Errors
-    /// When something is there that does not answer.
+    /// When the daemon does not answer.
     pub(crate) async fn status(&self) -> Result<Option<DaemonStatus>, Fault> {
         match self.connect().await? {
             Some(connection) => connection.status(self).await.map(Some),
@@ -159,14 +155,14 @@ impl Endpoint {
 }
 
 impl Connection {
-    /// Speaks to a daemon that has not been spoken to.
+    /// A connection on which nothing was sent.
     pub(crate) fn over(stream: UnixStream) -> Self {
         let (output, input) = stream.into_split();
         let (client, incoming) = Client::start(input, output);
         Self { client, incoming }
     }
 
-    /// Introduces us as a client that follows sessions by name, and, with `ui`, answers questions to the user.
+    /// Introduces us as a client that names sessions; with `ui`, one that answers dialogs.
     ///
     /// # Errors
     /// When the daemon is of another version, or does not answer.
@@ -185,7 +181,7 @@ impl Connection {
         }
     }
 
-    /// Asks the daemon how it is.
+    /// Asks the daemon for its status.
     ///
     /// # Errors
     /// When it does not answer.

@@ -109,7 +109,7 @@ pub(crate) struct PromptOptions {
     #[command(flatten)]
     pub(crate) choice: DaemonChoice,
 
-    /// Write the traffic with the model's provider to files in this folder (docs/recording.md); implies --private
+    /// Record the exchanges with the model's provider in files of this folder (docs/recording.md); implies --private
     #[arg(long, value_name = "DIR", conflicts_with_all = ["shared", "replay", "follow_up"])]
     pub(crate) record: Option<String>,
 

@@ -63,7 +63,7 @@ Examples:
   agentctl fsck ./copy.jsonl --repair
   agentctl fsck --all
 
-Looks at session files, at the ledgers beside them, and with --all at what belongs to sessions that are not there any more. It
+Looks at session files, at the intent logs beside them, and with --all at what belongs to sessions that are not there any more. It
 says at which line and byte something is odd, and what. Needs no daemon, and changes nothing.
 
 --repair writes what can be read of an odd session into NAME.repaired.jsonl beside it: a session of its own, with another id and
@@ -162,11 +162,11 @@ pub(crate) struct CleanOptions {
 const BUG_REPORT_HELP: &str = "\
 Examples:
   agentctl bug-report 0198c0de
-  agentctl bug-report 0198c0de -o report.jsonl --recordings traffic
+  agentctl bug-report 0198c0de -o report.jsonl --recordings recorded
   agentctl bug-report 0198c0de --no-transcript         without what was said
 
 The file is JSON Lines: versions, what doctor and config check say, settings and models.json, the session's entries, recordings of
-its traffic with providers (of --recordings, else of AGENTD_RECORD's folder), the end of the daemon's log. Keys, tokens, headers
+its exchanges with providers (of --recordings, else of AGENTD_RECORD's folder), the end of the daemon's log. Keys, tokens, headers
 and whatever else is known to be secret are [redacted]; what a tool read and you alone know to be secret is not. `--replay FILE`
 plays the recordings in it.
 

@@ -1,4 +1,4 @@
-//! `agentctl abort`: stops what a session does.
+//! `agentctl abort`: stops the work of a session.
 
 use agentd_protocol::{
     command::{AbortParams, AbortReceipt, AbortScope, Work, WorkKind},
@@ -18,10 +18,9 @@ use crate::{
     rpc::{AbortScoped, Client, ListSessions},
 };
 
-/// Names of a kind that are told.
+/// How many names of one kind of work are shown.
 const NAMED: usize = 5;
 
-/// Stops a session's work and says what that was.
 pub(crate) fn run(options: &AbortOptions) -> Exit {
     conclude(daemon_call::block_on(abort(options)))
 }
@@ -53,7 +52,7 @@ fn nothing(options: &AbortOptions) -> Result<Exit, Fault> {
     if options.json { output::print_json(&AbortReceipt::default()) } else { Ok(Exit::Answered) }
 }
 
-/// The session that is meant when none is named.
+/// The only session at work; `None` when none is.
 async fn the_one_at_work(client: &Client) -> Result<Option<SessionInfo>, Fault> {
     let params = ListSessionsParams { live: Some(true), limit: Some(1_000), ..ListSessionsParams::default() };
     let list = client.call::<ListSessions>(&params).await?;
@@ -70,7 +69,6 @@ async fn the_one_at_work(client: &Client) -> Result<Option<SessionInfo>, Fault> 
     Ok(at_work.pop())
 }
 
-/// The receipt for people.
 fn text(id: &str, receipt: &AbortReceipt) -> String {
     let mut text = if receipt.ended.is_empty() {
         format!("{id}: nothing was at work.\n")

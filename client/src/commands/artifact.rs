@@ -22,7 +22,6 @@ use crate::{
     rpc::{Call, CallError, Client, GetArtifact, ListArtifacts, ListSessions},
 };
 
-/// Prints one output, or lists them.
 pub(crate) fn run(options: &ArtifactOptions) -> Exit {
     conclude(show(options))
 }
@@ -75,7 +74,7 @@ fn last_here() -> Result<SessionInfo, Fault> {
     })
 }
 
-/// Whom to ask about which session; `None`: the only one there.
+/// A connection, and the session to ask about; `None` for the only session of an agentd of our own.
 struct Asked<'a> {
     client: &'a Client,
     session: Option<&'a str>,
@@ -91,7 +90,7 @@ impl Asked<'_> {
     }
 }
 
-/// Why nothing more is printed.
+/// The reason why printing ended.
 enum Trouble {
     Call(CallError),
     Output(Fault),
@@ -127,7 +126,7 @@ async fn list(asked: &Asked<'_>) -> Result<Exit, Trouble> {
     output::print(&lines).map_err(Trouble::Output)
 }
 
-/// Prints an output part by part, so that its length does not matter.
+/// Prints an output part by part, so that memory does not grow with its length.
 async fn print(asked: &Asked<'_>, id: &str) -> Result<Exit, Trouble> {
     let is_terminal = io::stdout().is_terminal();
     let mut params = GetArtifactParams { artifact_id: id.to_owned(), ..GetArtifactParams::default() };
@@ -142,7 +141,7 @@ async fn print(asked: &Asked<'_>, id: &str) -> Result<Exit, Trouble> {
     }
 }
 
-/// The text with what would steer a terminal as `\u001b`.
+/// The text with characters that steer a terminal as `\u001b`.
 fn harmless(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if steers(c) {

@@ -1,4 +1,4 @@
-//! `agentctl attach`: a live view of a session of the daemon, which can also type.
+//! `agentctl attach`: follows a session of the daemon, and sends what is typed.
 
 mod history;
 
@@ -29,7 +29,7 @@ use crate::{
     shared_daemon::Connection,
 };
 
-/// Follows a session until its end, the end of what is typed, or Ctrl-C. None of these stops the session.
+/// Follows a session until its end, the end of stdin, or Ctrl-C. None of these stops the session.
 pub(crate) fn run(options: &AttachOptions) -> Exit {
     conclude(daemon_call::block_on(attach(options)))
 }
@@ -74,7 +74,7 @@ async fn attach(options: &AttachOptions) -> Result<Exit, Fault> {
     }
 }
 
-/// The last exchange. What is said between the attachment and this answer comes again as events, so it is left out here.
+/// The last exchange. Messages that came after we attached are left out: they come again as events.
 async fn history(client: &Client, attached: &AttachedSession, style: Style) -> Result<Vec<Chunk>, Fault> {
     let all = client.call_in::<GetMessages>(&attached.state.session_id, &NoParams {}).await;
     let all = all?.messages;
@@ -95,7 +95,7 @@ fn about(attached: &AttachedSession, observe: bool) -> String {
     one_line(&format!("Session {}{name} ({model}), {what}; {how}.", state.session_id))
 }
 
-/// The part of an answer that came before us.
+/// The text of the answer that is being written, up to now.
 fn so_far(attached: &AttachedSession) -> String {
     let in_flight = attached.in_flight.as_ref().and_then(|in_flight| in_flight.message.as_ref());
     let Some(Message::Assistant(answer)) = in_flight.and_then(|message| message.get()) else {
@@ -127,7 +127,7 @@ async fn follow(
                         let text = "agentctl: what was to be shown came faster than it was read; attach again.";
                         return Err(Fault::new(Exit::Failed, text));
                     }
-                    // Who only looks is not asked.
+                    // An observer is not asked.
                     Event::ExtensionUiRequest(request) if typing.is_there() => {
                         shown.push(Chunk::Err(questions.take(request.clone()).into_bytes()));
                     }
@@ -135,7 +135,7 @@ async fn follow(
                         shown.push(Chunk::Err(questions.resolved(resolved).into_bytes()));
                     }
                     Event::MessageEnd(end) => {
-                        // What others say to the session; our own words stand there already.
+                        // Shows messages of other clients; our own are on the screen already.
                         if let Some(Message::User(user)) = end.message.get()
                             && !typing.is_ours(&user.content.text())
                         {
@@ -174,34 +174,34 @@ async fn follow(
     }
 }
 
-/// Own messages that are remembered until the session says them.
+/// How many own messages are remembered until their events come.
 const REMEMBERED: usize = 64;
 
-/// The lines of stdin, and which of the session's messages are ours.
+/// The lines of stdin, and which of the session's messages were typed here.
 struct Typing {
     session: String,
-    /// `None`: nobody types.
+    /// `None` when stdin is not read.
     lines: Option<mpsc::Receiver<String>>,
     sent: VecDeque<String>,
 }
 
 impl Typing {
-    /// Nothing is read.
     fn none() -> Self {
         Self { session: String::new(), lines: None, sent: VecDeque::new() }
     }
 
-    /// Reads stdin line by line, until its end. The thread that reads may wait there for ever.
+    /// Reads stdin line by line, until its end.
     fn start(session: String) -> Self {
         Self { session, lines: Some(typed_lines()), sent: VecDeque::new() }
     }
 
-    /// Whether somebody types.
     fn is_there(&self) -> bool {
         self.lines.is_some()
     }
 
-    /// The next line; `None` at the end. Where nobody types it waits for ever. Cancel safe.
+    /// The next line; `None` at the end. Pending forever when stdin is not read.
+    ///
+    /// *Cancel safety*: no line is lost.
     async fn next(&mut self) -> Option<String> {
         match &mut self.lines {
             Some(lines) => lines.recv().await,
@@ -209,10 +209,10 @@ impl Typing {
         }
     }
 
-    /// Sends a line: a prompt, or a word for the work that is under way.
+    /// Sends a line: as a prompt, or as steering while a run goes on. Prints a refusal.
     ///
     /// # Errors
-    /// When the daemon does not answer any more. A refusal is only told.
+    /// When the connection ends.
     async fn say(&mut self, client: &Client, message: String) -> Result<(), Fault> {
         let state = client.call_in::<GetState>(&self.session, &NoParams {}).await?;
         let streaming_behavior = state.is_streaming.then_some(StreamingBehavior::Steer);
@@ -228,7 +228,7 @@ impl Typing {
         Ok(())
     }
 
-    /// Whether a message of the session is one that was typed here. Each counts once.
+    /// Whether a message of the session was typed here. Each counts once.
     fn is_ours(&mut self, message: &str) -> bool {
         let place = self.sent.iter().position(|sent| sent == message);
         place.is_some_and(|place| self.sent.remove(place).is_some())

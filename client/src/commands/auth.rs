@@ -30,23 +30,22 @@ use crate::{
     rpc::{self, CallError, Client},
 };
 
-/// The most that is read of a pasted line.
+/// The most that is read of a pasted line, in bytes.
 const MAX_LINE_BYTES: u64 = 16 * 1024;
 
-/// The most that is read of a pipe; a key is far shorter.
+/// The most that is read of a piped key, in bytes; a key is far shorter.
 const MAX_KEY_BYTES: u64 = 64 * 1024;
 
-/// Asks for a key and has agentd store it.
+/// Asks for a key and has agentd store it, or logs in with an account.
 pub(crate) fn login(options: LoginOptions) -> Exit {
     conclude(log_in(options))
 }
 
-/// Has agentd take a key back.
+/// Has agentd remove what is stored for a provider.
 pub(crate) fn logout(options: &LogoutOptions) -> Exit {
     conclude(log_out(options))
 }
 
-/// Tells where keys come from.
 pub(crate) fn status(options: &AuthStatusOptions) -> Exit {
     conclude(tell_status(options))
 }
@@ -69,7 +68,7 @@ fn log_in(options: LoginOptions) -> Result<Exit, Fault> {
     if options.json { output::print_json(&login) } else { output::print(&report::login(&login)) }
 }
 
-/// `NAME=VALUE`. The value may be a secret too, and is not repeated.
+/// Parses `NAME=VALUE`. The value may be a secret, so errors do not repeat it.
 fn variable(pair: &str) -> Result<(String, Secret), Fault> {
     match pair.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), Secret::new(value))),
@@ -91,11 +90,10 @@ fn tell_status(options: &AuthStatusOptions) -> Result<Exit, Fault> {
     Ok(if printed == Exit::Answered && !usable { Exit::Failed } else { printed })
 }
 
-/// Reads a key: one typed line where stdin is a terminal, else everything that is piped in. Blanks and line breaks around
-/// it are no part of it.
+/// Reads a key: one typed line when stdin is a terminal, else all of stdin. White space around it is left out.
 ///
 /// # Errors
-/// When there is none, it cannot be read, or a signal comes before it.
+/// When there is no key, it cannot be read, or a signal comes first.
 fn ask_for_key(provider: &str) -> Result<Secret, Fault> {
     let text = if io::stdin().is_terminal() { typed(provider)? } else { piped()? };
     let text = text.ok_or_else(|| Fault::usage("agentctl: the key is not text"))?;
@@ -136,16 +134,16 @@ fn typed(provider: &str) -> Result<Option<String>, Fault> {
             read = reading => read.map_err(io::Error::other).and_then(|read| read).map_err(broken),
         };
         drop(silence);
-        // The line break that was typed was not shown either. A closed stderr shows nothing anyway.
+        // The line break was not echoed either. A closed stderr shows nothing anyway.
         let _ = writeln!(exit::stderr());
         line
     });
-    // The thread that reads may wait there for ever.
+    // The reading thread may block forever.
     runtime.shutdown_background();
     Ok(String::from_utf8(line?).ok())
 }
 
-/// A terminal that does not show what is typed; it is as it was when this is dropped.
+/// A terminal without echo, until this is dropped.
 struct Silence(Termios);
 
 impl Silence {
@@ -154,7 +152,7 @@ impl Silence {
         let before = tcgetattr(stdin.as_fd())?;
         let mut quiet = before.clone();
         quiet.local_modes.remove(LocalModes::ECHO);
-        // What was typed ahead was shown: it is no secret of this prompt.
+        // Input typed ahead was echoed, so it is not the secret: it is discarded.
         tcsetattr(stdin.as_fd(), OptionalActions::Flush, &quiet)?;
         Ok(Self(before))
     }
@@ -162,12 +160,12 @@ impl Silence {
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        // It fails only when the terminal is gone.
+        // Fails only when the terminal is gone.
         let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.0);
     }
 }
 
-/// Logs in. Ctrl-C ends agentd with what it has begun: nothing is left.
+/// Logs in. Ctrl-C ends agentd, and with it the login that has begun.
 fn log_in_with_account(options: &LoginOptions) -> Result<Exit, Fault> {
     let params = LoginStartParams {
         provider: options.provider.clone(),
@@ -184,7 +182,7 @@ fn log_in_with_account(options: &LoginOptions) -> Result<Exit, Fault> {
     if options.json { output::print_json(&login) } else { output::print(&report::login_of_account(&login)) }
 }
 
-/// Says what is to be done. On stderr: stdout is for what came of it.
+/// Prints the instructions on stderr; stdout is for the result.
 fn show(started: &LoginStarted, opens: bool) {
     let (provider, url) = (one_line(&started.provider), one_line(&started.url));
     let minutes = started.expires_in_seconds.div_ceil(60);
@@ -209,15 +207,15 @@ fn show(started: &LoginStarted, opens: bool) {
     }
 }
 
-/// Whether a browser that is opened here could be seen.
+/// Whether a browser window would be visible.
 fn has_screen() -> bool {
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
     cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
 }
 
-/// Opens a browser. Where that does not work, the address is on the screen.
+/// Opens a browser. When that fails, the address is on the screen.
 fn open(url: &str) {
-    // agentd sends no other addresses; a program that opens files must never see one.
+    // agentd sends no other addresses, but a program that opens files must never get one.
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return;
     }
@@ -225,12 +223,12 @@ fn open(url: &str) {
     let mut command = Command::new(program);
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Ok(mut browser) = command.spawn() {
-        // It may live as long as the browser does; somebody has to see its end.
+        // Reaps the browser, which may live long.
         std::thread::spawn(move || browser.wait());
     }
 }
 
-/// Waits for the end, and passes on what is pasted meanwhile.
+/// Waits for the end of the login, and passes on pasted codes.
 async fn wait(
     client: &Client,
     started: LoginStarted,
@@ -250,7 +248,7 @@ async fn wait(
         tokio::select! {
             done = &mut finish => return done,
             answered = client.call::<rpc::LoginFinish>(&pasted) => match answered {
-                // It says what is wrong with what was pasted, and the login goes on.
+                // The error says what is wrong with the pasted text; the login goes on.
                 Err(CallError::Refused { error, .. }) => tell(&one_line(&error)),
                 answered => return answered,
             }
@@ -258,7 +256,7 @@ async fn wait(
     }
 }
 
-/// The lines of stdin that are not empty, read on a thread of their own: it may wait there for ever.
+/// The lines of stdin that are not empty, read on a thread that may block forever.
 fn pasted_lines() -> mpsc::Receiver<Secret> {
     let (sender, lines) = mpsc::channel(1);
     std::thread::spawn(move || {

@@ -1,6 +1,6 @@
-//! `agentctl bug-report`: what a maintainer needs to look into a fault, in one file.
+//! `agentctl bug-report`: one file with all that a maintainer needs.
 //!
-//! The file is private, new, and there whole or not at all.
+//! The file is private and new, and is either complete or missing.
 
 mod content;
 
@@ -29,13 +29,12 @@ use crate::{
     shared_daemon::Endpoint,
 };
 
-/// How much of the lines waits for agentd.
+/// How many bytes are buffered before they go to agentd.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The variable that has agentd record.
+/// The variable that makes agentd record.
 const RECORD: &str = "AGENTD_RECORD";
 
-/// Writes the report.
 pub(crate) fn run(options: &BugReportOptions) -> Exit {
     conclude(report(options))
 }
@@ -65,7 +64,7 @@ fn report(options: &BugReportOptions) -> Result<Exit, Fault> {
         Some(count) => format!("the session ({})", counted(count, "line")),
     };
     let text = format!(
-        "{}: versions, doctor and diagnostics, settings and models without secrets, {transcript}, {} of traffic, {} of the daemon's \
+        "{}: versions, doctor and diagnostics, settings and models without secrets, {transcript}, {} of exchanges, {} of the daemon's \
          log.\nWhat is known to be secret is [redacted]. Read it before you give it away: nobody knows what else in it is private.\n",
         one_line(&path.display().to_string()),
         counted(counts.recordings, "recording"),
@@ -74,7 +73,7 @@ fn report(options: &BugReportOptions) -> Result<Exit, Fault> {
     output::print(&text)
 }
 
-/// What doctor and the files that configure sessions say, as JSON.
+/// The answers of doctor and diagnostics, as JSON.
 fn checks(cwd: Option<PathBuf>) -> Result<(serde_json::Value, serde_json::Value), Fault> {
     let start = StartOptions { args: vec!["--no-session".to_owned()], cwd };
     let (doctor, diagnostics) = daemon_call::with_private_quietly(start, async |client| {
@@ -89,7 +88,8 @@ fn checks(cwd: Option<PathBuf>) -> Result<(serde_json::Value, serde_json::Value)
     ))
 }
 
-/// What was recorded of the session. What is named has to hold something; the folder of a variable may hold others'.
+/// The recordings of the session. A place that the user named has to hold some; the folder of the variable may hold
+/// only others.
 fn recordings(options: &BugReportOptions, id: &str) -> Result<Recordings, Fault> {
     let (place, is_named) = match (&options.recordings, std::env::var_os(RECORD)) {
         (Some(place), _) => (place.clone(), true),
@@ -119,7 +119,7 @@ fn default_name(id: &str, now: Timestamp) -> PathBuf {
     PathBuf::from(format!("agentd-bug-report-{id}-{}.jsonl", now.strftime("%Y%m%dT%H%M%SZ")))
 }
 
-/// Refuses a file that is there.
+/// Refuses a file that exists.
 ///
 /// # Errors
 /// When it is.
@@ -131,10 +131,10 @@ fn there_already(path: &Path) -> Fault {
     Fault::usage(format!("Error: {} is there already: give another name with -o.", path.display()))
 }
 
-/// Has `agentd` take the secrets out of what `content` writes, as it is set up in `cwd`, and writes the rest to a new file.
+/// Has `agentd`, running in `cwd`, remove the secrets from what `content` writes, and writes the result to a new file.
 ///
 /// # Errors
-/// When `agentd` is not there or fails, or when the file cannot be written: then there is none.
+/// When `agentd` is missing or fails, or when the file cannot be written; no file is left then.
 fn write_without_secrets(
     path: &Path,
     cwd: Option<&Path>,
@@ -153,7 +153,7 @@ fn write_without_secrets(
     }
     let written = through(command, file, content).and_then(|passed| passed.map_err(cannot));
     if written.is_err() {
-        // What is left of it says the error as well.
+        // A failure to remove it would only repeat the error.
         let _ = fs::remove_file(path);
     }
     written
@@ -179,11 +179,11 @@ fn through(
         });
         let words = scope.spawn(move || {
             let mut text = Vec::new();
-            // What could not be read is not told.
+            // Fails only when the program is gone.
             let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
             String::from_utf8_lossy(&text).trim_end().to_owned()
         });
-        // Dropping our end of its stdout makes the program stop when the file cannot be written.
+        // Dropping our end of stdout stops the program when the file cannot be written.
         let passed = stdout.map_or(Ok(()), |mut stdout| {
             let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
             io::copy(&mut stdout, &mut out).and_then(|_| out.flush())

@@ -1,4 +1,4 @@
-//! `agentctl clean`: asks agentd to remove long outputs that are old or too much.
+//! `agentctl clean`: has agentd remove long outputs that are old, or too much together.
 
 use agentd_protocol::storage::{CleanOutputsParams, CleanedOutputs};
 
@@ -10,7 +10,6 @@ use crate::{
     rpc::CleanOutputs,
 };
 
-/// Asks agentd, and says what it came to.
 pub(crate) fn run(options: &CleanOptions) -> Exit {
     conclude(clean(options))
 }

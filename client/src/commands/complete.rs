@@ -1,4 +1,4 @@
-//! `agentctl completions`: the script that makes a shell complete, and the answers to what the script asks.
+//! `agentctl completions`: the script that makes a shell complete, and the answers to the script.
 
 mod bash;
 pub(crate) mod candidates;
@@ -22,10 +22,9 @@ pub(crate) const SHELLS: Shells<'static> = Shells(&[&Bash, &Zsh, &Fish]);
 /// The variable by which a shell's script asks for completions.
 pub(crate) const VARIABLE: &str = "AGENTCTL_COMPLETE";
 
-/// The program as the script calls it.
+/// The program's name in the script.
 const PROGRAM: &str = "agentctl";
 
-/// Prints the script.
 pub(crate) fn run(options: &CompletionsOptions) -> Exit {
     conclude(script(options.shell).and_then(|script| output::print(&script)))
 }

@@ -16,7 +16,6 @@ use crate::{
     rpc::{ExplainSetting, GetDiagnostics},
 };
 
-/// Explains one setting.
 pub(crate) fn explain(options: &ExplainOptions) -> Exit {
     let explain = || {
         let params = ExplainSettingParams { key: options.key.clone() };
@@ -26,7 +25,6 @@ pub(crate) fn explain(options: &ExplainOptions) -> Exit {
     conclude(explain())
 }
 
-/// Prints what is wrong.
 pub(crate) fn check(options: &CheckOptions) -> Exit {
     conclude(checked(options))
 }
@@ -43,7 +41,7 @@ fn trust(approve: bool) -> &'static [&'static str] {
     if approve { &["--approve"] } else { &[] }
 }
 
-/// A line for each, as compilers write them.
+/// A line for each problem, in the form of compilers.
 fn report(diagnostics: &[Diagnostic]) -> String {
     if diagnostics.is_empty() {
         return "Nothing is wrong.\n".into();

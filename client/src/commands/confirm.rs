@@ -1,10 +1,10 @@
-//! Asking the person at the terminal.
+//! Yes-or-no questions to the person at the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use crate::exit::{self, Exit, Fault, Signals};
 
-/// What Enter alone means.
+/// The answer that Enter alone gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Enter {
     Yes,
@@ -16,17 +16,17 @@ pub(crate) fn possible() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a question on stderr. The end of the input means no.
+/// Asks a question on stderr. The end of stdin means no.
 ///
 /// # Errors
-/// When the terminal cannot be used; a signal ends the program without a word.
+/// When the terminal cannot be used, and at a signal.
 pub(crate) fn agreed(question: &str, enter: Enter) -> Result<bool, Fault> {
     let broken = |error: io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot ask: {error}"));
     let choice = if enter == Enter::Yes { "[Y/n]" } else { "[y/N]" };
     let mut stderr = exit::stderr();
     write!(stderr, "{question} {choice} ").and_then(|()| stderr.flush()).map_err(broken)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
-    // Signals are ours to hear since the first call to agentd: without this, Ctrl-C would do nothing.
+    // Earlier calls to agentd have taken over the signals: without this, Ctrl-C would do nothing.
     let answer = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(broken)?;
         let reading = tokio::task::spawn_blocking(|| {
@@ -38,7 +38,7 @@ pub(crate) fn agreed(question: &str, enter: Enter) -> Result<bool, Fault> {
             read = reading => read.map_err(io::Error::other).and_then(|read| read).map_err(broken),
         }
     });
-    // The thread that reads may wait there for ever.
+    // The reading thread may block forever.
     runtime.shutdown_background();
     Ok(answer?.is_some_and(|answer| is_yes(&answer, enter)))
 }

@@ -1,4 +1,4 @@
-//! Which agentd answers a verb: the daemon that all clients share, one of our own, or whichever is there.
+//! How verbs reach agentd: the daemon that all clients share, an agentd of our own (private), or whichever is there.
 
 use std::{
     future::Future,
@@ -17,10 +17,10 @@ use crate::{
     shared_daemon::{Connection, Endpoint, client_info},
 };
 
-/// Does the work on a runtime of its own; a signal ends it without a word.
+/// Runs the work on a runtime of its own. A signal ends it without a message.
 ///
 /// # Errors
-/// Those of the work, and when the system refuses what a runtime needs.
+/// Those of the work, and of the runtime's start.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let broken = |error: std::io::Error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
@@ -34,7 +34,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Fault>>) -> Resul
     })
 }
 
-/// Makes one call to whoever answers: the daemon, where one runs, else one of our own.
+/// Makes one call to the daemon where one runs, else to an agentd of our own.
 ///
 /// # Errors
 /// As [`private`].
@@ -51,15 +51,15 @@ pub(crate) fn any<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
     }
 }
 
-/// Connects to the daemon and says who we are; `None` when none runs.
+/// Connects to the daemon and introduces us; `None` when none runs.
 ///
 /// # Errors
-/// When something is there that is no daemon of ours.
+/// When the daemon refuses us, or something else listens.
 pub(crate) async fn connect(role: Role) -> Result<Option<Connection>, Fault> {
     connect_as(role, false).await
 }
 
-/// As [`require`], for a verb with somebody at the keyboard who answers questions; an observer is not asked.
+/// As [`require`], for a verb that answers questions of the session. An observer is not asked.
 ///
 /// # Errors
 /// As [`require`].
@@ -82,7 +82,7 @@ async fn connect_as(role: Role, ui: bool) -> Result<Option<Connection>, Fault> {
     Ok(Some(connection))
 }
 
-/// The same, for verbs that make no sense without a daemon.
+/// As [`connect`], for verbs that make no sense without a daemon.
 ///
 /// # Errors
 /// As [`connect`], and when none runs.
@@ -101,23 +101,23 @@ fn not_running(endpoint: &Endpoint) -> Fault {
     Fault::new(Exit::NoDaemon, text)
 }
 
-/// How long a daemon that has answered may take to end. It has nothing to store.
+/// How long an agentd that has answered may take to end. It has nothing to store.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
-/// How long it may take when the user wants out at once, or when its output is closed already.
+/// How long it may take after a signal, or when its output is closed already.
 const HURRIED_GRACE: Duration = Duration::from_millis(300);
 
-/// Starts `agentd --stdio --no-session` here, makes one call, and ends it. What agentd says on stderr goes to ours.
+/// Starts `agentd --stdio --no-session` in this folder, makes one call, and ends it. Its stderr goes to ours.
 ///
 /// # Errors
-/// A refusal, with its hint, exits with 1; a daemon that is missing or breaks down with 3. A signal ends the call without
-/// a word.
+/// A refusal exits with 1 and keeps its hint; an agentd that is missing or breaks down exits with 3. A signal ends the
+/// call without a message.
 pub(crate) fn private<C: Call>(params: &C::Params) -> Result<C::Data, Fault> {
     call_private::<C>(&[], params, Output::start)
 }
 
-/// As [`private`], for answers that say themselves what is wrong with the user's files: what agentd says on stderr is passed
-/// on only where there is no answer.
+/// As [`private`], for answers that tell themselves what is wrong with the user's files: agentd's stderr is printed
+/// only when there is no answer.
 ///
 /// # Errors
 /// As [`private`].
@@ -139,12 +139,12 @@ pub(crate) fn private_quietly_with<C: Call>(flags: &[&str], params: &C::Params) 
     answer
 }
 
-/// What agentd said on stderr, kept until it is known whether anybody needs it.
+/// The stderr of agentd, kept until the call has ended.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
 impl Kept {
-    /// More is not kept.
+    /// How many bytes are kept.
     const MOST: usize = 64 * 1024;
 
     fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
@@ -180,7 +180,7 @@ fn call_private<C: Call>(
     })
 }
 
-/// Starts `agentd --stdio`, makes several calls, and ends it. What agentd says on stderr goes to ours.
+/// Starts `agentd --stdio`, makes several calls, and ends it. Its stderr goes to ours.
 ///
 /// # Errors
 /// As [`private`].
@@ -191,7 +191,7 @@ pub(crate) fn with_private<T>(
     hold_private(start, Output::start, work)
 }
 
-/// As [`with_private`]; what agentd says on stderr is passed on only where there is no answer.
+/// As [`with_private`]; agentd's stderr is printed only when there is no answer.
 ///
 /// # Errors
 /// As [`private`].
@@ -229,7 +229,7 @@ fn hold_private<T>(
             // Dropping the daemon kills it.
             exit = signals.next() => Err(Fault::new(exit, "")),
         };
-        // What agentd had to say comes before what is said about it. A stderr that cannot be written has no reader.
+        // The stderr of agentd comes before our own words about it. A stderr that cannot be written has no reader.
         let _ = tokio::time::timeout(HURRIED_GRACE, output.finish()).await;
         answer
     });
@@ -238,13 +238,13 @@ fn hold_private<T>(
     answer
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 enum Interrupted {
     Signal(Exit),
     Call(CallError),
 }
 
-/// Ends the daemon; the answer, or what to tell the user.
+/// Ends the daemon and gives the answer, or the fault.
 async fn end<T>(daemon: PrivateDaemon, asked: Result<T, Interrupted>) -> Result<T, Fault> {
     let fault = match asked {
         Ok(answer) => {

@@ -1,4 +1,4 @@
-//! Questions to the user in a terminal: shown on stderr, answered by what is typed.
+//! Dialogs of a session on a terminal: shown on stderr, answered by typed lines.
 
 use std::{
     collections::VecDeque,
@@ -11,49 +11,49 @@ use tokio::sync::mpsc;
 
 use crate::render::one_line;
 
-/// Lines that wait to be sent.
+/// How many typed lines wait until they are handled.
 const TYPED: usize = 16;
 
-/// Ends the text for an editor.
+/// The line that ends a text for an editor.
 const END_OF_TEXT: &str = ".";
 
-/// The dialogs of a session that wait for an answer; the first one is on the screen.
+/// The dialogs of a session that wait for an answer. The first one is on the screen.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     session: String,
     waiting: VecDeque<ExtensionUiRequest>,
-    /// What was typed of a text that is not complete.
+    /// The lines of a text that is not complete.
     lines: Vec<String>,
 }
 
-/// What a typed line came to.
+/// The outcome of a typed line.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Typed {
-    /// It answers: to be sent. The text shows the next question, if there is one.
+    /// The response to send, and the text that shows the next dialog.
     Answer(Box<UiResponse>, String),
-    /// It is a part of a text.
+    /// The line is part of a longer text.
     More,
-    /// It does not answer; the text says what would.
+    /// The line is no answer; the text says what is one.
     Unclear(String),
 }
 
 impl Questions {
-    /// Those of a session.
+    /// No dialogs of a session yet.
     pub(crate) fn of(session: &str) -> Self {
         Self { session: session.to_owned(), ..Self::default() }
     }
 
-    /// Whether an answer is awaited.
+    /// Whether a dialog waits for an answer.
     pub(crate) fn is_asking(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Takes a request; gives what is to be shown now.
+    /// Takes a request; gives the text to show now.
     pub(crate) fn take(&mut self, request: ExtensionUiRequest) -> String {
         if !request.method.is_dialog() {
             return notice(&request.method);
         }
-        // It came in a snapshot, and again.
+        // The request was part of the snapshot already.
         if self.waiting.iter().any(|waiting| waiting.id == request.id) {
             return String::new();
         }
@@ -61,7 +61,7 @@ impl Questions {
         if self.waiting.len() == 1 { self.shown() } else { String::new() }
     }
 
-    /// A dialog is over; gives what is to be said about one that we did not answer.
+    /// Removes a dialog that is over; gives the text about one that others answered.
     pub(crate) fn resolved(&mut self, resolved: &UiRequestResolved) -> String {
         let Some(at) = self.waiting.iter().position(|waiting| waiting.id == resolved.id) else {
             return String::new();
@@ -78,7 +78,7 @@ impl Questions {
         said + &self.shown()
     }
 
-    /// Takes a line that was typed while a question is asked.
+    /// Takes a line that was typed while a dialog waits.
     pub(crate) fn typed(&mut self, line: &str) -> Typed {
         let Some(request) = self.waiting.front() else { return Typed::More };
         let mut response = UiResponse {
@@ -118,7 +118,7 @@ impl Questions {
         Typed::Answer(Box::new(response), self.shown())
     }
 
-    /// The first question, as it stands on the screen.
+    /// The first dialog as text.
     fn shown(&self) -> String {
         let Some(request) = self.waiting.front() else { return String::new() };
         let mut text = String::new();
@@ -150,7 +150,7 @@ impl Questions {
     }
 }
 
-/// How to answer.
+/// The instructions for an answer.
 fn how(method: &UiMethod) -> String {
     match method {
         UiMethod::Select { options, .. } => {
@@ -165,7 +165,7 @@ fn how(method: &UiMethod) -> String {
     }
 }
 
-/// What needs no answer, where a terminal can show it.
+/// The text of a notice, where a terminal can show it.
 fn notice(method: &UiMethod) -> String {
     match method {
         UiMethod::Notify { message, notify_type } => {
@@ -183,7 +183,7 @@ fn notice(method: &UiMethod) -> String {
     }
 }
 
-/// The lines of stdin, until its end. The thread that reads may wait there for ever.
+/// Reads stdin line by line, until its end. The reading thread may block forever.
 pub(crate) fn typed_lines() -> mpsc::Receiver<String> {
     let (lines, receiver) = mpsc::channel(TYPED);
     std::thread::spawn(move || {
@@ -209,7 +209,7 @@ mod tests {
         request(id, UiMethod::Select { title: "Which?".into(), options, timeout: None })
     }
 
-    /// The answer to the only question.
+    /// The response to the only dialog.
     fn answer(method: UiMethod, lines: &[&str]) -> String {
         let mut questions = Questions::of("s");
         questions.take(request("i", method));
@@ -262,7 +262,7 @@ mod tests {
         assert!(said.starts_with("  Answered by editor.\n? Which?\n"), "{said}");
         let Typed::Answer(response, next) = questions.typed("1") else { panic!("no answer") };
         assert_eq!((response.id.as_str(), next.as_str()), ("b", ""));
-        // Told of our own answer, we know it.
+        // Our own answer needs no text.
         assert_eq!(questions.resolved(&resolved("b")), "");
     }
 }

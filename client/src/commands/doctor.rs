@@ -1,4 +1,4 @@
-//! `agentctl doctor`: what a session needs, checked.
+//! `agentctl doctor`: checks everything that a session needs.
 
 use agentd_protocol::{
     command::NoParams,
@@ -14,10 +14,9 @@ use crate::{
     rpc::Diagnose,
 };
 
-/// Where the text of a check begins; what belongs to it stands below.
+/// The indentation of the lines below the first one of a check.
 const INDENT: &str = "     ";
 
-/// Asks agentd, and prints a line for each check.
 pub(crate) fn run(options: &DoctorOptions) -> Exit {
     conclude(diagnose(options))
 }

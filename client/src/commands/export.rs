@@ -1,4 +1,4 @@
-//! `agentctl export`: a conversation out of a session file.
+//! `agentctl export`: writes a conversation to a file or stdout.
 
 mod branch;
 mod markdown;
@@ -30,14 +30,13 @@ use crate::{
     session_file::{self, ReadError},
 };
 
-/// Writes the conversation.
 pub(crate) fn run(options: &ExportOptions) -> Exit {
     conclude(export(options))
 }
 
 fn export(options: &ExportOptions) -> Result<Exit, Fault> {
     let format = format(options, Screen::of_stdout().is_terminal)?;
-    // What cannot be written is said before anything is looked for.
+    // A target that cannot be written is reported before the session is searched.
     target::check(options)?;
     let source = SessionSource::find(&options.session)?;
     match (format, source) {
@@ -85,7 +84,7 @@ pub(super) fn unreadable(path: &Path, error: &ReadError) -> Fault {
     Fault::new(Exit::Failed, format!("Error: cannot read {}: {error}", path.display()))
 }
 
-/// The format that is meant.
+/// The format: given, or by the name of the file, or by stdout.
 fn format(options: &ExportOptions, to_terminal: bool) -> Result<ExportFormat, Fault> {
     if let Some(format) = options.format {
         return Ok(format);
@@ -104,15 +103,15 @@ fn format(options: &ExportOptions, to_terminal: bool) -> Result<ExportFormat, Fa
     }
 }
 
-/// Where a conversation is.
+/// The place of a conversation.
 pub(super) enum SessionSource {
     File(PathBuf),
-    /// A session without a file, and its entries on the way to the leaf, as lines.
+    /// A session without a file, with the entries from the root to the leaf as lines.
     Memory(Box<SessionInfo>, String),
 }
 
 impl SessionSource {
-    /// Finds what the words mean: a path when it looks like one, else an id.
+    /// Finds the conversation: by path when the text looks like one, else by id.
     ///
     /// # Errors
     /// When no session has the id, or several do.
@@ -122,7 +121,7 @@ impl SessionSource {
         }
         let session = find_session::on_any(given)?;
         match &session.path {
-            // A session that has said nothing yet has promised a file, but it is not there.
+            // A session without messages has a path, but no file yet.
             Some(path) if Path::new(path).exists() || !session.live => Ok(Self::File(PathBuf::from(path))),
             _ => Self::of_memory(session),
         }
@@ -143,14 +142,14 @@ impl SessionSource {
 /// Writes the page of a session file.
 ///
 /// # Errors
-/// When `agentd` is not there, or cannot read the file; when the page cannot be written.
+/// When `agentd` is missing or cannot read the file, and when the page cannot be written.
 fn page_of_file(options: &ExportOptions, path: &Path) -> Result<Exit, Fault> {
-    // What begins with a dash or is one would be read as something else.
+    // A relative path could begin with a dash and be read as a flag.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     write_page(options, &path.display().to_string(), "")
 }
 
-/// Writes the page of a session without a file, given its entries as lines.
+/// Writes the page of a session without a file, from its entries as lines.
 ///
 /// # Errors
 /// As [`page_of_file`].
@@ -169,13 +168,13 @@ fn page_of_memory(options: &ExportOptions, session: &SessionInfo, lines: &str) -
     write_page(options, "-", &format!("{header}\n{lines}"))
 }
 
-/// Has `agentd` make the page of `source`, with `input` on its stdin, and passes it on as it comes.
+/// Has `agentd` make the page of `source`, with `input` on its stdin, and writes the page as it comes.
 fn write_page(options: &ExportOptions, source: &str, input: &str) -> Result<Exit, Fault> {
     let program = find_agentd()?;
     let mut command = Command::new(&program);
     command.args(["--export", source, "-"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // What went wrong with the program, and not with the place that the page goes to.
+    // The failure of the program, as opposed to one of the target.
     let mut failed = None;
     let written = target::write(options, |out| {
         let outcome = run_page_maker(&mut command, input, out)?;
@@ -214,14 +213,14 @@ fn run_page_maker(command: &mut Command, input: &str, out: &mut dyn Write) -> io
     };
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (copied, remarks) = thread::scope(|scope| {
-        // One that reads no further has said why.
+        // Fails only when the program is gone, which then says why.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
         let remarks = scope.spawn(move || {
             let mut text = Vec::new();
             let read = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
             read.transpose().map(|_| String::from_utf8_lossy(&text).into_owned())
         });
-        // Dropping our end makes the program stop when the page cannot be written.
+        // Dropping our end of stdout stops the program when the page cannot be written.
         let copied = stdout.map_or(Ok(0), |mut stdout| io::copy(&mut stdout, out));
         (copied, remarks.join())
     });

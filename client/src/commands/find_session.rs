@@ -1,4 +1,4 @@
-//! Which session is meant: an id, or the beginning of one.
+//! Finds the session that an id, or the beginning of an id, stands for.
 
 use agentd_protocol::daemon::{ListSessionsParams, SessionInfo, SessionList};
 use jiff::Timestamp;
@@ -10,25 +10,25 @@ use crate::{
     rpc::{Client, ListSessions},
 };
 
-/// Candidates that an error lists.
+/// How many candidates an error lists.
 pub(crate) const LISTED: usize = 10;
 
-/// What an error shows of what a session is about, in characters.
+/// The length of a session's title in an error, in characters.
 const ABOUT: usize = 50;
 
-/// Sessions in an answer, at most.
+/// How many sessions one answer holds.
 const PAGE: u32 = 1_000;
 
-/// Which sessions are looked at.
+/// The sessions that are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Among {
-    /// All that there are.
+    /// All sessions.
     All,
-    /// Those in the memory of the daemon.
+    /// The sessions in the daemon's memory.
     Live,
 }
 
-/// The session with this id, or the only one whose id begins so, asked of a daemon.
+/// Asks a daemon for the session with this id, or the only one whose id begins so.
 ///
 /// # Errors
 /// When none fits, or several do: the error lists them.
@@ -44,7 +44,7 @@ pub(crate) async fn on(client: &Client, given: &str, among: Among) -> Result<Ses
     }
 }
 
-/// The same, asked of whoever answers.
+/// As [`on`], asking the daemon where one runs, else an agentd of our own.
 ///
 /// # Errors
 /// As [`on`].
@@ -59,7 +59,7 @@ pub(crate) fn on_any(given: &str) -> Result<SessionInfo, Fault> {
     }
 }
 
-/// Gathers what fits, a page at a time.
+/// The sessions that fit, gathered page by page.
 #[derive(Debug)]
 struct Search<'a> {
     given: &'a str,
@@ -81,7 +81,7 @@ impl<'a> Search<'a> {
         ListSessionsParams { live, limit: Some(PAGE), ..ListSessionsParams::default() }
     }
 
-    /// Takes a page; what gets the next one.
+    /// Adds a page; gives the cursor of the next one.
     fn add(&mut self, list: SessionList) -> Option<String> {
         self.fitting.extend(list.sessions.into_iter().filter(|session| session.id.starts_with(self.given)));
         list.cursor
@@ -120,7 +120,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// So many sessions at most, a line each; the last line without its end.
+/// A line for each session, at most `most`, without the last line feed.
 pub(crate) fn listed(sessions: &[SessionInfo], most: usize, now: Timestamp) -> String {
     let mut lines: Vec<String> = sessions.iter().take(most).map(|session| line(session, now)).collect();
     if sessions.len() > most {

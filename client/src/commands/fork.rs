@@ -1,4 +1,4 @@
-//! `agentctl fork`: a conversation of its own from a point of another.
+//! `agentctl fork`: copies a conversation into a new session.
 
 use std::path::Path;
 
@@ -19,10 +19,9 @@ use crate::{
     rpc::{AttachSession, CallError, Client, CloneSession, CloseSession, Fork, GetState, OpenSession},
 };
 
-/// What is shown of the prompt that the fork begins before, in characters.
+/// The length of the prompt that the fork ends before, in characters.
 const SHOWN: usize = 60;
 
-/// Makes the fork and prints its id.
 pub(crate) fn run(options: &ForkOptions) -> Exit {
     conclude(fork(options))
 }
@@ -41,7 +40,7 @@ fn fork(options: &ForkOptions) -> Result<Exit, Fault> {
         Some(made) => made,
         None => alone(&session, entry)?,
     };
-    // What was never written is gone with the daemon that had it.
+    // A fork without a file is gone together with its daemon.
     if made.state.session_file.as_deref().is_some_and(|file| !Path::new(file).exists()) {
         let text = "Error: nothing was said before that prompt, so that there is nothing to copy.\n`agentctl prompt \
                     \"...\"` begins a conversation.";
@@ -53,7 +52,7 @@ fn fork(options: &ForkOptions) -> Result<Exit, Fault> {
     output::print(&format!("{}\n", made.state.session_id))
 }
 
-/// Copies all of a session's file into a session of another folder. The session itself is not opened: its folder may be gone.
+/// Copies a whole session file into a session of another folder. The original is not opened: its folder may be gone.
 fn fork_into(folder: &Path, session: &SessionInfo) -> Result<Exit, Fault> {
     let unusable = |why: &dyn std::fmt::Display| {
         Fault::usage(format!("Error: --cwd {} cannot be used: {why}", folder.display()))
@@ -86,7 +85,6 @@ fn fork_into(folder: &Path, session: &SessionInfo) -> Result<Exit, Fault> {
     output::print(&format!("{}\n", made.session_id))
 }
 
-/// The file of a session.
 fn file_of(session: &SessionInfo) -> Result<&str, Fault> {
     session.path.as_deref().ok_or_else(|| {
         let text = format!("Error: session {} has no file, and no daemon has it.", session.id);
@@ -94,13 +92,13 @@ fn file_of(session: &SessionInfo) -> Result<&str, Fault> {
     })
 }
 
-/// A fork, and the text of the prompt that it ends before.
+/// A fork.
 struct Made {
     state: SessionState,
     text: Option<String>,
 }
 
-/// Forks a session that the daemon has, or opens it for that. Who works in it notices nothing.
+/// Forks a session in the daemon, which opens it if necessary. Its other clients are not disturbed.
 async fn in_daemon(client: &Client, session: &SessionInfo, entry: Option<&str>) -> Result<Made, CallError> {
     client
         .call::<AttachSession>(&AttachSessionParams { session_id: session.id.clone(), since: None })
@@ -120,7 +118,7 @@ fn alone(session: &SessionInfo, entry: Option<&str>) -> Result<Made, Fault> {
     daemon_call::with_private(start, async |client: &Client| here(client, entry).await)
 }
 
-/// Forks the current session of the connection, which goes on with the fork.
+/// Forks the connection's current session. The connection goes on with the fork.
 async fn here(client: &Client, entry: Option<&str>) -> Result<Made, CallError> {
     let text = match entry {
         Some(entry) => {
@@ -135,7 +133,7 @@ async fn here(client: &Client, entry: Option<&str>) -> Result<Made, CallError> {
     Ok(Made { state: client.call::<GetState>(&NoParams {}).await?, text })
 }
 
-/// What the wire says of an entry that is no prompt, for someone who has a command line.
+/// Rewords the refusal of an entry that is no prompt.
 fn in_our_words(error: CallError, entry: &str) -> CallError {
     match error {
         CallError::Refused { error, .. } if error == "Invalid entry ID for forking" => CallError::Refused {

@@ -1,4 +1,4 @@
-//! `agentctl fsck`: whether session files are whole. `agentd` looks; this asks it and tells.
+//! `agentctl fsck`: has agentd check session files, and prints the result.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -17,7 +17,7 @@ use crate::{
     render::{counted, one_line},
 };
 
-/// Looks, and repairs where that is asked for.
+/// Checks files, and repairs them with `--repair`.
 pub(crate) fn run(options: &FsckOptions) -> Exit {
     conclude(fsck(options))
 }
@@ -46,7 +46,7 @@ fn fsck(options: &FsckOptions) -> Result<Exit, Fault> {
     }
 }
 
-/// The session file that is meant, absolute.
+/// The absolute path of the session file.
 fn path_of(given: &str) -> Result<String, Fault> {
     if given.contains('/') || given.ends_with(".jsonl") || given.ends_with(".ledger") {
         let path = PathBuf::from(given);
@@ -59,7 +59,7 @@ fn path_of(given: &str) -> Result<String, Fault> {
     })
 }
 
-/// Has `agentd` look, and hands out each line as it comes. The inner error is one of `take`.
+/// Has `agentd` check the files, and passes on each line as it comes. The inner error is one of `take`.
 fn ask(
     request: &FsckRequest,
     mut take: impl FnMut(FsckFile) -> io::Result<()>,
@@ -75,15 +75,15 @@ fn ask(
         .map_err(|error| Fault::new(Exit::Failed, format!("agentctl: cannot ask agentd: {error}")))?;
     line.push('\n');
     let (taken, words) = thread::scope(|scope| {
-        // One that reads no further has said why.
+        // Fails only when the program is gone, which then says why.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(line.as_bytes())));
         let words = scope.spawn(move || {
             let mut text = Vec::new();
-            // What could not be read is not told.
+            // Fails only when the program is gone.
             let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
             String::from_utf8_lossy(&text).trim_end().to_owned()
         });
-        // Dropping our end of its stdout makes the program stop when nobody wants more.
+        // Dropping our end of stdout stops the program when printing failed.
         let taken = stdout.map_or(Ok(()), |stdout| {
             BufReader::new(stdout).lines().try_for_each(|line| {
                 let found = serde_json::from_str(&line?).map_err(io::Error::other)?;
@@ -104,10 +104,10 @@ fn ask(
     Ok(Ok(()))
 }
 
-/// Prints what was found, and counts it.
+/// Prints and counts the results.
 struct FsckReport {
     json: bool,
-    /// Whether files in which nothing is odd are named.
+    /// Whether clean files are printed.
     names_clean: bool,
     files: usize,
     odd: usize,
@@ -119,7 +119,7 @@ impl FsckReport {
         Self { json: options.json, names_clean: !options.all, files: 0, odd: 0, repaired: 0 }
     }
 
-    /// Takes the next file.
+    /// Prints a result.
     ///
     /// # Errors
     /// Of `out`.
@@ -139,7 +139,7 @@ impl FsckReport {
         Ok(())
     }
 
-    /// Says how many there were.
+    /// Prints the counts; gives the exit code.
     ///
     /// # Errors
     /// Of `out`.
@@ -166,7 +166,7 @@ impl FsckReport {
     }
 }
 
-/// A line about the file, and one for each thing below it. Nothing in them can steer a terminal.
+/// A line about the file, and one for each problem. Control characters are removed.
 fn lines(file: &FsckFile) -> Vec<String> {
     let mut lines = vec![format!("{}: {}", file.path, state(file))];
     for it in &file.oddities {

@@ -1,4 +1,4 @@
-//! `agentctl logs`: what a daemon in the background has said.
+//! `agentctl logs`: prints the log of a daemon in the background.
 
 use std::{
     borrow::Cow,
@@ -19,13 +19,13 @@ use crate::{
     shared_daemon::Endpoint,
 };
 
-/// Further back than this no line is looked for.
+/// How far back the last lines are searched, in bytes.
 const TAIL_BYTES: u64 = 1 << 20;
 
-/// How much is copied at once.
+/// How much is copied at once, in bytes.
 const COPY_BYTES: usize = 64 << 10;
 
-/// Prints the end of the log, and with `--follow` what is added to it, until it is stopped.
+/// Prints the end of the log; with `--follow`, goes on with what is added until it is stopped.
 pub(crate) fn logs(options: &LogsOptions) -> Exit {
     conclude(Endpoint::find().and_then(|endpoint| show(&endpoint.log_file(), options)))
 }
@@ -52,7 +52,7 @@ fn show(path: &Path, options: &LogsOptions) -> Result<Exit, Fault> {
     }
 }
 
-/// The last lines of a log, without what could steer a terminal; `None` where there is no log.
+/// The last lines of a log, without characters that steer a terminal; `None` where there is no log.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -66,7 +66,7 @@ pub(crate) fn tail(path: &Path, lines: usize) -> io::Result<Option<Vec<String>>>
     Ok(Some(String::from_utf8_lossy(&cleaned(&bytes)).lines().map(str::to_owned).collect()))
 }
 
-/// Which side failed.
+/// The side that failed.
 #[derive(Debug)]
 enum Trouble {
     Log(io::Error),
@@ -79,14 +79,14 @@ fn print_tail(path: &Path, lines: usize) -> Result<(), Trouble> {
 }
 
 fn follow(path: &Path, lines: usize) -> Result<(), Trouble> {
-    // Before the first look: what is added in between is not missed.
+    // Watching begins before the first read, so that no change is missed.
     let changes = Changes::of(path.parent().unwrap_or(Path::new("/"))).map_err(Trouble::Log)?;
     let mut file = open_at_tail(path, lines).map_err(Trouble::Log)?;
     let mut out = io::stdout().lock();
     loop {
         copy(&mut file, &mut out)?;
         if let Some(next) = replaced(&file, path).map_err(Trouble::Log)? {
-            // The last words of the one that was put aside.
+            // The daemon may have written to the renamed file.
             copy(&mut file, &mut out)?;
             file = next;
             continue;
@@ -95,16 +95,16 @@ fn follow(path: &Path, lines: usize) -> Result<(), Trouble> {
     }
 }
 
-/// Opens the log; it may be a link of the user's.
+/// Opens the log, which may be a symbolic link.
 fn open(path: &Path) -> io::Result<File> {
     OpenRules::new(LinkPolicy::Followed).open(path).map_err(|error| error.into_problem().into())
 }
 
-/// The file that has the name now, when it is another one than ours.
+/// The file that has the name now; `None` when it is ours.
 fn replaced(file: &File, path: &Path) -> io::Result<Option<File>> {
     let next = match open(path) {
         Ok(next) => next,
-        // It was put aside, and nobody has begun the next.
+        // Our file was renamed, and the next one does not exist yet.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -123,7 +123,7 @@ fn open_at_tail(path: &Path, lines: usize) -> io::Result<File> {
     Ok(file)
 }
 
-/// Where the last lines begin. What is left of the first line when it is cut off counts as one.
+/// The offset of the last lines. A first line that is cut off counts as one.
 fn last_lines(bytes: &[u8], lines: usize) -> usize {
     let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let Some(before) = lines.checked_sub(1) else { return bytes.len() };
@@ -131,7 +131,7 @@ fn last_lines(bytes: &[u8], lines: usize) -> usize {
     ends.map(|(at, _)| at + 1).nth(before).unwrap_or(0)
 }
 
-/// Copies what is there.
+/// Copies to the end of the file.
 fn copy(file: &mut File, out: &mut (impl Write + IsTerminal)) -> Result<(), Trouble> {
     let on_terminal = out.is_terminal();
     let mut buffer = vec![0; COPY_BYTES];
@@ -147,7 +147,7 @@ fn copy(file: &mut File, out: &mut (impl Write + IsTerminal)) -> Result<(), Trou
     }
 }
 
-/// The bytes with nothing in them that could steer a terminal.
+/// The bytes without characters that steer a terminal.
 fn cleaned(bytes: &[u8]) -> Cow<'_, [u8]> {
     match String::from_utf8_lossy(bytes) {
         Cow::Borrowed(text) => match harmless(text) {
@@ -158,7 +158,7 @@ fn cleaned(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Waits for changes in a folder.
+/// Changes in a folder.
 struct Changes(OwnedFd);
 
 impl Changes {
@@ -170,7 +170,7 @@ impl Changes {
         Ok(Self(inotify))
     }
 
-    /// Waits for one, and takes all that have come.
+    /// Waits for a change, and takes all that have come.
     fn wait(&self) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 4 << 10];
         let mut reader = inotify::Reader::new(&self.0, &mut buffer);

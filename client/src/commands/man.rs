@@ -1,4 +1,4 @@
-//! `agentctl man`: manual pages, made from the definition of the command line.
+//! `agentctl man`: manual pages, generated from the command line's definition.
 
 use std::{
     fs,
@@ -18,7 +18,6 @@ use crate::{
     output,
 };
 
-/// Prints a page, or writes all of them.
 pub(crate) fn run(options: &ManOptions) -> Exit {
     let done = match &options.out {
         Some(folder) => write_all(folder),
@@ -32,9 +31,9 @@ pub(crate) fn run(options: &ManOptions) -> Exit {
     conclude(done)
 }
 
-/// Every command with its subcommands, the whole first. Each has its full name, such as `agentctl-setup-local`.
+/// All commands with their subcommands, `agentctl` first, by full names such as `agentctl-setup-local`.
 fn commands() -> Vec<Command> {
-    // The verb `help` has no page: `--help` and these are what it would say.
+    // `help` gets no page: `--help` and these pages replace it.
     let mut all = Cli::command().disable_help_subcommand(true);
     all.build();
     let mut commands = vec![all];
@@ -73,7 +72,7 @@ fn write_all(folder: &Path) -> Result<Exit, Fault> {
     Ok(Exit::Answered)
 }
 
-/// The page of a command. Sections of its help (`Examples:`, `Exit codes:`) are sections here, line for line.
+/// The page of a command. Sections of its help (`Examples:`, `Exit codes:`) become sections of the page.
 fn page(command: Command) -> io::Result<String> {
     let source = format!("agentctl {}", env!("CARGO_PKG_VERSION"));
     let verbs = command.has_subcommands();
@@ -81,7 +80,7 @@ fn page(command: Command) -> io::Result<String> {
     let title = full_name(&command).to_uppercase();
     let man = Man::new(command);
     let mut page = Vec::new();
-    // Written by hand: the crate leaves the date out, and with it the place of what follows.
+    // Written by hand, since the crate leaves out the date and misplaces what follows.
     writeln!(page, ".TH {title} 1 \"\" \"{source}\" \"agentctl\"")?;
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
@@ -95,7 +94,7 @@ fn page(command: Command) -> io::Result<String> {
     String::from_utf8(page).map_err(io::Error::other)
 }
 
-/// What stands after the flags: paragraphs, of which some have a title that ends with a colon.
+/// The sections after the flags. A paragraph whose first line ends with a colon has a title; the others are notes.
 fn sections(text: &str) -> Roff {
     let mut roff = Roff::new();
     let mut notes = Vec::new();

@@ -1,4 +1,4 @@
-//! The verbs, a file for each, and what they share.
+//! The verbs, one file each, and the modules that they share.
 
 pub(crate) mod abort;
 pub(crate) mod artifact;

@@ -1,4 +1,4 @@
-//! `agentctl models`: which models there are, what they cost, and which have a key.
+//! `agentctl models`: lists models with prices, abilities and keys.
 
 mod table;
 mod update;
@@ -14,7 +14,6 @@ use crate::{
     rpc::ListModels,
 };
 
-/// Asks agentd, and prints the table or the JSON.
 pub(crate) fn run(options: &ModelsOptions) -> Exit {
     conclude(match update::params(options) {
         Ok(Some(params)) => update::run(&params, options.json),
@@ -43,7 +42,7 @@ fn list(options: &ModelsOptions) -> Result<Exit, Fault> {
     })
 }
 
-/// One or a few lines for stderr.
+/// The lines below the table, for stderr: what is missing, and how to get it.
 fn footer(list: &ModelList, asked: &ListModelsParams) -> String {
     let mut lines = Vec::new();
     let shown = list.models.len() as u64;
@@ -86,7 +85,7 @@ fn footer(list: &ModelList, asked: &ListModelsParams) -> String {
     lines.join("\n")
 }
 
-/// A question with the models that nearly fit, and a blank before it.
+/// The question about similar names, with a space before it.
 fn meant(similar: &[String]) -> String {
     let names: Vec<String> = similar.iter().map(|name| one_line(name)).collect();
     match names.as_slice() {
@@ -96,7 +95,7 @@ fn meant(similar: &[String]) -> String {
     }
 }
 
-/// How a key gets in: with the names of the one provider that is in question, or in general.
+/// The advice on keys: for the only provider without one, or in general.
 fn advice(list: &ModelList) -> String {
     let mut missing = list.providers.iter().filter(|provider| !provider.has_key);
     if let (Some(provider), None) = (missing.next(), missing.next())

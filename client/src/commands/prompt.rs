@@ -1,4 +1,4 @@
-//! `agentctl prompt`: one message to a session of the daemon, or of an agentd of our own.
+//! `agentctl prompt`: sends one message to a session of the daemon, or of an agentd of our own.
 
 mod conversation;
 mod last_session;
@@ -24,13 +24,13 @@ use crate::{
     output::{Chunk, Output},
 };
 
-/// How long a daemon that was told to end may take to store what it did.
+/// How long an agentd may take to store its work after its input ended.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
-/// How long it may take when the user wants out at once.
+/// How long it may take when the user leaves at once.
 const HURRIED_GRACE: Duration = Duration::from_millis(300);
 
-/// Sends the prompt and shows what comes of it.
+/// Sends the prompt and shows the run.
 pub(crate) fn run(options: PromptOptions) -> Exit {
     conclude(PromptRequest::read(options).and_then(serve))
 }
@@ -65,7 +65,7 @@ async fn converse(request: PromptRequest, mut signals: Signals, output: Output) 
         }
         ConversationEnd::Abandoned(exit) => {
             link.abandon(HURRIED_GRACE).await;
-            // Nothing more is to be written: whoever reads us is gone, or the user left.
+            // The user or the reader of stdout is gone: nothing more is written.
             return Ok(exit);
         }
         ConversationEnd::NotStarted => {
@@ -96,7 +96,7 @@ async fn hold(
     }
 }
 
-/// Lets an agentd of our own end; a signal hurries it.
+/// Lets an agentd of our own end. A signal hurries it.
 async fn close(link: SessionLink, grace: Duration, signals: &mut Signals) {
     let closing = link.close(grace);
     tokio::select! {
@@ -106,7 +106,7 @@ async fn close(link: SessionLink, grace: Duration, signals: &mut Signals) {
     }
 }
 
-/// Writes what is left; `Some` when a signal or a closed stdout came first.
+/// Writes the rest; `Some` when a signal or a closed stdout came first.
 async fn finish(
     output: Output,
     chunks: mpsc::Sender<Chunk>,
@@ -115,7 +115,7 @@ async fn finish(
 ) -> Result<Option<Exit>, Fault> {
     let writing = async {
         if let Some(message) = message {
-            // A writer that is gone is reported by `finish`.
+            // Fails when the writer is gone, which `finish` reports.
             let _ = chunks.send(Chunk::Err(format!("{message}\n").into_bytes())).await;
         }
         drop(chunks);

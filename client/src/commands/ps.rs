@@ -1,4 +1,4 @@
-//! `agentctl ps`: the processes that work for sessions, as a tree under each.
+//! `agentctl ps`: the processes of sessions, as a tree for each session.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -20,7 +20,6 @@ use crate::{
     rpc::{ListProcesses, ListSessions},
 };
 
-/// Asks the daemon, and prints the trees or the JSON.
 pub(crate) fn run(options: &PsOptions) -> Exit {
     conclude(daemon_call::block_on(show(options)))
 }
@@ -47,24 +46,24 @@ async fn show(options: &PsOptions) -> Result<Exit, Fault> {
 
 const HEAD: [&str; 5] = ["PID", "KIND", "CPU", "MEMORY", "AGE"];
 
-/// The column of a process's kind: the only one that stands at the left.
+/// The column of the process's kind, the only one that is aligned to the left.
 const KIND: usize = 1;
 
-/// The least room for a command.
+/// The least width of a command.
 const MIN_COMMAND: usize = 16;
 
-/// The deepest level that is still moved to the right.
+/// The deepest level that is still indented.
 const DEEPEST: usize = 12;
 
-/// A process, where it stands in its tree.
+/// A line of the table.
 struct Row {
     cells: [String; 5],
-    /// The lines of the tree that lead to it.
+    /// The lines of the tree before the command.
     branch: String,
     command: String,
 }
 
-/// A paragraph for each session: a line about it, a head, and a line for each process. Only commands are cut.
+/// A paragraph for each session: its title, a head, and a line for each process. Only commands are cut to the width.
 fn trees(processes: &[ProcessInfo], sessions: &[SessionInfo], now: Timestamp, screen: Screen) -> String {
     let mut ids: Vec<&str> = Vec::new();
     for process in processes {
@@ -100,7 +99,7 @@ fn table(rows: &[Row], screen: Screen) -> String {
             .collect();
         format!("  {}  {rest}\n", cells.join("  "))
     };
-    // Two blanks before each column.
+    // Two spaces before each column.
     let used = widths.iter().sum::<usize>() + 2 * (widths.len() + 1);
     let head = line(&HEAD.map(str::to_owned), "COMMAND");
     let mut text = screen.paint("2", head.trim_end()) + "\n";
@@ -117,7 +116,7 @@ fn table(rows: &[Row], screen: Screen) -> String {
     text
 }
 
-/// The processes of a session in the order of the tree, each under its parent.
+/// The processes of a session in the order of the tree.
 fn rows(processes: &[&ProcessInfo], now: Timestamp) -> Vec<Row> {
     let mut shown = HashSet::new();
     let mut rows = Vec::new();
@@ -129,7 +128,7 @@ fn rows(processes: &[&ProcessInfo], now: Timestamp) -> Vec<Row> {
     for root in processes.iter().filter(|process| !has_parent(process)) {
         place(root, processes, &mut shown, &mut rows, now);
     }
-    // Parents that name each other in a circle have no root; nothing is left out for that.
+    // Parents that name each other in a circle have no root; they are shown as well.
     for process in processes {
         if !shown.contains(&process.pid) {
             place(process, processes, &mut shown, &mut rows, now);
@@ -138,7 +137,7 @@ fn rows(processes: &[&ProcessInfo], now: Timestamp) -> Vec<Row> {
     rows
 }
 
-/// Adds a process and what is below it. A list instead of recursion: the depth comes from elsewhere.
+/// Adds a process and its descendants. Without recursion, since the depth comes from outside.
 fn place(
     root: &ProcessInfo,
     processes: &[&ProcessInfo],
@@ -146,7 +145,7 @@ fn place(
     rows: &mut Vec<Row>,
     now: Timestamp,
 ) {
-    // Each with its level, and whether it is its parent's last child, for itself and for those above it.
+    // Each process with one flag for itself and each ancestor: whether it is its parent's last child.
     let mut waiting = vec![(root, Vec::<bool>::new())];
     while let Some((process, above)) = waiting.pop() {
         if !shown.insert(process.pid) {
@@ -159,7 +158,7 @@ fn place(
             .filter(|child| child.parent_pid == Some(process.pid) && !shown.contains(&child.pid))
             .collect();
         let count = children.len();
-        // The first child is to come out first.
+        // The first child comes out first.
         for (at, child) in children.into_iter().enumerate().rev() {
             let mut path = above.clone();
             path.push(at + 1 == count);
@@ -209,7 +208,7 @@ fn cpu(ms: u64) -> String {
     }
 }
 
-/// Memory in the unit that fits, of a thousand each.
+/// Memory in the unit that fits, in powers of a thousand.
 fn memory(bytes: u64) -> String {
     let amount = bytes as f64;
     match bytes {

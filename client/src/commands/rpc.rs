@@ -1,4 +1,4 @@
-//! `agentctl rpc`: the wire of a session, or of the daemon itself, on stdin and stdout, as it is.
+//! `agentctl rpc`: passes the protocol of a session, or of the daemon itself, through to stdin and stdout.
 
 use std::{env, io, os::unix::process::CommandExt, process::Command};
 
@@ -15,10 +15,10 @@ use crate::{
     shared_daemon::{ChosenDaemon, Endpoint, client_info},
 };
 
-/// What the end of stdin means, unless the flags say otherwise.
+/// The meaning of the end of stdin, unless the flags say otherwise.
 const DRAIN: [&str; 2] = ["--on-eof", "drain"];
 
-/// Passes lines through until everything is said.
+/// Passes lines through until both sides have ended.
 pub(crate) fn run(options: &RpcOptions) -> Exit {
     conclude(serve(options))
 }
@@ -54,7 +54,7 @@ fn serve(options: &RpcOptions) -> Result<Exit, Fault> {
     }
 }
 
-/// The daemon itself: there is none of our own that could be meant.
+/// The daemon itself. An agentd of our own has no use here.
 async fn bare(choice: DaemonChoice) -> Result<ChosenDaemon, Fault> {
     match ChosenDaemon::choose(choice).await? {
         ChosenDaemon::Private => {
@@ -84,7 +84,7 @@ fn broken(error: PassThroughError) -> Fault {
     Fault::new(exit, format!("agentctl: {error}"))
 }
 
-/// Goes on as `agentd --stdio`, in this process: its streams, signals and exit code are ours. Returns only a failure.
+/// Replaces this process by `agentd --stdio`, with our streams and signals. Returns only when that fails.
 fn become_agentd(args: &[String]) -> Fault {
     match find_agentd() {
         Ok(program) => {

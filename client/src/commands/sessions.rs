@@ -1,4 +1,4 @@
-//! `agentctl sessions` and `agentctl rm`.
+//! `agentctl sessions` and `agentctl rm`: lists and deletes conversations.
 
 use agentd_protocol::daemon::{ListSessionsParams, SessionInfo, SessionList, SessionParams};
 use jiff::Timestamp;
@@ -15,7 +15,6 @@ use crate::{
     rpc::{DeleteSession, ListSessions},
 };
 
-/// Lists sessions.
 pub(crate) fn list(options: &SessionsOptions) -> Exit {
     conclude(show(options))
 }
@@ -42,7 +41,7 @@ fn show(options: &SessionsOptions) -> Result<Exit, Fault> {
     Ok(if printed == Exit::Answered && list.sessions.is_empty() { Exit::Failed } else { printed })
 }
 
-/// What is to be known beside the table, on stderr.
+/// Prints remarks on the list to stderr.
 fn after(list: &SessionList) {
     if list.sessions.is_empty() {
         tell("No session fits. `agentctl prompt \"...\"` starts one.");
@@ -55,13 +54,13 @@ fn after(list: &SessionList) {
     }
 }
 
-/// What a line holds where nothing says how wide it may be.
+/// The width of a line where nothing limits it.
 const DEFAULT_WIDTH: usize = 120;
 
-/// The least room for the text at the end of a line.
+/// The least width of the title at the end of a line.
 const MIN_TEXT: usize = 20;
 
-/// One line for each session, with what it is about at the end, cut to the width; nothing for no sessions.
+/// A line for each session, with its title cut to the width; empty without sessions.
 fn table(list: &SessionList, now: Timestamp, screen: Screen) -> String {
     if list.sessions.is_empty() {
         return String::new();
@@ -102,13 +101,12 @@ fn row(session: &SessionInfo, now: Timestamp) -> [String; 4] {
     ]
 }
 
-/// Deletes sessions.
 pub(crate) fn remove(options: &RemoveOptions) -> Exit {
     conclude(delete(options))
 }
 
 fn delete(options: &RemoveOptions) -> Result<Exit, Fault> {
-    // All of them are known before the first is gone: a typing error deletes nothing.
+    // All ids are resolved before the first deletion: a typing error deletes nothing.
     let mut sessions: Vec<SessionInfo> = Vec::new();
     for given in &options.ids {
         let session = find_session::on_any(given)?;
@@ -133,7 +131,7 @@ fn delete(options: &RemoveOptions) -> Result<Exit, Fault> {
     Ok(Exit::Answered)
 }
 
-/// Where nobody can be asked, the beginning of an id is too little to delete by.
+/// Refuses beginnings of ids where nobody can be asked.
 fn whole_ids(given: &[String], sessions: &[SessionInfo]) -> Result<(), Fault> {
     let whole = |given: &&String| sessions.iter().any(|session| session.id == given.trim());
     match given.iter().find(|given| !whole(given)) {

@@ -1,4 +1,4 @@
-//! `agentctl setup local`: a model server on this machine, written into `models.json`.
+//! `agentctl setup local`: finds a model server on this machine and writes it into `models.json`.
 
 use agentd_protocol::doctor::{Listener, LocalProvider, LocalSetup, SetupChange, SetupLocalParams};
 
@@ -14,7 +14,7 @@ use crate::{
     rpc::SetupLocal,
 };
 
-/// Models that are named of a server.
+/// How many models of a server are shown.
 const SHOWN: usize = 10;
 
 /// Has agentd look for servers and write what it finds.
@@ -50,7 +50,7 @@ fn set_up(options: &SetupLocalOptions) -> Result<Exit, Fault> {
     if !confirm::agreed(&question, enter)? {
         return Err(Fault::new(Exit::Failed, "Nothing was written."));
     }
-    // What was told of was agreed to.
+    // The user agreed to exactly what was shown.
     let setup = daemon_call::private::<SetupLocal>(&params(false, others || options.other_user))?;
     output::print(&ending(&setup, false))
 }
@@ -59,7 +59,7 @@ fn changes(setup: &LocalSetup) -> bool {
     setup.providers.iter().any(|provider| provider.change != SetupChange::Unchanged)
 }
 
-/// What was found, a few lines for each server.
+/// A few lines for each server that was found.
 fn found(setup: &LocalSetup) -> String {
     setup.providers.iter().map(about).collect()
 }
@@ -90,7 +90,7 @@ fn about(provider: &LocalProvider) -> String {
     text
 }
 
-/// Who gets what is sent there.
+/// The line about the user who runs the server.
 fn listener(listener: &Listener) -> String {
     let Listener { user_id, user, is_other_user, pid, program } = listener;
     let user = user.as_ref().map_or_else(|| format!("user {user_id}"), |name| one_line(name));
@@ -106,7 +106,7 @@ fn listener(listener: &Listener) -> String {
     }
 }
 
-/// What happened to the file, and the command to go on with.
+/// The text about the file, and the next command.
 fn ending(setup: &LocalSetup, dry_run: bool) -> String {
     let file = one_line(&setup.file);
     if dry_run && changes(setup) {

@@ -1,4 +1,4 @@
-//! `agentctl status`: whether a daemon runs, and how it is.
+//! `agentctl status`: reports whether a daemon runs, and its state.
 
 use std::time::Duration;
 
@@ -14,17 +14,15 @@ use crate::{
     shared_daemon::Endpoint,
 };
 
-/// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
     running: bool,
-    /// Where the daemon is, or would be.
+    /// The socket of the daemon, whether one runs or not.
     socket: &'a str,
     #[serde(flatten)]
     status: Option<&'a DaemonStatus>,
 }
 
-/// Asks the daemon how it is.
 pub(crate) fn status(options: &StatusOptions) -> Exit {
     conclude(block_on(async {
         let endpoint = Endpoint::find()?;
@@ -42,7 +40,7 @@ fn print(options: &StatusOptions, endpoint: &Endpoint, status: Option<DaemonStat
     };
     let found = status.is_some();
     let printed = if options.json {
-        // Stands once: where we found it is where it is.
+        // The report has the socket already.
         let status = status.map(|status| DaemonStatus { socket: None, ..status });
         output::print_json(&Report { running: found, socket: &socket, status: status.as_ref() })?
     } else {
@@ -86,7 +84,7 @@ fn text(socket: &str, status: &DaemonStatus) -> String {
     )
 }
 
-/// What it does, as part of a sentence.
+/// The daemon's state, as part of a sentence.
 fn how(ending: Option<DaemonEnding>) -> String {
     match ending {
         None => "running".into(),
@@ -100,7 +98,7 @@ fn how(ending: Option<DaemonEnding>) -> String {
     }
 }
 
-/// The two largest units.
+/// A time in its two largest units.
 fn uptime(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
@@ -112,7 +110,7 @@ fn uptime(time: Duration) -> String {
     }
 }
 
-/// Of a million bytes; exact enough for a tenth of one.
+/// In units of a million bytes.
 #[expect(clippy::cast_precision_loss, reason = "rounded to a tenth anyway")]
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6

@@ -1,4 +1,4 @@
-//! `agentctl steer`: a word to a session that is at work.
+//! `agentctl steer`: sends a message to a session at work.
 
 use agentd_input::Attachments;
 use agentd_protocol::{command::QueueParams, daemon::Role};
@@ -20,7 +20,6 @@ agentctl steer: there is no message. Give one, or pipe it in:
   agentctl steer 0198c0de \"Leave the tests alone.\"
   agentctl steer 0198c0de --follow-up < next.txt";
 
-/// Queues the message.
 pub(crate) fn run(options: &SteerOptions) -> Exit {
     conclude(send(options))
 }

@@ -16,13 +16,13 @@ use crate::{
     rpc::{AttachSession, CallError, Client, GetTools, SetActiveTools},
 };
 
-/// What a line holds where nothing says how wide it may be.
+/// The width of a line where nothing limits it.
 const DEFAULT_WIDTH: usize = 120;
 
-/// The least room for what a tool does.
+/// The least width of a description.
 const MIN_TEXT: usize = 20;
 
-/// Changes what is to be changed, and prints the table or the JSON.
+/// Makes the changes, and prints the table or the JSON.
 pub(crate) fn run(options: &ToolsOptions) -> Exit {
     conclude(show(options))
 }
@@ -47,7 +47,7 @@ fn changes(options: &ToolsOptions) -> bool {
     !options.activate.is_empty() || !options.deactivate.is_empty()
 }
 
-/// Asks the daemon, which opens the session for that if it must; without a daemon, an agentd of our own.
+/// Asks the daemon, which opens the session if necessary; without a daemon, an agentd of our own.
 fn of_session(session: &SessionInfo, options: &ToolsOptions) -> Result<ToolList, Fault> {
     let role = if changes(options) { Role::Control } else { Role::Observe };
     let of_daemon = daemon_call::block_on(async {
@@ -82,8 +82,8 @@ async fn ask(client: &Client, options: &ToolsOptions) -> Result<ToolList, CallEr
     client.call::<GetTools>(&NoParams {}).await
 }
 
-/// The names that are to be active. One that no tool has is left for the daemon to complain about, unless it is one that would be
-/// left out anyway.
+/// The names that are to be active. An unknown name in `--activate` is refused by the daemon; one in `--deactivate` has
+/// to be refused here, since the daemon would not see it.
 fn wanted(list: &ToolList, options: &ToolsOptions) -> Result<Vec<String>, CallError> {
     let known = |name: &String| list.tools.iter().any(|tool| tool.name == *name);
     if let Some(unknown) = options.deactivate.iter().find(|name| !known(name)) {
@@ -118,7 +118,7 @@ fn row(tool: &ToolInfo) -> [String; 3] {
         (ToolSource::Client, Some(client)) => one_line(client),
         (ToolSource::Client, None) => "a client".to_owned(),
     };
-    // The description of a tool is for the model, and long.
+    // The whole description is for the model, and long.
     let does = tool.snippet.as_deref().unwrap_or(&tool.description);
     [one_line(&tool.name), source, one_line(does)]
 }
@@ -127,7 +127,6 @@ fn row(tool: &ToolInfo) -> [String; 3] {
 mod tests {
     use super::*;
 
-    /// A tool for tests.
     fn example(name: &str, active: bool) -> ToolInfo {
         ToolInfo {
             name: name.into(),

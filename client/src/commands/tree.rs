@@ -1,4 +1,4 @@
-//! `agentctl tree`: the branches of a conversation, a line for each entry, moved to the right where branches part.
+//! `agentctl tree`: the branches of a conversation, a line for each entry, indented where branches part.
 
 mod entries;
 
@@ -20,7 +20,6 @@ use crate::{
     session_file::ReadError,
 };
 
-/// Prints the outline.
 pub(crate) fn run(options: &TreeOptions) -> Exit {
     conclude(show(options))
 }
@@ -40,14 +39,15 @@ fn show(options: &TreeOptions) -> Result<Exit, Fault> {
     output::print(&text)
 }
 
-/// As the daemon has it, which alone knows where a session goes on that went back; from its file where no daemon has it.
+/// Reads the session from the daemon, which alone knows the leaf after a step back; from the file where no daemon has
+/// it.
 fn of_session(session: &SessionInfo) -> Result<Entries, Fault> {
     let asked = daemon_call::block_on(async {
         let Some(connection) = daemon_call::connect(Role::Observe).await? else { return Ok(None) };
         let params = GetEntriesParams::default();
         match connection.client.call_in::<GetEntries>(&session.id, &params).await {
             Ok(entries) => Ok(Some(entries)),
-            // A session that nobody has opened is no trouble, as long as it has a file.
+            // A session that is not open is read from its file.
             Err(CallError::Refused { .. }) if session.path.is_some() => Ok(None),
             Err(error) => Err(Fault::from(&error)),
         }
@@ -72,16 +72,16 @@ fn of_file(path: &Path) -> Result<Entries, Fault> {
     Entries::read(path).map_err(unreadable)
 }
 
-/// What a line holds where nothing says how wide it may be.
+/// The width of a line where nothing limits it.
 const DEFAULT_WIDTH: usize = 120;
 
-/// The least room for a text.
+/// The least width of a text.
 const MIN_TEXT: usize = 20;
 
-/// The deepest level that is still moved to the right.
+/// The deepest level that is still indented.
 const DEEPEST: usize = 12;
 
-/// A line for each entry that says something; nothing when none does.
+/// A line for each visible entry; empty without any.
 fn outline(entries: &Entries, screen: Screen) -> String {
     let visible: Vec<usize> = (0..entries.all.len()).filter(|at| entries.all[*at].line.is_some()).collect();
     let Some(widest) = visible.iter().filter_map(|at| who(&entries.all[*at])).map(str::len).max() else {
@@ -90,7 +90,7 @@ fn outline(entries: &Entries, screen: Screen) -> String {
     let (roots, children) = family(entries);
     let here = entries.leaf.and_then(|leaf| seen_from(entries, leaf));
     let mut text = String::new();
-    // Each with the lines of the tree that lead to it and those that lead below it. A list instead of recursion: a
+    // Entries with the lines of the tree before them and before their followers. Without recursion, since a
     // conversation is as deep as it is long.
     let mut waiting = Vec::new();
     branch(&roots, &Lead::default(), &mut waiting);
@@ -102,7 +102,7 @@ fn outline(entries: &Entries, screen: Screen) -> String {
     text
 }
 
-/// What stands at the left of an entry, and of what follows it.
+/// The lines of the tree before an entry (`own`) and before its followers (`below`).
 #[derive(Debug, Clone, Default)]
 struct Lead {
     own: String,
@@ -110,7 +110,7 @@ struct Lead {
     level: usize,
 }
 
-/// Puts the followers of an entry in front, the first one to come next. A single one stands where it stood.
+/// Pushes the followers of an entry so that the first one comes next. A single follower is not indented.
 fn branch(followers: &[usize], lead: &Lead, waiting: &mut Vec<(usize, Lead)>) {
     let only = followers.len() == 1;
     for (place, at) in followers.iter().enumerate().rev() {
@@ -126,16 +126,16 @@ fn branch(followers: &[usize], lead: &Lead, waiting: &mut Vec<(usize, Lead)>) {
     }
 }
 
-/// The lead without its last step: deeper branches stay in the same column.
+/// The lead without its last level: deeper branches stay in the same column.
 fn parent_of(lead: &str) -> &str {
     lead.char_indices().rev().nth(2).map_or("", |(at, _)| &lead[..at])
 }
 
-/// Of the entries that say something: the roots, and the followers of each.
+/// The roots among the visible entries, and the followers of each.
 fn family(entries: &Entries) -> (Vec<usize>, Vec<Vec<usize>>) {
     let mut roots = Vec::new();
     let mut children = vec![Vec::new(); entries.all.len()];
-    // For each entry itself or the nearest one above that says something. Parents stand before their children.
+    // For each entry itself or its nearest visible ancestor. Parents come before their children.
     let mut nearest: Vec<Option<usize>> = Vec::with_capacity(entries.all.len());
     for (at, entry) in entries.all.iter().enumerate() {
         let above = entry.parent.and_then(|parent| nearest[parent]);
@@ -152,7 +152,7 @@ fn family(entries: &Entries) -> (Vec<usize>, Vec<Vec<usize>>) {
     (roots, children)
 }
 
-/// The entry itself, or the nearest one above it that says something.
+/// The entry itself, or its nearest visible ancestor.
 fn seen_from(entries: &Entries, at: usize) -> Option<usize> {
     std::iter::successors(Some(at), |at| entries.all[*at].parent).find(|at| entries.all[*at].line.is_some())
 }

@@ -1,4 +1,4 @@
-//! `agentctl up` and `agentctl down`: the start and the end of the daemon.
+//! `agentctl up` and `agentctl down`: starts and ends the daemon.
 
 use std::{thread, time::Duration};
 
@@ -20,22 +20,20 @@ use crate::{
     shared_daemon::{Connection, Endpoint},
 };
 
-/// How often a daemon that is ending is waited for.
+/// How many daemons that are ending are waited for.
 const ATTEMPTS: usize = 3;
 
-/// What `--json` prints.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report<'a> {
-    /// Whether this command has started it.
+    /// Whether this command started the daemon.
     started: bool,
-    /// Where clients find it.
     socket: &'a str,
     #[serde(flatten)]
     status: DaemonStatus,
 }
 
-/// Starts the daemon and waits until it answers. One that is ending is waited for, and followed by another.
+/// Starts the daemon and waits until it answers. A daemon that is ending is waited for and replaced.
 pub(crate) fn up(options: &UpOptions) -> Exit {
     conclude(block_on(async {
         let endpoint = Endpoint::find()?;
@@ -50,7 +48,7 @@ pub(crate) fn up(options: &UpOptions) -> Exit {
     }))
 }
 
-/// Waits until a daemon that is ending is gone: another one can start then.
+/// Waits until a daemon that is ending is gone.
 async fn see_out(connection: Connection, status: &DaemonStatus, ending: DaemonEnding) -> Result<(), Fault> {
     let pid = status.daemon.pid;
     let process = watch(pid);
@@ -77,7 +75,7 @@ fn print_running(
 ) -> Result<Exit, Fault> {
     let socket = endpoint.socket.display().to_string();
     if options.json {
-        // The socket stands once: where we found it is where it is.
+        // The report has the socket already.
         let status = DaemonStatus { socket: None, ..status };
         return output::print_json(&Report { started, socket: &socket, status });
     }
@@ -85,13 +83,13 @@ fn print_running(
     output::print(&format!("agentd {how} (pid {}, socket {socket})\n", status.daemon.pid))
 }
 
-/// What the daemon gives work when nobody says otherwise.
+/// The daemon's own deadline for its work.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How long the end may take once the deadline has passed.
+/// How long the end may take after the deadline.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// Ends the daemon and waits until it is gone. One that is ending already does so sooner, if that is wished.
+/// Ends the daemon and waits until it is gone. Shortens the deadline of a daemon that is ending already.
 pub(crate) fn down(options: &DownOptions) -> Exit {
     conclude(block_on(async {
         let endpoint = Endpoint::find()?;
@@ -100,13 +98,13 @@ pub(crate) fn down(options: &DownOptions) -> Exit {
         };
         let status = connection.status(&endpoint).await?;
         let pid = status.daemon.pid;
-        // Taken before it is asked to end: afterwards the number may be another process's.
+        // Opened before the daemon is asked to end: afterwards the process id may be another process's.
         let process = watch(pid);
         let deadline = options.deadline.map(Duration::from_secs);
         let mode = if options.abort { EndMode::Abort } else { EndMode::Drain };
         let params = ShutdownParams { mode, deadline_ms: deadline.map(milliseconds) };
         match connection.client.call::<Shutdown>(&params).await {
-            // It may be gone before its answer is read: that is what was asked for.
+            // The daemon may be gone before its answer is read.
             Ok(()) | Err(CallError::Ended { .. }) => {}
             Err(error) => return Err(Fault::from(&error)),
         }
@@ -130,27 +128,27 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Watches the end of a process, on a thread that ends with it or with us; `None` where it cannot be seen.
+/// Waits for the end of a process on a thread; `None` where the process cannot be watched.
 fn watch(pid: u32) -> Option<oneshot::Receiver<()>> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
-    // It stands for this process, whatever becomes of the number.
+    // The descriptor stands for this process, even when its id is reused.
     let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     let (ended, receiver) = oneshot::channel();
     let wait = move || {
-        // Readable from its end on. Every other error means that there is nothing to wait for.
+        // Readable once the process has ended. Other errors mean that there is nothing to wait for.
         while let Err(Errno::INTR) = poll(&mut [PollFd::new(&process, PollFlags::IN)], None) {}
-        // Nobody waits any more when the patience is over.
+        // Fails when the time for waiting is over.
         let _ = ended.send(());
     };
     thread::Builder::new().name("end-of-agentd".into()).spawn(wait).ok()?;
     Some(receiver)
 }
 
-/// Waits until the daemon has closed the connection and, where it can be seen, its process has ended.
+/// Waits until the daemon has closed the connection and its process has ended, where that can be watched.
 async fn gone(mut connection: Connection, process: Option<oneshot::Receiver<()>>) {
     connection.ended().await;
     if let Some(process) = process {
-        // An error is as good: the thread is gone.
+        // An error means that the thread is gone.
         let _ = process.await;
     }
 }

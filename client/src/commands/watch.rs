@@ -1,4 +1,4 @@
-//! `agentctl watch`: what all sessions do, as it happens.
+//! `agentctl watch`: prints a line for each change of any session.
 
 use std::{collections::HashMap, io};
 
@@ -20,11 +20,11 @@ use crate::{
     shared_daemon::Connection,
 };
 
-/// Tells what sessions do until Ctrl-C, or the end of the daemon.
+/// Prints changes until Ctrl-C, or the end of the daemon.
 pub(crate) fn run(options: &WatchOptions) -> Exit {
     let ended = daemon_call::block_on(watch(options));
     conclude(match ended {
-        // Ctrl-C is how one leaves.
+        // Ctrl-C is the normal end.
         Err(fault) if fault.exit == Exit::Interrupted => Ok(Exit::Answered),
         ended => ended,
     })
@@ -35,7 +35,7 @@ async fn watch(options: &WatchOptions) -> Result<Exit, Fault> {
     let mut output = Output::start()
         .map_err(|error| Fault::new(Exit::Failed, format!("agentctl: cannot start: {error}")))?;
     let chunks = output.sender();
-    // Before the first look: what changes in between is not missed.
+    // Watching begins before the first list, so that no change is missed.
     let watching = connection.client.call::<WatchSessions>(&NoParams {}).await;
     watching?;
     let ended = tokio::select! {
@@ -43,7 +43,7 @@ async fn watch(options: &WatchOptions) -> Result<Exit, Fault> {
         error = output.broken() => return closed(&error),
     };
     drop(chunks);
-    // What was told comes before the reason to end.
+    // All lines come before the reason for the end.
     match (output.finish().await, ended) {
         (Ok(()), ended) => ended,
         (Err(error), _) => closed(&error),
@@ -79,7 +79,7 @@ async fn show(
     Err(Fault::new(Exit::NoDaemon, "agentctl: agentd has ended, or closed the connection."))
 }
 
-/// Asks what is live, and tells what is news of it.
+/// Lists the live sessions, and prints what is new about them.
 async fn look(client: &Client, view: &mut View, chunks: &mpsc::Sender<Chunk>) -> Result<(), Fault> {
     let mut params =
         ListSessionsParams { live: Some(true), limit: Some(1_000), ..ListSessionsParams::default() };
@@ -98,12 +98,12 @@ async fn look(client: &Client, view: &mut View, chunks: &mpsc::Sender<Chunk>) ->
 
 async fn put(chunks: &mpsc::Sender<Chunk>, text: String) {
     if !text.is_empty() {
-        // It fails only when the writer has ended, which `broken` tells.
+        // Fails only when the writer has ended, which `broken` reports.
         let _ = chunks.send(Chunk::Out(text.into_bytes())).await;
     }
 }
 
-/// Events as lines.
+/// Events as lines with the time.
 struct View {
     changes: SessionChanges,
     zone: TimeZone,
@@ -114,7 +114,7 @@ impl View {
         Self { changes: SessionChanges::new(Screen::of_stdout()), zone: TimeZone::system() }
     }
 
-    /// Whether changes were not told, since we were too slow.
+    /// Whether the daemon dropped events, since we were too slow.
     fn lost(&self, line: &EventLine) -> bool {
         matches!(line.event(), Some(Event::Lagged(_)))
     }
@@ -134,19 +134,19 @@ impl View {
     }
 }
 
-/// The least room for what a session is about.
+/// The least width of a session's title.
 const MIN_ABOUT: usize = 16;
 
-/// What a line holds where nothing says how wide it may be.
+/// The width of a line where nothing limits it.
 const DEFAULT_WIDTH: usize = 120;
 
 /// The width of `14:02:03  ` before a line.
 const STAMP: usize = 10;
 
-/// Room for what happened: most of it fits, and the rest stands in columns.
+/// The width of the column of changes. A longer text moves the title.
 const HAPPENED: usize = 22;
 
-/// What is known of the sessions that are in memory, or were.
+/// The last known state of the sessions that are in memory, or were.
 struct SessionChanges {
     screen: Screen,
     sessions: HashMap<String, SessionInfo>,
@@ -157,7 +157,7 @@ impl SessionChanges {
         Self { screen, sessions: HashMap::new() }
     }
 
-    /// A session that a list of the live ones holds: all about it at the first look, what is new at later ones.
+    /// A session of the list: its whole state at first, later only what is new.
     fn found(&mut self, session: SessionInfo) -> Option<String> {
         if self.sessions.contains_key(&session.id) {
             return self.changed(session);
@@ -168,9 +168,8 @@ impl SessionChanges {
         self.tell(session, &parts)
     }
 
-    /// A session that was opened.
     fn opened(&mut self, session: SessionInfo) -> Option<String> {
-        // The list may have had it already.
+        // The list may have had the session already.
         if self.sessions.contains_key(&session.id) {
             return self.changed(session);
         }
@@ -179,11 +178,11 @@ impl SessionChanges {
         self.tell(session, &parts)
     }
 
-    /// A session as it is now; `None` when nothing of it is worth a line.
+    /// The current state of a session; `None` when no change is worth a line.
     fn changed(&mut self, session: SessionInfo) -> Option<String> {
         let parts = match self.sessions.get(&session.id) {
             Some(before) => differences(before, &session),
-            // It was not in memory when we looked.
+            // The session was loaded after the list was made.
             None if session.live => vec!["in memory".to_owned()],
             None => Vec::new(),
         };
@@ -194,7 +193,6 @@ impl SessionChanges {
         self.tell(session, &parts)
     }
 
-    /// A session that was closed.
     fn closed(&mut self, id: &str) -> Option<String> {
         let parts = ["closed".to_owned()];
         match self.sessions.remove(id) {

@@ -1,4 +1,4 @@
-//! What a run looks like on stdout and stderr.
+//! Texts for stdout and stderr.
 
 mod screen;
 mod text;

@@ -1,4 +1,4 @@
-//! What stdout can show, and texts from elsewhere made fit for a line of a terminal.
+//! The abilities of stdout, and foreign texts made fit for a line of a terminal.
 
 use std::{
     env,
@@ -7,39 +7,39 @@ use std::{
 
 use agentd_protocol::{daemon::SessionInfo, terminal_text::steers};
 
-/// Characters of a session's id that are shown: enough to name it with.
+/// How many characters of a session's id are shown; enough to tell sessions apart.
 const ID_LENGTH: usize = 13;
 
-/// What stdout can show.
+/// The abilities of stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Screen {
-    /// How many characters a line holds; `None` where nothing says so.
+    /// The characters in a line; `None` where nothing limits them.
     pub(crate) width: Option<usize>,
     /// Whether colours are wanted.
     pub(crate) colour: bool,
-    /// Whether it is a terminal, which must not be steered by what others wrote.
+    /// Whether stdout is a terminal, which foreign texts must not steer.
     pub(crate) is_terminal: bool,
 }
 
 impl Screen {
-    /// What the stdout of this process can show: colours only on a terminal, and without `NO_COLOR`.
+    /// The abilities of this process's stdout: colours only on a terminal, and without `NO_COLOR`.
     pub(crate) fn of_stdout() -> Self {
         let is_terminal = io::stdout().is_terminal();
         Self { width: terminal_width(), colour: is_terminal && colour_wanted(), is_terminal }
     }
 
-    /// The text in a colour (its number on terminals), where colours are wanted.
+    /// The text in a colour (an SGR number), where colours are wanted.
     pub(crate) fn paint(self, colour: &str, text: &str) -> String {
         if self.colour { coloured(colour, text) } else { text.to_owned() }
     }
 }
 
-/// The beginning of a session's id, as lists show it.
+/// The beginning of a session's id for lists.
 pub(crate) fn short_id(id: &str) -> String {
     one_line(id).chars().take(ID_LENGTH).collect()
 }
 
-/// The text cut to so many characters; what is cut off shows as `…`.
+/// The text cut to `room` characters; `…` replaces the rest.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     if text.chars().count() <= room {
         return text.to_owned();
@@ -53,7 +53,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// The text with nothing in it that could steer a terminal or end the line.
+/// The text with line feeds, tabs and characters that steer a terminal as spaces.
 pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' || steers(c) { ' ' } else { c }).collect()
 }
@@ -68,31 +68,30 @@ pub(crate) fn shell_word(text: &str) -> String {
     }
 }
 
-/// Whether a terminal may get colours: it is able to, and `NO_COLOR` is not set.
+/// Whether a terminal gets colours: neither `NO_COLOR` nor `TERM=dumb` is set.
 pub(crate) fn colour_wanted() -> bool {
     env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// How many characters a line of stdout holds; `None` where it is no terminal, or one that does not tell.
+/// The characters in a line of stdout; `None` where it is no terminal, or its width is unknown.
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
-/// The text in a colour, by its number on terminals.
+/// The text in a colour, by its SGR number.
 pub(crate) fn coloured(colour: &str, text: &str) -> String {
     format!("\x1b[{colour}m{text}\x1b[0m")
 }
 
-/// What a session is about: its folder, and its name or else the first words of its user.
+/// The title of a session: its folder, and its name or else its first message.
 pub(crate) fn session_title(session: &SessionInfo) -> String {
     let text = session.name.as_deref().unwrap_or(&session.first_message);
     let folder = session.cwd.rsplit('/').next().unwrap_or_default();
     format!("{}: {}", one_line(folder), one_line(text))
 }
 
-/// A session for tests.
 #[cfg(test)]
 pub(crate) fn example_session(id: &str) -> SessionInfo {
     let time = "2026-11-21T14:04:00.000Z";

@@ -1,4 +1,4 @@
-//! A run for people: the answer on stdout, what the tools do on stderr.
+//! A run for people: the answer on stdout, notices about tools and models on stderr.
 
 use std::{
     collections::HashMap,
@@ -17,17 +17,17 @@ use super::{
 };
 use crate::output::Chunk;
 
-/// What the two streams can show.
+/// The abilities of the two streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Style {
     /// Whether notices on stderr are coloured.
     pub(crate) colour: bool,
-    /// Whether stdout is a terminal, which must not be steered by what a model writes.
+    /// Whether stdout is a terminal, which a model's text must not steer.
     pub(crate) plain_out: bool,
 }
 
 impl Style {
-    /// The style for this process: colour only on a terminal, and without `NO_COLOR`.
+    /// The style of this process: colours only on a terminal, and without `NO_COLOR`.
     pub(crate) fn detect() -> Self {
         Self { colour: colour_wanted() && io::stderr().is_terminal(), plain_out: io::stdout().is_terminal() }
     }
@@ -38,7 +38,7 @@ const GREEN: &str = "32";
 const RED: &str = "31";
 
 impl Style {
-    /// A notice that is not to catch the eye.
+    /// Text in a faint colour.
     pub(crate) fn dim(self, text: &str) -> String {
         self.coloured(DIM, text)
     }
@@ -48,18 +48,18 @@ impl Style {
     }
 }
 
-/// What someone said to the session, for stderr: each line after `> `.
+/// A user's message for stderr: each line after `> `.
 pub(crate) fn prompt_line(style: Style, text: &str) -> String {
     let text: String = text.trim_end().chars().filter(|c| !steers(*c)).collect();
     let lines = if text.is_empty() { vec![""] } else { text.lines().collect() };
     lines.iter().map(|line| format!("{}\n", style.dim(format!("> {line}").trim_end()))).collect()
 }
 
-/// The lines of tool calls, for stderr.
+/// The lines about tool calls, for stderr.
 #[derive(Debug, Default)]
 pub(crate) struct ToolLines {
     style: Style,
-    /// What the running calls are about.
+    /// The subjects of the running calls, by id.
     calls: HashMap<String, String>,
 }
 
@@ -68,7 +68,6 @@ impl ToolLines {
         Self { style, calls: HashMap::new() }
     }
 
-    /// The line of a call that begins.
     pub(crate) fn started(&mut self, call: &ToolExecutionStart) -> String {
         let subject = subject(call);
         let line = self.style.dim(&format!("-> {subject}"));
@@ -76,7 +75,6 @@ impl ToolLines {
         format!("{line}\n")
     }
 
-    /// The line of a call that has ended.
     pub(crate) fn ended(&mut self, call: &ToolExecutionEnd) -> String {
         let subject = self.calls.remove(&call.tool_call_id).unwrap_or_else(|| one_line(&call.tool_name));
         let begun = self.style.dim(&format!("<- {subject}:"));
@@ -99,7 +97,7 @@ impl TextRenderer {
         Self { style, in_line: false, tools: ToolLines::new(style) }
     }
 
-    /// What to write for an event.
+    /// The chunks to write for an event.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Chunk> {
         match event {
             Event::MessageUpdate(update) => match &update.assistant_message_event {
@@ -137,7 +135,7 @@ impl TextRenderer {
         }
     }
 
-    /// A piece of an answer's text, as it comes.
+    /// A piece of an answer's text.
     pub(crate) fn piece(&mut self, delta: &str) -> Vec<Chunk> {
         let text: String = if self.style.plain_out {
             delta.chars().filter(|c| !steers(*c)).collect()
@@ -153,13 +151,12 @@ impl TextRenderer {
         if std::mem::take(&mut self.in_line) { vec![Chunk::Out(b"\n".to_vec())] } else { Vec::new() }
     }
 
-    /// What someone said to the session.
     pub(crate) fn prompt(&mut self, text: &str) -> Vec<Chunk> {
         let line = prompt_line(self.style, text);
         self.notice(line)
     }
 
-    /// A line of stderr, after the end of the one on stdout.
+    /// A line for stderr, after the end of the current line on stdout.
     fn notice(&mut self, line: String) -> Vec<Chunk> {
         let mut chunks = self.end_line();
         chunks.push(Chunk::Err(line.into_bytes()));
@@ -177,7 +174,7 @@ impl TextRenderer {
     }
 }
 
-/// That a provider takes too long.
+/// The line about a provider that takes too long.
 fn slow_provider(stalled: &ProviderStalled) -> String {
     let what = match stalled.phase {
         StallPhase::Connect => "no connection",
@@ -195,7 +192,7 @@ fn slow_provider(stalled: &ProviderStalled) -> String {
     format!("{provider} takes too long: {what} for {seconds} s. {next}")
 }
 
-/// How a background process ended.
+/// The line about the end of a background process.
 fn ended_process(end: &ProcessEnd) -> String {
     let how = match end.signal {
         Some(signal) => format!("was ended by signal {signal}"),
@@ -208,7 +205,7 @@ fn ended_process(end: &ProcessEnd) -> String {
     format!("{} {how}{why}: {}", end.process_id, one_line(&end.command))
 }
 
-/// Which model goes on, and why.
+/// The line about the model that goes on.
 fn fell_back(fallback: &ModelFallback) -> String {
     let ModelFallback { from, to, purpose, error_message, .. } = fallback;
     let what = match purpose {
@@ -225,7 +222,7 @@ fn fell_back(fallback: &ModelFallback) -> String {
     )
 }
 
-/// What became of the context.
+/// The line about a compaction.
 fn compacted(end: &CompactionEnd) -> String {
     match (&end.result, &end.error_message) {
         (Some(result), _) => format!(

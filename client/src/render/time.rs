@@ -1,4 +1,4 @@
-//! Times as people read them.
+//! Times for people.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::one_line;
 
-/// How long before `now` a time (ISO 8601) was: `now`, `5m`, `3h`, `2d`. What is no time comes back as it is.
+/// The time between `time` (ISO 8601) and `now`: `now`, `5m`, `3h`, `2d`. A text that is no time comes back unchanged.
 pub(crate) fn ago(time: &str, now: Timestamp) -> String {
     let Ok(then) = time.parse::<Timestamp>() else { return one_line(time) };
     let minutes = now.duration_since(then).as_mins().max(0);
@@ -18,7 +18,7 @@ pub(crate) fn ago(time: &str, now: Timestamp) -> String {
     }
 }
 
-/// How long before `now` a time (ISO 8601) was, to the second where it is short: `7s`, `5m`, `3h`, `2d`.
+/// As [`ago`], with seconds for short times: `7s`, `5m`, `3h`, `2d`.
 pub(crate) fn age(time: &str, now: Timestamp) -> String {
     match time.parse::<Timestamp>() {
         Ok(then) if now.duration_since(then).as_secs() < 60 => {
@@ -28,7 +28,6 @@ pub(crate) fn age(time: &str, now: Timestamp) -> String {
     }
 }
 
-/// The time of day.
 pub(crate) fn clock(time: Timestamp, zone: &TimeZone) -> String {
     time.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string()
 }

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use super::steers;
 
-/// How much of an argument is shown, in characters.
+/// The longest argument that is shown, in characters.
 const MAX_CHARS: usize = 100;
 
-/// What a call is about: its name and the argument that tells most.
+/// The subject of a call: its tool and its most telling argument.
 pub(crate) fn subject(call: &ToolExecutionStart) -> String {
     let argument = call.args.get().map(telling_argument).unwrap_or_default();
     if argument.is_empty() {
@@ -18,7 +18,7 @@ pub(crate) fn subject(call: &ToolExecutionStart) -> String {
     }
 }
 
-/// How a call ended: `ok, +2 -1, 12 ms`, or `failed, 12 ms: why`.
+/// The outcome of a call: `ok, +2 -1, 12 ms`, or `failed, 12 ms: why`.
 pub(crate) fn outcome(call: &ToolExecutionEnd) -> String {
     let mut parts = vec![if call.is_error { "failed".to_owned() } else { "ok".to_owned() }];
     parts.extend(diff_stat(call));
@@ -42,14 +42,14 @@ fn telling_argument(args: &Map<String, Value>) -> String {
     }
 }
 
-/// Lines added and removed, where the tool made a diff.
+/// The added and removed lines, where the result has a diff.
 fn diff_stat(call: &ToolExecutionEnd) -> Option<String> {
     let diff = call.result.details.as_ref()?.get("diff")?.as_str()?;
     let count = |sign| diff.lines().filter(|line| line.starts_with(sign)).count();
     Some(format!("+{} -{}", count('+'), count('-')))
 }
 
-/// The last line that the tool gave: where tools say why they failed.
+/// The last line of the result: tools give the reason of a failure there.
 fn reason(call: &ToolExecutionEnd) -> Option<String> {
     let texts = call.result.content.iter().filter_map(|block| block.as_text());
     let mut lines = texts.flat_map(str::lines).map(str::trim);
@@ -60,7 +60,8 @@ fn duration(ms: u64) -> String {
     if ms < 1000 { format!("{ms} ms") } else { format!("{:.1} s", ms as f64 / 1000.0) }
 }
 
-/// The text on one line: white space in a row is one space, what could steer a terminal is left out, the end is cut.
+/// The text on one line: runs of white space become one space, characters that steer a terminal are removed, the end is
+/// cut.
 fn one_line(text: &str) -> String {
     let mut line = String::new();
     let mut chars = 0;

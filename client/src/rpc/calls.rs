@@ -1,4 +1,4 @@
-//! The commands that `agentctl` sends, each with the types of its fields and of its answer.
+//! The commands that `agentctl` sends, each with the types of its fields and its answer.
 
 use agentd_protocol::{
     artifact::{ArtifactList, ArtifactPart, GetArtifactParams},
@@ -27,9 +27,9 @@ use agentd_protocol::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-/// A command, by the types of what goes in and what comes out.
+/// A command, by the types of its fields and its answer.
 pub(crate) trait Call {
-    /// The `type` on the wire.
+    /// The `type` of the command's line.
     const NAME: &'static str;
     /// The fields of the command.
     type Params: Serialize;

@@ -1,4 +1,4 @@
-//! Which waiting call gets which response, and which lines are events.
+//! Routes lines from the daemon: responses to the calls that wait for them, events to their receiver.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-/// An event, as its line.
+/// The line of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EventLine {
     /// The `type`.
@@ -20,7 +20,7 @@ pub(crate) struct EventLine {
 }
 
 impl EventLine {
-    /// The event; `None` for one that this version does not know, or cannot read.
+    /// The parsed event; `None` for one that this version does not know or cannot read.
     pub(crate) fn event(&self) -> Option<Event> {
         Event::parse(&self.kind, &self.text)?.ok()
     }
@@ -39,15 +39,15 @@ pub(super) struct Reply {
     pub(super) hint: Option<String>,
 }
 
-/// Who waits for which answer; `None` once no answer can come any more.
+/// The calls that wait for a response; `None` once the connection has ended.
 #[derive(Clone)]
 pub(super) struct PendingCalls {
     waiting: Arc<Mutex<Option<Waiting>>>,
-    /// What a daemon said that does not take us in.
+    /// The response of a daemon that refuses the connection.
     farewell: Arc<OnceLock<Reply>>,
 }
 
-/// By the id of the command.
+/// The waiting calls by the ids of their commands.
 type Waiting = HashMap<String, oneshot::Sender<Reply>>;
 
 impl PendingCalls {
@@ -55,7 +55,7 @@ impl PendingCalls {
         Self { waiting: Arc::new(Mutex::new(Some(HashMap::new()))), farewell: Arc::default() }
     }
 
-    /// Waits for the answer to `id`. The receiver fails when the connection has ended, or ends before.
+    /// Registers a call. Its receiver fails when the connection has ended, or ends before the response.
     pub(super) fn expect(&self, id: String) -> oneshot::Receiver<Reply> {
         let (sender, answer) = oneshot::channel();
         if let Some(waiting) = self.lock().as_mut() {
@@ -68,23 +68,23 @@ impl PendingCalls {
         self.lock().as_mut()?.remove(id)
     }
 
-    /// What a daemon said that does not take us in.
+    /// The response of a daemon that refuses the connection.
     pub(super) fn farewell(&self) -> Option<Reply> {
         self.farewell.get().cloned()
     }
 
-    /// Ends every call that waits, and every later one.
+    /// Ends all calls, the waiting ones and later ones.
     pub(super) fn end(&self) {
         *self.lock() = None;
     }
 
-    /// Nothing panics while the map is locked; were it so, the map would still be whole.
+    /// Nothing panics while the map is locked; after a panic it would still be whole.
     fn lock(&self) -> MutexGuard<'_, Option<Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Hands a response to whoever waits for it; gives an event back.
+/// Sends a response to its call; gives an event back.
 pub(super) fn route(line: Line, pending: &PendingCalls) -> Option<EventLine> {
     #[derive(Deserialize)]
     struct Head {
@@ -95,14 +95,14 @@ pub(super) fn route(line: Line, pending: &PendingCalls) -> Option<EventLine> {
         #[serde(default)]
         code: Option<ErrorCode>,
     }
-    // What is no line of the protocol can be of no use to any caller.
+    // A line that is not text belongs to no call.
     let Line::Text(text) = line else { return None };
     let head: Head = serde_json::from_str(&text).ok()?;
     if head.kind != "response" {
         return Some(EventLine { kind: head.kind, text });
     }
     let Some(id) = head.id else {
-        // Of other lines that could not be understood nobody waits for an answer.
+        // Other responses without an id answer lines that could not be read; no call waits for them.
         if head.code == Some(ErrorCode::LimitReached)
             && let Ok(farewell) = serde_json::from_str(&text)
         {
@@ -112,7 +112,7 @@ pub(super) fn route(line: Line, pending: &PendingCalls) -> Option<EventLine> {
         return None;
     };
     let waiting = pending.take(id.as_str()?)?;
-    // Dropped instead of sent, the waiting call would learn that the daemon ended; it did not.
+    // Dropping the sender would mean that the daemon has ended.
     let reply = serde_json::from_str(&text).unwrap_or_else(|error| Reply {
         success: false,
         data: None,
@@ -120,7 +120,7 @@ pub(super) fn route(line: Line, pending: &PendingCalls) -> Option<EventLine> {
         code: None,
         hint: None,
     });
-    // A caller that gave up does not want it.
+    // The caller may have given up.
     let _ = waiting.send(reply);
     None
 }

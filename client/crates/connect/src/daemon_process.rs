@@ -1,4 +1,4 @@
-//! The program `agentd`: where it is, and starting it as a daemon that stays when we leave.
+//! The program `agentd`: its path, and its start as a daemon that outlives us.
 
 use std::{
     env,
@@ -22,7 +22,7 @@ use crate::ConnectError;
 
 const PROGRAM: &str = "agentd";
 
-/// The `agentd` beside our own executable, else the first one on the search path.
+/// Finds the `agentd` beside our own executable, else the first one on the search path.
 ///
 /// # Errors
 /// When there is none.
@@ -37,7 +37,7 @@ fn find(own: Option<&Path>, search_path: Option<&OsStr>) -> Result<PathBuf, Conn
     beside
         .map(Path::to_owned)
         .into_iter()
-        // An empty element of the search path would mean the current folder: no place to run programs from unasked.
+        // An empty element of the search path means the current folder, which programs are not run from unasked.
         .chain(on_path.into_iter().filter(|folder| folder.is_absolute()))
         .map(|folder| folder.join(PROGRAM))
         .find(|path| is_executable(path))
@@ -50,7 +50,7 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// How a daemon is started where none runs.
+/// The command that starts a daemon where none runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchOptions {
     /// The program `agentd`.
@@ -62,13 +62,13 @@ pub struct LaunchOptions {
 /// How long a daemon may take to listen.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A log longer than this is put aside when a daemon starts; the one put aside before is gone then.
+/// The size of a log that is renamed when a daemon starts; the one renamed before is lost then.
 const LOG_BYTES: u64 = 8 << 20;
 
-/// The log may be a link of the user's, but is a file of theirs.
+/// The log may be a symbolic link, but to a file of this user.
 const LOG: OpenRules<'_> = OpenRules::new(LinkPolicy::Followed);
 
-/// What of the log is shown when a daemon did not start.
+/// How much of the log is shown when a daemon did not start.
 const SHOWN_BYTES: u64 = 4 << 10;
 
 /// A daemon that is starting. Dropping it lets it go on.
@@ -77,21 +77,21 @@ pub(crate) struct StartingDaemon {
     announced: BufReader<ChildStdout>,
     program: PathBuf,
     log: PathBuf,
-    /// Where in the log it begins.
+    /// The log's size before the start.
     begin: u64,
 }
 
-/// What became of a start.
+/// The outcome of a start.
 #[derive(Debug)]
 pub(crate) enum StartOutcome {
-    /// It listens.
+    /// The daemon listens.
     Listens,
-    /// It has ended instead, this way, after saying this.
+    /// The daemon has ended instead, with this status, after writing this to its log.
     Ended(ExitStatus, String),
 }
 
 impl StartingDaemon {
-    /// Starts `agentd serve` away from our terminal. What it says goes to the log of the agent directory.
+    /// Starts `agentd serve` away from our terminal. Its stderr goes to the log of the agent directory.
     ///
     /// # Errors
     /// When the system cannot start it, or the log cannot be written.
@@ -109,14 +109,14 @@ impl StartingDaemon {
         Ok(Self { child, announced: BufReader::new(stdout), program, log, begin })
     }
 
-    /// Waits until it listens, or has ended.
+    /// Waits until the daemon listens or has ended.
     ///
     /// # Errors
     /// When neither happens in time.
     pub(crate) async fn started(mut self) -> Result<StartOutcome, ConnectError> {
         let mut line = String::new();
         let waiting = async {
-            // It says one line when it listens; without one, its end closes the pipe.
+            // The daemon prints one line when it listens; if it ends first, the pipe closes.
             if self.announced.read_line(&mut line).await? > 0 {
                 return Ok(None);
             }
@@ -131,7 +131,7 @@ impl StartingDaemon {
     }
 }
 
-/// Opens the log at its end, for the user alone; one that has grown long is put aside first.
+/// Opens the log at its end, for the user alone; renames one that has grown long.
 fn open_log(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -142,7 +142,7 @@ fn open_log(path: &Path) -> io::Result<File> {
     LOG.open_to_append(path).map_err(|error| error.into_problem().into())
 }
 
-/// What was written to the log since `begin`: the last of it, as text.
+/// The end of what was written to the log since `begin`, as text.
 fn said(path: &Path, begin: u64) -> String {
     let read = || {
         let mut file = LOG.open(path)?;
@@ -152,7 +152,7 @@ fn said(path: &Path, begin: u64) -> String {
         file.take(SHOWN_BYTES).read_to_end(&mut bytes)?;
         io::Result::Ok(bytes)
     };
-    // Without it there is less to say, that is all.
+    // The text only explains an error: without it the error is shorter.
     String::from_utf8_lossy(&read().unwrap_or_default()).trim().to_owned()
 }
 

@@ -1,4 +1,4 @@
-//! The socket of the user's daemon: where it is, and a connection to it.
+//! The socket of the user's daemon: its path, and a connection to it.
 
 use std::{
     env,
@@ -15,13 +15,13 @@ use crate::{
     daemon_process::{LaunchOptions, StartOutcome, StartingDaemon},
 };
 
-/// agentd ends with this when a daemon is there already.
+/// The exit code of an agentd that finds another daemon at the socket.
 const ALREADY_RUNNING: i32 = 4;
 
-/// How often to try when someone else is faster, and then is not to be found: it has not begun to listen, or it is ending.
+/// How often to try when another client starts a daemon first, and that one does not listen yet or is ending.
 const ATTEMPTS: usize = 3;
 
-/// Where the daemon of this user's agent directory is, if one runs.
+/// The place of this user's daemon, whether one runs or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The agent directory, absolute.
@@ -30,20 +30,21 @@ pub struct Endpoint {
     pub socket: PathBuf,
 }
 
-/// A connection to a daemon that may have been started for it.
+/// A connection to a daemon.
 #[derive(Debug)]
 pub struct ReachedDaemon {
-    /// The connection; nothing was said on it.
+    /// The connection; nothing was sent on it.
     pub stream: UnixStream,
     /// Whether the daemon was started for it.
     pub started: bool,
 }
 
 impl Endpoint {
-    /// Finds the place by the variables of our own process. With `compat`, the reference's directories come first.
+    /// Finds the place by the environment of this process. With `compat`, pi's directories come first.
     ///
     /// # Errors
-    /// When there is no agent directory, when it is not this user's alone, or the socket's path is longer than the system takes.
+    /// When there is no agent directory, when it is not this user's alone, or when the socket's path is longer than the
+    /// system allows.
     pub fn find(compat: bool) -> Result<Self, ConnectError> {
         let cwd = env::current_dir().map_err(ConnectError::WorkingDirectory)?;
         let here = Surroundings {
@@ -60,13 +61,13 @@ impl Endpoint {
         Ok(Self { agent_dir, socket })
     }
 
-    /// Where the output of a daemon in the background goes.
+    /// The file for the stderr of a daemon in the background.
     #[must_use]
     pub fn log_file(&self) -> PathBuf {
         self.agent_dir.join("logs/agentd.log")
     }
 
-    /// Connects; `None` when no daemon runs. Does not wait: the system connects before the daemon has seen us.
+    /// Connects; `None` when no daemon runs. Does not wait: the system connects before the daemon accepts.
     ///
     /// # Errors
     /// When the socket cannot be used, or belongs to another user.
@@ -80,19 +81,19 @@ impl Endpoint {
             Err(error) => return Err(self.unusable(error)),
         };
         let peer = stream.peer_cred().map_err(|error| self.unusable(error))?;
-        // In a folder that everyone can write to, someone else may have been first. Behind a socket that a service manager
-        // made is its owner, or root.
+        // In a folder that everyone can write to, another user may have made the socket. A socket that a service
+        // manager made belongs to its owner or to root.
         if ![rustix::process::geteuid().as_raw(), 0].contains(&peer.uid()) {
             return Err(self.unusable(format!("it belongs to user {}", peer.uid())));
         }
         Ok(Some(stream))
     }
 
-    /// Connects, and starts a daemon in the background first where none runs. Dropping the future lets one that is
-    /// starting go on.
+    /// Connects, and starts a daemon in the background first where none runs. A daemon that is starting goes on when
+    /// the future is dropped.
     ///
     /// # Errors
-    /// As [`Endpoint::connect`]; and when the daemon does not start, with its last words.
+    /// As [`Endpoint::connect`]; when the daemon does not start, with the end of its log.
     pub async fn connect_or_start(&self, launch: &LaunchOptions) -> Result<ReachedDaemon, ConnectError> {
         let mut rival = String::new();
         for _ in 0..ATTEMPTS {
@@ -117,14 +118,14 @@ impl Endpoint {
         }
     }
 
-    /// The error that something is there and of no use.
+    /// The error about a socket that exists and cannot be used.
     #[must_use]
     pub fn unusable(&self, why: impl ToString) -> ConnectError {
         ConnectError::Unusable { socket: self.socket.clone(), why: why.to_string() }
     }
 }
 
-/// Whether the error means that nobody listens.
+/// Whether the error means that no process listens.
 fn is_nobody(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
 }

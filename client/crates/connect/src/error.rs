@@ -1,39 +1,40 @@
-//! Why there is no way to the daemon.
+//! The errors on the way to a daemon.
 
 use std::{io, path::PathBuf, process::ExitStatus};
 
 use agentd_protocol::{error::Failure, socket_path};
 use agentd_safe_open::FolderFault;
 
-/// Why the daemon is not reached, or does not open a session. The text is a sentence without the program's name.
+/// The reason why no daemon is reached, or why it does not open a session. The text is a sentence without the program's
+/// name.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Not even `HOME` is set.
+    /// `HOME` is not set either.
     #[error(
         "the agent directory is not known, since HOME is not set: set HOME, or AGENTD_DIR to a directory"
     )]
     NoAgentDir,
-    /// It is another user's, or others can change it.
+    /// The agent directory is another user's, or others can change it.
     #[error(transparent)]
     AgentDir(#[from] FolderFault),
-    /// The folder that we work in is gone, say.
+    /// The working directory is gone, for example.
     #[error("the working directory cannot be used: {0}")]
     WorkingDirectory(#[source] io::Error),
-    /// The system takes no socket path of that length.
+    /// The system allows no socket path of that length.
     #[error(
         "the socket path {} is longer than the {} bytes that the system takes: set AGENTD_SOCKET to a shorter one",
         .0.display(), socket_path::MAX_BYTES
     )]
     TooLong(PathBuf),
-    /// Nobody listens.
+    /// No process listens.
     #[error("agentd is not running (socket {}): `agentctl up` starts it", .0.display())]
     NotRunning(PathBuf),
-    /// The socket is there, and of no use.
+    /// The socket exists and cannot be used.
     #[error("cannot use the socket {}: {why}", .socket.display())]
     Unusable {
         /// The socket.
         socket: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// There is no program `agentd`.
@@ -42,7 +43,7 @@ pub enum ConnectError {
          target/release/agentctl, or install agentd into a folder of PATH."
     )]
     NoProgram {
-        /// The folder of the program that looks for it, or words for it.
+        /// The folder of the running program, or words for it.
         beside: String,
     },
     /// The log of a daemon in the background cannot be written.
@@ -64,9 +65,9 @@ pub enum ConnectError {
     /// The daemon ended instead of listening.
     #[error("agentd did not start ({status}); its log is {}{}", .log.display(), last_words(.said))]
     NotStarted {
-        /// How it ended.
+        /// The daemon's exit status.
         status: ExitStatus,
-        /// The last lines that it wrote to its log; may be empty.
+        /// The last lines of its log; may be empty.
         said: String,
         /// The log.
         log: PathBuf,
@@ -74,46 +75,46 @@ pub enum ConnectError {
     /// The daemon neither listens nor ends.
     #[error("agentd does not listen after {seconds} s; {} may say why", .log.display())]
     NotListening {
-        /// How long it was waited for.
+        /// How long we waited.
         seconds: u64,
         /// Its log.
         log: PathBuf,
     },
-    /// Another daemon has the place, and takes no clients.
+    /// Another daemon has the socket, and takes no clients.
     #[error("agentd takes no clients: it is ending. Try again when it has ended.{}", last_words(.said))]
     Ending {
-        /// What a daemon that was started beside it said.
+        /// The stderr of a daemon that was started beside it.
         said: String,
     },
-    /// The daemon listened, and was gone before anyone came.
+    /// The daemon listened, and ended before we connected.
     #[error("agentd has ended right after its start; {} may say why", .log.display())]
     EndedAtOnce {
         /// Its log.
         log: PathBuf,
     },
-    /// The daemon that runs speaks another version of the protocol.
+    /// The running daemon speaks another version of the protocol.
     #[error(
         "the agentd that runs is of another version: {0}\n`agentctl down && agentctl up` puts this one in its place."
     )]
     OtherVersion(String),
-    /// The daemon does not open the session.
+    /// The daemon refuses to open the session.
     #[error("{}{}", .0.error, .0.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default())]
     Refused(Failure),
 }
 
-/// What a [`ConnectError`] means for the exit code.
+/// The kind of a [`ConnectError`], for the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectErrorKind {
-    /// Something of the user's has to change first.
+    /// The user has to change something first.
     SetUp,
-    /// The daemon answered, with no.
+    /// The daemon answered with a refusal.
     Refused,
-    /// There is no daemon, or none that can be used.
+    /// No daemon can be used.
     Unreachable,
 }
 
 impl ConnectError {
-    /// Sorts the error.
+    /// The kind of this error.
     #[must_use]
     pub fn kind(&self) -> ConnectErrorKind {
         match self {

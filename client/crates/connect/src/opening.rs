@@ -1,4 +1,4 @@
-//! Introducing ourselves and opening a session, before the connection is someone else's.
+//! The two commands that introduce us and open a session, before the connection is handed on.
 
 use std::{collections::BTreeMap, env, time::Duration};
 
@@ -17,38 +17,38 @@ use tokio::{
 
 use crate::{ConnectError, Endpoint};
 
-/// How long a daemon may take to say who it is. One that a service manager starts for us takes a while.
+/// How long a daemon may take to answer `hello`. A service manager may have to start it first.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How much is read at once.
+/// How much is read at once, in bytes.
 const READ_BYTES: usize = 4 << 10;
 
-/// The ids of our two commands: nothing of the one who gets the connection next can have them, since it has sent nothing.
+/// The ids of our two commands. The next user of the connection has sent nothing yet, so it cannot use them.
 const HELLO_ID: &str = "hello";
 const OPEN_ID: &str = "open";
 
-/// A session to be opened on a connection that goes on as the plain wire. Not to be printed: a key can be among the
-/// arguments and in the environment.
+/// A session to be opened on a connection that then carries its commands and events. Not `Debug`: a key can be among
+/// the arguments and in the environment.
 #[derive(Clone)]
 pub struct SessionOpening {
-    /// Who asks.
+    /// The client's name and version.
     pub client: ClientInfo,
-    /// Which session, and how.
+    /// The session and its flags.
     pub params: OpenSessionParams,
 }
 
-/// A connection with a session.
+/// A connection with an open session.
 #[derive(Debug)]
 pub struct OpenedSession {
     /// The connection.
     pub stream: UnixStream,
-    /// What came after the answer already.
+    /// The bytes that came after the answer.
     pub rest: Vec<u8>,
-    /// What is to be told to the user: a sentence each.
+    /// Warnings for the user, a sentence each.
     pub warnings: Vec<String>,
 }
 
-/// The environment of this process, as `open_session` takes it: variables that are not UTF-8 cannot be sent.
+/// The environment of this process for `open_session`, without variables that are not UTF-8.
 #[must_use]
 pub fn environment() -> BTreeMap<String, String> {
     env::vars_os()
@@ -57,7 +57,7 @@ pub fn environment() -> BTreeMap<String, String> {
 }
 
 impl SessionOpening {
-    /// Opens the session. Both answers are taken off the stream; what comes after them is the plain wire of the session.
+    /// Opens the session. Takes both answers off the stream; every later line belongs to the session.
     ///
     /// # Errors
     /// [`ConnectError::Refused`] with the daemon's words; another version; a daemon that does not answer or hangs up.
@@ -78,7 +78,7 @@ impl SessionOpening {
         }
         let opened = talk.ask(OPEN_ID, "open_session", &self.params).await?;
         let data = opened.result().map_err(|mut failure| {
-            // Whoever typed the flags knows nothing of fields.
+            // The user typed flags and knows nothing of protocol fields.
             for prefix in ["Invalid field \"args\": ", "Error: "] {
                 if let Some(rest) = failure.error.strip_prefix(prefix) {
                     failure.error = rest.to_owned();
@@ -93,7 +93,7 @@ impl SessionOpening {
     }
 }
 
-/// What of an answer is of interest here.
+/// The parts of a response that matter here.
 #[derive(Deserialize)]
 struct OpeningAnswer {
     #[serde(default)]
@@ -121,11 +121,11 @@ impl OpeningAnswer {
     }
 }
 
-/// A conversation of questions and answers, one after the other.
+/// Questions and answers on one connection, one after the other.
 struct OpeningExchange<'a> {
     endpoint: &'a Endpoint,
     stream: UnixStream,
-    /// What came and is not taken yet.
+    /// The bytes that were read and not used yet.
     buffer: Vec<u8>,
 }
 
@@ -152,7 +152,7 @@ impl OpeningExchange<'_> {
         let written = self.stream.write_all(&bytes).await;
         let lost = |error: std::io::Error| self.endpoint.unusable(format!("`{name}`: {error}"));
         let line = match (written, self.line(name).await) {
-            // Whoever hangs up at once may have said why.
+            // A daemon that hangs up at once may have sent its reason.
             (_, Ok(line)) => line,
             (Err(error), Err(_)) => return Err(lost(error)),
             (Ok(()), Err(error)) => return Err(error),
@@ -198,7 +198,7 @@ impl OpeningExchange<'_> {
 mod tests {
     use super::*;
 
-    /// What a daemon that says this, in as many pieces, makes of an opening.
+    /// Opens a session against a daemon that writes these pieces.
     async fn open(said: &[&str]) -> Result<OpenedSession, ConnectError> {
         let endpoint = Endpoint { agent_dir: "/a".into(), socket: "/a/s".into() };
         let (ours, mut theirs) = UnixStream::pair().unwrap();
@@ -208,13 +208,13 @@ mod tests {
             for piece in said {
                 theirs.write_all(piece.as_bytes()).await.unwrap();
             }
-            // What was asked must be taken, else the end of the connection looks like a fault.
+            // Unread commands would make the end of the connection an error.
             theirs.shutdown().await.unwrap();
             let mut asked = Vec::new();
             let _ = theirs.read_to_end(&mut asked).await;
         };
         let (opened, ()) = tokio::join!(async { opening.open(&endpoint, ours).await }, async {
-            // Ends when the opening is over and the stream is dropped, or right away when it is kept.
+            // Ends when the stream is dropped, or at once when it is kept.
             let _ = timeout(Duration::from_millis(200), talking).await;
         });
         opened

@@ -1,4 +1,4 @@
-//! Bytes from one side to the other, unlooked at.
+//! Copies bytes between our standard streams and the daemon, without reading them.
 
 use std::{
     fs::File,
@@ -14,27 +14,27 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// How much is moved at once.
+/// How much is copied at once, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Why bytes no longer pass.
+/// The reason why copying ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum PassThroughError {
-    /// The daemon closed the connection while our input went on.
+    /// The daemon closed the connection while our input was open.
     #[error("agentd closed the connection; `agentctl logs` may say why")]
     Closed,
-    /// The daemon's end is gone.
+    /// The connection broke.
     #[error("the connection to agentd broke: {0}")]
     Lost(#[source] io::Error),
     /// Our output cannot be written.
     #[error("cannot write to stdout: {0}")]
     Output(#[source] io::Error),
-    /// The system refuses another thread, or another descriptor.
+    /// The system refuses another thread or descriptor.
     #[error("cannot start: {0}")]
     Start(#[source] io::Error),
 }
 
-/// Stdin and stdout without any buffer between.
+/// Stdin and stdout without buffers.
 ///
 /// # Errors
 /// When one of them is closed, or the system has no descriptors left.
@@ -44,12 +44,12 @@ pub fn standard_streams() -> Result<(File, File), PassThroughError> {
     Ok((input.into(), output.into()))
 }
 
-/// Copies `input` to the connection, and the connection (after `first`) to `output`, until the daemon closes it. The end of
-/// the input ends the sending side; then the daemon answers what it owes, and closes.
+/// Copies `input` to the connection, and `first` and then the connection to `output`, until the daemon closes it. The
+/// end of the input ends the sending side; the daemon then answers what it owes and closes.
 ///
-/// Either side that does not take anything is waited for, and holds the other one up: nothing is kept but one piece each
-/// way. Reading and writing are plain blocking calls on threads of their own: the descriptors are shared with whoever
-/// started us. Dropping the future leaves the threads where they are; it is for the end of a program.
+/// A side that takes nothing is waited for, and holds up the other one: only one piece each way is kept. Reads and
+/// writes are blocking calls on two threads, since the parent process shares the descriptors. The threads outlive a
+/// dropped future, which only happens at the end of the program.
 ///
 /// # Errors
 /// See [`PassThroughError`].
@@ -80,7 +80,7 @@ fn start(
     let flag = Arc::clone(&input_ended);
     thread::Builder::new().name("input".into()).spawn(move || send(input, &sending, &flag))?;
     thread::Builder::new().name("output".into()).spawn(move || {
-        // Nobody waits for the result any more when the program ends.
+        // Fails when the program ends: the receiver is dropped.
         let _ = result.send(receive(stream, &first, output, &input_ended));
     })?;
     Ok(())
@@ -90,10 +90,10 @@ fn send(mut input: impl Read, mut stream: &UnixStream, ended: &AtomicBool) {
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
         match input.read(&mut buffer) {
-            // An input that cannot be read any more is one that has ended.
+            // An input that cannot be read counts as ended.
             Ok(0) => break,
             Ok(count) => {
-                // The other thread sees the end of the daemon, too, and tells.
+                // The other thread reports the end of the daemon.
                 if stream.write_all(&buffer[..count]).is_err() {
                     return;
                 }
@@ -103,7 +103,7 @@ fn send(mut input: impl Read, mut stream: &UnixStream, ended: &AtomicBool) {
         }
     }
     ended.store(true, Ordering::Release);
-    // It fails only when the daemon is gone.
+    // Fails only when the daemon is gone.
     let _ = stream.shutdown(Shutdown::Write);
 }
 
@@ -180,7 +180,7 @@ mod tests {
         );
     }
 
-    /// What a side does not take stays with the other one: little is kept between.
+    /// Bytes that one side does not take stay with the other side.
     #[tokio::test]
     async fn a_slow_side_holds_the_other_one_up() {
         let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
@@ -188,7 +188,7 @@ mod tests {
         let (mut slow, writer) = io::pipe().unwrap();
         let passing = tokio::spawn(pass_through(ours, Vec::new(), input, writer));
         let mut written = 0usize;
-        // Nobody reads: the pipes fill up, and then writing must not go on.
+        // Nobody reads, so the pipes fill up and writing has to stop.
         while let Ok(wrote) = tokio::time::timeout(std::time::Duration::from_millis(300), async {
             theirs.writable().await.unwrap();
             theirs.try_write(&[0; 1 << 16])

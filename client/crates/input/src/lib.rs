@@ -1,7 +1,7 @@
-//! What a prompt on a command line is made of besides its words: `@file` arguments and what is piped in. Shared by `agentctl prompt`
-//! and `agentd -p`, which use nothing else of each other.
+//! The parts of a prompt besides its words: `@file` arguments and stdin. `agentctl prompt` and `agentd -p` share these
+//! rules, and no other crate.
 //!
-//! Everything is read and checked before a session is asked for, so that a mistake costs nothing.
+//! All parts are read and checked before a session is opened, so that a mistake costs nothing.
 
 use std::{
     fs::{self, File},
@@ -17,19 +17,20 @@ use agentd_protocol::{command::Image, image_kind::ImageKind};
 use agentd_safe_open::{AcceptedOwner, FileKind, LinkPolicy, OpenError, OpenProblem, OpenRules};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// The most that a file or stdin may hold: 40 MiB. In base64, or escaped as JSON, that still fits a line of the protocol.
+/// The most that a file or stdin may hold: 40 MiB. In base64, or escaped as JSON, that fits into one line of the
+/// protocol.
 const MAX_BYTES: u64 = 40 << 20;
 
-/// What the files add to a prompt.
+/// The files of a prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Attachments {
-    /// The text before the message.
+    /// The text that comes before the message.
     pub text: String,
     /// The images beside it.
     pub images: Vec<Image>,
 }
 
-/// Reads the files in order. `base` is the folder of relative paths, `home` stands for a leading `~`.
+/// Reads the files in order. `base` is the folder of relative paths; `home` replaces a leading `~`.
 ///
 /// # Errors
 /// For a file that is missing, unreadable, too large, or neither text nor an image.
@@ -76,13 +77,13 @@ fn read_file(path: &Path, all: &mut Attachments) -> Result<(), InputError> {
     Ok(())
 }
 
-/// The user names the file: it may be a link, and anybody's.
+/// Opens a file that the user named: it may be a symbolic link, and anybody's.
 fn read_regular(path: &Path) -> Result<Vec<u8>, OpenProblem> {
     let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_BYTES);
     rules.read_present(path).map_err(OpenError::into_problem)
 }
 
-/// Whether a path means what the shell hands over open: `<(command)`, or stdin. Somebody writes to such a pipe.
+/// Whether the path is a pipe that the shell opened for us: `<(command)`, or stdin.
 fn is_handed_over(path: &Path) -> bool {
     let number =
         |name: &Path| name.to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
@@ -102,7 +103,7 @@ fn read_handed_over(path: &Path) -> Result<Vec<u8>, OpenProblem> {
     Ok(bytes)
 }
 
-/// The absolute path, with `.` and `..` taken away in the text alone, as the reference does.
+/// The absolute path, with `.` and `..` resolved in the text alone, as pi does.
 fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
     let path = match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
@@ -122,20 +123,20 @@ fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
     plain
 }
 
-/// How long a silent pipe is waited for before the user is told what we wait for.
+/// How long stdin may be silent before the user is told that we read it.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// What is done where stdin is a terminal.
+/// The rule for a stdin that is a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerminalInput {
-    /// It is not read: nobody said that something comes.
+    /// It is not read: the user did not ask for it.
     Ignored,
-    /// It is read until its end (Ctrl-D): the user asked for that.
+    /// It is read to its end (Ctrl-D): the user asked for it.
     Read,
 }
 
-/// Reads stdin to its end and trims it, as the reference does; empty when it is a terminal. Blocks; when nothing has come
-/// for two seconds, `waiting` may tell the user what is waited for.
+/// Reads stdin to its end and trims it, as pi does; empty when stdin is a terminal. Blocks; calls `waiting` when
+/// nothing has come for two seconds.
 ///
 /// # Errors
 /// When it cannot be read or holds too much.
@@ -143,11 +144,10 @@ pub fn read_stdin(waiting: impl FnOnce()) -> Result<String, InputError> {
     Ok(read_all(TerminalInput::Ignored, waiting)?.trim().to_owned())
 }
 
-/// Reads stdin to its end, without blank lines around it; the first line keeps its indentation where other lines follow. Else as
-/// [`read_stdin`].
+/// Reads stdin to its end, without blank lines around the text. The first of several lines keeps its indentation.
 ///
 /// # Errors
-/// As there.
+/// As [`read_stdin`].
 pub fn read_piped(terminal: TerminalInput, waiting: impl FnOnce()) -> Result<String, InputError> {
     read_all(terminal, waiting).map(|text| without_blank_lines(&text).to_owned())
 }
@@ -164,7 +164,7 @@ fn read_all(terminal: TerminalInput, waiting: impl FnOnce()) -> Result<String, I
     let (sender, receiver) = mpsc::channel();
     thread::Builder::new()
         .name("stdin".into())
-        // The receiver waits for as long as this takes.
+        // Never fails: the receiver waits for the result.
         .spawn(move || drop(sender.send(read_bounded(stdin.lock()))))
         .map_err(InputError::Stdin)?;
     let text = receiver.recv_timeout(SILENCE).or_else(|_| {
@@ -191,20 +191,20 @@ fn without_blank_lines(text: &str) -> &str {
     if !trimmed.contains('\n') {
         return trimmed;
     }
-    // Indentation means something only beside other lines.
+    // Indentation has a meaning only beside other lines.
     let text = text.trim_end();
     let begin = text.len() - text.trim_start().len();
     let line = text[..begin].rfind('\n').map_or(0, |end| end + 1);
     &text[line..]
 }
 
-/// Why the parts of a prompt could not be read.
+/// The reason why a part of a prompt cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// There is no such file.
     #[error("File not found: {}", .0.display())]
     NotFound(PathBuf),
-    /// The file does not open.
+    /// The file cannot be opened or read.
     #[error("Cannot read {}: {}", path.display(), unreadable_reason(source))]
     Unreadable {
         /// The file.
@@ -212,18 +212,18 @@ pub enum InputError {
         /// The system's reason.
         source: io::Error,
     },
-    /// It is a device, a pipe or the like.
+    /// The path is a device, a pipe or the like.
     #[error("{} {problem}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, as the end of a sentence that begins with its name.
+        /// The problem, as the end of a sentence that begins with the path.
         problem: String,
     },
     /// It is a folder.
     #[error("{} is a folder: name a file in it, or ask about the folder in the message", .0.display())]
     Folder(PathBuf),
-    /// It is larger than what may be sent along.
+    /// The file is larger than the limit.
     #[error(
         "{} is too large to send along ({size_mib} MiB, at most {max_mib}): ask about it in the message instead, and the \
          model reads the parts that it needs",
@@ -232,18 +232,18 @@ pub enum InputError {
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// How large it is.
+        /// The file's size.
         size_mib: u64,
-        /// How large it may be.
+        /// The limit.
         max_mib: u64,
     },
-    /// It holds bytes that are no text, and is no image of a known kind.
+    /// The file holds bytes that are neither text nor a known image.
     #[error("{} is neither text nor a PNG, JPEG, GIF, WebP or BMP image, so it cannot be sent along", .0.display())]
     NoText(PathBuf),
     /// `-` is given twice.
     #[error("- stands for stdin, which is read once: give it once")]
     StdinTwice,
-    /// What is piped in cannot be read, or is too much.
+    /// Stdin cannot be read, or holds too much.
     #[error("Cannot read stdin: {0}")]
     Stdin(#[source] io::Error),
 }

@@ -1,4 +1,4 @@
-//! Where a conversation is: its last exchange, as it would have looked.
+//! The last exchange of a conversation, as `attach` would have shown it.
 
 use agentd_protocol::{
     Json,
@@ -12,13 +12,13 @@ use crate::{
     render::{Style, ToolLines, one_line, prompt_line, steers},
 };
 
-/// Lines of one text that are shown; of longer ones the end.
+/// How many lines of a text are shown; of longer ones the last.
 const LINES: usize = 20;
 
-/// Messages that are shown at most: a run can be long.
+/// How many messages are shown: a run can be long.
 const MESSAGES: usize = 20;
 
-/// The last prompt and what came of it: prompts and tools for stderr, answers for stdout.
+/// The last prompt and its run: prompts and tools for stderr, answers for stdout.
 pub(super) fn last_exchange(messages: &[Json<Message>], style: Style) -> Vec<Chunk> {
     let typed: Vec<&Message> = messages.iter().filter_map(Json::get).collect();
     let begin = typed.iter().rposition(|message| matches!(message, Message::User(_))).unwrap_or(0);
@@ -27,7 +27,7 @@ pub(super) fn last_exchange(messages: &[Json<Message>], style: Style) -> Vec<Chu
     let mut tools = ToolLines::new(style);
     let left_out = exchange.len().saturating_sub(MESSAGES);
     for (at, message) in exchange.iter().enumerate() {
-        // The prompt itself is always shown.
+        // The prompt is always shown.
         if at == 0 || at > left_out {
             chunks.extend(said(message, &mut tools, style));
         } else if at == 1 {

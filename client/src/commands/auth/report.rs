@@ -1,17 +1,17 @@
-//! What is said about keys. None is ever shown: agentd does not tell them.
+//! The texts about keys. agentd never sends a key.
 
 use agentd_protocol::credentials::{AuthStatus, KeyOrigin, Login, LoginState, Logout, ProviderAuth};
 
 use crate::render::{one_line, shell_word};
 
-/// After a key was stored.
+/// The text after a key was stored.
 pub(super) fn login(login: &Login) -> String {
     let (provider, file) = (one_line(&login.provider), one_line(&login.file));
     let what = if login.replaced { "Replaced the key of" } else { "Stored the key of" };
     format!("{what} {provider} in {file}.\n") + &what_is_next(login)
 }
 
-/// After a login with an account.
+/// The text after a login with an account.
 pub(super) fn login_of_account(login: &Login) -> String {
     let (provider, file) = (one_line(&login.provider), one_line(&login.file));
     format!("Logged in to {provider}; the login is stored in {file}.\n") + &what_is_next(login)
@@ -29,7 +29,7 @@ fn what_is_next(login: &Login) -> String {
     text
 }
 
-/// After a key was taken back.
+/// The text after a key was removed.
 pub(super) fn logout(logout: &Logout) -> String {
     let provider = one_line(&logout.provider);
     let mut text = format!("Removed the entry of {provider} from {}.\n", one_line(&logout.file));
@@ -76,7 +76,7 @@ fn about(provider: &ProviderAuth) -> String {
     text
 }
 
-/// How long a login lasts.
+/// The state of a login: how long its token is valid.
 fn state(login: &LoginState) -> String {
     let renewed = if login.renewable { "" } else { ", and is not renewed by agentd" };
     match login.expires_in_seconds {
@@ -88,7 +88,7 @@ fn state(login: &LoginState) -> String {
     }
 }
 
-/// A time, as people say it.
+/// A time in the unit that fits.
 fn span(seconds: i64) -> String {
     match seconds {
         ..120 => format!("{seconds} s"),

@@ -24,17 +24,16 @@ use crate::{
     session_file::{self, read_line},
 };
 
-/// The version of the format.
 const VERSION: u32 = 1;
 
-/// How much of the daemon's log goes into a report.
+/// How many lines of the daemon's log go into a report.
 const LOG_LINES: usize = 200;
 
-/// A line.
+/// A line of a report.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ReportLine<'a> {
-    /// The first one: agentd knows a report by it.
+    /// The first line, by which agentd knows a report.
     BugReport {
         version: u32,
         agentctl: &'a str,
@@ -52,7 +51,7 @@ enum ReportLine<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a str>,
     },
-    /// A line of the session file; `text` where it is no JSON.
+    /// A line of the session file; `text` where it is not JSON.
     Entry {
         #[serde(skip_serializing_if = "Option::is_none")]
         entry: Option<&'a RawValue>,
@@ -66,14 +65,13 @@ enum ReportLine<'a> {
     Log {
         line: &'a str,
     },
-    /// Something that is missing.
+    /// A part that is missing.
     Problem {
         what: &'a str,
         error: String,
     },
 }
 
-/// The machine.
 #[derive(Serialize)]
 struct Platform {
     os: &'static str,
@@ -82,27 +80,27 @@ struct Platform {
     distribution: Option<String>,
 }
 
-/// What a report is made of.
+/// The parts of a report.
 pub(super) struct Content<'a> {
     pub(super) session: &'a ReportedSession,
     pub(super) has_transcript: bool,
-    /// What doctor says, and the diagnostics; or why nobody says it.
+    /// The answers of doctor and diagnostics, or the error instead of them.
     pub(super) checks: Result<(Value, Value), String>,
     pub(super) recordings: Recordings,
     pub(super) log: Option<&'a Path>,
 }
 
-/// How much there is of what.
+/// The size of each part.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// `None` where the transcript is left out.
+    /// `None` without a transcript.
     pub(super) entries: Option<usize>,
     pub(super) recordings: usize,
     pub(super) log_lines: usize,
 }
 
 impl Content<'_> {
-    /// Writes all lines. What cannot be read is a line that says so.
+    /// Writes all lines. A part that cannot be read becomes a line with the error.
     ///
     /// # Errors
     /// Those of `out`.
@@ -204,7 +202,7 @@ impl Platform {
     }
 }
 
-/// The session that the report is about.
+/// The session of the report.
 pub(super) struct ReportedSession {
     pub(super) id: String,
     pub(super) cwd: String,
@@ -226,7 +224,7 @@ impl ReportedSession {
         Ok(Self { id, cwd, source })
     }
 
-    /// Its lines: of the file, whatever state it is in.
+    /// The lines of the session file, whatever its state.
     fn lines(&self) -> io::Result<Box<dyn BufRead + '_>> {
         Ok(match &self.source {
             SessionSource::File(path) => Box::new(session_file::open(path)?),
@@ -235,17 +233,17 @@ impl ReportedSession {
     }
 }
 
-/// A longer file of recordings is not looked through: 1 GiB, as agentd has it.
+/// The largest file of recordings that is read: 1 GiB, as in agentd.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Exchanges of one session with providers.
+/// The recorded exchanges of one session with providers.
 #[derive(Debug, Default)]
 pub(super) struct Recordings {
     files: Vec<PathBuf>,
     session: String,
 }
 
-/// What tells whose an exchange is.
+/// The line that names the session of an exchange.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum RecordingLine {
@@ -258,7 +256,7 @@ enum RecordingLine {
 }
 
 impl Recordings {
-    /// Looks through a folder of recordings, or into one of them.
+    /// Searches a folder of recordings, or one file of them.
     ///
     /// # Errors
     /// When it, or a file in it, cannot be read.
@@ -296,7 +294,7 @@ impl Recordings {
         })
     }
 
-    /// The lines of exchanges of the session. A last line that is still being written is none.
+    /// The lines of the session's exchanges, without a last line that is still being written.
     fn lines(&self, path: &Path) -> io::Result<Vec<String>> {
         let rules = OpenRules::new(LinkPolicy::Followed).owner(AcceptedOwner::Anybody).max_bytes(MAX_BYTES);
         let bytes = rules.read_present(path).map_err(|error| io::Error::from(error.into_problem()))?;

@@ -1,4 +1,4 @@
-//! bash: it inserts what it is given as it stands, so that we quote, in the way in which the user began to.
+//! Completions for bash. bash inserts a reply verbatim, so replies are quoted here, in the quotes that the user began.
 
 use std::{
     env,
@@ -15,10 +15,10 @@ use super::shells::{offers, write_lines};
 /// The command line up to the cursor.
 const LINE: &str = "AGENTCTL_COMPLETE_LINE";
 
-/// What bash replaces: the end of that.
+/// The end of that line, which bash replaces.
 const REPLACED: &str = "AGENTCTL_COMPLETE_WORD";
 
-/// bash 3.2 and above. Before 4.0 no blank follows a word.
+/// For bash 3.2 and later. Before 4.0 no space follows a completed word.
 const SCRIPT: &str = r#"
 _agentctl_complete() {
     local nospace=1 reply
@@ -43,7 +43,6 @@ else
 fi
 "#;
 
-/// The shell.
 pub(crate) struct Bash;
 
 impl EnvCompleter for Bash {
@@ -67,7 +66,7 @@ impl EnvCompleter for Bash {
         to.write_all(script.replace("%LINE%", LINE).replace("%REPLACED%", REPLACED).as_bytes())
     }
 
-    /// Of a script that an older version made there is no line, and nothing is offered: it would expand what it gets.
+    /// A script of an older version sets no line; then nothing is offered, since that script would expand the replies.
     fn write_complete(
         &self,
         command: &mut Command,
@@ -78,13 +77,13 @@ impl EnvCompleter for Bash {
         let (Ok(line), Ok(replaced)) = (env::var(LINE), env::var(REPLACED)) else { return Ok(()) };
         let mut words = command_words(&line);
         let Some(last) = words.pop() else { return Ok(()) };
-        // What stays of the word, before that which bash replaces.
+        // The beginning of the word that bash keeps.
         let Some(stays) = last.raw.strip_suffix(replaced.as_str()) else { return Ok(()) };
         let stays = command_words(stays).pop().unwrap_or_default();
         let args: Vec<OsString> =
             words.into_iter().map(|word| word.value).chain([last.value]).map(OsString::from).collect();
         let at = args.len() - 1;
-        // An unquoted `~/` is the home directory, and stays what it is.
+        // An unquoted `~/` stands for the home directory and stays unquoted.
         let keeps_tilde = stays.raw.is_empty() && last.raw.starts_with("~/");
         let offers = offers(command, args, at, folder)?;
         let lines = offers.into_iter().filter_map(|offer| {
@@ -98,31 +97,28 @@ impl EnvCompleter for Bash {
     }
 }
 
-/// How a place in a command line is quoted.
+/// The quotes around a position in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Quote {
-    /// Not at all.
     #[default]
     None,
-    /// By `'`.
     Single,
-    /// By `"`.
     Double,
 }
 
-/// A word.
+/// A word of a command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Word {
-    /// As it stands there.
+    /// The word with its quotes.
     raw: String,
-    /// What it means, without expansions.
+    /// The word without quotes, and without expansions.
     value: String,
-    /// How its end is quoted.
+    /// The quotes at its end.
     quote: Quote,
 }
 
-/// The words of a command, with the one that the line ends in as the last: it is empty after a blank. Variables that are set
-/// for the command are left out.
+/// The words of a command. The last one is the word at the end of the line: empty after a space. Assignments before the
+/// command are left out.
 fn command_words(line: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut word = Word::default();
@@ -140,7 +136,7 @@ fn command_words(line: &str) -> Vec<Word> {
             (Quote::None, '"') => word.quote = Quote::Double,
             (Quote::Single, '\'') | (Quote::Double, '"') => word.quote = Quote::None,
             (Quote::None | Quote::Double, '\\') => {
-                // At the end of the line nothing is escaped yet.
+                // A backslash at the end of the line escapes nothing yet.
                 if let Some(escaped) = chars.next() {
                     word.raw.push(escaped);
                     let is_escape = word.quote == Quote::None || matches!(escaped, '$' | '`' | '"' | '\\');
@@ -164,16 +160,16 @@ fn command_words(line: &str) -> Vec<Word> {
     words.split_off(commands_at)
 }
 
-/// What has to be inserted at a place that is quoted so, for the text to be meant; `None` where nothing can be.
+/// The text to insert at a position in such quotes; `None` where no text would have the meaning.
 fn quoted(text: &str, at: Quote) -> Option<String> {
     match at {
         Quote::None => Some(escaped(text)),
-        // Nothing has a meaning but the quote itself. bash ends the word by one, unless there is one at its end: then we do.
+        // Only the quote itself is special. bash closes the quotes, unless the reply ends with one; then we do.
         Quote::Single => {
             let inner = text.replace('\'', r"'\''");
             Some(if inner.ends_with('\'') { inner + "'" } else { inner })
         }
-        // Inside of these, `!` is expanded, and a backslash before it stays in the word.
+        // Inside double quotes `!` is expanded, and a backslash before it stays in the word.
         Quote::Double if text.contains('!') => None,
         Quote::Double => {
             let mut inner = String::new();
@@ -188,7 +184,7 @@ fn quoted(text: &str, at: Quote) -> Option<String> {
     }
 }
 
-/// Each character that could mean something, behind a backslash.
+/// The text with a backslash before each special character.
 fn escaped(text: &str) -> String {
     let mut word = String::new();
     for c in text.chars() {
@@ -225,7 +221,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is inserted, at whatever place, the word means what was offered.
+        /// An inserted text means what was offered, in every kind of quotes.
         #[test]
         fn what_is_quoted_means_the_same(text in "[ -~é]{0,20}", at in 0..3_usize) {
             let (begin, quote) = [("", Quote::None), ("'", Quote::Single), ("\"", Quote::Double)][at];

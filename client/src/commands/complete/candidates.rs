@@ -1,4 +1,4 @@
-//! What fits at the cursor of a shell: asked of the running daemon, and nothing without one.
+//! The words that fit at the cursor of a shell. The running daemon is asked; without one there are none.
 
 use std::{ffi::OsStr, time::Duration};
 
@@ -15,13 +15,13 @@ use crate::{
     shared_daemon::Endpoint,
 };
 
-/// How long the person at the shell waits at most.
+/// How long the user at the shell waits at most.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// Sessions that are offered, the last used first.
+/// How many sessions are offered, the last used first.
 const OFFERED: u32 = 100;
 
-/// What is shown of a session, in characters.
+/// The length of a session's description, in characters.
 const ABOUT: usize = 60;
 
 /// Ids of all sessions.
@@ -29,7 +29,7 @@ pub(crate) fn sessions(typed: &OsStr) -> Vec<CompletionCandidate> {
     offer(typed, ListSessionsParams { limit: Some(OFFERED), ..ListSessionsParams::default() })
 }
 
-/// Ids of all sessions; files, where the beginning of a path is typed.
+/// Ids of all sessions; files, when the typed word looks like a path.
 pub(crate) fn sessions_or_files(typed: &OsStr) -> Vec<CompletionCandidate> {
     let looks_like_a_path = typed.to_string_lossy().contains(['/', '.', '~']);
     if looks_like_a_path { PathCompleter::file().complete(typed) } else { sessions(typed) }
@@ -70,7 +70,7 @@ fn offer(typed: &OsStr, params: ListSessionsParams) -> Vec<CompletionCandidate> 
     candidates(typed, list.into_iter().flat_map(|list| list.sessions).map(told))
 }
 
-/// Those that begin with what is typed, in the order in which they came.
+/// The values that begin with the typed word, in their order.
 fn candidates(typed: &OsStr, all: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     all.filter(|(value, _)| value.starts_with(&*typed))
@@ -82,7 +82,7 @@ fn candidates(typed: &OsStr, all: impl Iterator<Item = (String, String)>) -> Vec
         .collect()
 }
 
-/// One question to the daemon; `None` without one, and when it is slow or refuses: a completion is silent.
+/// Asks the daemon; `None` without one, and when it is slow or refuses: a completion prints no errors.
 fn ask<C: Call>(params: &C::Params) -> Option<C::Data> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async {

@@ -1,8 +1,8 @@
-//! What every shell is told, and what zsh and fish are told of it.
+//! The words offered to every shell, and the shells that quote themselves: zsh and fish.
 //!
-//! What is offered comes from elsewhere: ids of models from servers, titles from conversations, names from folders. No shell
-//! may take anything of it for an order. zsh and fish quote what they insert; bash inserts it as it is, so that it gets words
-//! that are quoted already. What no shell is to get at all is left out here, for all three.
+//! Offered words come from outside: ids of models from servers, titles from conversations, names from folders. No shell
+//! may execute any of it. zsh and fish quote what they insert; bash gets words that are quoted already. Words that no
+//! shell may get are left out here.
 
 use std::{
     env,
@@ -16,16 +16,15 @@ use clap_complete::{CompletionCandidate, engine, env::EnvCompleter};
 
 use crate::render::{one_line, steers};
 
-/// One thing that fits at the cursor.
+/// A word that fits at the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
-    /// The whole word.
     pub(super) word: String,
-    /// What is shown beside it.
+    /// The explanation beside it.
     pub(super) about: Option<String>,
 }
 
-/// What fits in the place of the word number `at`.
+/// The words that fit in the place of the word number `at`.
 pub(super) fn offers(
     command: &mut Command,
     words: Vec<OsString>,
@@ -37,7 +36,7 @@ pub(super) fn offers(
     Ok(candidates.iter().filter_map(|candidate| offer(candidate, &typed)).collect())
 }
 
-/// What is left out: words that are no text, that steer a terminal or end a line, and those that would be taken for a flag
+/// `None` for words that are not UTF-8, steer a terminal or end a line, and for those that would be read as a flag
 /// though the user types none.
 fn offer(candidate: &CompletionCandidate, typed: &OsStr) -> Option<Offer> {
     let word = candidate.get_value().to_str()?;
@@ -54,15 +53,15 @@ fn offer(candidate: &CompletionCandidate, typed: &OsStr) -> Option<Offer> {
     Some(Offer { word: word.to_owned(), about })
 }
 
-/// Writes lines, each with its end.
+/// Writes each line with its line feed.
 pub(super) fn write_lines(lines: impl IntoIterator<Item = String>, to: &mut dyn Write) -> io::Result<()> {
     lines.into_iter().try_for_each(|line| writeln!(to, "{line}"))
 }
 
-/// The number of the word at the cursor.
+/// The variable with the number of the word at the cursor.
 const ZSH_WORD_AT: &str = "AGENTCTL_COMPLETE_AT";
 
-/// The words go without their quotes (`Q`), those of the one at the cursor included.
+/// The script sends all words without their quotes (`Q`).
 const ZSH_SCRIPT: &str = r#"#compdef %PROGRAM%
 function _agentctl_complete() {
     local -a offers plain folders
@@ -83,7 +82,7 @@ function _agentctl_complete() {
 compdef _agentctl_complete %PROGRAM%
 "#;
 
-/// zsh. It gets each word as `word:about`, with colons and backslashes of the word escaped.
+/// zsh. A reply is `word:explanation`, with colons and backslashes of the word escaped.
 pub(crate) struct Zsh;
 
 impl EnvCompleter for Zsh {
@@ -132,11 +131,11 @@ impl EnvCompleter for Zsh {
     }
 }
 
-/// The word at the cursor goes as far as the cursor, as it stands.
+/// The script sends the word at the cursor with its quotes, up to the cursor.
 const FISH_SCRIPT: &str = r#"complete --keep-order --exclusive --command %PROGRAM% --arguments "(%VARIABLE%=fish %PROGRAM% -- (commandline --current-process --tokenize --cut-at-cursor) (commandline --current-token --cut-at-cursor))"
 "#;
 
-/// fish. It gets each word with its explanation behind a tab.
+/// fish. A reply is the word, a tab and the explanation.
 pub(crate) struct Fish;
 
 impl EnvCompleter for Fish {
@@ -167,7 +166,7 @@ impl EnvCompleter for Fish {
         to: &mut dyn Write,
     ) -> io::Result<()> {
         let Some(last) = words.pop() else { return Ok(()) };
-        // No name that is no text is offered, so that none can be begun.
+        // No word that is not UTF-8 is offered, so none can be completed.
         let Some(last) = last.to_str().map(unquoted) else { return Ok(()) };
         words.push(last.into());
         let at = words.len() - 1;
@@ -179,7 +178,7 @@ impl EnvCompleter for Fish {
     }
 }
 
-/// What a word means that may end in the middle of its quotes, without expansions.
+/// The word without its quotes, which may be open at its end, and without expansions.
 fn unquoted(word: &str) -> String {
     let (mut value, mut quote, mut chars) = (String::new(), None, word.chars().peekable());
     while let Some(c) = chars.next() {
@@ -195,7 +194,7 @@ fn unquoted(word: &str) -> String {
                 match chars.next_if(is_escape) {
                     Some(escaped) => value.push(escaped),
                     None if chars.peek().is_some() => value.push('\\'),
-                    // Nothing is escaped yet.
+                    // A backslash at the end escapes nothing yet.
                     None => {}
                 }
             }

@@ -1,4 +1,4 @@
-//! The branch of a session file where the session goes on, read one entry at a time.
+//! Reads the current branch of a session file, one entry at a time.
 
 use std::{
     collections::HashMap,
@@ -11,27 +11,27 @@ use serde_json::Value;
 
 use crate::session_file::{Beginning, ReadError, begin, read_line};
 
-/// What is known of a session before its first entry.
+/// The facts about a session besides its entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct About {
     pub(super) id: String,
     pub(super) cwd: String,
-    /// When it was made, as the file says it.
+    /// The time of its creation, as in the file.
     pub(super) created: String,
     /// The last name that it was given.
     pub(super) name: Option<String>,
 }
 
-/// A session file, and which of its lines belong to the branch. Only places are kept, not the lines.
+/// A session file, with the offsets of the branch's lines.
 pub(super) struct Branch<R> {
     pub(super) about: About,
     input: R,
-    /// Where the lines begin, from the root to the leaf.
+    /// The offsets of the branch's lines, from the root to the leaf.
     places: Vec<u64>,
     next: usize,
 }
 
-/// What places an entry in the tree. Old files have neither ids nor parents.
+/// The fields that place an entry in the tree. Old files have neither ids nor parents.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
@@ -52,7 +52,7 @@ struct Place {
 }
 
 impl<R: BufRead + Seek> Branch<R> {
-    /// Reads a session file once, to know its tree.
+    /// Reads a session file once to find its tree.
     ///
     /// # Errors
     /// When it cannot be read, or is no session file.
@@ -85,7 +85,7 @@ impl<R: BufRead + Seek> Branch<R> {
             if read_line(&mut input, &mut line)? == 0 {
                 break;
             }
-            // A torn or foreign line is skipped, as the daemon does.
+            // A torn or unknown line is skipped, as in the daemon.
             let Some(head) = parse_line::<Head>(&line) else { continue };
             match head.kind.as_str() {
                 "session" => continue,
@@ -117,8 +117,8 @@ impl<R: BufRead + Seek> Branch<R> {
     }
 }
 
-/// The way from the root to the last line, where the session goes on. An entry follows the last one of its parent's id before
-/// it; where there is none, the entry before it, as for the daemon: behind a lost line the conversation goes on.
+/// The offsets from the root to the last line, which is the leaf. The parent of an entry is the last earlier entry with
+/// that id. Without one it is the entry before, as in the daemon: a conversation goes on after a lost line.
 fn to_leaf(all: &[Place]) -> Vec<u64> {
     let mut by_id: HashMap<&str, usize> = HashMap::new();
     let mut parents = Vec::with_capacity(all.len());
@@ -137,7 +137,7 @@ fn parse_line<T: serde::de::DeserializeOwned>(line: &[u8]) -> Option<T> {
     parse_json(std::str::from_utf8(line).ok()?.trim()).ok()
 }
 
-/// A message of an extension as version 2 called it.
+/// An extension's message in the form of version 2.
 fn old_message(line: &[u8]) -> Option<EntryBody> {
     let mut entry: Value = parse_line(line)?;
     let role = entry.get_mut("message")?.get_mut("role")?;

@@ -1,8 +1,8 @@
-//! Markdown that no content can break out of: pieces that we write, and texts that others wrote.
+//! Markdown that no content can break out of: our own pieces, and texts of models and users.
 
 use crate::render::one_line;
 
-/// The text as a code block. Its fence is longer than every row of backticks in it.
+/// The text as a code block. The fence is longer than every row of backticks in the text.
 pub(super) fn fence(language: &str, text: &str) -> String {
     let fence = "`".repeat(longest_row(text).max(2) + 1);
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -13,12 +13,12 @@ pub(super) fn fence(language: &str, text: &str) -> String {
 pub(super) fn code(text: &str) -> String {
     let text = one_line(text);
     let ticks = "`".repeat(longest_row(&text) + 1);
-    // A backtick at an end would join the fence; blanks on both sides are taken away by readers.
+    // A backtick at an end would join the fence. Readers remove one space on each side.
     let blank = if text.starts_with('`') || text.ends_with('`') || text.is_empty() { " " } else { "" };
     format!("{ticks}{blank}{text}{blank}{ticks}")
 }
 
-/// The text as plain words within a line: nothing in it is markup.
+/// The text as plain words within a line, with all markup escaped.
 pub(super) fn words(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in one_line(text).chars() {
@@ -36,13 +36,13 @@ fn longest_row(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Beginnings of HTML that would take in what follows: blocks that only their own end ends, and what folds.
+/// The beginnings of HTML that hides or swallows what follows.
 const SWALLOWING: &[&str] = &[
     "!", "?", "script", "pre", "style", "textarea", "details", "/details", "summary", "/summary", "template",
 ];
 
-/// The text as it is, but for a code block that was left open, which is closed, and for HTML that would hide or swallow
-/// the rest of the document, which shows as text.
+/// The text unchanged, except that an open code block is closed, and HTML that would hide or swallow the rest of the
+/// document is escaped.
 pub(super) fn prose(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut open: Option<Fence> = None;
@@ -73,7 +73,7 @@ pub(super) fn prose(text: &str) -> String {
 struct Fence {
     mark: char,
     length: usize,
-    /// Whether nothing follows: only then it can be an end.
+    /// Whether nothing follows the fence: only then it can be an end.
     is_bare: bool,
 }
 
@@ -86,7 +86,7 @@ impl Fence {
         let mark = text.chars().next().filter(|c| matches!(c, '`' | '~'))?;
         let rest = text.trim_start_matches(mark);
         let length = text.len() - rest.len();
-        // Backticks after backticks are code within a line.
+        // A line with more backticks after the fence is inline code.
         let begins = length >= 3 && !(mark == '`' && rest.contains('`'));
         begins.then(|| Self { mark, length, is_bare: rest.trim().is_empty() })
     }
@@ -96,7 +96,7 @@ impl Fence {
     }
 }
 
-/// A line outside of code blocks.
+/// A line outside of code blocks, with swallowing HTML escaped.
 fn tamed(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut in_code = false;

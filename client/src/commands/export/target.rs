@@ -1,4 +1,4 @@
-//! Where an export goes: a new file, a file that is replaced whole, or stdout.
+//! The target of an export: a new file, a file that is replaced in one step, or stdout.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -19,10 +19,10 @@ use crate::{
     render::steers,
 };
 
-/// What was said in a session is the user's; whoever passes it on decides who may read it.
+/// The mode of a new file: a conversation is private until the user shares it.
 const PRIVATE: u32 = 0o600;
 
-/// Refuses a file that is there.
+/// Refuses a file that exists, without `--force`.
 ///
 /// # Errors
 /// When it is, and `--force` is not said.
@@ -37,10 +37,10 @@ fn there_already(path: &Path) -> Fault {
     Fault::usage(format!("Error: {} is there already: --force overwrites it.", path.display()))
 }
 
-/// Writes what `content` writes. A file is there whole or not at all; what is replaced stays until then.
+/// Writes the content. A file is complete or missing; a replaced file stays until then.
 ///
 /// # Errors
-/// When reading or writing fails. A reader of stdout who has left is an exit of its own.
+/// When reading or writing fails. A closed stdout is an exit, not an error.
 pub(super) fn write(
     options: &ExportOptions,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -75,7 +75,7 @@ fn to_file(
     replace: bool,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    // Devices and pipes cannot be replaced, only written to.
+    // Devices and pipes cannot be replaced.
     if replace && fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         return filled(open_device(path)?, content);
     }
@@ -83,7 +83,7 @@ fn to_file(
         let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
         return filled(file, content).or_else(|error| fs::remove_file(path).and(Err(error)));
     }
-    // Through a symbolic link, the file behind it is what is replaced.
+    // A symbolic link stays; the file behind it is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = path.file_name().ok_or_else(|| io::Error::other("it is no name of a file"))?;
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -96,7 +96,7 @@ fn to_file(
     new.commit(&path).map(drop)
 }
 
-/// Opens what is no regular file for writing, without waiting for a reader of a named pipe.
+/// Opens a device or a named pipe for writing, without waiting for a reader of the pipe.
 fn open_device(path: &Path) -> io::Result<File> {
     let waits_for_nobody = OFlags::NONBLOCK.bits().cast_signed();
     let opened = OpenOptions::new().write(true).custom_flags(waits_for_nobody).open(path);
@@ -106,7 +106,7 @@ fn open_device(path: &Path) -> io::Result<File> {
         ),
         _ => error,
     })?;
-    // From here on a reader that is slow is waited for.
+    // From here on writing waits for a slow reader.
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
@@ -130,10 +130,10 @@ fn to_stdout(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Resu
     }
 }
 
-/// Writes text to a terminal with its control characters as `\u001b`, which JSON reads as the same.
+/// Writes text to a terminal with control characters as `\u001b`, which JSON reads as the same.
 struct Escaped<W> {
     out: W,
-    /// The beginning of a character whose rest is yet to come.
+    /// The first bytes of a character that is not complete.
     torn: Vec<u8>,
 }
 

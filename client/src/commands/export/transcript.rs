@@ -1,4 +1,4 @@
-//! A branch as a transcript to read.
+//! A branch as a Markdown transcript.
 
 use std::io::{self, BufRead, Seek, Write};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::render::{counted, cut, duration};
 
-/// The title's length in characters, at most.
+/// The longest title, in characters.
 const TITLE: usize = 80;
 
 /// Writes the transcript of a branch.
@@ -40,7 +40,7 @@ pub(super) fn write(branch: &mut Branch<impl BufRead + Seek>, out: &mut dyn Writ
         totals.add(&entry);
         let text = section(&entry);
         if !text.is_empty() {
-            // What comes before the first prompt, such as the choice of a model, needs a head as well.
+            // Entries before the first prompt, such as the choice of a model, need a head as well.
             if !begun && matches!(entry, EntryBody::Message { .. }) {
                 out.write_all(head(&branch.about, &words(&fallback(&branch.about))).as_bytes())?;
                 begun = true;
@@ -65,7 +65,7 @@ pub(super) fn write(branch: &mut Branch<impl BufRead + Seek>, out: &mut dyn Writ
     Ok(())
 }
 
-/// The title, once it is known: the session's name, or the beginning of the first prompt.
+/// The title at the first prompt: the session's name, or the beginning of the prompt.
 fn title(about: &About, entry: &EntryBody) -> Option<String> {
     let EntryBody::Message { message: Message::User(user) } = entry else { return None };
     let text = about.name.clone().unwrap_or_else(|| user.content.text());
@@ -86,7 +86,7 @@ fn head(about: &About, title: &str) -> String {
     )
 }
 
-/// What an entry looks like; empty for what is no part of the conversation.
+/// The section of an entry; empty for one that is no part of the conversation.
 fn section(entry: &EntryBody) -> String {
     match entry {
         EntryBody::Message { message } => said(message),
@@ -131,7 +131,7 @@ fn said(message: &Message) -> String {
         Message::CompactionSummary(compaction) => {
             format!("## Summary of everything before\n\n{}", prose(&compaction.summary))
         }
-        // What the model is told about itself is long, and no part of what was said.
+        // A system prompt is long, and not part of the conversation.
         Message::System(_) | Message::Custom(_) => String::new(),
     }
 }
@@ -189,8 +189,8 @@ fn called(call: &ToolCall) -> String {
     text
 }
 
-/// Arguments as JSON. Those of many lines, such as the content of a file, stand by themselves: one could not read them in
-/// JSON. A command alone is a script.
+/// Arguments as JSON. A text of several lines, such as the content of a file, gets a block of its own, where it can be
+/// read. A single `command` is shown as a script.
 fn arguments(arguments: &Map<String, Value>) -> String {
     if let (1, Some(Value::String(command))) = (arguments.len(), arguments.get("command")) {
         return fence("sh", command);
@@ -203,7 +203,7 @@ fn arguments(arguments: &Map<String, Value>) -> String {
         .collect();
     let mut parts = Vec::new();
     if !short.is_empty() || arguments.is_empty() {
-        // With `#` it is the JSON text, indented.
+        // `#` indents the JSON.
         parts.push(fence("json", &format!("{:#}", Value::Object(short))));
     }
     for (name, value) in arguments.iter().filter(|(_, value)| long(value)) {
@@ -239,7 +239,7 @@ fn ran(bash: &BashExecutionMessage) -> String {
     format!("## Shell command{how}\n\n{}\n{}", fence("sh", &bash.command), fence("text", &bash.output))
 }
 
-/// Sums by model, in the order in which the models came.
+/// Sums of tokens and costs by model, in order of appearance.
 #[derive(Debug, Default)]
 struct Totals(Vec<(String, Sum)>);
 
@@ -265,7 +265,7 @@ impl Sum {
 }
 
 impl Totals {
-    /// Counts what an entry took.
+    /// Adds the usage of an entry.
     fn add(&mut self, entry: &EntryBody) {
         match entry {
             EntryBody::Message { message: Message::Assistant(answer) } => {
@@ -305,7 +305,7 @@ impl Totals {
         }
     }
 
-    /// A table with a row for each model, and one for all where there are several; nothing for nothing.
+    /// A table with a row for each model, and a row of sums for several; empty without usage.
     fn text(&self) -> String {
         if self.0.is_empty() {
             return String::new();
@@ -316,7 +316,7 @@ impl Totals {
         );
         let mut all = Sum::default();
         for (name, sum) in &self.0 {
-            // A bar ends a cell, in code too.
+            // A bar ends a cell, in code as well.
             text.push_str(&row(&code(&name.replace('|', "\\|")), sum));
             all.add(sum);
         }

@@ -12,18 +12,17 @@ const COLUMNS: usize = 10;
 const HEAD: [&str; COLUMNS] =
     ["provider", "id", "context", "max out", "$/M in", "out", "cache read", "thinking", "images", "key"];
 
-/// Columns of numbers stand at the right.
+/// The columns that are aligned to the right.
 const RIGHT: std::ops::RangeInclusive<usize> = 2..=6;
 
 const KEY: usize = 9;
 
-/// Columns that are left out where the lines would be too long, the least important first.
+/// The columns that are left out when lines are too long, the least important first.
 const DISPENSABLE: [usize; 4] = [6, 8, 7, 3];
 
 type Cells = [String; COLUMNS];
 
-/// The table, aligned, one line each; nothing for no models. With a width, columns are left out until the lines fit, as
-/// far as that goes.
+/// The table, aligned, one line each; empty without models. With a width, columns are left out until the lines fit.
 pub(super) fn table(list: &ModelList, width: Option<usize>) -> String {
     if list.models.is_empty() {
         return String::new();
@@ -38,7 +37,7 @@ pub(super) fn table(list: &ModelList, width: Option<usize>) -> String {
         }
     }
     if !fits(&rows, &shown) {
-        // What to set is said below the table, too.
+        // The variable to set is in the footer as well.
         for row in &mut rows {
             row[KEY].truncate(row[KEY].find(':').unwrap_or(row[KEY].len()));
         }
@@ -47,7 +46,7 @@ pub(super) fn table(list: &ModelList, width: Option<usize>) -> String {
     rows.iter().map(|row| line(row, &shown, &widths)).collect()
 }
 
-/// Blanks between two columns.
+/// The spaces between two columns.
 const GAP: usize = 2;
 
 fn length(rows: &[Cells], shown: &[usize]) -> usize {
@@ -95,7 +94,7 @@ fn key(list: &ModelList, has_key: bool, model: &Model) -> String {
     }
 }
 
-/// Such as `900`, `128K`, `1M`, `1.5M`; blank for what is not known.
+/// Such as `900`, `128K`, `1M`, `1.5M`; empty for an unknown count.
 fn tokens(count: u64) -> String {
     match count {
         0 => String::new(),
@@ -105,12 +104,11 @@ fn tokens(count: u64) -> String {
     }
 }
 
-/// Dollars per million tokens; blank for 0, which also stands for a price that is not known.
+/// Dollars per million tokens; empty for 0, which also stands for an unknown price.
 fn price(dollars: f64) -> String {
     if dollars > 0.0 { trimmed(format!("{dollars:.4}")) } else { String::new() }
 }
 
-/// Without the zeros at the end of a fraction.
 fn trimmed(number: String) -> String {
     number.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

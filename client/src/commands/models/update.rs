@@ -16,10 +16,10 @@ use crate::{
     rpc::UpdateModels,
 };
 
-/// As much as agentd takes of a file. With what JSON adds to it, a text from stdin has to fit into a line.
+/// The most that is read of stdin: 32 MiB, agentd's limit for a file. Escaped as JSON it still fits into one line.
 const MOST_OF_STDIN: u64 = 32 << 20;
 
-/// What is asked for; `None` for a list of models.
+/// The update that the flags ask for; `None` for a list of models.
 pub(super) fn params(options: &ModelsOptions) -> Result<Option<UpdateModelsParams>, Fault> {
     let params = match &options.update {
         Some(path) if path == Path::new("-") => {
@@ -34,7 +34,7 @@ pub(super) fn params(options: &ModelsOptions) -> Result<Option<UpdateModelsParam
     Ok(Some(params))
 }
 
-/// Asks agentd, and prints what has changed.
+/// Updates the catalogue and prints the changes.
 pub(super) fn run(params: &UpdateModelsParams, json: bool) -> Result<Exit, Fault> {
     let update = daemon_call::private_quietly::<UpdateModels>(params)?;
     if json { output::print_json(&update) } else { output::print(&report(&update)) }
@@ -61,7 +61,7 @@ fn absolute(path: &Path) -> Result<String, Fault> {
     text.map_err(|path| fault(format!("the path {} is not UTF-8", PathBuf::from(path).display())))
 }
 
-/// What has changed, in lines.
+/// The changes, in lines.
 fn report(update: &CatalogueUpdate) -> String {
     let mut lines = vec![
         format!("Catalogue: {}.", update.catalogue),

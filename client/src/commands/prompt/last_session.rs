@@ -1,7 +1,8 @@
-//! Which session this terminal used last in a folder, so that `--continue` in two terminals goes on with two conversations.
+//! The last session that this terminal used in a folder, so that `--continue` in two terminals goes on with two
+//! conversations.
 //!
-//! A file for each terminal names ids and nothing else. agentd looks an id up among the sessions of the folder, as if the user had
-//! typed it: what does not stand there is passed over.
+//! Each terminal has a file of ids. agentd looks an id up among the sessions of the folder, as if the user had typed
+//! it, and ignores one that is not there.
 
 use std::{
     collections::BTreeMap,
@@ -16,10 +17,10 @@ use agentd_safe_open::{LinkPolicy, OpenRules};
 
 use crate::shared_daemon::Endpoint;
 
-/// Folders that are remembered of one terminal.
+/// How many folders are remembered for a terminal.
 const FOLDERS: usize = 64;
 
-/// No file of ours is longer.
+/// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The terminal that this process runs in.
@@ -29,20 +30,21 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// The controlling terminal, whatever the streams are; `None` without one, and where the system does not tell.
+    /// The controlling terminal, independent of the standard streams; `None` without one, and where the system does not
+    /// report it.
     pub(super) fn current() -> Option<Self> {
         let name = Stat::of("self")?.terminal()?;
         let agent_dir = &Endpoint::find().ok()?.agent_dir;
         Some(Self { file: agent_dir.join("run/terminals").join(name) })
     }
 
-    /// The id of the session that was used last in a folder.
+    /// The id of the last session in a folder.
     pub(super) fn last(&self, folder: &Path) -> Option<String> {
         self.read().remove(&folder.display().to_string())
     }
 
-    /// Keeps the session that is used in a folder. A terminal that cannot be remembered costs nothing but that: `--continue` takes
-    /// the most recent session then.
+    /// Stores the session that is used in a folder. On failure, `--continue` takes the most recent session of the
+    /// folder.
     pub(crate) fn remember(&self, folder: &Path, session: &str) {
         let mut sessions = self.read();
         let folder = folder.display().to_string();
@@ -78,7 +80,7 @@ impl Terminal {
     }
 }
 
-/// Removes the files of terminals that nobody uses any more.
+/// Removes the files of terminals that are gone.
 fn forget_gone(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -89,17 +91,17 @@ fn forget_gone(dir: &Path) {
             name.starts_with(&leader.terminal()?).then_some(())
         };
         if is_there().is_none() {
-            // Another one of us may be faster.
+            // Another process may have removed it first.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// What the system says of a process (`/proc/PID/stat`).
+/// The fields of `/proc/PID/stat`.
 struct Stat(Vec<String>);
 
 impl Stat {
-    /// Fields after the name of the program, which may hold anything.
+    /// Reads the fields after the program's name, which may contain anything.
     fn of(process: &str) -> Option<Self> {
         if process != "self" && !process.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
@@ -113,8 +115,8 @@ impl Stat {
         self.0.get(at).map(String::as_str)
     }
 
-    /// A name for the terminal: its device, and the process that leads its session, with when that began. Devices and process ids
-    /// are given out again.
+    /// A name for the terminal: its device, and the process that leads its session, with the start time of that
+    /// process. Devices and process ids are reused.
     fn terminal(&self) -> Option<String> {
         const SESSION: usize = 3;
         const TERMINAL: usize = 4;
@@ -154,7 +156,7 @@ mod tests {
     #[test]
     fn files_of_terminals_that_are_gone_are_removed_and_nonsense_is_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        // Process 1 has no terminal; the others cannot be.
+        // Process 1 has no terminal; the other two do not exist.
         for name in ["34816-1-5", "34816-999999999-5", "x"] {
             terminal(dir.path(), name).remember(Path::new("/a"), "x");
         }

@@ -1,5 +1,5 @@
-//! Who works on the prompt: an agentd of our own, or a session of the daemon that all clients share, which is followed without
-//! losing a line or seeing one twice.
+//! The agentd that works on the prompt: our own, or a session of the daemon that all clients share. A shared session is
+//! followed without losing a line or seeing one twice.
 
 use std::time::Duration;
 
@@ -24,26 +24,23 @@ use crate::{
     shared_daemon::{ChosenDaemon, Connection, Endpoint},
 };
 
-/// The way to whoever works on the prompt.
+/// A connection to the agentd that works on the prompt.
 pub(crate) enum SessionLink {
-    /// An agentd of our own, which ends with us.
     Private(Box<PrivateDaemon>),
-    /// A session of the shared daemon.
     Shared(Box<SharedLink>),
 }
 
-/// A session of the daemon.
 pub(crate) struct SharedLink {
     connection: Connection,
     followed: FollowedSession,
-    /// Whether the session is to be gone when we are.
+    /// Whether the session ends with us.
     ephemeral: bool,
-    /// Whether the work is someone else's, and ours only comes after it.
+    /// Whether the running work is another client's, and ours waits for its end.
     queued: bool,
 }
 
 impl SessionLink {
-    /// Starts an agentd, or opens a session of the daemon, as the request has it.
+    /// Starts an agentd of our own, or opens a session of the daemon.
     ///
     /// # Errors
     /// When there is no agentd, and when the daemon does not open the session.
@@ -59,7 +56,7 @@ impl SessionLink {
         }
     }
 
-    /// Both directions, and what is known of the session where it is one of several.
+    /// Both directions of the connection, and the position in a shared session.
     pub(crate) fn parts(&mut self) -> (&Client, &mut Incoming, Option<&mut FollowedSession>) {
         match self {
             Self::Private(daemon) => (&daemon.client, &mut daemon.incoming, None),
@@ -69,7 +66,7 @@ impl SessionLink {
         }
     }
 
-    /// Ends what is to end with us, within `grace`: an agentd of our own is killed then.
+    /// Ends an agentd of our own, killing it after `grace`; leaves a shared session.
     pub(crate) async fn close(self, grace: Duration) {
         match self {
             Self::Private(daemon) => daemon.close(grace).await,
@@ -77,7 +74,7 @@ impl SessionLink {
         }
     }
 
-    /// As [`SessionLink::close`], and nobody wants the rest of the answer: work that is ours is stopped.
+    /// As [`SessionLink::close`], but stops our work: nobody waits for the answer.
     pub(crate) async fn abandon(self, grace: Duration) {
         match self {
             Self::Private(daemon) => daemon.close(grace).await,
@@ -85,7 +82,7 @@ impl SessionLink {
         }
     }
 
-    /// Why an agentd that closed its output before it answered anything is gone.
+    /// The fault of an agentd that closed its output before its first answer.
     pub(crate) async fn not_started(self, grace: Duration) -> Fault {
         match self {
             Self::Private(daemon) => daemon.not_started(grace).await,
@@ -93,7 +90,7 @@ impl SessionLink {
         }
     }
 
-    /// Why an agentd that closed its output before it was done is gone.
+    /// The text about an agentd that closed its output before the run was over.
     pub(crate) async fn died(self, grace: Duration) -> String {
         match self {
             Self::Private(daemon) => daemon.died(grace).await,
@@ -105,7 +102,7 @@ impl SessionLink {
 const SHARED_DIED: &str = "agentctl: the daemon ended before the answer was complete; `agentctl logs` may say why. What \
                            was finished is saved: `agentctl prompt --continue` goes on from there.";
 
-/// Why the session cannot be had as the command line has it.
+/// The fault where the daemon does not open the session.
 fn not_opened(error: &CallError) -> Fault {
     match error {
         CallError::Refused { error, code: Some(code), .. } if code == "busy" => {
@@ -143,7 +140,7 @@ impl SharedLink {
         let opened = connection.client.call::<OpenSession>(&params).await;
         let opened = opened.map_err(|error| not_opened(&error))?;
         for warning in &opened.warnings {
-            // The writer ends early only when stdout is closed, which is noticed while the answer is awaited.
+            // The writer ends early only when stdout is closed, which is noticed later.
             let _ = notices.send(Chunk::Err(format!("Warning: {warning}\n").into_bytes())).await;
         }
         let busy = opened.state.is_streaming;
@@ -161,11 +158,11 @@ impl SharedLink {
         Ok(Self { connection, followed, ephemeral: request.ephemeral, queued: busy })
     }
 
-    /// Leaves the session; a failure on the way out has nobody left to be told.
+    /// Leaves the session. Failures are ignored: nobody waits for them.
     async fn leave(self, stop: bool, grace: Duration) {
         let Self { connection, followed, ephemeral, queued } = self;
         let Connection { client, incoming } = connection;
-        // Our reading must not hold up the answers.
+        // Events must not hold up the answers.
         let tasks = incoming.discard();
         let leaving = async {
             if stop && !queued {
@@ -182,38 +179,37 @@ impl SharedLink {
     }
 }
 
-/// A session that is followed, and how far.
+/// A session that is followed, and the position in its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FollowedSession {
     id: String,
     epoch: String,
-    /// The last event that was seen.
+    /// The number of the last event.
     seq: u64,
 }
 
-/// What a line means for a follower.
+/// The meaning of a line for a follower.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FollowedLine {
-    /// An event of the session, as a client of this session alone would get it.
+    /// An event of the session, as its only client would get it.
     Event(EventLine),
-    /// Events from here on were not sent.
+    /// The daemon dropped events from here on.
     Lagged,
     /// Another client closed the session.
     Closed,
-    /// Nothing that concerns the session.
+    /// A line about something else.
     Other,
 }
 
-/// What attaching again came to.
+/// The outcome of attaching again.
 #[derive(Debug)]
 pub(crate) enum Reattached {
-    /// Every event that was missed follows.
+    /// All missed events follow.
     Whole,
-    /// So many events are no longer kept. Work goes on, or has ended with this answer.
+    /// Some events are lost.
     Missed {
-        /// How many.
         events: u64,
-        /// `Some` when nothing is under way any more: the last answer, if there is one.
+        /// `None` while a run goes on, else the last answer, if there is one.
         ended: Option<Option<Box<AssistantMessage>>>,
     },
 }
@@ -227,7 +223,7 @@ impl FollowedSession {
         &self.id
     }
 
-    /// Takes a line, and the name of the session and the number off it again.
+    /// Takes a line; removes the session's name and the number from an event.
     pub(crate) fn take(&mut self, line: EventLine) -> FollowedLine {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -235,7 +231,7 @@ impl FollowedSession {
             session_id: Option<String>,
             seq: Option<u64>,
         }
-        // What cannot be read is of no session.
+        // An unreadable line belongs to no session.
         let Ok(of) = serde_json::from_str::<Of>(&line.text) else { return FollowedLine::Other };
         if of.session_id.as_deref() != Some(self.id.as_str()) {
             return FollowedLine::Other;
@@ -252,7 +248,7 @@ impl FollowedSession {
         }
         self.seq = seq;
         if line.kind == "lagged" {
-            // Another program has changed the session's file: events before this one no longer add up to what it says.
+            // Another program changed the session's file: earlier events no longer describe its content.
             return FollowedLine::Lagged;
         }
         let tail = format!(",\"sessionId\":\"{}\",\"seq\":{seq}}}", self.id);

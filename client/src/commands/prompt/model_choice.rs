@@ -1,4 +1,4 @@
-//! The built-in demo model: when it answers unasked, and what the user is told then.
+//! The built-in demo model: when it answers unasked, and the texts about it.
 
 use agentd_protocol::{
     command::{NoParams, SetModelParams},
@@ -16,10 +16,10 @@ use crate::{
     rpc::{CallError, Client, GetAvailableModels, GetDiagnostics, GetState, SetModel},
 };
 
-/// The provider of the built-in demo model, and its id.
+/// The demo model's provider, and its id.
 const DEMO: &str = "demo";
 
-/// Says that the demo model answers, and how to get a real one.
+/// The note that the demo model answers, and how to use a real one.
 const DEMO_NOTE: &str = "\
 No model is configured, so the built-in demo model answers: it only looks at the folder.
 To use a real one, do one of these (`agentctl doctor` says what is there and what is missing):
@@ -28,8 +28,8 @@ To use a real one, do one of these (`agentctl doctor` says what is there and wha
   agentctl setup local            uses a model server on this machine, such as Ollama or llama.cpp
 ";
 
-/// The demo model answers unasked only at a terminal where nothing at all is configured, and the user is told how to
-/// change that. Everywhere else a script would take its words for an answer.
+/// Lets the demo model answer unasked only at a terminal where nothing is configured, and tells the user how to change
+/// that. Everywhere else a script would take its words for an answer.
 pub(super) async fn choose_model(
     conversation: &mut Conversation,
     client: &Client,
@@ -58,7 +58,7 @@ pub(super) async fn choose_model(
         }
         let note = Chunk::Err(DEMO_NOTE.as_bytes().to_vec());
         return conversation.unless_stopped(conversation.chunks.clone().send(note)).await?.map_err(|_| {
-            // The writer ends early only when stdout is closed, which is noticed while the answer is awaited.
+            // The writer ends early only when stdout is closed, which is noticed later.
             ConversationEnd::Abandoned(Exit::OutputClosed)
         });
     }
@@ -67,16 +67,16 @@ pub(super) async fn choose_model(
             conversation.unless_stopped(client.call::<GetAvailableModels>(&NoParams {})).await??.models;
         return Err(ConversationEnd::Finished(PromptExit::failed(of_demo_session(&configured))));
     }
-    // The daemon refuses the prompt, and says what is missing.
+    // The daemon refuses the prompt and says what is missing.
     Ok(())
 }
 
-/// Whether it is the built-in demo model, and not one of a provider of the user's by that name, which has an address.
+/// Whether it is the built-in demo model. A user's provider of that name has an address.
 fn is_demo(model: &Model) -> bool {
     model.provider == DEMO && model.id == DEMO && model.base_url.is_empty()
 }
 
-/// For a session that was begun with the demo model.
+/// The text for a session that was begun with the demo model.
 fn of_demo_session(configured: &[Model]) -> String {
     let names: Vec<String> =
         configured.iter().take(5).map(|model| format!("{}/{}", model.provider, model.id)).collect();

@@ -1,5 +1,5 @@
-//! What is asked for, read and checked before anything is started. With `--resume`, the person at the terminal picks a session of
-//! the folder.
+//! The prompt and its options, read and checked before anything is started. With `--resume`, the user picks a session
+//! of the folder.
 
 use std::{
     env,
@@ -26,35 +26,34 @@ use crate::{
 /// How many sessions `--resume` shows.
 const SHOWN: u32 = 20;
 
-/// How much is shown of a session's title, in characters.
+/// The length of a session's title, in characters.
 const TITLE: usize = 60;
 
-/// A prompt, and the daemon that it needs.
+/// A prompt, and the options of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PromptRequest {
-    /// The message.
     pub(crate) prompt: PromptParams,
-    /// Flags for the daemon.
+    /// The flags for agentd.
     pub(crate) daemon_args: Vec<String>,
-    /// The folder to work in, where it is not ours.
+    /// The folder of the session, when `--cwd` names one.
     pub(crate) cwd: Option<PathBuf>,
-    /// The folder to work in: an absolute path.
+    /// The folder of the session, absolute.
     pub(crate) folder: PathBuf,
-    /// Which daemon does it.
+    /// The choice of the daemon.
     pub(crate) choice: DaemonChoice,
-    /// Whether the session is to be gone afterwards.
+    /// Whether the session ends with us.
     pub(crate) ephemeral: bool,
-    /// Whether the message may wait for the work of someone else.
+    /// Whether the message may wait for another client's work.
     pub(crate) follow_up: bool,
-    /// The terminal that we run in.
+    /// The terminal of this process.
     pub(crate) terminal: Option<Terminal>,
-    /// Whether the user named a model, the demo model too.
+    /// Whether the user named a model, also the demo model.
     pub(crate) model_named: bool,
-    /// Whether somebody sits at a bare terminal: who types there, and reads the answer there.
+    /// Whether stdin and stdout are a terminal: one person types and reads the answer.
     pub(crate) at_terminal: bool,
-    /// Whether events are printed as they come.
+    /// Whether events are printed as JSON Lines.
     pub(crate) json: bool,
-    /// Whether somebody is there to answer questions: who types, and sees stderr.
+    /// Whether stdin and stderr are a terminal: the person can answer questions.
     pub(crate) can_answer: bool,
 }
 
@@ -71,7 +70,7 @@ impl PromptRequest {
     /// Checks the options, and reads the files and stdin.
     ///
     /// # Errors
-    /// Faults of usage: no message, a file that cannot be sent, a folder that is none.
+    /// Faults of usage: no message, a file that cannot be sent, a folder that does not exist.
     pub(crate) fn read(options: PromptOptions) -> Result<Self, Fault> {
         let here = env::current_dir().map_err(|error| {
             Fault::usage(format!("Error: the current folder cannot be used: {error}. Go to one that exists."))
@@ -127,7 +126,7 @@ fn folder(path: &Path) -> Result<PathBuf, Fault> {
     }
 }
 
-/// The flags that the daemon reads. With `here`, the daemon works in another folder, and relative paths are made ours.
+/// The flags for agentd. With `here`, the session works in another folder, and relative paths are made absolute.
 fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     let ours = |path: &str| match here {
         Some(here) if !path.starts_with('~') => here.join(path).display().to_string(),
@@ -171,10 +170,10 @@ fn daemon_args(options: &PromptOptions, here: Option<&Path>) -> Vec<String> {
     args
 }
 
-/// The id of the session that was picked.
+/// Asks which session to go on with; gives its id.
 ///
 /// # Errors
-/// When nobody can be asked, when there is none, and when none is picked.
+/// When nobody can be asked, when there is no session, and when none is picked.
 fn pick_session(folder: &Path) -> Result<String, Fault> {
     if !confirm::possible() {
         let text = "agentctl prompt: --resume asks which session to go on with, and nobody is at the terminal to answer. \
@@ -210,13 +209,13 @@ fn pick_session(folder: &Path) -> Result<String, Fault> {
     }
 }
 
-/// What an answer means.
+/// The meaning of a typed answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MenuAnswer {
-    /// The session at that place.
+    /// The session at that index.
     One(usize),
     Nothing,
-    /// It is to be asked again.
+    /// The question is to be repeated.
     Unclear,
 }
 
@@ -259,7 +258,7 @@ mod tests {
         let expected = "--provider p --model a/b --thinking high --session abc --tools read --ssh box:src \
                         --append-system-prompt x --append-system-prompt y --continue";
         assert_eq!(daemon_args(&options, None).join(" "), expected);
-        // A text is not mistaken for a path, nor an id.
+        // Neither a text nor an id is mistaken for a path.
         assert_eq!(daemon_args(&options, Some(Path::new("/here"))).join(" "), expected);
     }
 

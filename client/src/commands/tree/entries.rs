@@ -1,4 +1,4 @@
-//! What an outline shows of entries, and how they follow each other.
+//! The entries of a session for an outline: parents, labels, first words.
 
 use std::{collections::HashMap, path::Path};
 
@@ -11,29 +11,29 @@ use serde::Deserialize;
 
 use crate::session_file::{ReadError, begin, open, read_line};
 
-/// The most of a text that is kept, in characters: more fits on no line.
+/// How much of a text is kept, in characters: more fits on no line.
 const MOST_TEXT: usize = 400;
 
-/// The entries of a session in file order. Only what a line shows is kept of each.
+/// The entries of a session in file order, each reduced to its line.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     pub(super) all: Vec<Shown>,
-    /// Where the session goes on; `None` before all.
+    /// The leaf; `None` before all entries.
     pub(super) leaf: Option<usize>,
 }
 
-/// An entry, as an outline has it.
+/// An entry of an outline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) id: String,
-    /// The entry that it follows, which stands before it.
+    /// The index of its parent, which comes earlier.
     pub(super) parent: Option<usize>,
-    /// Who speaks, and how it begins; `None` for what is passed over.
+    /// The speaker and the text; `None` for an entry that is not shown.
     pub(super) line: Option<(&'static str, String)>,
     pub(super) label: Option<String>,
 }
 
-/// What places an entry. Old files have neither ids nor parents.
+/// The fields that place an entry in the tree. Old files have neither ids nor parents.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
@@ -44,7 +44,7 @@ struct Head {
 }
 
 impl Entries {
-    /// Reads a session file; nothing is locked or changed.
+    /// Reads a session file, without locking it.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -62,7 +62,7 @@ impl Entries {
         Ok(Self { all: entries.all, leaf })
     }
 
-    /// Takes entries as lines, and where the session goes on.
+    /// Reads entries from lines.
     pub(super) fn of_lines<'a>(lines: impl Iterator<Item = &'a str>, leaf: Option<&str>) -> Self {
         let mut entries = Builder::default();
         lines.for_each(|line| entries.add(line));
@@ -75,12 +75,12 @@ impl Entries {
 struct Builder {
     all: Vec<Shown>,
     by_id: HashMap<String, usize>,
-    /// Entries without ids follow each other.
+    /// Whether entries have no ids and follow each other.
     in_a_row: bool,
 }
 
 impl Builder {
-    /// A torn or foreign line is skipped, as the daemon does.
+    /// Skips a torn or unknown line, as the daemon does.
     fn add(&mut self, line: &str) {
         let Ok(head) = parse_json::<Head>(line.trim()) else { return };
         let body = parse_json::<EntryBody>(line.trim()).ok();
@@ -105,7 +105,7 @@ impl Builder {
     }
 }
 
-/// Who says what in an entry; `None` for one that says nothing to a reader.
+/// The speaker and the text of an entry; `None` for one without text for a reader.
 fn said(body: &EntryBody) -> Option<(&'static str, String)> {
     let (who, text) = match body {
         EntryBody::Message { message } => match message {
@@ -122,7 +122,7 @@ fn said(body: &EntryBody) -> Option<(&'static str, String)> {
     Some((who, text.trim().chars().take(MOST_TEXT).collect()))
 }
 
-/// The text of an answer; of one that only calls tools, their names.
+/// The text of an answer; the names of its tool calls where it has none.
 fn spoken(text: &str, content: &[ContentBlock]) -> String {
     if !text.trim().is_empty() {
         return text.to_owned();

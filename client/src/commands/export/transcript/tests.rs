@@ -6,7 +6,6 @@ use super::*;
 
 const HEADER: &str = r#"{"type":"session","version":3,"id":"0198-1","timestamp":"2026-11-21T14:00:00.000Z","cwd":"/home/u/project"}"#;
 
-/// The transcript of entries in a row.
 fn transcript(entries: &[Value]) -> String {
     let mut file = format!("{HEADER}\n");
     for (at, entry) in entries.iter().enumerate() {
